@@ -2,7 +2,7 @@
 //!
 //! An [`AttemptAdmission`] is the permit and the route with which it may be sent. Each attempt
 //! under it has a limit of its own, and its result is reported to the engine and to the circuit
-//! breaker. Never done here: deciding whether a caller may send something, and whether there is a
+//! breakers. Never done here: deciding whether a caller may send something, and whether there is a
 //! further attempt.
 
 use std::sync::Arc;
@@ -12,13 +12,14 @@ use futures_util::future::BoxFuture;
 
 use super::argument_form::MAX_DEPTH;
 use super::caller::CallLine;
+use super::circuits::AttemptEnd;
 use super::held::CallerKey;
 use super::inner::CallsInner;
 use super::limits::{CallPermit, ScenarioLimiter};
 use super::{ExecuteError, routing};
 use crate::config;
 use crate::engine::{CallReport, CallRoute};
-use crate::model::{ScenarioName, ToolId};
+use crate::model::ToolId;
 use crate::protocols::{CallError, CallIo, Outcome, cancelled_by_caller};
 use crate::transports::{TransportError, status_text};
 
@@ -31,7 +32,7 @@ const BRIEF_RESULT_BYTES: usize = 64 * 1024;
 /// next one proceed.
 pub(super) struct AttemptAdmission {
     inner: Arc<CallsInner>,
-    scenario: ScenarioName,
+    id: ToolId,
     rules: Arc<config::CallsConfig>,
     lane: Arc<ScenarioLimiter>,
     route: Arc<CallRoute>,
@@ -60,7 +61,7 @@ impl AttemptAdmission {
         let lane = inner.limits.scenario_limiter(scenario, &rules);
         match routing::usable(inner, scenario) {
             // What the breaker refuses does not wait for a permit.
-            Some(route) => lane.would_pass(scenario, route.generation)?,
+            Some(route) => lane.would_pass(id, route.generation)?,
             // All permits are held by calls that wait for a route. More waiting calls would fill
             // the queue that all scenarios share.
             None if lane.is_full_for(caller) => return Err(routing::unavailable(inner, id, None)),
@@ -69,7 +70,7 @@ impl AttemptAdmission {
         let permit = inner.limits.acquire(scenario, &lane, caller, &rules).await?;
         // It waits with its permit, so the limits also apply to the calls that wait here.
         let route = routing::first(inner, id, rules.reroute_wait).await?;
-        Ok(Self { inner: Arc::clone(inner), scenario: scenario.clone(), rules, lane, route, _permit: permit })
+        Ok(Self { inner: Arc::clone(inner), id: id.clone(), rules, lane, route, _permit: permit })
     }
 
     /// The configuration under which it was admitted.
@@ -82,9 +83,9 @@ impl AttemptAdmission {
         &self.route
     }
 
-    /// Lets one attempt by this route pass the breaker.
+    /// Lets one attempt by this route pass the breakers.
     pub(super) fn pass(&self, to: &CallRoute) -> Result<(), ExecuteError> {
-        self.lane.pass(&self.scenario, to.generation, &self.rules)
+        self.lane.pass(&self.id, to.generation, &self.rules)
     }
 
     /// Makes one attempt that passed the breaker: waits for what the session of this route answers,
@@ -122,15 +123,15 @@ impl AttemptAdmission {
     /// Reports the result of an attempt to the engine and to the breaker.
     fn report(&self, to: &CallRoute, answered: &Result<Outcome, CallError>, line: &CallLine) {
         match answered {
-            Ok(_) => self.inner.engine.report_call(&self.scenario, to, CallReport::Answered),
+            Ok(_) => self.inner.engine.report_call(&self.id.scenario, to, CallReport::Answered),
             Err(CallError::Unsent(TransportError::Refused(_))) => {
-                self.inner.engine.report_call(&self.scenario, to, CallReport::Refused);
+                self.inner.engine.report_call(&self.id.scenario, to, CallReport::Refused);
             }
             Err(_) => {}
         }
-        let well = matches!(answered, Ok(_) | Err(CallError::NotCallable(_)));
-        if well || !line.is_cancelled() {
-            self.lane.ended(to.generation, well, &self.rules);
+        let end = AttemptEnd::of(answered);
+        if end == AttemptEnd::Answered || !line.is_cancelled() {
+            self.lane.ended(&self.id.tool, to.generation, end, &self.rules);
         }
     }
 }

@@ -1,15 +1,17 @@
-//! The circuit breaker of one scenario: after a number of failures in a row no calls are sent for a
-//! while, then one call tries.
+//! One circuit breaker, of a scenario or of a tool: after a number of failures in a row no calls
+//! are sent for a while, then one call tries.
 //!
-//! Only transport failures count, not failures that a tool reports: a scenario that answers with an
-//! error works. The state of one process does not apply to the next one, so a restart or a move
-//! closes the breaker. Pure: time is an argument.
+//! The state of one process does not apply to the next one, so a restart or a move closes the
+//! breaker. Which failures count for which breaker is the business of [`super::circuits`]. Pure:
+//! time is an argument.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use super::FailureCode;
 use crate::config;
 
 /// The state of a circuit breaker.
@@ -21,6 +23,19 @@ pub struct BreakerStatus {
     pub since: Timestamp,
     /// Failures in a row.
     pub failures: u32,
+    /// Until when calls are refused; `None` if they pass.
+    pub until: Option<Timestamp>,
+    /// How the last of these failures was reported to its caller.
+    pub last_failure: Option<FailureCode>,
+}
+
+/// The state of the circuit breaker of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolBreakerStatus {
+    /// The name that its scenario gives the tool.
+    pub tool: Arc<str>,
+    /// The state.
+    pub status: BreakerStatus,
 }
 
 /// Whether calls pass.
@@ -63,9 +78,22 @@ pub(super) struct CircuitBreaker {
 }
 
 impl CircuitBreaker {
-    pub(super) fn new(now: ClockReading) -> Self {
-        let shown = BreakerStatus { state: BreakerState::Closed, since: now.wall, failures: 0 };
-        Self { status: shown, until: now.mono, generation: 0 }
+    /// A closed one for calls by routes of this generation.
+    pub(super) fn new(generation: u64, now: ClockReading) -> Self {
+        let state = BreakerState::Closed;
+        let status = BreakerStatus { state, since: now.wall, failures: 0, until: None, last_failure: None };
+        Self { status, until: now.mono, generation }
+    }
+
+    /// The generation of the route whose calls are counted.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Whether calls do not simply pass, and when it took the last one or began to refuse: the
+    /// greatest is the one that is missed most if it is forgotten.
+    pub(super) fn weight(&self) -> (bool, Instant) {
+        (self.status.state != BreakerState::Closed, self.until)
     }
 
     pub(super) fn status(&self) -> BreakerStatus {
@@ -81,6 +109,7 @@ impl CircuitBreaker {
     /// A call succeeded while the breaker was closed.
     pub(super) fn forget_failures(&mut self) {
         self.status.failures = 0;
+        self.status.last_failure = None;
     }
 
     /// Whether a call by a route of this generation would pass; if not, the time until one may.
@@ -100,18 +129,26 @@ impl CircuitBreaker {
             self.turn(BreakerState::Closed, 0, now);
         }
         if self.status.state != BreakerState::Closed {
-            self.until = now.mono + open;
             self.turn(BreakerState::HalfOpen, self.status.failures, now);
+            self.refuse_for(open, now);
         }
         Ok(())
     }
 
-    /// A call by a route of this generation ended. Results of an earlier process are ignored.
-    pub(super) fn ended(&mut self, generation: u64, well: bool, rules: &config::CallsConfig, now: ClockReading) {
+    /// A call by a route of this generation ended, with this failure if it did not end well.
+    /// Results of an earlier process are ignored.
+    pub(super) fn ended(
+        &mut self,
+        generation: u64,
+        failure: Option<FailureCode>,
+        rules: &config::CallsConfig,
+        now: ClockReading,
+    ) {
         if generation != self.generation {
             return;
         }
-        if well {
+        self.status.last_failure = failure;
+        if failure.is_none() {
             return self.turn(BreakerState::Closed, 0, now);
         }
         let failures = self.status.failures.saturating_add(1);
@@ -120,8 +157,8 @@ impl CircuitBreaker {
             // Calls that were under way when it opened do not keep it open longer.
             BreakerState::Open => self.status.failures = failures,
             BreakerState::Closed | BreakerState::HalfOpen => {
-                self.until = now.mono + rules.breaker_open;
                 self.turn(BreakerState::Open, failures, now);
+                self.refuse_for(rules.breaker_open, now);
             }
         }
     }
@@ -130,7 +167,15 @@ impl CircuitBreaker {
         if self.status.state != state {
             self.status.since = now.wall;
         }
-        self.status = BreakerStatus { state, failures, since: self.status.since };
+        self.status.state = state;
+        self.status.failures = failures;
+        self.status.until = None;
+    }
+
+    /// Refuses calls for so long from now on.
+    fn refuse_for(&mut self, open: Duration, now: ClockReading) {
+        self.until = now.mono + open;
+        self.status.until = now.wall.checked_add(open).ok();
     }
 }
 
@@ -153,27 +198,28 @@ mod tests {
         let start = ClockReading { mono: clock.now(), wall: clock.wall() };
         let at = |seconds| ClockReading { mono: start.mono + Duration::from_secs(seconds), ..start };
         let open = rules.breaker_open;
-        let mut memory = CircuitBreaker::new(start);
+        let mut memory = CircuitBreaker::new(0, start);
         let state = |memory: &CircuitBreaker| (memory.status().state, memory.status().failures);
-        for well in [false, false, true, false, false] {
+        let failed = Some(FailureCode::Timeout);
+        for end in [failed, failed, None, failed, failed] {
             memory.pass(0, open, start).unwrap();
-            memory.ended(0, well, &rules, start);
+            memory.ended(0, end, &rules, start);
         }
         assert_eq!(state(&memory), (BreakerState::Closed, 2), "a success in between starts the count anew");
-        memory.ended(0, false, &rules, start);
+        memory.ended(0, Some(FailureCode::Timeout), &rules, start);
         assert_eq!(state(&memory), (BreakerState::Open, 3));
         assert_eq!(memory.pass(0, open, at(4)), Err(Duration::from_secs(6)));
-        memory.ended(0, false, &rules, at(5));
+        memory.ended(0, Some(FailureCode::Timeout), &rules, at(5));
         assert_eq!(memory.would_pass(0, at(10)), Ok(()));
         memory.pass(0, open, at(10)).unwrap();
         assert_eq!(state(&memory).0, BreakerState::HalfOpen);
         assert!(memory.pass(0, open, at(11)).is_err(), "one at a time");
-        memory.ended(0, false, &rules, at(12));
+        memory.ended(0, Some(FailureCode::Timeout), &rules, at(12));
         assert_eq!(state(&memory).0, BreakerState::Open);
         assert!(memory.would_pass(0, at(21)).is_err());
         memory.pass(0, open, at(22)).unwrap();
         memory.pass(0, open, at(40)).expect("one that never tells does not hold it up for ever");
-        memory.ended(0, true, &rules, at(41));
+        memory.ended(0, None, &rules, at(41));
         assert_eq!(state(&memory), (BreakerState::Closed, 0));
     }
 
@@ -181,14 +227,14 @@ mod tests {
     fn another_process_starts_with_a_closed_one_and_the_old_ones_word_counts_no_more() {
         let (rules, clock) = (rules(), Clock::system());
         let now = ClockReading { mono: clock.now(), wall: clock.wall() };
-        let mut memory = CircuitBreaker::new(now);
+        let mut memory = CircuitBreaker::new(0, now);
         for _ in 0..3 {
-            memory.ended(0, false, &rules, now);
+            memory.ended(0, Some(FailureCode::Timeout), &rules, now);
         }
         assert!(memory.would_pass(0, now).is_err());
         memory.pass(1, rules.breaker_open, now).unwrap();
         for _ in 0..9 {
-            memory.ended(0, false, &rules, now);
+            memory.ended(0, Some(FailureCode::Timeout), &rules, now);
         }
         assert_eq!(memory.status().state, BreakerState::Closed);
     }

@@ -204,13 +204,17 @@ pub enum ExecuteError {
         /// The limit that was reached.
         reason: &'static str,
     },
-    /// The scenario failed too often just now.
-    #[error("`{scenario}` failed {failures} times in a row and is not called for {}", seconds(*wait))]
+    /// The tool failed too often just now, or calls did not reach the scenario.
+    #[error("{}", circuit_open(scenario, tool.as_ref(), *failures, *last_failure, *wait))]
     BreakerOpen {
         /// The scenario.
         scenario: ScenarioName,
+        /// The tool, if it is its own breaker that refuses the call, and not the scenario's.
+        tool: Option<ToolId>,
         /// The number of failures.
         failures: u32,
+        /// The code with which the last of them was reported to its caller.
+        last_failure: Option<&'static str>,
         /// After what time it is tried again.
         wait: Duration,
     },
@@ -297,6 +301,24 @@ fn awaited(waiting: Option<&ApprovalRequest>) -> String {
 }
 
 /// A wait in whole seconds: at the end of it the call is possible.
+/// What is not called for a while, why, and for how long.
+fn circuit_open(
+    scenario: &ScenarioName,
+    tool: Option<&ToolId>,
+    failures: u32,
+    last_failure: Option<&str>,
+    wait: Duration,
+) -> String {
+    let last = last_failure.map(|code| format!(", the last time with `{code}`,")).unwrap_or_default();
+    let until = seconds(wait);
+    match tool {
+        Some(tool) => format!(
+            "`{tool}` failed {failures} times in a row{last} and is not called for {until}; other tools of `{scenario}` are"
+        ),
+        None => format!("`{scenario}` was not reached {failures} times in a row{last} and is not called for {until}"),
+    }
+}
+
 fn seconds(wait: Duration) -> String {
     format!("{} s", wait.as_secs_f64().ceil())
 }

@@ -118,6 +118,23 @@ pub struct Failure {
 }
 
 impl FailureCode {
+    /// The word for a call that was sent to its scenario, or was to be.
+    pub(super) fn of_call(error: &CallError) -> Self {
+        match error {
+            CallError::NotCallable(_) => Self::NotCallable,
+            CallError::NotThisProtocol { .. } => Self::BadAnswer,
+            CallError::Unsent(error) | CallError::Unanswered(error) => match error {
+                TransportError::Timeout { .. } => Self::Timeout,
+                TransportError::Refused(_)
+                | TransportError::Unresolved(_)
+                | TransportError::CommandNotFound { .. }
+                | TransportError::NotStarted { .. } => Self::Unreachable,
+                TransportError::TooLarge { .. } => Self::TooLarge,
+                _ => Self::Broken,
+            },
+        }
+    }
+
     /// The word as programs read it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -260,7 +277,7 @@ impl ExecuteError {
             Self::ResultLeftOut { .. } => FailureCode::ResultLeftOut,
             Self::BreakerOpen { .. } => FailureCode::CircuitOpen,
             Self::Unavailable { .. } => FailureCode::Unavailable,
-            Self::Failed { error, .. } => code_of(error),
+            Self::Failed { error, .. } => FailureCode::of_call(error),
             Self::StateLost { .. } => FailureCode::StateLost,
             Self::Internal(_) => FailureCode::Internal,
         }
@@ -310,25 +327,9 @@ impl ExecuteError {
             | Self::OutputUnfit { .. }
             | Self::Busy { .. }
             | Self::NoRoom { .. }
-            | Self::BreakerOpen { .. }
             | Self::StateLost { .. } => None,
+            Self::BreakerOpen { tool, .. } => tool.as_ref(),
         }
-    }
-}
-
-fn code_of(error: &CallError) -> FailureCode {
-    match error {
-        CallError::NotCallable(_) => FailureCode::NotCallable,
-        CallError::NotThisProtocol { .. } => FailureCode::BadAnswer,
-        CallError::Unsent(error) | CallError::Unanswered(error) => match error {
-            TransportError::Timeout { .. } => FailureCode::Timeout,
-            TransportError::Refused(_)
-            | TransportError::Unresolved(_)
-            | TransportError::CommandNotFound { .. }
-            | TransportError::NotStarted { .. } => FailureCode::Unreachable,
-            TransportError::TooLarge { .. } => FailureCode::TooLarge,
-            _ => FailureCode::Broken,
-        },
     }
 }
 

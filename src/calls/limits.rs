@@ -1,5 +1,5 @@
-//! The limits of calls: the rate of each tool, the permits of each scenario, and its circuit
-//! breaker.
+//! The limits of calls: the rate of each tool, the permits of each scenario, and the circuit
+//! breakers of both.
 //!
 //! The memory is bounded by the number of tools and scenarios. A scope, which a client may choose
 //! freely, takes an entry for a minute. Calls are not sent here.
@@ -18,7 +18,8 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::ExecuteError;
-use super::breaker::{BreakerStatus, CircuitBreaker, ClockReading};
+use super::breaker::{BreakerStatus, ClockReading, ToolBreakerStatus};
+use super::circuits::{AttemptEnd, OpenCircuits, ScenarioCircuits};
 use super::held::CallerKey;
 use crate::catalog::ViewQuery;
 use crate::config;
@@ -73,14 +74,14 @@ impl governor::clock::Clock for Ticks {
     }
 }
 
-/// The permits and the breaker of one scenario.
+/// The permits and the breakers of one scenario.
 #[derive(Debug)]
 pub(super) struct ScenarioLimiter {
     clock: Clock,
     places: Arc<Semaphore>,
     size: usize,
     callers: Mutex<CallerPermits>,
-    breaker: Mutex<CircuitBreaker>,
+    circuits: Mutex<ScenarioCircuits>,
 }
 
 /// The permits of each caller that has a call under way or waiting.
@@ -211,7 +212,21 @@ impl CallLimiter {
     /// The state of a scenario's breaker.
     pub(super) fn breaker(&self, scenario: &ScenarioName) -> Option<BreakerStatus> {
         let lanes = self.lanes.read();
-        lanes.get(scenario).map(|lane| lane.memory().status())
+        lanes.get(scenario).map(|lane| lane.circuits.lock().of_scenario())
+    }
+
+    /// The state of the breakers of a scenario's tools that failed, by a route of this generation
+    /// if one is given.
+    pub(super) fn tool_breakers(&self, scenario: &ScenarioName, generation: Option<u64>) -> Vec<ToolBreakerStatus> {
+        let lanes = self.lanes.read();
+        lanes.get(scenario).map(|lane| lane.circuits.lock().of_tools(generation)).unwrap_or_default()
+    }
+
+    /// How many breakers are not closed.
+    pub(super) fn open_circuits(&self) -> OpenCircuits {
+        let lanes = self.lanes.read();
+        let each = lanes.values().map(|lane| lane.circuits.lock().open());
+        each.fold(OpenCircuits::default(), OpenCircuits::and)
     }
 }
 
@@ -219,13 +234,9 @@ impl ScenarioLimiter {
     fn new(size: usize, clock: Clock) -> Self {
         let now = ClockReading { mono: clock.now(), wall: clock.wall() };
         let callers = CallerPermits { by_caller: HashMap::new(), forget_at: MOST_IDLE_CALLERS };
-        let breaker = CircuitBreaker::new(now);
+        let circuits = Mutex::new(ScenarioCircuits::new(now));
         let places = Arc::new(Semaphore::new(size));
-        Self { clock, places, size, callers: Mutex::new(callers), breaker: Mutex::new(breaker) }
-    }
-
-    fn memory(&self) -> parking_lot::MutexGuard<'_, CircuitBreaker> {
-        self.breaker.lock()
+        Self { clock, places, size, callers: Mutex::new(callers), circuits }
     }
 
     fn now(&self) -> ClockReading {
@@ -252,41 +263,33 @@ impl ScenarioLimiter {
         share
     }
 
-    /// Whether a call by a route of this generation would pass the breaker.
-    pub(super) fn would_pass(&self, scenario: &ScenarioName, generation: u64) -> Result<(), ExecuteError> {
-        let memory = self.memory();
-        if memory.is_closed(generation) {
+    /// Whether a call of this tool by a route of this generation would pass the breakers.
+    pub(super) fn would_pass(&self, id: &ToolId, generation: u64) -> Result<(), ExecuteError> {
+        let circuits = self.circuits.lock();
+        if circuits.are_closed(&id.tool, generation) {
             return Ok(());
         }
-        memory.would_pass(generation, self.now()).map_err(|wait| open(scenario, &memory, wait))
+        circuits.would_pass(id, generation, self.now())
     }
 
-    /// Lets a call pass the breaker. Its result must be reported to [`ScenarioLimiter::ended`].
-    pub(super) fn pass(
-        &self,
-        scenario: &ScenarioName,
-        generation: u64,
-        rules: &config::CallsConfig,
-    ) -> Result<(), ExecuteError> {
-        let mut memory = self.memory();
-        if memory.is_closed(generation) {
+    /// Lets a call of this tool pass the breakers. Its result must be reported to
+    /// [`ScenarioLimiter::ended`].
+    pub(super) fn pass(&self, id: &ToolId, generation: u64, rules: &config::CallsConfig) -> Result<(), ExecuteError> {
+        let mut circuits = self.circuits.lock();
+        if circuits.are_closed(&id.tool, generation) {
             return Ok(());
         }
-        memory.pass(generation, rules.breaker_open, self.now()).map_err(|wait| open(scenario, &memory, wait))
+        circuits.pass(id, generation, rules.breaker_open, self.now())
     }
 
-    /// A call that passed ended.
-    pub(super) fn ended(&self, generation: u64, well: bool, rules: &config::CallsConfig) {
-        let mut memory = self.memory();
-        if well && memory.is_closed(generation) {
-            return memory.forget_failures();
+    /// A call of this tool that passed ended.
+    pub(super) fn ended(&self, tool: &Arc<str>, generation: u64, end: AttemptEnd, rules: &config::CallsConfig) {
+        let mut circuits = self.circuits.lock();
+        if end == AttemptEnd::Answered && circuits.are_closed(tool, generation) {
+            return circuits.forget_failures(tool);
         }
-        memory.ended(generation, well, rules, self.now());
+        circuits.ended(tool, generation, end, rules, self.now());
     }
-}
-
-fn open(scenario: &ScenarioName, memory: &CircuitBreaker, wait: Duration) -> ExecuteError {
-    ExecuteError::BreakerOpen { scenario: scenario.clone(), failures: memory.status().failures, wait }
 }
 
 impl<'a> QueueSlot<'a> {

@@ -52,6 +52,7 @@ mod audit;
 pub mod breaker;
 mod call_mode;
 mod caller;
+mod circuits;
 mod dependencies;
 mod end;
 mod ended_call;
@@ -86,8 +87,9 @@ pub mod usage;
 mod usage_store;
 pub mod validate;
 
-pub use breaker::{BreakerState, BreakerStatus};
+pub use breaker::{BreakerState, BreakerStatus, ToolBreakerStatus};
 pub use call_mode::{CallMode, CannotCompete, UnknownCallMode};
+pub use circuits::OpenCircuits;
 pub use dependencies::{CallDependencies, Stored};
 pub use end::{AwaitedApproval, CallEnd, EndedOperation, GoingOn, ToolAnswer};
 pub use ended_call::EndedCall;
@@ -317,6 +319,18 @@ impl Calls {
     /// The state of a scenario's circuit breaker; `None` if it was not called since the start.
     pub fn breaker(&self, scenario: &ScenarioName) -> Option<BreakerStatus> {
         self.0.limits.breaker(scenario)
+    }
+
+    /// The state of the circuit breakers of a scenario's tools that failed since they last
+    /// answered, in the order of their names.
+    pub fn tool_breakers(&self, scenario: &ScenarioName) -> Vec<ToolBreakerStatus> {
+        let generation = self.0.engine.route(scenario).map(|route| route.generation);
+        self.0.limits.tool_breakers(scenario, generation)
+    }
+
+    /// How many circuit breakers are not closed now.
+    pub fn open_circuits(&self) -> OpenCircuits {
+        self.0.limits.open_circuits()
     }
 
     /// How many calls wait for a permit now.

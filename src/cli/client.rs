@@ -22,6 +22,7 @@ mod event_stream;
 mod location;
 mod mcp_messages;
 mod refusal;
+mod socket;
 mod turns;
 
 use answer_cache::AnswerCache;
@@ -31,6 +32,7 @@ use location::{DaemonAddress, LocatedDaemon, located};
 pub(super) use location::{address_of, parse_url};
 pub(super) use mcp_messages::{McpAnswer, SESSION_ID};
 use refusal::refused;
+use socket::SocketWay;
 
 /// A refresh waits for scenarios, whose own limit is shorter than this by default.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -52,7 +54,7 @@ pub(super) struct DaemonClient {
     /// By its address, for what may take as long as the daemon allows.
     http: reqwest::Client,
     /// By its Unix socket, for all else: it has a few connections of its own, for operators.
-    by_socket: Option<reqwest::Client>,
+    by_socket: Option<SocketWay>,
     /// The bearer token, sent with an operator's requests.
     token: Option<Secret>,
     cache: AnswerCache,
@@ -135,22 +137,16 @@ impl DaemonClient {
     pub(super) fn recorded(record: DaemonRecord) -> Result<Self, CommandError> {
         let daemon = Self::at(parse_url(&record.url)?)?;
         match record.socket.filter(|socket| instance::serves(socket)) {
-            Some(socket) => daemon.with_socket(&socket),
+            Some(socket) => {
+                Ok(Self { by_socket: Some(SocketWay::if_it_answers(client_of_socket(&socket)?)), ..daemon })
+            }
             None => Ok(daemon),
         }
     }
 
-    /// The same daemon, which listens on this Unix socket too.
-    #[cfg(unix)]
+    /// The same daemon by this Unix socket, whether or not it answers.
     pub(super) fn with_socket(self, socket: &Path) -> Result<Self, CommandError> {
-        let by_socket = Some(built(builder().unix_socket(socket))?);
-        Ok(Self { by_socket, ..self })
-    }
-
-    /// There are no such sockets.
-    #[cfg(not(unix))]
-    pub(super) fn with_socket(self, _socket: &Path) -> Result<Self, CommandError> {
-        Ok(self)
+        Ok(Self { by_socket: Some(SocketWay::always(client_of_socket(socket)?)), ..self })
     }
 
     /// The same daemon by its address only, for a client that stays: the socket is for operators.
@@ -159,13 +155,16 @@ impl DaemonClient {
     }
 
     /// The way for a request that is answered soon.
-    fn soon(&self) -> &reqwest::Client {
-        self.by_socket.as_ref().unwrap_or(&self.http)
+    async fn soon(&self) -> &reqwest::Client {
+        match &self.by_socket {
+            Some(socket) => socket.http(&self.below(&["healthz"])).await.unwrap_or(&self.http),
+            None => &self.http,
+        }
     }
 
     /// Its version, if it is a callsheet daemon that answers there.
     pub(super) async fn version(&self) -> Result<String, CommandError> {
-        let request = self.soon().get(self.base.clone()).header(ACCEPT, "application/json");
+        let request = self.soon().await.get(self.base.clone()).header(ACCEPT, "application/json");
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let (_, body) = self.receive(response).await?;
         let about = self.parse_json(&body)?;
@@ -215,7 +214,7 @@ impl DaemonClient {
             url.query_pairs_mut().extend_pairs(query);
         }
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": method});
-        let request = self.soon().post(url).header(CONTENT_TYPE, "application/json").body(request.to_string());
+        let request = self.soon().await.post(url).header(CONTENT_TYPE, "application/json").body(request.to_string());
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let (_, body) = self.receive(response).await?;
         let mut answer = self.parse_json(&body)?;
@@ -311,7 +310,7 @@ impl DaemonClient {
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        let mut request = self.soon().request(method, url);
+        let mut request = self.soon().await.request(method, url);
         if let Some(body) = body {
             request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
         }
@@ -329,7 +328,7 @@ impl DaemonClient {
             url.query_pairs_mut().extend_pairs(query);
         }
         let kept = self.cache.read(&url);
-        let mut request = self.soon().get(url.clone());
+        let mut request = self.soon().await.get(url.clone());
         if let Some(kept) = &kept {
             request = request.header(IF_NONE_MATCH, kept.etag.clone());
         }
@@ -464,6 +463,18 @@ fn builder() -> reqwest::ClientBuilder {
         .connect_timeout(CONNECT)
         .timeout(TIMEOUT)
         .tcp_keepalive(PROBE)
+}
+
+/// The client of a daemon that listens on this Unix socket.
+#[cfg(unix)]
+fn client_of_socket(socket: &Path) -> Result<reqwest::Client, CommandError> {
+    built(builder().unix_socket(socket))
+}
+
+/// There are no such sockets, so no daemon names one.
+#[cfg(not(unix))]
+fn client_of_socket(_socket: &Path) -> Result<reqwest::Client, CommandError> {
+    built(builder())
 }
 
 fn built(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CommandError> {

@@ -43,6 +43,11 @@ impl JsonText {
         false
     }
 
+    /// Whether both are the same text in memory.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The text.
     pub fn get(&self) -> &str {
         &self.0

@@ -136,9 +136,14 @@ impl Outcome {
         }
     }
 
-    /// The bytes of its texts.
+    /// The bytes of its texts. One that stands in several places is held once.
     pub fn bytes(&self) -> usize {
-        let json = [&self.result, &self.content, &self.document].into_iter().flatten();
+        let is_one =
+            |text: &JsonText, other: &Option<JsonText>| other.as_ref().is_some_and(|other| other.is_same(text));
+        let content = self.content.as_ref().filter(|content| !is_one(content, &self.result));
+        let document = self.document.as_ref();
+        let document = document.filter(|document| !is_one(document, &self.result) && !is_one(document, &self.content));
+        let json = [self.result.as_ref(), content, document].into_iter().flatten();
         json.map(|json| json.get().len()).sum::<usize>() + self.error.as_ref().map_or(0, String::len)
     }
 }

@@ -61,6 +61,11 @@ impl WorkQueue {
         Self { places, turns: Arc::new(Semaphore::new(at_once)), waiting_max }
     }
 
+    /// Whether a request would have its turn at once.
+    pub fn has_turn(&self) -> bool {
+        self.turns.available_permits() > 0
+    }
+
     /// Waits for a turn. Requests get theirs in the order in which they came.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ use crate::engine::EngineHandle;
 use crate::events::Hub;
 use crate::metrics::Requests;
 use crate::model::Secret;
-use crate::runtime::{Clock, Readiness, Stop, Tasks, WorkQueue};
+use crate::runtime::{Clock, Readiness, Stop, Tasks};
 use crate::transports::http::credentials::oauth::OAuthTokens;
 use crate::views::ViewCache;
 
@@ -140,7 +140,7 @@ struct ServerState {
     /// Answers with the tool set of the original agent-inbox.
     tool_sets: http::response_cache::ResponseCache,
     /// For answers that take long to write.
-    rendering: WorkQueue,
+    rendering: rendered::RenderingQueues,
     requests: Requests,
     config: auth::ConfigWatch,
     load_options: Option<Arc<config::LoadOptions>>,
@@ -199,7 +199,7 @@ impl ServerState {
             stop: stop.clone(),
             response_cache: http::response_cache::ResponseCache::default(),
             tool_sets: http::response_cache::ResponseCache::default(),
-            rendering: rendered::queue(),
+            rendering: rendered::RenderingQueues::new(),
             requests: routes::request_counters(),
             mcp: mcp::McpFace::new(key.as_ref(), clock),
             identities: json_rpc::Identities::default(),

@@ -3,7 +3,7 @@
 //! from that entry; only its examples are elsewhere (`openapi/examples.json`).
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, MatchedPath, RawQuery, Request, State};
+use axum::extract::{DefaultBodyLimit, Extension, MatchedPath, RawQuery, Request, State};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
@@ -27,6 +27,7 @@ use crate::server::events::event_json::SseEventJson;
 use crate::server::events::socket;
 use crate::server::http::error::{Problem, excerpt};
 use crate::server::http::guard::BodyRule;
+use crate::server::http::held::ConnectionBytes;
 use crate::server::http::params;
 use crate::server::http::query::ListQuery;
 use crate::server::openapi as api;
@@ -307,8 +308,13 @@ pub(super) const ROUTES: &[RouteSpec] = &[
 ];
 
 /// `GET /`: the page of the scenarios for browsers, the table of routes for all other clients.
-async fn root(state: State<SharedState>, query: RawQuery, headers: HeaderMap) -> Response {
-    dashboard::home(state, query, headers).await.unwrap_or_else(route_index)
+async fn root(
+    state: State<SharedState>,
+    Extension(bytes): Extension<ConnectionBytes>,
+    query: RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    dashboard::home(state, &bytes, query, headers).await.unwrap_or_else(route_index)
 }
 
 /// Not async: the table contains [`root`], whose type would then depend on itself.

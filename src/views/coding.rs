@@ -29,6 +29,8 @@ const BROTLI_WINDOW: u32 = 22;
 /// The encoder's default. Its window stays within the 8 MiB that RFC 9659 allows for HTTP.
 const ZSTD_LEVEL: i32 = 3;
 const BROTLI_BUFFER: usize = 64 * 1024;
+/// A list in a coding is expected to have a part of its bytes: one of so many. Few are longer.
+const EXPECTED_PART_DIVISOR: usize = 4;
 
 impl Coding {
     /// Every coding, the smallest results first, identity last.
@@ -44,18 +46,24 @@ impl Coding {
         }
     }
 
+    /// How many bytes a body of so many is expected to have in this coding.
+    pub(super) fn expected_bytes(self, plain: usize) -> usize {
+        if self == Self::Identity { plain } else { plain / EXPECTED_PART_DIVISOR }
+    }
+
     /// `plain` in this coding. Equal input gives equal output: no time and no file name is written.
     pub fn encode(self, plain: &[u8]) -> io::Result<Vec<u8>> {
         match self {
             Self::Identity => Ok(plain.to_vec()),
             Self::Gzip => {
+                let room = Vec::with_capacity(self.expected_bytes(plain.len()));
                 let level = flate2::Compression::new(GZIP_LEVEL);
-                let mut encoder = flate2::write::GzEncoder::new(Vec::with_capacity(plain.len() / 4), level);
+                let mut encoder = flate2::write::GzEncoder::new(room, level);
                 encoder.write_all(plain)?;
                 encoder.finish()
             }
             Self::Brotli => {
-                let room = Vec::with_capacity(plain.len() / 4);
+                let room = Vec::with_capacity(self.expected_bytes(plain.len()));
                 let mut encoder = brotli::CompressorWriter::new(room, BROTLI_BUFFER, BROTLI_QUALITY, BROTLI_WINDOW);
                 encoder.write_all(plain)?;
                 encoder.flush()?;

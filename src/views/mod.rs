@@ -450,7 +450,8 @@ impl ViewCache {
         };
         let expected = match (wanted.budget, held) {
             (Some(client), Some(held)) => {
-                Some(wanted.budget_of(client).reserve_beside(held, found.prepared.body.len())?)
+                let bytes = coding.expected_bytes(found.prepared.body.len());
+                Some(wanted.budget_of(client).reserve_beside(held, bytes)?)
             }
             _ => None,
         };

@@ -22,8 +22,6 @@ pub(crate) struct Case {
 enum Then {
     /// It ends at once.
     Ends,
-    /// It fails, and a good call of the same scenario follows, so that the scenario stays callable.
-    Fails,
     /// Only the second of two calls is a row.
     Again,
     /// It waits for approval, which is given.
@@ -70,7 +68,7 @@ fn not_a_number() -> Value {
 
 pub(crate) const ALL: &[Case] = &[
     case("done", "give", disk, Then::Ends),
-    case("failed by the tool", "fail", none, Then::Fails),
+    case("failed by the tool", "fail", none, Then::Ends),
     case("unknown tool", "nope", none, Then::Ends),
     case("ambiguous", "twin", none, Then::Ends),
     case("disabled", "off", none, Then::Ends),
@@ -86,10 +84,10 @@ pub(crate) const ALL: &[Case] = &[
     case("circuit open", "frail", none, Then::Ends),
     case("unavailable", "absent/work", none, Then::Ends),
     case("unreachable", "gone-{face}/vanish", none, Then::Ends),
-    case("timeout", "slow", none, Then::Fails),
-    case("bad answer", "garbled", none, Then::Fails),
-    case("answered with 500", "crash", none, Then::Fails),
-    case("too large", "large", none, Then::Fails),
+    case("timeout", "slow", none, Then::Ends),
+    case("bad answer", "garbled", none, Then::Ends),
+    case("answered with 500", "crash", none, Then::Ends),
+    case("too large", "large", none, Then::Ends),
     case("not callable", "inert", none, Then::Ends),
     case("input required", "input", none, Then::WaitsForInput),
     case("operation", "start", none, Then::GoesOn),
@@ -118,11 +116,6 @@ impl Case {
         match self.then {
             Then::Ends => vec![(self.way, line(&first))],
             Then::Again => vec![(self.way, line(&face.call(address, &wanted).await))],
-            Then::Fails => {
-                let good = Wanted::of("give");
-                assert_eq!(Face::Http.call(address, &good).await.status, 200);
-                vec![(self.way, line(&first))]
-            }
             Then::Approved => self.decided(stage, face, &wanted, &first, "approve").await,
             Then::Rejected => self.decided(stage, face, &wanted, &first, "reject").await,
             Then::WaitsForInput => {

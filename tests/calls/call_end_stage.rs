@@ -24,6 +24,9 @@ use crate::support::serving::{Answer, ask};
 const MOST_BODY: usize = 20_000;
 /// Calls of one scenario that may be under way: one more may run beside the poll of an operation.
 const HELD: usize = 2;
+/// Failures in a row after which a tool is not called: more than there are faces, each of which
+/// has it fail once.
+const BREAKER_FAILURES: u32 = 10;
 /// A bundle of stored tools.
 const BUNDLE: &str = "018faf50-b7b6-7a01-9a05-a22a6e0af101";
 
@@ -78,7 +81,7 @@ impl Stage {
         }
         assert_eq!(self.house.health("absent").state, ScenarioState::Down);
         let frail = Wanted::of("frail");
-        for _ in 0..3 {
+        for _ in 0..BREAKER_FAILURES {
             Face::Http.call(self.address, &frail).await;
         }
     }
@@ -108,7 +111,7 @@ fn configure(config: &mut Config, module: &Module) {
     config.calls.concurrency = HELD;
     config.calls.queue = 0;
     config.calls.retries = 0;
-    config.calls.breaker_failures = 3;
+    config.calls.breaker_failures = BREAKER_FAILURES;
     config.calls.breaker_open = Duration::from_secs(3600);
     config.calls.poll_min = Duration::from_millis(5);
     config.calls.reroute_wait = Duration::from_millis(20);

@@ -281,21 +281,26 @@ async fn a_scenario_that_restarted_where_it_was_is_tried_once_more() {
 }
 
 #[tokio::test]
-async fn a_scenario_that_keeps_failing_is_left_alone_until_one_call_works() {
+async fn a_tool_that_keeps_failing_is_left_alone_until_one_call_works() {
     let files = Callee::start(manifest("files", &[tool("read")]), |_| async { text(500, "oops") }).await;
     let house = House::with(&[("files", files.url())], |config| {
         config.calls.breaker_failures = 2;
         config.calls.breaker_open = Duration::from_millis(300);
     })
     .await;
-    let state = || house.app.calls().breaker(&scenario("files")).map(|breaker| breaker.state);
-    assert_eq!(state(), None, "not called yet");
+    let own = || house.app.calls().tool_breakers(&scenario("files"));
+    assert_eq!(own(), []);
+    assert_eq!(house.app.calls().breaker(&scenario("files")), None, "not called yet");
     for _ in 0..2 {
         assert_eq!(house.refusal(request("read", &json!({}))).await, "bad_answer");
     }
-    assert_eq!(state(), Some(BreakerState::Open));
+    assert_eq!(own()[0].status.state, BreakerState::Open);
+    assert_eq!(house.app.calls().breaker(&scenario("files")).unwrap().failures, 0, "it was reached");
     let refused = house.call("read", &json!({})).await.unwrap_err();
-    let ExecuteError::BreakerOpen { failures: 2, wait, .. } = refused else { unreachable!("{refused}") };
+    let ExecuteError::BreakerOpen { tool: Some(tool), failures: 2, wait, .. } = refused else {
+        unreachable!("{refused}")
+    };
+    assert_eq!(tool.to_string(), "files/read");
     assert!(wait <= Duration::from_millis(300));
     assert_eq!(files.ran().len(), 2, "left alone");
     files.runs(|_| async { done(&json!(1)) });
@@ -305,7 +310,7 @@ async fn a_scenario_that_keeps_failing_is_left_alone_until_one_call_works() {
         }
     });
     works.await.unwrap();
-    assert_eq!(state(), Some(BreakerState::Closed), "one tried, and it worked");
+    assert_eq!(own(), [], "one tried, and it worked");
     assert_eq!(files.ran().len(), 3, "one tried, and it worked");
     house.finish().await;
 }

@@ -11,6 +11,10 @@ use serde_json::{Map, Value, json};
 use crate::support::callee::{Callee, manifest, tool_with};
 use crate::support::command::{Home, Running, json as parsed, until};
 
+/// As many connections are opened at once, few enough for the usual limit of open files.
+const CONNECTIONS: usize = 500;
+/// The most memory of one of them, as SECURITY.md says.
+const CONNECTION_MAX_KILOBYTES: u64 = 64;
 /// The most memory that the process may ever have had.
 const MOST_KILOBYTES: u64 = 300 * 1024;
 
@@ -83,6 +87,41 @@ fn peak_kilobytes(daemon: &Running) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
+}
+
+/// How many files the process has open.
+fn open_files(daemon: &Running) -> usize {
+    std::fs::read_dir(format!("/proc/{}/fd", daemon.id())).unwrap().count()
+}
+
+#[test]
+fn a_connection_without_a_whole_request_takes_little_memory() {
+    let json = "Content-Type: application/json\r\nContent-Length: 1000";
+    for (what, sent) in [
+        ("idle after a request", "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned()),
+        ("half a head", "GET /healthz HTTP/1.1\r\nHost: loc".to_owned()),
+        ("half a body", format!("POST /api/v1/tools/execute HTTP/1.1\r\nHost: localhost\r\n{json}\r\n\r\n{{")),
+    ] {
+        let home = Home::with("");
+        let daemon = home.serve(&[]);
+        assert_eq!(daemon.get("/healthz").0, 200);
+        let before = peak_kilobytes(&daemon);
+        let files = open_files(&daemon);
+        let address = daemon.url.strip_prefix("http://").unwrap();
+        let connect = |_| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(sent.as_bytes()).unwrap();
+            stream
+        };
+        let held: Vec<TcpStream> = (0..CONNECTIONS).map(connect).collect();
+        // Connections of the requests before may have been open still.
+        until("nearly all were accepted", || open_files(&daemon) + 10 >= files + CONNECTIONS);
+        // The last request is answered after those before it were read.
+        assert_eq!(daemon.get("/healthz").0, 200);
+        let each = (peak_kilobytes(&daemon) - before) / CONNECTIONS as u64;
+        assert!(each < CONNECTION_MAX_KILOBYTES, "{what}: {each} KB each");
+        drop(held);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,6 +7,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::thread;
 
 use crate::support::command::{Home, Ran, Running, Scenario, tool, until};
 
@@ -99,6 +101,47 @@ fn commands_are_answered_while_all_connections_of_the_socket_are_streams() {
             Err(error) => break assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "it is still open"),
         }
     }
+    drop(daemon);
+}
+
+/// A socket that takes connections and answers nothing on them; what came is remembered.
+fn silent(path: &Path) -> Arc<Mutex<Vec<String>>> {
+    fs::remove_file(path).unwrap();
+    let listener = UnixListener::bind(path).unwrap();
+    let came = Arc::new(Mutex::new(Vec::new()));
+    let heads = Arc::clone(&came);
+    // It ends with this program, as the connections that it holds do.
+    thread::spawn(move || {
+        let mut open = Vec::new();
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = [0; 1_000];
+            let bytes = stream.read(&mut head).unwrap_or_default();
+            if bytes > 0 {
+                heads.lock().unwrap().push(String::from_utf8_lossy(&head[..bytes]).into_owned());
+            }
+            open.push(stream);
+        }
+    });
+    came
+}
+
+/// A daemon whose socket hangs is still reached, and what changes something is sent once.
+#[test]
+fn a_socket_that_takes_connections_and_does_not_answer_gives_way_to_the_address() {
+    let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
+    let home = Home::with(&format!("[[scenarios]]\nname = \"notes\"\nurl = \"{}\"\n", notes.url));
+    let daemon = home.serve(&[]);
+    let came = silent(&served_socket_of(&home));
+    let blocked = home.run(&["block", "notes"]);
+    assert_eq!(blocked.code, Some(0), "{blocked:?}");
+    assert!(blocked.err.contains("gave no answer within 2 s; its address is used"), "{blocked:?}");
+    assert!(home.run(&["scenarios"]).ok().contains("blocked"));
+    home.run(&["unblock", "notes"]).ok();
+    let came = came.lock().unwrap().clone();
+    assert!(came.len() >= 3 && came.iter().all(|head| head.starts_with("GET /healthz ")), "{came:?}");
+    let doctor = home.run(&["doctor"]);
+    assert!(!doctor.out.contains("ok[socket] "), "{doctor:?}");
     drop(daemon);
 }
 

@@ -163,12 +163,56 @@ async fn every_refusal_has_its_status_and_its_code() {
     house.finish().await;
 }
 
+/// Otherwise one bad tool takes away all others of its scenario.
+#[tokio::test]
+async fn a_tool_that_always_fails_is_refused_alone() {
+    let files = obedient().await;
+    let house = House::with(&[("files", files.url())], |config| {
+        config.calls.breaker_failures = 2;
+        config.calls.breaker_open = std::time::Duration::from_secs(3600);
+    })
+    .await;
+    let address = house.serve().await;
+    for _ in 0..2 {
+        assert_eq!(refused(address, &saying(200, &json!("<html>"))).await, expected(502, "bad_answer"));
+    }
+    let answer = execute(address, &json!({"tool_name": "say"})).await;
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.json()["code"], "circuit_open");
+    assert!(answer.header("retry-after").parse::<u64>().is_ok_and(|wait| wait > 3500), "{answer:?}");
+    let why = "`files/say` failed 2 times in a row, the last time with `bad_answer`, and is not called for 3600 s; \
+               other tools of `files` are";
+    assert_eq!(answer.json()["error"], why);
+    assert_eq!(files.ran().len(), 2, "left alone");
+    let works = execute(address, &json!({"tool_name": "strict", "arguments": {"path": "/"}})).await;
+    assert_eq!(works.status, 200, "{works:?}");
+
+    let health = ask(address, "GET", "/api/v1/scenarios/files", &[], "").await.json();
+    assert_eq!(health["calls"]["breaker"], "closed", "{health}");
+    let own = &health["calls"]["tools"][0];
+    assert_eq!(own["tool"], "say", "{health}");
+    assert_eq!(own["breaker"], "open");
+    assert_eq!(own["failures_in_a_row"], 2);
+    assert_eq!(own["last_failure"], "bad_answer");
+    let until = own["until"].as_str().unwrap();
+    let explained = ask(address, "GET", "/api/v1/tools/say/explain", &[], "").await.json();
+    let step = explained["steps"].as_array().unwrap().iter().find(|step| step["subject"] == "circuit").unwrap();
+    assert_eq!(step["source"], "calls");
+    assert!(step["outcome"].as_str().unwrap().contains("failed 2 times in a row"), "{step}");
+    assert!(step["outcome"].as_str().unwrap().contains(&until[.."2026-01-01T00:00".len()]), "{step}, {until}");
+    let explained = ask(address, "GET", "/api/v1/tools/strict/explain", &[], "").await.json();
+    assert!(!explained.to_string().contains("circuit"), "{explained}");
+    let metrics = String::from_utf8(ask(address, "GET", "/metrics", &[], "").await.body).unwrap();
+    assert!(metrics.contains(r#"callsheet_circuits_open{of="tool"} 1"#), "{metrics}");
+    house.finish().await;
+}
+
 #[tokio::test]
 async fn a_scenario_that_does_not_answer_well_is_told_apart_by_how() {
     let mut files = obedient().await;
     let house = House::with(&[("files", files.url())], |config| {
         config.calls.reroute_wait = std::time::Duration::ZERO;
-        config.calls.breaker_failures = 4;
+        config.calls.breaker_failures = 3;
     })
     .await;
     let address = house.serve().await;
@@ -179,7 +223,9 @@ async fn a_scenario_that_does_not_answer_well_is_told_apart_by_how() {
     answer.problem();
     assert_eq!(answer.status, 503);
     assert_eq!(answer.json()["sent"], false);
-    assert_eq!(refused(address, &json!({"tool_name": "say"})).await, expected(503, "unreachable"));
+    for _ in 0..2 {
+        assert_eq!(refused(address, &json!({"tool_name": "say"})).await, expected(503, "unreachable"));
+    }
     let answer = execute(address, &json!({"tool_name": "say"})).await;
     assert_eq!(answer.status, 503);
     assert_eq!(answer.json()["code"], "circuit_open");
@@ -187,15 +233,18 @@ async fn a_scenario_that_does_not_answer_well_is_told_apart_by_how() {
 
     let health = ask(address, "GET", "/api/v1/scenarios/files", &[], "").await.json();
     assert_eq!(health["calls"]["breaker"], json!("open"));
-    assert!(health["calls"]["failures_in_a_row"].as_u64().is_some_and(|failures| failures >= 4), "{health}");
+    assert!(health["calls"]["failures_in_a_row"].as_u64().is_some_and(|failures| failures == 3), "{health}");
+    assert_eq!(health["calls"]["last_failure"], "unreachable");
     let all = ask(address, "GET", "/api/v1/scenarios", &[], "").await.json();
     assert_eq!(all["scenarios"][0]["calls"]["breaker"], json!("open"));
     let metrics = ask(address, "GET", "/metrics", &[], "").await;
     let metrics = String::from_utf8(metrics.body).unwrap();
     for line in [
         r#"callsheet_calls_total{outcome="bad_answer"} 2"#,
-        r#"callsheet_calls_total{outcome="unreachable"} 2"#,
+        r#"callsheet_calls_total{outcome="unreachable"} 3"#,
         r#"callsheet_calls_total{outcome="circuit_open"} 1"#,
+        r#"callsheet_circuits_open{of="scenario"} 1"#,
+        r#"callsheet_circuits_open{of="tool"} 0"#,
     ] {
         assert!(metrics.contains(line), "{line} is missing");
     }

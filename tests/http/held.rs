@@ -405,6 +405,22 @@ async fn an_operator_can_look_and_decide_while_large_answers_of_others_are_not_r
     house.finish().await;
 }
 
+/// While a list is coded it is there plainly, too, but not twice.
+#[tokio::test]
+async fn a_coded_list_needs_no_room_for_a_second_plain_one() {
+    let (_callee, house, address) = waiting_calls().await;
+    let client = client_that_does_not_read();
+    let get = |target: &str| client.get(format!("http://{address}{target}")).header("accept-encoding", "gzip").send();
+    // A connection has 1.6 MB for large answers. Each list has some 600 KB.
+    let unread = get("/api/v1/tools/set?chat_id=1").await.unwrap();
+    assert_eq!(unread.status(), 200, "{unread:?}");
+    let coded = get("/api/v1/tools?max_tools=299").await.unwrap();
+    assert_eq!(coded.status(), 200, "{coded:?}");
+    assert_eq!(coded.headers()["content-encoding"], "gzip");
+    drop((unread, coded));
+    house.finish().await;
+}
+
 #[tokio::test]
 async fn the_errors_of_a_batch_count_in_the_share_of_their_connection() {
     let (callee, house, address) = waiting_calls().await;

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use callsheet::config;
+use callsheet::model::Secret;
 use callsheet::runtime::Tasks;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -10,8 +12,10 @@ use futures_util::stream::FuturesUnordered;
 use crate::support::offers::inputs;
 use crate::support::serving;
 
-/// So many answers are written or wait at once.
-const PLACES: usize = 66;
+/// So many answers are written or wait at once, but for those of operators.
+const PLACES: usize = 58;
+/// The same of operators beside that.
+const OPERATORS_PLACES: usize = 9;
 const REQUESTS: usize = 100;
 
 /// Requests such an answer while no thread can write one.
@@ -53,6 +57,43 @@ fn pages_that_wait_to_be_written_let_other_requests_pass() {
 #[test]
 fn a_tool_set_is_written_once_for_a_snapshot_and_lets_other_requests_pass() {
     answered_beside("/api/v1/tools/set?chat_id=7");
+}
+
+/// An operator's page waits for no page of other clients.
+#[test]
+fn operators_have_places_and_turns_of_their_own_among_those_that_wait() {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(2).max_blocking_threads(1).enable_all();
+    runtime.build().unwrap().block_on(async {
+        let token = "0123456789abcdef-hush";
+        let configured = config::ServerConfig { operator_token: Some(Secret::new(token)), ..serving::configured() };
+        let first = serving::snapshot(&inputs(&[("a", &["x", "y"])]), Vec::new(), Vec::new());
+        let server = serving::serve_configured(first, 1 << 20, configured).await;
+        let (release, held) = std::sync::mpsc::sync_channel::<()>(1);
+        let tasks = Tasks::new();
+        let blocked = tasks.spawn_blocking(move || held.recv().is_err());
+        let mut answers: FuturesUnordered<_> = (0..REQUESTS).map(|_| server.get("/docs")).collect();
+        for _ in PLACES..REQUESTS {
+            assert_eq!(answers.next().await.unwrap().status, 503);
+        }
+        let bearer = format!("Bearer {token}");
+        let operators = [("authorization", bearer.as_str())];
+        let mut pages: FuturesUnordered<_> =
+            (0..=OPERATORS_PLACES).map(|_| server.ask("GET", "/docs", &operators, "")).collect();
+        // All others have their places then.
+        assert_eq!(pages.next().await.unwrap().status, 503);
+        drop(release);
+        assert!(blocked.await.unwrap());
+        let mut before = 0;
+        let page = loop {
+            tokio::select! {
+                page = pages.next() => break page.unwrap(),
+                _ = answers.next() => before += 1,
+            }
+        };
+        assert_eq!(page.status, 200);
+        assert!(before < PLACES / 2, "{before} pages of others were written before");
+    });
 }
 
 /// A page that kept its thread while another thread makes a list for it would never be answered

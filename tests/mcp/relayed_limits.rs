@@ -19,7 +19,8 @@ use crate::support::mcp_server::{Answer, Came, McpServer, modern};
 
 /// A server whose resources have the sizes in their addresses; one of them is never answered.
 async fn server() -> McpServer {
-    let mut own = offering(modern(&json!([])), all(), &["test://100000", "test://400000", "test://stuck"]);
+    let mut own =
+        offering(modern(&json!([])), all(), &["test://100000", "test://180000", "test://400000", "test://stuck"]);
     McpServer::start(move |came: &Came| {
         let uri = came.message["params"]["uri"].as_str().unwrap_or_default();
         match (came.method(), uri.strip_prefix("test://")) {
@@ -66,10 +67,14 @@ async fn what_is_relayed_holds_its_bytes_in_the_budget_until_it_is_answered() {
         let text = answer["result"]["contents"][0]["text"].as_str();
         assert_eq!(text.map(str::len), Some(100_000), "{answer}");
     }
+    // A share of results has 301 KB, so there is room for one that is held once.
+    let (_, answer) = client.request("resources/read", json!({"uri": "test://180000"})).await;
+    let text = answer["result"]["contents"][0]["text"].as_str();
+    assert_eq!(text.map(str::len), Some(180_000), "{}", answer["error"]);
     let (_trigger, stop) = StopTrigger::new();
     let refused = read(&house, params(&"x".repeat(400_000)), stop).await.unwrap_err();
     assert_eq!(refused.kind(), "memory_share_full", "{refused}");
-    assert_eq!(server.of("resources/read").len(), 4, "it was not sent");
+    assert_eq!(server.of("resources/read").len(), 5, "it was not sent");
     house.finish().await;
 }
 

@@ -1,11 +1,43 @@
 //! Sessions of legacy clients: signed ids, their end, batches, and limits.
 
-use serde_json::json;
+use std::net::SocketAddr;
 
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::relayed::offering;
 use crate::support::house::House;
 use crate::support::mcp_client::{McpClient, rpc};
-use crate::support::mcp_server::{McpServer, modern, tool};
+use crate::support::mcp_server::{Answer, McpServer, legacy, modern, tool};
 use crate::support::serving::ask;
+
+/// As many sessions as are remembered.
+const MOST_SESSIONS: usize = 4_096;
+
+/// A client that keeps its connections: of thousands of requests.
+fn http_client() -> reqwest::Client {
+    // Fails when another test of this program installed it already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
+/// Begins a session and sends one request in it.
+async fn used_session(http: &reqwest::Client, address: SocketAddr) {
+    let post = |message: &Value| {
+        let request = http.post(format!("http://{address}/mcp")).header("content-type", "application/json");
+        request.header("accept", "application/json, text/event-stream").body(message.to_string())
+    };
+    let params =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let begun = post(&rpc("initialize", &params)).send().await.unwrap();
+    let session = begun.headers()["mcp-session-id"].clone();
+    begun.bytes().await.unwrap();
+    let ping = post(&rpc("ping", &json!({}))).header("mcp-session-id", session);
+    let answered = ping.header("mcp-protocol-version", "2025-11-25").send().await.unwrap();
+    assert_eq!(answered.status(), 200);
+    answered.bytes().await.unwrap();
+}
 
 #[tokio::test]
 async fn a_session_survives_a_restart_and_no_other_key_knows_it() {
@@ -79,6 +111,38 @@ async fn levels_of_log_messages_are_those_of_the_protocol() {
     assert_eq!(answer["error"]["code"], -32_602, "{answer}");
     let modern = McpClient::modern(house.serve().await, json!({}));
     assert_eq!(modern.request("logging/setLevel", json!({"level": "warning"})).await.0, 404);
+    house.finish().await;
+}
+
+/// A second session under the same key would not get what the request of the first one has begun.
+#[tokio::test]
+async fn a_session_is_the_same_after_its_request_although_many_others_came_meanwhile() {
+    let capabilities = json!({"resources": {"subscribe": true}});
+    let mut own = offering(legacy("2025-11-25", &json!([])), capabilities, &["test://a"]);
+    let (open, gate) = watch::channel(false);
+    let server = McpServer::start(move |came| match came.method() {
+        "resources/subscribe" => Answer::After(gate.clone(), Box::new(came.result(&json!({})))),
+        _ => own(came),
+    })
+    .await;
+    let house = House::of(&[("docs", server.url())]).await;
+    let address = house.serve().await;
+    server.until("GET", 1).await;
+    let client = McpClient::legacy(address, "2025-11-25", json!({})).await;
+    let subscribing = client.result("resources/subscribe", json!({"uri": "test://a"}));
+    let meanwhile = async {
+        server.until("resources/subscribe", 1).await;
+        let http = http_client();
+        let others = futures_util::stream::iter(0..MOST_SESSIONS).map(|_| used_session(&http, address));
+        others.buffer_unordered(16).collect::<()>().await;
+        open.send(true).unwrap();
+    };
+    let (subscribed, ()) = tokio::join!(subscribing, meanwhile);
+    assert_eq!(subscribed, json!({}));
+    let mut listening = client.listen().await;
+    let updated = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "test://a"}});
+    server.push(updated.clone());
+    assert_eq!(listening.next().await.unwrap(), updated);
     house.finish().await;
 }
 

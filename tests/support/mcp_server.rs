@@ -66,6 +66,8 @@ pub(crate) enum Answer {
     Endpoint(&'static str),
     /// The first answer that the test sends, as a document.
     Later,
+    /// This one, once the test has opened the gate.
+    After(watch::Receiver<bool>, Box<Answer>),
     /// No answer.
     Silence,
 }
@@ -170,6 +172,10 @@ async fn respond(answer: Answer, mut pushed: broadcast::Receiver<Value>) -> Resp
                 break Box::pin(respond(Answer::Json(200, message), pushed)).await;
             }
         },
+        Answer::After(mut gate, answer) => {
+            gate.wait_for(|is_open| *is_open).await.expect("a gate that the test opens");
+            Box::pin(respond(*answer, pushed)).await
+        }
         Answer::Silence => std::future::pending().await,
     }
 }

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use super::bounds::{ApprovalLimits, DecisionRefusal};
 use crate::calls::kept::{
-    GivingWay, GivingWayCause, GroupBounds, GroupMember, GroupPath, GroupRoom, Keepable, KeptChanges, KeptLimits,
-    KeptTable, MemberStanding, NewMember, Taken, held_bytes,
+    GivingWay, GivingWayCause, GroupBounds, GroupMember, GroupPath, GroupRoom, Keepable, KeptChanges, KeptDeadline,
+    KeptLimits, KeptTable, MemberStanding, NewMember, Taken, held_bytes,
 };
 use crate::calls::requester::{RequestedIn, Requester};
 use crate::model::{ApprovalDecision, ApprovalRequest, ApprovalState, ToolId};
@@ -198,17 +198,12 @@ impl ApprovalTable {
 
     /// Expires those that were not decided in time, and returns them.
     pub(super) fn expire(&mut self, now: Instant, wall: Timestamp) -> Vec<Arc<ApprovalRequest>> {
-        let late = self.iter().filter(|kept| kept.waits() && kept.is_late(now, wall));
+        let late = self.due(now, wall);
         let expired: Vec<_> = late.map(|kept| Arc::new(expired_at(wall, &kept.request))).collect();
         for request in &expired {
             self.put(request);
         }
         expired
-    }
-
-    /// When the next one expires.
-    pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.iter().filter(|kept| kept.waits()).map(|kept| kept.deadline).min()
     }
 
     /// The approval with this id, once it is durable.
@@ -281,6 +276,10 @@ impl Keepable for KeptApproval {
 
     fn ended_at(&self) -> Option<Timestamp> {
         self.request.ended_at
+    }
+
+    fn deadline(&self) -> Option<KeptDeadline> {
+        self.waits().then_some(KeptDeadline { mono: self.deadline, wall: self.request.expires_at })
     }
 
     fn changes(&self) -> &KeptChanges {

@@ -11,6 +11,7 @@
 //! rules of each kind.
 
 mod changes;
+mod deadlines;
 mod groups;
 mod shared;
 mod table;
@@ -24,6 +25,7 @@ use jiff::Timestamp;
 use crate::state::Write;
 
 pub(super) use changes::KeptChanges;
+pub(super) use deadlines::KeptDeadline;
 pub(super) use groups::{
     GivingWay, GivingWayCause, GroupBounds, GroupMember, GroupPath, GroupRoom, MemberStanding, NewMember,
 };
@@ -44,6 +46,11 @@ pub(super) trait Keepable {
 
     /// When it was over, if that is known. Without that, it is not forgotten for its age.
     fn ended_at(&self) -> Option<Timestamp> {
+        None
+    }
+
+    /// When it ends by itself, as long as it does; `None` for kinds without deadlines.
+    fn deadline(&self) -> Option<KeptDeadline> {
         None
     }
 

@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use tokio::time::Instant;
 
+use super::deadlines::KeptDeadlines;
 use super::groups::KeptGroups;
-use super::{GroupBounds, GroupMember, GroupRoom, Keepable, KeptLimits, NewMember, Taken};
+use super::{GroupBounds, GroupMember, GroupRoom, Keepable, KeptDeadline, KeptLimits, NewMember, Taken};
 use crate::runtime::{ByteBudget, ReservedBytes};
 
 /// Roughly how many bytes an item needs besides its texts.
@@ -24,6 +26,9 @@ pub(in crate::calls) struct KeptTable<T> {
     groups: KeptGroups,
     /// The numbers of those that are over, in the order in which they ended.
     ended: BTreeMap<u64, u64>,
+    /// The same by the time at which they ended, as far as it is known.
+    ages: BTreeSet<(Timestamp, u64)>,
+    deadlines: KeptDeadlines,
     /// The latest number that was given to an item or an end.
     latest: u64,
     /// What all of them hold.
@@ -37,8 +42,16 @@ pub(in crate::calls) struct KeptTable<T> {
 struct KeptItem<T> {
     item: T,
     held: ReservedBytes,
-    /// The number of its end.
-    ended: Option<u64>,
+    ended: Option<KeptEnd>,
+}
+
+/// The end of an item.
+#[derive(Debug, Clone, Copy)]
+struct KeptEnd {
+    /// Its number among the ends.
+    number: u64,
+    /// When it was, if that is known.
+    at: Option<Timestamp>,
 }
 
 /// What came of adding an item. What is forgotten has to be deleted from the store too.
@@ -59,6 +72,8 @@ impl<T: Keepable> KeptTable<T> {
             alike: HashMap::new(),
             groups: KeptGroups::default(),
             ended: BTreeMap::new(),
+            ages: BTreeSet::new(),
+            deadlines: KeptDeadlines::default(),
             latest: 0,
             held: ByteBudget::new(limits.bytes),
             gave_way: Taken::default(),
@@ -105,6 +120,9 @@ impl<T: Keepable> KeptTable<T> {
         if let Some(placed) = kept.placed() {
             self.groups.add(number, &placed.member, placed.bytes);
         }
+        if let Some(deadline) = kept.item.deadline() {
+            self.deadlines.add(number, deadline);
+        }
         if let Some(likeness) = kept.item.likeness() {
             self.alike.entry(Arc::clone(likeness)).or_default().insert(number);
         }
@@ -139,11 +157,7 @@ impl<T: Keepable> KeptTable<T> {
     pub(in crate::calls) fn prune(&mut self, now: Timestamp) -> Vec<T> {
         // None is as old as a time that cannot be written.
         let then = now.saturating_sub(self.limits.keep).unwrap_or(Timestamp::MIN);
-        let is_old = |number: &&u64| {
-            let ended = self.items.get(number).and_then(|kept| kept.item.ended_at());
-            ended.is_some_and(|ended| ended < then)
-        };
-        let old: Vec<u64> = self.ended.values().filter(is_old).copied().collect();
+        let old: Vec<u64> = self.ages.range(..(then, 0)).map(|(_, number)| *number).collect();
         let mut forgotten: Vec<T> = old.into_iter().filter_map(|number| self.take(number)).collect();
         forgotten.extend(self.make_room(Taken::default()));
         forgotten
@@ -165,17 +179,42 @@ impl<T: Keepable> KeptTable<T> {
         let number = *self.numbers.get(id)?;
         let kept = self.items.get_mut(&number)?;
         let before = kept.placed();
+        let due_before = kept.item.deadline();
         self.gave_way = self.gave_way.without(kept.gave_way());
         let changed = change(&mut kept.item);
         kept.held.set(held_bytes(&kept.item));
         self.gave_way = self.gave_way.with(kept.gave_way());
         let after = kept.placed();
+        let due = kept.item.deadline();
         kept.item.changes().note();
+        if due_before != due {
+            self.be_due_at(number, due_before, due);
+        }
         if before != after {
             self.place_again(number, before, after);
         }
         self.note_end_of(number);
         Some(changed)
+    }
+
+    fn be_due_at(&mut self, number: u64, before: Option<KeptDeadline>, after: Option<KeptDeadline>) {
+        if let Some(deadline) = before {
+            self.deadlines.remove(number, deadline);
+        }
+        if let Some(deadline) = after {
+            self.deadlines.add(number, deadline);
+        }
+    }
+
+    /// The first deadline of all items.
+    pub(in crate::calls) fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first()
+    }
+
+    /// The items whose deadline has come, in the order in which they were added. Looks at no other.
+    pub(in crate::calls) fn due(&self, now: Instant, wall: Timestamp) -> impl Iterator<Item = &T> {
+        let due = self.deadlines.due(now, wall).into_iter();
+        due.filter_map(|number| self.numbered(number))
     }
 
     fn place_again(&mut self, number: u64, before: Option<PlacedMember>, after: Option<PlacedMember>) {
@@ -202,8 +241,10 @@ impl<T: Keepable> KeptTable<T> {
         }
         let end = self.next_number();
         if let Some(kept) = self.items.get_mut(&number) {
-            kept.ended = Some(end);
+            let at = kept.item.ended_at();
+            kept.ended = Some(KeptEnd { number: end, at });
             self.ended.insert(end, number);
+            self.ages.extend(at.map(|at| (at, number)));
         }
     }
 
@@ -254,8 +295,14 @@ impl<T: Keepable> KeptTable<T> {
                 self.alike.remove(likeness);
             }
         }
+        if let Some(deadline) = kept.item.deadline() {
+            self.deadlines.remove(number, deadline);
+        }
         if let Some(end) = kept.ended {
-            self.ended.remove(&end);
+            self.ended.remove(&end.number);
+            if let Some(at) = end.at {
+                self.ages.remove(&(at, number));
+            }
         }
         kept.item.release();
         Some(kept.item)
@@ -293,17 +340,22 @@ pub(in crate::calls) fn held_bytes(item: &impl Keepable) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::time::Duration;
 
     use super::*;
     use crate::calls::kept::KeptChanges;
+    use crate::runtime::Clock;
 
     /// Something with an end.
     struct Errand {
         id: Arc<str>,
         weight: usize,
         ended: Option<i64>,
+        due: Option<KeptDeadline>,
         changes: KeptChanges,
+        /// How often it was looked at for its end.
+        looked_at: Cell<usize>,
     }
 
     impl Keepable for Errand {
@@ -320,7 +372,12 @@ mod tests {
         }
 
         fn ended_at(&self) -> Option<Timestamp> {
+            self.looked_at.set(self.looked_at.get() + 1);
             self.ended.map(second)
+        }
+
+        fn deadline(&self) -> Option<KeptDeadline> {
+            self.due.filter(|_| self.ended.is_none())
         }
 
         fn changes(&self) -> &KeptChanges {
@@ -333,7 +390,8 @@ mod tests {
     }
 
     fn errand(id: &str) -> Errand {
-        Errand { id: id.into(), weight: 0, ended: None, changes: KeptChanges::default() }
+        let changes = KeptChanges::default();
+        Errand { id: id.into(), weight: 0, ended: None, due: None, changes, looked_at: Cell::default() }
     }
 
     fn table(most: usize, bytes: usize) -> KeptTable<Errand> {
@@ -415,5 +473,45 @@ mod tests {
         assert_eq!(ids(&table.prune(second(25))), ["1".into()]);
         assert_eq!(left(&table), ["2", "3"]);
         assert!(table.get("1").is_none());
+    }
+
+    #[test]
+    fn either_clock_makes_an_item_due_until_it_is_over() {
+        let mut table = table(9, 1_000_000);
+        let start = Clock::system().now();
+        let due = |mono, wall| Some(KeptDeadline { mono: start + Duration::from_secs(mono), wall: second(wall) });
+        for (id, due) in [("1", due(10, 50)), ("2", due(50, 10)), ("3", due(30, 30)), ("4", None)] {
+            table.add(Errand { due, ..errand(id) });
+        }
+        let due_at = |table: &KeptTable<Errand>, mono, wall| -> Vec<String> {
+            let due = table.due(start + Duration::from_secs(mono), second(wall));
+            due.map(|errand| errand.id.to_string()).collect()
+        };
+        assert_eq!(due_at(&table, 9, 9), [""; 0]);
+        assert_eq!(due_at(&table, 10, 9), ["1"]);
+        assert_eq!(due_at(&table, 9, 10), ["2"]);
+        assert_eq!(due_at(&table, 30, 30), ["1", "2", "3"]);
+        assert_eq!(table.next_deadline(), Some(start + Duration::from_secs(10)));
+        end(&mut table, "1", 1);
+        table.remove("2");
+        assert_eq!(table.next_deadline(), Some(start + Duration::from_secs(30)));
+        table.change("3", |errand| errand.due = due(20, 20));
+        assert_eq!(due_at(&table, 20, 0), ["3"]);
+        assert_eq!(table.next_deadline(), Some(start + Duration::from_secs(20)));
+    }
+
+    /// After each change of one item, so a look at all would take the square of their number.
+    #[test]
+    fn what_is_not_too_old_is_not_looked_at() {
+        let mut table = table(1_000, 10_000_000);
+        for id in 0..500 {
+            table.add(errand(&id.to_string()));
+            end(&mut table, &id.to_string(), 10);
+        }
+        table.add(Errand { ended: Some(5), ..errand("old") });
+        let looks = |table: &KeptTable<Errand>| table.iter().map(|errand| errand.looked_at.get()).sum::<usize>();
+        let before = looks(&table);
+        assert_eq!(ids(&table.prune(second(16))), ["old".into()]);
+        assert!(looks(&table) < before, "{} before, {} after", before, looks(&table));
     }
 }

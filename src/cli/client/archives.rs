@@ -21,7 +21,7 @@ impl DaemonClient {
     /// Fetches a bundle as an archive.
     pub(in crate::cli) async fn export_bundle(&self, id: &str) -> Result<FetchedArchive, CommandError> {
         let url = self.address_below(&["tools"], &["bundles", id, "archive"])?;
-        let response = self.soon().get(url).send().await.map_err(|error| self.unreachable(&error))?;
+        let response = self.soon().await.get(url).send().await.map_err(|error| self.unreachable(&error))?;
         let (headers, bytes) = self.receive(response).await?;
         if headers.get(CONTENT_TYPE).is_none_or(|kind| kind != ZIP) {
             return Err(self.unexpected_answer("its answer is not an archive"));
@@ -40,7 +40,7 @@ impl DaemonClient {
         if as_new {
             url.query_pairs_mut().append_pair("new", "true");
         }
-        let mut request = self.soon().request(Method::POST, url).header(CONTENT_TYPE, ZIP).body(archive);
+        let mut request = self.soon().await.request(Method::POST, url).header(CONTENT_TYPE, ZIP).body(archive);
         if let Some(token) = &self.token {
             request = request.bearer_auth(token.expose());
         }

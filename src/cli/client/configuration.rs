@@ -22,7 +22,7 @@ impl DaemonClient {
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().push("readyz");
         }
-        let request = self.soon().get(url).header(ACCEPT, "application/json");
+        let request = self.soon().await.get(url).header(ACCEPT, "application/json");
         let mut response = request.send().await.map_err(|error| self.unreachable(&error))?;
         // A daemon that starts answers 503, with the same body.
         let mut bytes = Vec::new();

@@ -8,7 +8,7 @@ use jiff::{Timestamp, Unit};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::calls::{LogEntry, LogWanted};
+use crate::calls::{BreakerStatus, LogEntry, LogWanted};
 use crate::catalog::{FormerName, Snapshot, ViewQuery, explain};
 use crate::model::{Finding, Health, ScenarioName, ScenarioState, ToolId, ViewTool};
 use crate::server::ServerState;
@@ -49,7 +49,8 @@ struct ExplainedStep<'a> {
     subject: &'static str,
     /// What came of it, and why.
     outcome: &'a str,
-    /// Where that came from: `manifest`, `catalog`, `log`, or a preference as `SCOPE TARGET`.
+    /// Where that came from: `manifest`, `catalog`, `calls`, `log`, or a preference as `SCOPE
+    /// TARGET`.
     source: &'a str,
     /// The requests that `outcome` quotes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -70,7 +71,7 @@ pub(super) fn answer(
     name: &str,
 ) -> Result<Response, Problem> {
     let problem = match lookup::resolve_tool(&snapshot.catalog, scope, name) {
-        Ok(tool) => return of_tool(snapshot, scope, &tool, None),
+        Ok(tool) => return of_tool(shared, snapshot, scope, &tool, None),
         Err(problem) => problem,
     };
     let former = snapshot.former_names.find(name);
@@ -81,7 +82,7 @@ pub(super) fn answer(
             Err(problem.preceded_by(&became(former)))
         }
         (None, _) if problem.status_and_detail().0 != StatusCode::NOT_FOUND => Err(problem),
-        (Some(former), Some(tool)) => of_tool(snapshot, scope, &tool, Some(former)),
+        (Some(former), Some(tool)) => of_tool(shared, snapshot, scope, &tool, Some(former)),
         (Some(former), None) => match lookup::left_out(snapshot, &former.id.to_string()) {
             Some(finding) => left_out(finding),
             None => gone(snapshot, former),
@@ -89,7 +90,7 @@ pub(super) fn answer(
         (None, _) => {
             match (lookup::left_out(snapshot, name), lookup::remembered(&shared.reader.history(), scope, name)) {
                 (Some(finding), _) => left_out(finding),
-                (None, Some(tool)) => of_tool(snapshot, scope, &tool, None),
+                (None, Some(tool)) => of_tool(shared, snapshot, scope, &tool, None),
                 (None, None) => match name.parse().ok().and_then(|name: ScenarioName| snapshot.health.get(&name)) {
                     Some(health) => of_scenario(snapshot, health),
                     None => match logged(shared, scope, name) {
@@ -135,6 +136,7 @@ fn of_scenario(snapshot: &Snapshot, health: &Health) -> Result<Response, Problem
 
 /// Explains a tool, which had another name before.
 fn of_tool(
+    shared: &ServerState,
     snapshot: &Snapshot,
     scope: &ViewQuery,
     tool: &ViewTool,
@@ -153,7 +155,13 @@ fn of_tool(
     if let Some(health) = stale.filter(|_| explanation.listed) {
         verdict = format!("{verdict}, but {} is stale: {}", health.name, health.reason);
     }
+    let refused = refused_now(shared, &tool.id);
+    if let Some(why) = refused.as_ref().filter(|_| explanation.listed) {
+        verdict = format!("{verdict}, but {why}");
+    }
     let steps = explanation.steps.iter();
+    let steps = steps.map(|step| ExplainedStep::new(step.subject, &step.outcome, &step.source));
+    let circuit = refused.as_deref().map(|why| ExplainedStep::new("circuit", why, "calls"));
     shared_json::json(&ToolExplanation {
         kind: "tool",
         name: tool.name.as_str(),
@@ -162,8 +170,31 @@ fn of_tool(
         tool: &tool.id.tool,
         listed: explanation.listed,
         verdict,
-        steps: steps.map(|step| ExplainedStep::new(step.subject, &step.outcome, &step.source)).collect(),
+        steps: steps.chain(circuit).collect(),
         findings: explanation.findings.iter().map(shared_json::finding).collect(),
+    })
+}
+
+/// Why calls of a tool are refused now although it is listed: its circuit breaker, or that of its
+/// scenario.
+fn refused_now(shared: &ServerState, id: &ToolId) -> Option<String> {
+    let now = shared.clock.wall();
+    let said = |subject: &str, status: &BreakerStatus, what: &str| {
+        let until = status.until.filter(|until| *until > now)?;
+        let last = status.last_failure.map(|code| format!(", the last time with `{}`", code.as_str()));
+        let last = last.unwrap_or_default();
+        Some(format!(
+            "`{subject}` {what} {} times in a row{last}, and is not called until {}",
+            status.failures,
+            at(until)
+        ))
+    };
+    let of_scenario = shared.calls.breaker(&id.scenario);
+    let of_scenario = of_scenario.and_then(|status| said(id.scenario.as_str(), &status, "was not reached"));
+    of_scenario.or_else(|| {
+        let of_tools = shared.calls.tool_breakers(&id.scenario);
+        let own = of_tools.iter().find(|breaker| breaker.tool == id.tool)?;
+        said(&id.to_string(), &own.status, "failed")
     })
 }
 

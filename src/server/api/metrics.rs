@@ -46,6 +46,7 @@ fn families(shared: &ServerState, (bodies, bytes): (u64, u64)) -> Vec<Family> {
     all.extend(counts.fetches.families());
     all.extend(counts.listings.families());
     all.extend(shared.calls.counts().families(shared.calls.waiting()));
+    all.push(circuits(&shared.calls));
     all.push(shared.calls.audit_counts());
     all.push(shared.calls.log_counts());
     if shared.calls.tells_tools_apart() {
@@ -102,6 +103,14 @@ fn scenarios(snapshot: &Snapshot) -> [Family; 5] {
         }
     }
     [states, up, incompatible, unauthorized, success]
+}
+
+/// The circuit breakers that are not closed.
+fn circuits(calls: &Calls) -> Family {
+    let open = calls.open_circuits();
+    let help = "Circuit breakers that are not closed: of scenarios that calls did not reach, and of tools that failed too often in a row.";
+    let family = Family::new(MetricKind::Gauge, "callsheet_circuits_open", help);
+    family.with_label("of", "scenario", open.scenarios).with_label("of", "tool", open.tools)
 }
 
 fn has_own_series(health: &Health) -> bool {

@@ -51,7 +51,7 @@ pub(in crate::server) struct ScenarioList<'a> {
 struct ListedScenario<'a> {
     #[serde(flatten)]
     scenario: shared_json::HealthJson<'a>,
-    /// Its circuit breaker; `null` when no tool of it was called since the start.
+    /// Its circuit breakers; `null` when no tool of it was called since the start.
     calls: Option<shared_json::BreakerJson>,
 }
 
@@ -61,7 +61,7 @@ struct ListedScenario<'a> {
 pub(in crate::server) struct ExaminedScenario<'a> {
     #[serde(flatten)]
     scenario: shared_json::HealthJson<'a>,
-    /// Its circuit breaker; `null` when no tool of it was called since the start.
+    /// Its circuit breakers; `null` when no tool of it was called since the start.
     calls: Option<shared_json::BreakerJson>,
     findings: Vec<shared_json::FindingJson<'a>>,
     /// The last lines that the program of this scenario wrote to standard error, the oldest first,
@@ -87,7 +87,7 @@ pub(in crate::server) async fn list(
     let wanted = |health: &&Arc<Health>| states.is_empty() || states.contains(&health.state);
     let shown = snapshot.health.values().filter(wanted).map(|health| ListedScenario {
         scenario: shared_json::health(health, now),
-        calls: shared.calls.breaker(&health.name).as_ref().map(shared_json::breaker),
+        calls: shared_json::breaker(&shared.calls, &health.name),
     });
     let deviating = snapshot.configuration.as_ref().filter(|state| !state.is_as_written());
     shared_json::json(&ScenarioList {
@@ -109,7 +109,7 @@ pub(in crate::server) async fn show(
     let errors = recent_errors(&shared, health);
     shared_json::json(&ExaminedScenario {
         scenario: shared_json::health(health, shared.clock.wall()),
-        calls: shared.calls.breaker(&health.name).as_ref().map(shared_json::breaker),
+        calls: shared_json::breaker(&shared.calls, &health.name),
         findings: findings.iter().map(shared_json::finding).collect(),
         stderr: errors.lines,
         stderr_end: errors.end,

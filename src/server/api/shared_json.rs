@@ -13,10 +13,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 use serde_json::ser::Formatter;
 
-use crate::calls::{BreakerState, BreakerStatus};
+use crate::calls::{BreakerState, Calls, FailureCode, ToolBreakerStatus};
 use crate::model::{
-    ApprovalPolicy, Awaited, ConfigState, Health, Isolated, JsonText, PreferenceTarget, ScenarioChanges, ScenarioState,
-    Scope, Settings,
+    ApprovalPolicy, Awaited, ConfigState, Health, Isolated, JsonText, PreferenceTarget, ScenarioChanges, ScenarioName,
+    ScenarioState, Scope, Settings,
 };
 use crate::server::auth::Access;
 use crate::server::http::error::Problem;
@@ -302,7 +302,7 @@ pub(in crate::server) fn health(health: &Health, now: Timestamp) -> HealthJson<'
     }
 }
 
-/// The circuit breaker of a scenario's calls.
+/// The circuit breaker of a scenario, and those of its tools.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Breaker")]
 pub(in crate::server) struct BreakerJson {
@@ -310,7 +310,37 @@ pub(in crate::server) struct BreakerJson {
     #[schemars(schema_with = "breakers")]
     breaker: &'static str,
     since: Time,
+    /// How many calls in a row did not reach the scenario.
     failures_in_a_row: u32,
+    /// The code with which the last of them was answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_failure: Option<&'static str>,
+    /// Until when calls are refused. Then one tests whether the scenario is reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<Time>,
+    /// The tools that failed since they last answered, by name. One whose breaker is open is not
+    /// called; the others are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<ToolBreakerJson>,
+}
+
+/// The circuit breaker of a tool.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ToolBreaker")]
+struct ToolBreakerJson {
+    /// The name that its scenario gives the tool.
+    tool: String,
+    /// Whether calls pass: all, none, or one that tries.
+    #[schemars(schema_with = "breakers")]
+    breaker: &'static str,
+    since: Time,
+    failures_in_a_row: u32,
+    /// The code with which the last of them was answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_failure: Option<&'static str>,
+    /// Until when calls are refused. Then one tests whether the tool works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<Time>,
 }
 
 fn breakers(_: &mut SchemaGenerator) -> Schema {
@@ -318,9 +348,29 @@ fn breakers(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": known})
 }
 
-/// A circuit breaker in JSON.
-pub(in crate::server) fn breaker(breaker: &BreakerStatus) -> BreakerJson {
-    BreakerJson { breaker: breaker.state.as_str(), since: Time(breaker.since), failures_in_a_row: breaker.failures }
+/// The circuit breakers of a scenario in JSON; `None` if it was not called since the start.
+pub(in crate::server) fn breaker(calls: &Calls, scenario: &ScenarioName) -> Option<BreakerJson> {
+    let breaker = calls.breaker(scenario)?;
+    Some(BreakerJson {
+        breaker: breaker.state.as_str(),
+        since: Time(breaker.since),
+        failures_in_a_row: breaker.failures,
+        last_failure: breaker.last_failure.map(FailureCode::as_str),
+        until: breaker.until.map(Time),
+        tools: calls.tool_breakers(scenario).iter().map(tool_breaker).collect(),
+    })
+}
+
+fn tool_breaker(breaker: &ToolBreakerStatus) -> ToolBreakerJson {
+    let status = &breaker.status;
+    ToolBreakerJson {
+        tool: breaker.tool.to_string(),
+        breaker: status.state.as_str(),
+        since: Time(status.since),
+        failures_in_a_row: status.failures,
+        last_failure: status.last_failure.map(FailureCode::as_str),
+        until: status.until.map(Time),
+    }
 }
 
 /// The daemon considers itself isolated, and withdraws no tools meanwhile.

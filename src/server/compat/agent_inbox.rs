@@ -108,8 +108,9 @@ pub(in crate::server) async fn tool_set(
         return kept;
     }
     let state = Arc::clone(&shared);
-    let made = async move { kept_set(&state, &raw, &bytes).unwrap_or_else(|| new_set(&state, &raw, chat, &bytes)) };
-    rendered(&shared, made).await?
+    let held = bytes.clone();
+    let made = async move { kept_set(&state, &raw, &held).unwrap_or_else(|| new_set(&state, &raw, chat, &held)) };
+    rendered(&shared, &bytes, made).await?
 }
 
 /// The tool set that was made from this snapshot for an equal request.

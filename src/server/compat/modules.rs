@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::response::Response;
 use http::StatusCode;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -22,6 +22,7 @@ use crate::server::api::shared_json::{self, RawJson};
 use crate::server::auth::Access;
 use crate::server::http::body::RawBody;
 use crate::server::http::error::Problem;
+use crate::server::http::held::ConnectionBytes;
 use crate::server::http::query::NoQuery;
 use crate::server::rendered::rendered;
 use crate::server::{ServerState, SharedState};
@@ -87,9 +88,13 @@ pub(in crate::server) struct ModuleAnswer<'a> {
 /// `GET /api/modules`: `{"modules": [...]}` in order of their names. Each has its health as in
 /// `/api/v1/scenarios`, and its tools in `offers`: their original names, their published names and
 /// the permissions they require.
-pub(in crate::server) async fn list(State(shared): State<SharedState>, _: NoQuery) -> Result<Response, Problem> {
+pub(in crate::server) async fn list(
+    State(shared): State<SharedState>,
+    Extension(bytes): Extension<ConnectionBytes>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
     let state = Arc::clone(&shared);
-    rendered(&shared, async move { listed(&state) }).await?
+    rendered(&shared, &bytes, async move { listed(&state) }).await?
 }
 
 fn listed(shared: &ServerState) -> Result<Response, Problem> {

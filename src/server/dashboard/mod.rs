@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{RawQuery, Request, State};
+use axum::extract::{Extension, RawQuery, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, get, post, put};
@@ -24,6 +24,7 @@ use crate::server::auth::Right;
 use crate::server::auth::Right::{Call, Operate, Prefer, Read};
 use crate::server::auth::require_right;
 use crate::server::http::error::Problem;
+use crate::server::http::held::ConnectionBytes;
 use crate::server::rendered::rendered;
 
 mod add;
@@ -209,8 +210,13 @@ fn page_around(part: &str) -> &str {
 }
 
 /// Makes a page when it is its turn.
-async fn make_page(State(shared): State<SharedState>, request: Request, next: Next) -> Response {
-    let made = rendered(&shared, next.run(request)).await;
+async fn make_page(
+    State(shared): State<SharedState>,
+    Extension(bytes): Extension<ConnectionBytes>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let made = rendered(&shared, &bytes, next.run(request)).await;
     made.unwrap_or_else(|full| page::ErrorPage::from(Problem::from(full)).into_response())
 }
 
@@ -225,11 +231,16 @@ pub(super) fn unknown(path: &str, asked: &HeaderMap, problem: impl FnOnce() -> P
 }
 
 /// `GET /` for browsers: the page of the scenarios. `None` for a client that wants data.
-pub(super) async fn home(state: State<SharedState>, query: RawQuery, asked: HeaderMap) -> Option<Response> {
+pub(super) async fn home(
+    state: State<SharedState>,
+    bytes: &ConnectionBytes,
+    query: RawQuery,
+    asked: HeaderMap,
+) -> Option<Response> {
     if !page::wants_page(&asked) {
         return None;
     }
     let shared = Arc::clone(&state.0);
-    let made = rendered(&shared, async move { scenarios::page(state, query, &asked).into_response() }).await;
+    let made = rendered(&shared, bytes, async move { scenarios::page(state, query, &asked).into_response() }).await;
     Some(made.unwrap_or_else(|full| page::ErrorPage::from(Problem::from(full)).into_response()))
 }

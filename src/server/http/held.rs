@@ -59,6 +59,7 @@ pub(in crate::server) struct ConnectionBytes(Arc<ConnectionShares>);
 #[derive(Debug, Clone)]
 struct ConnectionShares {
     load: ConnectionLoad,
+    is_for_operator: bool,
     operators: ByteBudget,
     bodies: ByteBudget,
     archives: ByteBudget,
@@ -92,6 +93,7 @@ impl ClientBytes {
         let answers = self.answers.client_part(CONNECTION_ANSWERS_EIGHTHS, 0);
         ConnectionBytes(Arc::new(ConnectionShares {
             load,
+            is_for_operator: false,
             operators: self.operators.clone(),
             bodies: self.bodies.client_part(CONNECTION_BODIES_EIGHTHS, self.body_max),
             archives: self.archives.clone(),
@@ -116,10 +118,16 @@ impl ConnectionBytes {
     pub(in crate::server) fn for_operator(&self) -> Self {
         let shares = &*self.0;
         Self(Arc::new(ConnectionShares {
+            is_for_operator: true,
             bodies: shares.operators.clone(),
             answers: shares.answers.with_spare(&shares.operators),
             ..shares.clone()
         }))
+    }
+
+    /// Whether the request is an operator's.
+    pub(in crate::server) fn is_for_operator(&self) -> bool {
+        self.0.is_for_operator
     }
 
     /// What the bodies of requests are reserved from.

@@ -133,7 +133,8 @@ impl McpSessions {
             table.forget_idle();
         }
         if table.live.len() >= MOST {
-            return Err(Refusal::busy(format!("{MOST} sessions have requests under way; try again later")));
+            let why = format!("{MOST} sessions have requests under way, or calls that are kept; try again later");
+            return Err(Refusal::busy(why));
         }
         let live = Arc::new(LiveSession::new(claims, self.clock));
         table.live.insert(live.claims.key.clone(), Arc::clone(&live));
@@ -154,14 +155,11 @@ impl McpSessions {
 }
 
 impl SessionTable {
-    /// Forgets the quarter of the sessions without requests and streams that was used the longest
-    /// time ago.
+    /// Forgets the quarter of the sessions without requests, streams and kept calls that was used
+    /// the longest time ago. Whatever goes on in a session holds it, also before it is noted there:
+    /// otherwise there would be a second one under its key, without what the first one has begun.
     fn forget_idle(&mut self) {
-        let used = |session: &Arc<LiveSession>| {
-            let state = session.state();
-            let idle = state.running.is_empty() && state.streams.iter().all(mpsc::Sender::is_closed);
-            idle.then_some(state.used)
-        };
+        let used = |session: &Arc<LiveSession>| (Arc::strong_count(session) == 1).then(|| session.state().used);
         let mut idle: Vec<_> =
             self.live.iter().filter_map(|(key, session)| Some((used(session)?, key.clone()))).collect();
         idle.sort_unstable();
