@@ -233,7 +233,8 @@ async fn message(
     request.body(body).send().await.unwrap()
 }
 
-/// A session of the one revision of MCP that has batches; without a text for `/rpc`, which has none.
+/// A session of the one revision of MCP that has batches; without a text for `/rpc`, which has
+/// none.
 async fn session_at(face: &str, server: &Served, client: &reqwest::Client) -> String {
     if face == "/mcp" { session(server, client).await } else { String::new() }
 }

@@ -56,7 +56,8 @@ pub(in crate::server) struct ResultEnvelope {
     pub(in crate::server) behind: Cow<'static, str>,
 }
 
-/// The answer to a single message: its result in its envelope. All of it is reserved before its head is sent, so that its client gets an error if there is no room.
+/// The answer to a single message: its result in its envelope. All of it is reserved before its
+/// head is sent, so that its client gets an error if there is no room.
 ///
 /// # Errors
 /// There is no room for it.
