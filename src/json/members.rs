@@ -1,76 +1,116 @@
-//! The members of one JSON object as they were written, in their order. No value is read, so none
-//! has to fit a type of Rust.
+//! The members of one object and the items of one list as they were written, in their order and
+//! without copies. No value is read, so none has to fit a type of Rust.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde::Deserializer as _;
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde_json::Deserializer;
 use serde_json::value::RawValue;
 
-/// The members of an object. A name may stand there twice.
-#[derive(Debug, Default)]
-pub(crate) struct MemberTexts<'a>(Vec<MemberText<'a>>);
+use super::scan::{kind, string};
 
+/// One member of an object.
 #[derive(Debug)]
-struct MemberText<'a> {
-    name: String,
+pub(crate) struct WrittenMember<'a> {
+    /// Its name. It borrows where it has no escapes.
+    pub(crate) name: Cow<'a, str>,
     /// The name as it was written, with its quotes.
-    written: &'a str,
-    value: &'a str,
+    pub(crate) written_name: &'a str,
+    /// Its value as it was written.
+    pub(crate) value: &'a RawValue,
 }
 
-impl<'a> MemberTexts<'a> {
-    /// Takes an object apart. Fails for anything else.
-    pub(crate) fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str(text)
-    }
-
-    /// Each name with the text of its value, in their order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
-        self.0.iter().map(|member| (member.name.as_str(), member.value))
-    }
-
-    /// Their names.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|member| member.name.as_str())
-    }
-
-    /// The text of the value of the member with this name. Of several the last one counts, as where
-    /// an object is read as a tree.
-    pub(crate) fn get(&self, name: &str) -> Option<&'a str> {
-        self.0.iter().rfind(|member| member.name == name).map(|member| member.value)
-    }
-
-    /// The text of the object with those members only that pass.
-    pub(crate) fn filtered(&self, passes: impl Fn(&str) -> bool) -> String {
-        let members = self.0.iter().filter(|member| passes(&member.name));
-        let members: Vec<String> = members.map(|member| format!("{}:{}", member.written, member.value)).collect();
-        format!("{{{}}}", members.join(","))
-    }
+/// Calls `member` with each member of an object, also with several of the same name. Fails for a
+/// text that is not one object, and for a name with a broken escape.
+pub(crate) fn each_member<'a>(text: &'a str, member: impl FnMut(WrittenMember<'a>)) -> Result<(), serde_json::Error> {
+    let mut deserializer = Deserializer::from_str(text);
+    deserializer.deserialize_map(MemberVisitor(member))?;
+    deserializer.end()
 }
 
-struct MemberTextsVisitor;
+/// Calls `item` with the index and the text of each item of a list. Returns the number of items;
+/// the error is the kind of a value that is not a list. The text is valid JSON.
+pub(crate) fn each_item<'a>(list: &'a str, item: impl FnMut(usize, &'a RawValue)) -> Result<usize, &'static str> {
+    // The only possible error is another kind of value.
+    Deserializer::from_str(list).deserialize_seq(ItemVisitor(item)).map_err(|_| kind(list))
+}
 
-impl<'de> Visitor<'de> for MemberTextsVisitor {
-    type Value = MemberTexts<'de>;
+/// Visits the members of an object where a larger text is read.
+pub(crate) struct MemberVisitor<F>(pub(crate) F);
+
+impl<'de, F: FnMut(WrittenMember<'de>)> Visitor<'de> for MemberVisitor<F> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Vec::new();
-        while let Some((written, value)) = map.next_entry::<&RawValue, &RawValue>()? {
-            let (written, value) = (written.get(), value.get());
-            let name = serde_json::from_str(written).map_err(A::Error::custom)?;
-            members.push(MemberText { name, written, value });
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(written) = map.next_key::<&RawValue>()? {
+            let written_name = written.get();
+            let name = string(written_name).ok_or_else(|| A::Error::custom("a name has a broken escape"))?;
+            let value = map.next_value()?;
+            (self.0)(WrittenMember { name, written_name, value });
         }
-        Ok(MemberTexts(members))
+        Ok(())
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for MemberTexts<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MemberTextsVisitor)
+struct ItemVisitor<F>(F);
+
+impl<'de, F: FnMut(usize, &'de RawValue)> Visitor<'de> for ItemVisitor<F> {
+    type Value = usize;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<usize, A::Error> {
+        let mut count = 0;
+        while let Some(item) = seq.next_element()? {
+            (self.0)(count, item);
+            count += 1;
+        }
+        Ok(count)
+    }
+}
+
+/// The members of an object. A name may stand there twice.
+#[derive(Debug, Default)]
+pub(crate) struct MemberTexts<'a>(Vec<WrittenMember<'a>>);
+
+impl<'a> MemberTexts<'a> {
+    /// Takes an object apart. Fails for anything else.
+    pub(crate) fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
+        let mut members = Vec::new();
+        each_member(text, |member| members.push(member))?;
+        Ok(Self(members))
+    }
+
+    /// Each name with the text of its value, in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
+        self.0.iter().map(|member| (member.name.as_ref(), member.value.get()))
+    }
+
+    /// Their names.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|member| member.name.as_ref())
+    }
+
+    /// The text of the value of the member with this name. Of several the last one counts, as where
+    /// an object is read as a tree.
+    pub(crate) fn get(&self, name: &str) -> Option<&'a str> {
+        self.0.iter().rfind(|member| member.name == name).map(|member| member.value.get())
+    }
+
+    /// The text of the object with those members only that pass.
+    pub(crate) fn filtered(&self, passes: impl Fn(&str) -> bool) -> String {
+        let members = self.0.iter().filter(|member| passes(&member.name));
+        let members: Vec<String> =
+            members.map(|member| format!("{}:{}", member.written_name, member.value.get())).collect();
+        format!("{{{}}}", members.join(","))
     }
 }
 
@@ -87,8 +127,16 @@ mod tests {
         assert_eq!(members.get("b"), Some("3"));
         assert_eq!(members.filtered(|name| name != "_x"), r#"{"b\u0061":1e999,"b":2,"b":3}"#);
         assert_eq!(MemberTexts::parse("{}").unwrap().filtered(|_| true), "{}");
-        for text in ["[]", "7", "{", "null"] {
+        for text in ["[]", "7", "{", "null", "{} {}", r#"{"\ud800":1}"#] {
             assert!(MemberTexts::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn items_are_visited_in_their_order_and_another_kind_is_named() {
+        let mut items = Vec::new();
+        assert_eq!(each_item("[1, {\"a\":2}]", |index, item| items.push((index, item.get().to_owned()))), Ok(2));
+        assert_eq!(items, [(0, "1".to_owned()), (1, "{\"a\":2}".to_owned())]);
+        assert_eq!(each_item("{}", |_, _| {}), Err("an object"));
     }
 }

@@ -1,180 +1,120 @@
-//! JSON at the level of its text: a scan that removes the blanks and reports what needs a tree (see
-//! [`node`](super::node)).
+//! The tokens of a JSON text, in one pass without copies. Everything here that looks into a text
+//! without reading its values uses them.
 //!
-//! This module knows no protocol.
+//! The text must be valid JSON, which a reader checked when it came. Another text gives other
+//! tokens and no panic.
 
 use std::borrow::Cow;
 
-/// The deepest nesting of the text of one member. `serde_json` readers stop at 128 levels, and a
-/// published list adds a few around a schema.
-pub(in crate::protocols) const MAX_DEPTH: usize = 100;
-/// Longer numbers need the tree, because they may be out of the range of a double.
-const PLAIN_NUMBER: usize = 20;
+/// One token of a text. Blanks between the tokens are none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JsonToken<'a> {
+    /// The first byte, which says what it is: a bracket, `,`, `:`, `"` for a string, and anything
+    /// else for a number or a literal.
+    pub(crate) first: u8,
+    /// Where it begins in the text.
+    pub(crate) at: usize,
+    /// The token as it was written.
+    pub(crate) text: &'a str,
+    /// Whether it is a string with escapes.
+    pub(crate) has_escapes: bool,
+}
 
-/// Whether a byte may stand within a number or a literal.
-fn in_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
+impl<'a> JsonToken<'a> {
+    /// Where it ends in the text.
+    pub(crate) fn end(&self) -> usize {
+        self.at + self.text.len()
+    }
+
+    /// What is between the quotes of a string, as written.
+    pub(crate) fn unquoted(&self) -> &'a str {
+        let inner = self.text.strip_prefix('"').unwrap_or(self.text);
+        inner.strip_suffix('"').unwrap_or(inner)
+    }
+}
+
+/// The tokens of a text, in their order.
+#[derive(Debug, Clone)]
+pub(crate) struct Tokens<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Tokens<'a> {
+    /// The tokens of this text.
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+}
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = JsonToken<'a>;
+
+    fn next(&mut self) -> Option<JsonToken<'a>> {
+        let bytes = self.text.as_bytes();
+        while matches!(bytes.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+        let first = *bytes.get(self.at)?;
+        let at = self.at;
+        let mut has_escapes = false;
+        self.at = match first {
+            b'{' | b'}' | b'[' | b']' | b',' | b':' => at + 1,
+            b'"' => string_end(bytes, at, &mut has_escapes),
+            _ => scalar_end(bytes, at),
+        };
+        // Every token ends behind an ASCII character, or with the text.
+        Some(JsonToken { first, at, text: self.text.get(at..self.at)?, has_escapes })
+    }
 }
 
 /// The index after the closing quote of the string that opens at `at`; the end if it is not closed.
-pub(super) fn string_end(bytes: &[u8], at: usize) -> usize {
-    string_extent(bytes, at).0
-}
-
-/// Like [`string_end`], and whether the string holds escapes.
-fn string_extent(bytes: &[u8], at: usize) -> (usize, bool) {
-    let (mut at, mut escapes) = (at + 1, false);
-    loop {
-        at = quote_or_backslash(bytes, at);
-        match bytes.get(at) {
-            None => return (bytes.len(), escapes),
-            Some(b'"') => return (at + 1, escapes),
-            Some(_) => {
-                escapes = true;
-                at = (at + 2).min(bytes.len());
-            }
+fn string_end(bytes: &[u8], at: usize, has_escapes: &mut bool) -> usize {
+    let mut at = at + 1;
+    // Most of a manifest is prose between quotes, so the search looks at many bytes at once.
+    while let Some(further) = memchr::memchr2(b'"', b'\\', &bytes[at..]) {
+        at += further;
+        if bytes[at] == b'"' {
+            return at + 1;
         }
+        *has_escapes = true;
+        at = (at + 2).min(bytes.len());
     }
-}
-
-/// The index of the next quote or backslash, or the end. Most of a manifest is prose between
-/// quotes, so the search takes steps of eight bytes.
-fn quote_or_backslash(bytes: &[u8], from: usize) -> usize {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const HIGH: u64 = ONES << 7;
-    // The lowest set bit marks the first byte of the word that is `byte`; bits above it may be
-    // wrong.
-    let marks = |word: u64, byte: u8| {
-        let zeroed = word ^ (ONES * u64::from(byte));
-        zeroed.wrapping_sub(ONES) & !zeroed & HIGH
-    };
-    let mut at = from;
-    while let Some(chunk) = bytes[at..].first_chunk::<8>() {
-        let word = u64::from_le_bytes(*chunk);
-        let found = marks(word, b'"') | marks(word, b'\\');
-        if found != 0 {
-            return at + (found.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    bytes[at..].iter().position(|byte| matches!(byte, b'"' | b'\\')).map_or(bytes.len(), |more| at + more)
-}
-
-/// The result of scanning a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::protocols) enum ScanResult {
-    /// May be passed on as it is.
-    Plain,
-    /// Holds something that only a tree can judge or rewrite.
-    Odd,
-    /// Nests deeper than [`MAX_DEPTH`].
-    TooDeep,
-}
-
-/// Scans a valid JSON text once and returns it without the blanks between its tokens. `member` gets
-/// the name of each member of the outermost object (as written, without quotes) with the text from
-/// the start of its value. `needs_tree` says which names need a tree, at any depth.
-///
-/// `null`, escapes in names, `\u` escapes (possibly a lone surrogate) and numbers that may be out
-/// of the range of a double need a tree as well.
-pub(in crate::protocols) fn scan<'a>(
-    text: &'a str,
-    needs_tree: impl Fn(&str) -> bool,
-    mut member: impl FnMut(&'a str, &'a str),
-) -> (ScanResult, Cow<'a, str>) {
-    let bytes = text.as_bytes();
-    let mut found = ScanResult::Plain;
-    let (mut at, mut depth, mut last, mut escaped) = (0, 0_usize, "", false);
-    let (mut compact, mut kept) = (String::new(), 0);
-    while let Some(&byte) = bytes.get(at) {
-        let start = at;
-        at += 1;
-        match byte {
-            b'"' => {
-                (at, escaped) = string_extent(bytes, start);
-                last = &text[start + 1..at - 1];
-                if escaped && last.contains("\\u") {
-                    found = ScanResult::Odd;
-                }
-            }
-            b':' => {
-                if escaped || needs_tree(last) {
-                    found = ScanResult::Odd;
-                }
-                if depth == 1 {
-                    member(last, text[at..].trim_start());
-                }
-            }
-            b'{' | b'[' => {
-                depth += 1;
-                if depth > MAX_DEPTH {
-                    return (ScanResult::TooDeep, Cow::Borrowed(text));
-                }
-            }
-            b'}' | b']' => depth -= 1,
-            b'n' => found = ScanResult::Odd,
-            b'-' | b'0'..=b'9' => {
-                at = token_end(bytes, start);
-                if !plain_number(&text[start..at]) {
-                    found = ScanResult::Odd;
-                }
-            }
-            b' ' | b'\t' | b'\n' | b'\r' => {
-                compact.reserve(text.len() - compact.len());
-                compact.push_str(&text[kept..start]);
-                at = bytes[at..].iter().position(|byte| *byte > b' ').map_or(bytes.len(), |more| at + more);
-                kept = at;
-            }
-            _ => {}
-        }
-    }
-    if kept == 0 {
-        return (found, Cow::Borrowed(text));
-    }
-    compact.push_str(&text[kept..]);
-    (found, Cow::Owned(compact))
+    bytes.len()
 }
 
 /// The index after the number or the literal that begins at `at`.
-pub(super) fn token_end(bytes: &[u8], at: usize) -> usize {
-    bytes[at..].iter().position(|byte| !in_token(*byte)).map_or(bytes.len(), |length| at + length)
-}
-
-/// Whether a number is certainly in the range of a double.
-pub(super) fn plain_number(number: &str) -> bool {
-    number.len() <= PLAIN_NUMBER && !number.contains(['e', 'E'])
+fn scalar_end(bytes: &[u8], at: usize) -> usize {
+    let ends =
+        |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'{' | b'}' | b'[' | b']' | b',' | b':' | b'"');
+    bytes[at..].iter().position(ends).map_or(bytes.len(), |length| at + length)
 }
 
 /// The decoded text of a JSON string. `None` if it is not a string or its escapes are broken.
-pub(in crate::protocols) fn string(json: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn string(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') { serde_json::from_str(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
 }
 
 /// Calls `item` with each item, as written, of the list at the start of a JSON text. False when the
 /// text does not begin with a list, or when an item is not a string.
-pub(in crate::protocols) fn each_string<'a>(json: &'a str, mut item: impl FnMut(&'a str)) -> bool {
-    let bytes = json.as_bytes();
-    if bytes.first() != Some(&b'[') {
+pub(crate) fn each_string<'a>(json: &'a str, mut item: impl FnMut(&'a str)) -> bool {
+    let mut tokens = Tokens::new(json);
+    if tokens.next().is_none_or(|token| token.first != b'[') {
         return false;
     }
-    let mut at = 1;
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            b'"' => {
-                let start = at;
-                at = string_end(bytes, start);
-                item(&json[start..at]);
-            }
-            b',' | b' ' | b'\t' | b'\n' | b'\r' => at += 1,
-            _ => return byte == b']',
+    for token in tokens {
+        match token.first {
+            b'"' => item(token.text),
+            b',' => {}
+            byte => return byte == b']',
         }
     }
     false
 }
 
 /// The kind of a JSON value, as a phrase for messages.
-pub(in crate::protocols) fn kind(json: &str) -> &'static str {
+pub(crate) fn kind(json: &str) -> &'static str {
     match json.as_bytes().first() {
         Some(b'{') => "an object",
         Some(b'[') => "a list",
@@ -182,5 +122,47 @@ pub(in crate::protocols) fn kind(json: &str) -> &'static str {
         Some(b't' | b'f') => "a boolean",
         Some(b'n') => "null",
         _ => "a number",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(text: &str) -> Vec<&str> {
+        Tokens::new(text).map(|token| token.text).collect()
+    }
+
+    #[test]
+    fn a_text_is_split_into_its_tokens_without_blanks() {
+        let text = " {\"a\\\"{\" : [ -1.5e3,true ],\r\n\t\"é\":null}";
+        let expected = ["{", "\"a\\\"{\"", ":", "[", "-1.5e3", ",", "true", "]", ",", "\"é\"", ":", "null", "}"];
+        assert_eq!(tokens(text), expected);
+        let found: Vec<JsonToken<'_>> = Tokens::new(text).collect();
+        assert!(found.iter().all(|token| text[token.at..token.end()] == *token.text));
+        assert!(found[1].has_escapes);
+        assert!(!found[9].has_escapes);
+        assert_eq!(found[1].unquoted(), "a\\\"{");
+    }
+
+    #[test]
+    fn a_text_that_is_no_json_gives_tokens_until_its_end() {
+        assert_eq!(tokens("é{\"é"), ["é", "{", "\"é"]);
+        assert_eq!(tokens("\"\\é"), ["\"\\é"]);
+        assert_eq!(tokens("\"\\"), ["\"\\"]);
+        assert_eq!(tokens(" "), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn items_are_visited_only_in_a_list_of_strings() {
+        let visit = |json: &str| {
+            let mut items = Vec::new();
+            let is_list = each_string(json, |item| items.push(item.to_owned()));
+            is_list.then_some(items)
+        };
+        assert_eq!(visit(r#"[ "a" , "b\"" ], "c""#).unwrap(), ["\"a\"", "\"b\\\"\""]);
+        for other in ["", "\"a\"", "[1]", "[\"a\"", "{}"] {
+            assert_eq!(visit(other), None, "{other}");
+        }
     }
 }
