@@ -30,6 +30,8 @@
 //! parts fit, and what each never does, is in `ARCHITECTURE.md`, each mechanism in `docs/design/`,
 //! each word in `docs/glossary.md`. The modules below are in reading order.
 
+mod json;
+
 pub mod model;
 
 pub mod runtime;

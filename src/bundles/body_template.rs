@@ -9,6 +9,7 @@ use url::form_urlencoded;
 use super::refused_value::RefusedValue;
 use super::template::{CallValues, NotFilled, Placeholder, TextTemplate, text_bytes};
 use super::written_value::WrittenValue;
+use crate::json::write::{quoted, write_string};
 use crate::model::JsonText;
 
 /// Marks a text that stood as a placeholder outside quotes. No JSON text has it unescaped.
@@ -164,7 +165,7 @@ fn json(text: &str) -> Result<BodyNode, String> {
     while let Some(c) = rest.chars().next() {
         if !quoted && rest.starts_with("${") {
             let (place, after) = rest.split_once('}').ok_or("has `${` without `}`")?;
-            marked.push_str(&Value::from(format!("{BARE}{place}}}")).to_string());
+            write_string(&mut marked, &format!("{BARE}{place}}}"));
             rest = after;
             continue;
         }
@@ -256,7 +257,7 @@ impl BodyNode {
                 None => return Ok(false),
             },
             Self::Text(template) => match template.fill(values, str::to_owned, most) {
-                Ok(text) => body.push_str(&Value::from(text).to_string()),
+                Ok(text) => write_string(body, &text),
                 Err(NotFilled::Missing(_)) => return Ok(false),
                 Err(NotFilled::TooLong) => return Err(NotFilled::TooLong),
             },
@@ -264,7 +265,7 @@ impl BodyNode {
                 fill_all(items.iter().map(|item| (String::new(), item)), values, ('[', ']'), (body, most))?;
             }
             Self::Object(members) => {
-                let parts = members.iter().map(|(name, node)| (format!("{}:", Value::from(name.as_str())), node));
+                let parts = members.iter().map(|(name, node)| (format!("{}:", quoted(name)), node));
                 fill_all(parts, values, ('{', '}'), (body, most))?;
             }
         }

@@ -16,9 +16,10 @@ use uuid::Uuid;
 
 use super::document_members::{DocumentError, DocumentMembers};
 use super::http_tool::{HttpTool, joined};
-use super::stored_document::compact;
 use super::{BuiltInTool, BundleError, BundleSettings, Slug, StoredDocument, ToolAuth, ToolVersion};
-use crate::model::{JsonText, MemberTexts};
+use crate::json::layout::compact;
+use crate::json::members::MemberTexts;
+use crate::model::JsonText;
 
 /// The version of the schema of these files.
 pub const SCHEMA_VERSION: &str = "2025-07-01";

@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json_path::JsonPath;
 
 use super::path_work::{DocumentSize, PathWork};
+use crate::json::write::quoted;
 
 /// Bytes of an expression at most.
 const EXPRESSION_MAX: usize = 4 * 1024;
@@ -126,7 +127,7 @@ impl PreparedExtraction {
 fn found(pattern: &Regex, text: &str) -> Result<String, NotExtracted> {
     let found = pattern.captures(text);
     let group = found.and_then(|found| if found.len() > 1 { found.get(1) } else { found.get(0) });
-    group.map(|group| Value::from(group.as_str()).to_string()).ok_or(NotExtracted::NoMatch)
+    group.map(|group| quoted(group.as_str())).ok_or(NotExtracted::NoMatch)
 }
 
 /// A text that takes so many more bytes.

@@ -20,11 +20,11 @@ use super::changes::time;
 use super::definition::IMPORTED_AT;
 use super::files::{self, BUNDLE_FILE, FRESH};
 use super::store::{PutOutcome, enabled};
-use super::stored_document::compact;
 use super::{
     BundleDefinition, BundleError, BundleSet, BundleSettings, BundleStore, Slug, StoredBundle, StoredDocument,
     StoredTool, built_in, new_id,
 };
+use crate::json::layout::compact;
 
 /// A bundle as an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,7 +11,11 @@ use serde_json::{Map, Value};
 
 use super::BundleError;
 use super::document_members::DocumentError;
-use crate::model::{JsonText, MemberTexts};
+use crate::json::layout::compact;
+use crate::json::members::MemberTexts;
+use crate::json::scan::{JsonToken, Tokens};
+use crate::json::write::quoted;
+use crate::model::JsonText;
 
 /// Bytes of one file at most.
 pub(super) const FILE_MAX: u64 = 256 * 1024;
@@ -64,7 +68,7 @@ impl StoredDocument {
                 None => members.push((name, text)),
             }
         }
-        let lines = members.iter().map(|(name, text)| format!("  {}: {text}", Value::from(*name)));
+        let lines = members.iter().map(|(name, text)| format!("  {}: {text}", quoted(name)));
         let text = format!("{{\n{}\n}}", lines.collect::<Vec<_>>().join(",\n"));
         Self(JsonText::known(text)).fitting()
     }
@@ -114,35 +118,12 @@ impl StoredDocument {
 
 /// The bytes that a tree of this text takes, estimated from above.
 fn tree_bytes(text: &str) -> usize {
-    let of_byte = |byte: u8| match byte {
+    let of_token = |token: JsonToken<'_>| match token.first {
         b'{' => VALUE_BYTES + OBJECT_BYTES,
         b'[' | b',' => VALUE_BYTES,
         _ => 0,
     };
-    text.len() + VALUE_BYTES + outside_strings(text).map(of_byte).sum::<usize>()
-}
-
-/// A JSON text without the blanks between its parts.
-pub(super) fn compact(text: &str) -> String {
-    let mut quoted = false;
-    let mut escaped = false;
-    let keeps = |c: &char| {
-        let is_blank = !quoted && c.is_ascii_whitespace();
-        (quoted, escaped) = (quoted ^ (*c == '"' && !escaped), quoted && !escaped && *c == '\\');
-        !is_blank
-    };
-    text.chars().filter(keeps).collect()
-}
-
-/// The bytes of a JSON text that are not within a string.
-fn outside_strings(text: &str) -> impl Iterator<Item = u8> {
-    let mut quoted = false;
-    let mut escaped = false;
-    text.bytes().filter(move |byte| {
-        let is_outside = !quoted && *byte != b'"';
-        (quoted, escaped) = (quoted ^ (*byte == b'"' && !escaped), quoted && !escaped && *byte == b'\\');
-        is_outside
-    })
+    text.len() + VALUE_BYTES + Tokens::new(text).map(of_token).sum::<usize>()
 }
 
 #[cfg(test)]

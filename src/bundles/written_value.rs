@@ -7,7 +7,9 @@ use std::fmt;
 use serde::de::Error as _;
 use serde_json::value::RawValue;
 
-use crate::model::{JsonText, MemberTexts};
+use crate::json::members::MemberTexts;
+use crate::json::write::quoted;
+use crate::model::JsonText;
 
 /// Levels of lists and objects at most; arguments that nest deeper are refused before.
 const DEPTH_MAX: usize = 128;
@@ -96,7 +98,7 @@ impl fmt::Display for WrittenValue {
         let separator = |index: usize| if index == 0 { "" } else { "," };
         match self {
             Self::Null => f.write_str("null"),
-            Self::Text(text) => write!(f, "{}", serde_json::Value::from(text.as_str())),
+            Self::Text(text) => f.write_str(&quoted(text)),
             Self::Plain(written) => f.write_str(written),
             Self::List(items) => {
                 f.write_str("[")?;
@@ -108,7 +110,7 @@ impl fmt::Display for WrittenValue {
             Self::Object(object) => {
                 f.write_str("{")?;
                 for (index, (name, value)) in object.members.iter().enumerate() {
-                    write!(f, "{}{}:{value}", separator(index), serde_json::Value::from(name.as_str()))?;
+                    write!(f, "{}{}:{value}", separator(index), quoted(name))?;
                 }
                 f.write_str("}")
             }

@@ -6,23 +6,34 @@
 //! arguments are refused on every way in. The time is linear in the size of the text.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 
 use super::Violation;
+use crate::json::LEVELS_MAX;
+use crate::json::names::NameSet;
+use crate::json::scan::{JsonToken, Tokens, string};
 use crate::model::JsonText;
 use crate::model::finding::push_step;
 
-/// The deepest nesting of arguments, and of results: with all that is put around them, readers that
-/// stop at 128 levels can still read them.
-pub(super) const MAX_DEPTH: usize = 100;
-/// Up to this many names are compared one by one; more are hashed.
-const FEW: usize = 12;
 /// The most bytes of a pointer in a violation.
-const POINTER_MAX: usize = 300;
+const POINTER_BYTES_MAX: usize = 300;
 
-/// What is wrong with the form of arguments; `None` if nothing is.
+/// What is wrong with the form of arguments, if anything is.
 pub(crate) fn flaw(arguments: &JsonText) -> Option<Violation> {
-    Scan { text: arguments.get(), at: 0, levels: Vec::new() }.run()
+    let mut levels = Levels::default();
+    for token in Tokens::new(arguments.get()) {
+        if let Err(message) = levels.enter(&token) {
+            return Some(Violation { pointer: levels.pointer(), message });
+        }
+    }
+    None
+}
+
+/// The objects and lists that are open, the innermost one last.
+#[derive(Default)]
+struct Levels<'a> {
+    open: Vec<Level<'a>>,
+    /// Whether a string would be a name now: behind `{`, or behind a comma in an object.
+    name_follows: bool,
 }
 
 /// One object or list that is open.
@@ -31,127 +42,68 @@ enum Level<'a> {
     List(usize),
 }
 
-/// The names of the members of one object, in their order.
+/// The names of the members of one object.
 #[derive(Default)]
 struct MemberNames<'a> {
-    few: Vec<Cow<'a, str>>,
-    many: HashSet<Cow<'a, str>>,
+    seen: NameSet<Cow<'a, str>>,
     /// The member that is read now.
     current: Cow<'a, str>,
 }
 
-impl<'a> MemberNames<'a> {
-    /// Adds a name. Returns whether it is a new one.
-    fn add(&mut self, name: Cow<'a, str>) -> bool {
-        self.current.clone_from(&name);
-        if self.many.is_empty() {
-            if self.few.contains(&name) {
-                return false;
+impl<'a> Levels<'a> {
+    /// Reads one token. The error is the rest of a sentence whose subject is the current position.
+    fn enter(&mut self, token: &JsonToken<'a>) -> Result<(), String> {
+        let is_name = std::mem::take(&mut self.name_follows) && token.first == b'"';
+        match token.first {
+            b'{' | b'[' if self.open.len() == LEVELS_MAX => {
+                return Err(format!("nests deeper than {LEVELS_MAX} levels; flatten it"));
             }
-            if self.few.len() < FEW {
-                self.few.push(name);
-                return true;
+            b'{' => {
+                self.open.push(Level::Object(MemberNames::default()));
+                self.name_follows = true;
             }
-            self.many.extend(self.few.drain(..));
+            b'[' => self.open.push(Level::List(0)),
+            b'}' | b']' => {
+                self.open.pop();
+            }
+            b',' => match self.open.last_mut() {
+                Some(Level::List(index)) => *index += 1,
+                _ => self.name_follows = true,
+            },
+            b'"' if is_name => self.name(token)?,
+            _ => {}
         }
-        self.many.insert(name)
-    }
-}
-
-/// A pass over a valid JSON text.
-struct Scan<'a> {
-    text: &'a str,
-    at: usize,
-    levels: Vec<Level<'a>>,
-}
-
-impl<'a> Scan<'a> {
-    fn run(mut self) -> Option<Violation> {
-        // A string is a name if it follows `{` or a comma in an object.
-        let mut name_follows = false;
-        while let Some(byte) = self.text.as_bytes().get(self.at) {
-            self.at += 1;
-            match byte {
-                b'{' | b'[' if self.levels.len() == MAX_DEPTH => {
-                    return Some(self.violation(format!("nests deeper than {MAX_DEPTH} levels; flatten it")));
-                }
-                b'{' => {
-                    self.levels.push(Level::Object(MemberNames::default()));
-                    name_follows = true;
-                }
-                b'[' => {
-                    self.levels.push(Level::List(0));
-                    name_follows = false;
-                }
-                b'}' | b']' => {
-                    self.levels.pop();
-                    name_follows = false;
-                }
-                b',' => match self.levels.last_mut() {
-                    Some(Level::List(index)) => *index += 1,
-                    _ => name_follows = true,
-                },
-                b'"' => {
-                    let written = self.string();
-                    if name_follows {
-                        name_follows = false;
-                        if let Err(what) = self.name(written) {
-                            return Some(self.violation(what.to_owned()));
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-        None
-    }
-
-    /// Skips the rest of a string. Returns what is between its quotes.
-    fn string(&mut self) -> &'a str {
-        let (bytes, begin) = (self.text.as_bytes(), self.at);
-        while let Some(byte) = bytes.get(self.at) {
-            match byte {
-                b'\\' => self.at += 2,
-                b'"' => break,
-                _ => self.at += 1,
-            }
-        }
-        let written = self.text.get(begin..self.at).unwrap_or_default();
-        self.at += 1;
-        written
+        Ok(())
     }
 
     /// Adds the name of a member of the innermost object.
-    fn name(&mut self, written: &'a str) -> Result<(), &'static str> {
-        let name = if written.contains('\\') {
-            let read = serde_json::from_str::<String>(&format!("\"{written}\""));
-            Cow::Owned(read.map_err(|_| "has a member whose name holds a broken escape; write surrogates in pairs")?)
-        } else {
-            Cow::Borrowed(written)
+    fn name(&mut self, written: &JsonToken<'a>) -> Result<(), String> {
+        let Some(name) = string(written.text) else {
+            return Err("has a member whose name holds a broken escape; write surrogates in pairs".to_owned());
         };
-        let is_new = match self.levels.last_mut() {
-            Some(Level::Object(names)) => names.add(name),
-            _ => true,
-        };
-        if is_new { Ok(()) } else { Err("is given more than once; give each member of an object once") }
+        let Some(Level::Object(names)) = self.open.last_mut() else { return Ok(()) };
+        names.current.clone_from(&name);
+        if names.seen.add(name) {
+            return Ok(());
+        }
+        Err("is given more than once; give each member of an object once".to_owned())
     }
 
-    /// A violation at the place that is read now.
-    fn violation(&self, message: String) -> Violation {
+    /// Leads to what is read now, or to the nearest value around it that it has room for.
+    fn pointer(&self) -> String {
         let mut pointer = String::new();
-        for level in &self.levels {
+        for level in &self.open {
             let length = pointer.len();
             match level {
                 Level::Object(names) => push_step(&mut pointer, &names.current),
                 Level::List(index) => push_step(&mut pointer, &index.to_string()),
             }
-            if pointer.len() > POINTER_MAX {
-                // The pointer leads to the nearest place around it that it has room for.
+            if pointer.len() > POINTER_BYTES_MAX {
                 pointer.truncate(length);
                 break;
             }
         }
-        Violation { pointer, message }
+        pointer
     }
 }
 
@@ -195,13 +147,11 @@ mod tests {
     #[test]
     fn as_deep_as_readers_go_is_no_flaw_and_deeper_is() {
         let nested = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
-        for (levels, deep) in [(MAX_DEPTH, false), (MAX_DEPTH + 1, true), (100_000, true)] {
+        for (levels, deep) in [(LEVELS_MAX, false), (LEVELS_MAX + 1, true), (100_000, true)] {
             let text = JsonText::parse(&nested(levels)).unwrap();
             assert_eq!(flaw(&text).is_some(), deep, "{levels}");
-            assert_eq!(text.nests_deeper_than(MAX_DEPTH), deep, "{levels}");
+            assert_eq!(text.nests_deeper_than(LEVELS_MAX), deep, "{levels}");
         }
-        let brackets = format!("\"{}\\\"{}\"", "[".repeat(200), "{".repeat(200));
-        assert!(!JsonText::parse(&brackets).unwrap().nests_deeper_than(MAX_DEPTH), "they are within a text");
     }
 
     #[test]

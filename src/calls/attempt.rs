@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use super::argument_form::MAX_DEPTH;
 use super::caller::CallLine;
 use super::circuits::AttemptEnd;
 use super::held::CallerKey;
@@ -19,6 +18,7 @@ use super::limits::{CallPermit, ScenarioLimiter};
 use super::{ExecuteError, routing};
 use crate::config;
 use crate::engine::{CallReport, CallRoute};
+use crate::json::LEVELS_MAX;
 use crate::model::ToolId;
 use crate::protocols::{CallError, CallIo, Outcome, cancelled_by_caller};
 use crate::transports::{TransportError, status_text};
@@ -146,13 +146,13 @@ fn cancelled(id: &ToolId) -> ExecuteError {
 /// not read it.
 fn readable(outcome: Outcome) -> Result<Outcome, CallError> {
     let parts = [&outcome.result, &outcome.content];
-    if !parts.into_iter().flatten().any(|part| part.nests_deeper_than(MAX_DEPTH)) {
+    if !parts.into_iter().flatten().any(|part| part.nests_deeper_than(LEVELS_MAX)) {
         return Ok(outcome);
     }
     Err(CallError::NotThisProtocol {
         answered: outcome.status.map_or_else(|| "with a result".to_owned(), status_text),
         status: outcome.status,
-        excerpt: format!("its result nests deeper than {MAX_DEPTH} levels"),
+        excerpt: format!("its result nests deeper than {LEVELS_MAX} levels"),
         retry_after: None,
     })
 }

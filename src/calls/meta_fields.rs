@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::Violation;
-use crate::model::{Execution, JsonText, META_FIELDS, MemberTexts, ViewTool};
+use crate::json::members::MemberTexts;
+use crate::model::{Execution, JsonText, META_FIELDS, ViewTool};
 
 /// The arguments of a call, and its meta fields.
 #[derive(Debug)]

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE, IF_NONE_MATCH};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use url::Url;
 
 use super::instance::{self, DaemonRecord};
 use super::{CommandError, RemoteArgs, output};
 use crate::config::{self, LoadOptions};
+use crate::json::rpc;
 use crate::model::{FindingCode, Secret};
 
 mod answer_cache;
@@ -213,8 +214,8 @@ impl DaemonClient {
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        let request = json!({"jsonrpc": "2.0", "id": 1, "method": method});
-        let request = self.soon().await.post(url).header(CONTENT_TYPE, "application/json").body(request.to_string());
+        let request = rpc::request(1, method, "{}");
+        let request = self.soon().await.post(url).header(CONTENT_TYPE, "application/json").body(request);
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let (_, body) = self.receive(response).await?;
         let mut answer = self.parse_json(&body)?;

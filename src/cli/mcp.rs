@@ -16,13 +16,14 @@ use http::{HeaderMap, HeaderName};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::client::{DaemonClient, McpAnswer, SESSION_ID};
 use super::failure::{self, ErrorText};
 use super::{CommandError, RemoteArgs, output, start};
+use crate::json::rpc::{self, RpcError};
 use crate::runtime::{Clock, Tasks};
 
 /// The longest message.
@@ -266,9 +267,7 @@ impl StdioFront {
 
 /// Prints an error of the front itself.
 fn refuse(id: Option<&str>, why: &str) {
-    let error = json!({"code": NO_DAEMON, "message": why});
-    let id = id.map(|id| format!(r#""id":{id},"#)).unwrap_or_default();
-    print(&format!(r#"{{"jsonrpc":"2.0",{id}"error":{error}}}"#));
+    print(&rpc::refusal(id, &RpcError { code: NO_DAEMON, message: why.to_owned(), data: None }));
 }
 
 /// What went wrong, and the next step.

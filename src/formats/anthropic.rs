@@ -9,8 +9,8 @@ use super::limits;
 use super::schema;
 use super::strict::{self, Strict};
 use super::vendor::{Deferral, Piece, Vendor};
-use super::write::ObjectWriter;
 use super::{EndMark, FormatOptions};
+use crate::json::write::ObjectWriter;
 
 /// `format=anthropic`.
 pub(super) static FORMAT: Vendor = Vendor {

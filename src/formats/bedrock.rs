@@ -6,8 +6,8 @@
 use super::limits;
 use super::schema;
 use super::vendor::{Piece, Vendor};
-use super::write::ObjectWriter;
 use super::{EndMark, FormatOptions};
+use crate::json::write::ObjectWriter;
 
 /// `format=bedrock`.
 pub(super) static FORMAT: Vendor = Vendor {

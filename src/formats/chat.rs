@@ -5,7 +5,7 @@ use super::EndMark;
 use super::limits::{self, FormatLimits};
 use super::schema;
 use super::vendor::{Piece, Vendor};
-use super::write::ObjectWriter;
+use crate::json::write::ObjectWriter;
 
 /// `format=mistral`.
 pub(super) static MISTRAL: Vendor = like("mistral", &limits::MISTRAL);

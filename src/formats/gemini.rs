@@ -10,7 +10,7 @@ use super::limits;
 use super::schema::keywords::{self, Vocabulary};
 use super::schema::{Context, SIMPLE, Transform, TransformError, join, steps};
 use super::vendor::{Piece, Vendor};
-use super::write::ObjectWriter;
+use crate::json::write::ObjectWriter;
 
 const STEPS: [Transform; SIMPLE.len() + 2] =
     join(SIMPLE, &steps![supported_keywords, super::schema::required::known_required]);

@@ -8,7 +8,7 @@ use callsheet_provide::json_rpc::input_schema;
 use super::Format;
 use super::mcp;
 use super::vendor::{Piece, Vendor};
-use super::write::ObjectWriter;
+use crate::json::write::ObjectWriter;
 
 static LIST: Vendor = Vendor { id: "json-rpc", write: tool, frame: (r#"{"tools":["#, "]}"), ..mcp::BASE };
 

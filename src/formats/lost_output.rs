@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::write::sound;
+use crate::json::soundness::is_sound;
 use crate::model::Tool;
 
 /// Why the schema of the results of a tool is left out, and what to do; `None` if it is shown, or
@@ -11,7 +11,7 @@ use crate::model::Tool;
 /// no object.
 pub(super) fn lost_output(tool: &Tool) -> Option<(&'static str, &'static str)> {
     let json = tool.output()?.get();
-    if !sound(json) {
+    if !is_sound(json) {
         let hint = "nest at most 127 levels, escape characters in whole pairs, and keep numbers within a double";
         return Some(("common JSON readers refuse it", hint));
     }

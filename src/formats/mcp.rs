@@ -9,7 +9,8 @@ use super::limits;
 use super::lost_output::lost_output;
 use super::schema::{Transform, items, noise, plain, references, root, steps, upgrade, valid, well_formed};
 use super::vendor::{Piece, Vendor};
-use super::write::{ObjectWriter, sound};
+use crate::json::soundness::is_sound;
+use crate::json::write::ObjectWriter;
 use crate::model::{Extra, JsonText, META, Tool, client_member};
 
 const STEPS: &[Transform] = &steps![
@@ -115,5 +116,5 @@ const APPROVAL: &str = r#""callsheet/requires-approval":true"#;
 /// it.
 fn member<'a>(extra: &'a Extra, name: &str, first: u8) -> Option<&'a str> {
     let (_, json) = extra.iter().find(|(own, _)| &**own == name)?;
-    Some(json.get()).filter(|json| json.as_bytes().first() == Some(&first) && sound(json))
+    Some(json.get()).filter(|json| json.as_bytes().first() == Some(&first) && is_sound(json))
 }

@@ -29,7 +29,6 @@ mod openai_responses;
 pub mod schema;
 mod strict;
 mod vendor;
-mod write;
 
 pub(crate) use json_rpc::json_rpc_tools;
 pub use limits::FormatLimits;

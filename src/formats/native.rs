@@ -13,8 +13,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::limits::{self, FormatLimits};
-use super::write::{ObjectWriter, quoted, sound};
 use super::{Encoded, Format, ListFrame, ListHead, lossy};
+use crate::json::soundness::is_sound;
+use crate::json::write::{ObjectWriter, quoted};
 use crate::model::{ACTIVITY, Category, CompanionName, Execution, Extra, Finding, ViewTool, client_member};
 
 /// `format=native`.
@@ -56,7 +57,7 @@ impl Format for NativeFormat {
     fn encode(&self, tool: &ViewTool) -> Encoded {
         let (offered, effective) = (&tool.tool, &tool.effective);
         for (key, raw) in [("parameters", &offered.parameters), ("metadata", &offered.metadata)] {
-            if !sound(raw.get()) {
+            if !is_sound(raw.get()) {
                 return Encoded { json: None, findings: vec![unreadable(tool, key)] };
             }
         }
@@ -143,7 +144,7 @@ fn passed_on(tool: &ViewTool) -> (Vec<ClientMember<'_>>, Vec<Finding>) {
     let (mut members, taken) = free_members(&tool.tool.extra, TOOL_KEYS);
     // Written by callsheet from what it was decided.
     members.retain(|(key, _)| *key != ACTIVITY);
-    let (members, broken): (Vec<_>, Vec<_>) = members.into_iter().partition(|(_, json)| sound(json));
+    let (members, broken): (Vec<_>, Vec<_>) = members.into_iter().partition(|(_, json)| is_sound(json));
     let mut findings: Vec<_> = broken.into_iter().map(|(key, _)| unreadable(tool, key)).collect();
     if !taken.is_empty() {
         let taken: Vec<_> = taken.iter().map(|key| format!("`{key}`")).collect();
@@ -183,7 +184,7 @@ fn grouping(out: Vec<u8>, category: &Category) -> Vec<u8> {
         object.raw("display_order", &order.to_string());
     }
     for (key, json) in free_members(&category.extra, CATEGORY_KEYS).0 {
-        if sound(&json) {
+        if is_sound(&json) {
             object.raw(key, &json);
         }
     }

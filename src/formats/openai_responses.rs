@@ -8,8 +8,8 @@
 use super::limits::{self, FormatLimits};
 use super::strict::{self, Strict};
 use super::vendor::{Deferral, Piece, Vendor};
-use super::write::ObjectWriter;
 use super::{EndMark, FormatOptions, chat};
+use crate::json::write::ObjectWriter;
 
 /// `format=openai-responses`.
 pub(super) static FORMAT: Vendor = Vendor {

@@ -9,8 +9,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::json::Json;
 use super::rule_context::RuleContext;
+use crate::json::value::Json;
 use crate::model::finding::quoted_excerpt;
 use crate::model::{FindingCode, Tool};
 

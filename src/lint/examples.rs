@@ -1,8 +1,8 @@
 //! Checks the values of metadata against the protocol's text, and examples against the parameters.
 
 use super::fit;
-use super::json::Json;
 use super::rule_context::RuleContext;
+use crate::json::value::Json;
 use crate::model::FindingCode;
 use crate::model::finding::quoted_excerpt;
 

@@ -1,7 +1,7 @@
 //! Checks whether a value fits a schema, by the keywords of the protocol's text. Keywords that
 //! combine schemas (`anyOf`, `$ref`, ...) are not evaluated.
 
-use super::json::{Json, TYPES};
+use crate::json::value::{Json, TYPES};
 use crate::model::finding::{push_step, quoted_excerpt};
 
 /// At most this many steps are spent on the values of one tool, so that a long list of allowed

@@ -1,7 +1,7 @@
 //! Finds characters that people do not see and models read: they can hide instructions.
 
-use super::json::Json;
 use super::rule_context::RuleContext;
+use crate::json::value::Json;
 use crate::model::{FindingCode, Tool};
 
 /// Checks every text of a tool that a model is shown. `schema` is the member with its parameters.

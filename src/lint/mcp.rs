@@ -1,10 +1,10 @@
 //! Checks the tools of an MCP server, and how it lists them.
 
 use super::hidden;
-use super::json::Json;
 use super::rule_context::RuleContext;
 use super::schema;
 use super::serving::{ListResponse, check_content, slow};
+use crate::json::value::Json;
 use crate::model::finding::quoted_excerpt;
 use crate::model::name::PUBLISHED_NAME_MAX;
 use crate::model::{CappedFindings, Finding, FindingCode, META, Manifest, Tool, refused_meta_keys};

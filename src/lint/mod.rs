@@ -14,7 +14,6 @@ mod async_tools;
 mod examples;
 mod fit;
 mod hidden;
-mod json;
 mod mcp;
 mod names;
 mod rule_context;
@@ -23,9 +22,9 @@ pub mod serving;
 
 pub use mcp::{McpServing, check_mcp, check_mcp_serving};
 
-use json::Json;
 use rule_context::RuleContext;
 
+use crate::json::value::Json;
 use crate::model::{CappedFindings, Finding, Manifest};
 
 /// Checks a manifest by the rules of its protocol: what is a mistake in one is not in another.

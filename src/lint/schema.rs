@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 
 use super::fit;
-use super::json::{Json, TYPES};
 use super::rule_context::RuleContext;
+use crate::json::value::{Json, TYPES};
 use crate::model::FindingCode;
 use crate::model::finding::quoted_excerpt;
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::caller::CallerInfo;
-use super::json::JsonText;
 use super::name::ToolId;
 use super::scenario::PeerIdentity;
+use crate::json::JsonText;
 
 /// A call that needs a human's approval: exactly what would be run, for which caller, and which
 /// party offered it at the request.

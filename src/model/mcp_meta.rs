@@ -5,10 +5,11 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{JsonText, MemberTexts};
+use super::JsonText;
+use crate::json::members::MemberTexts;
+use crate::json::write::quoted;
 
 /// The member that the keys are of.
 pub(crate) const META: &str = "_meta";
@@ -90,7 +91,7 @@ fn changed_object(text: &str, levels: usize) -> Option<String> {
             _ => None,
         };
         is_changed |= changed.is_some();
-        written.push(format!("{}:{}", Value::from(name), changed.as_deref().unwrap_or(value)));
+        written.push(format!("{}:{}", quoted(name), changed.as_deref().unwrap_or(value)));
     }
     is_changed.then(|| format!("{{{}}}", written.join(",")))
 }

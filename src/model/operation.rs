@@ -7,9 +7,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::caller::CallerInfo;
-use super::json::JsonText;
 use super::name::ToolId;
 use super::scenario::PeerIdentity;
+use crate::json::JsonText;
 
 /// One long-running operation, followed by polling the scenario that started it.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use super::activity::ActivityChoice;
-use super::json::JsonText;
 use super::profile::Permission;
+use crate::json::JsonText;
 
 /// Bytes of a tool's name at most: longer ones are refused wherever a tool is named for good.
 pub const TOOL_NAME_MAX: usize = 256;

@@ -7,10 +7,10 @@
 
 use std::borrow::Cow;
 
-use super::json::budget::{DecodeBudget, MEMBER, shared_text_bytes};
-use super::json::flaw::Flaw;
-use super::json::node::Node;
-use super::json::text::string;
+use super::document::budget::{DecodeBudget, MEMBER, shared_text_bytes};
+use super::document::flaw::Flaw;
+use crate::json::scan::string;
+use crate::json::tree::Node;
 use crate::model::{ACTIVITY, JsonText, META_FIELDS, Tool};
 
 /// The member that the schema of the results becomes.
@@ -26,7 +26,7 @@ pub(in crate::protocols) fn lift(tool: &mut Tool, budget: &mut DecodeBudget) -> 
     }
     let text = tool.parameters.clone();
     // What cannot be read as a tree is judged where the schema is used.
-    let Ok(Node::Object(mut schema)) = Node::parse(text.get(), budget) else { return Ok(()) };
+    let Ok(Node::Object(mut schema)) = budget.tree(text.get()) else { return Ok(()) };
     let Some(Node::Object(properties)) = member(&mut schema, "properties") else { return Ok(()) };
     if !speaks_tool_protocol(properties) {
         return Ok(());

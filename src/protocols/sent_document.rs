@@ -9,9 +9,9 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use super::json::envelope::{Members, each_item, own_text};
-use super::json::flaw::tool_index;
-use super::json::raw::Raw;
+use super::document::envelope::{Members, each_item, own_text};
+use super::document::flaw::tool_index;
+use super::document::raw::Raw;
 use crate::model::finding::push_step;
 use crate::model::{Finding, FindingCode, Manifest, SentFindings, Severity};
 

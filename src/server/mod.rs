@@ -42,11 +42,11 @@ mod http_service;
 mod json_rpc;
 mod mcp;
 mod openapi;
+mod readable_arguments;
 mod rendered;
 mod route_refusals;
 mod route_spec;
 mod routes;
-mod shown_json;
 
 pub use self::http::accept::OpenConnections;
 

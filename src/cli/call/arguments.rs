@@ -1,11 +1,11 @@
 //! The arguments of a call as they are written. Numbers keep their digits, which may be more than
 //! any number type holds.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
+
+use crate::json::members::{MemberVisitor, WrittenMember};
 
 /// The body of a call.
 #[derive(Debug, serde::Serialize)]
@@ -55,22 +55,9 @@ impl Serialize for WrittenArguments {
 
 impl<'de> Deserialize<'de> for WrittenArguments {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ArgumentsVisitor;
-        impl<'de> Visitor<'de> for ArgumentsVisitor {
-            type Value = WrittenArguments;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = WrittenArguments::default();
-                while let Some((name, value)) = map.next_entry()? {
-                    members.push(name, value);
-                }
-                Ok(members)
-            }
-        }
-        deserializer.deserialize_map(ArgumentsVisitor)
+        let mut arguments = Self::default();
+        let push = |member: WrittenMember<'de>| arguments.push(member.name.into_owned(), member.value.to_owned());
+        deserializer.deserialize_map(MemberVisitor(push))?;
+        Ok(arguments)
     }
 }

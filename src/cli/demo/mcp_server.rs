@@ -6,7 +6,8 @@ use std::io::{BufRead as _, Read as _, Write as _};
 use serde_json::{Value, json};
 
 use crate::config::{MCP, StaticScenario};
-use crate::model::{ScenarioName, StdioTarget};
+use crate::json::rpc::{self, METHOD_NOT_FOUND, RpcError};
+use crate::model::{JsonText, ScenarioName, StdioTarget};
 
 /// The hidden command.
 const COMMAND: &str = "demo-server";
@@ -49,8 +50,9 @@ pub(in crate::cli) fn run() -> std::io::Result<()> {
 }
 
 /// The answer to a request; `None` for what wants none.
-fn answer(message: &Value) -> Option<Value> {
-    let (id, method) = (message.get("id")?, message.get("method")?.as_str()?);
+fn answer(message: &Value) -> Option<String> {
+    let id = JsonText::known(message.get("id")?.to_string());
+    let method = message.get("method")?.as_str()?;
     let result = match method {
         "initialize" => json!({
             "protocolVersion": VERSION,
@@ -61,11 +63,12 @@ fn answer(message: &Value) -> Option<Value> {
         "tools/list" => json!({"tools": [tool()]}),
         "tools/call" => called(&message["params"]),
         _ => {
-            let error = json!({"code": -32601, "message": format!("there is no method {method}")});
-            return Some(json!({"jsonrpc": "2.0", "id": id, "error": error}));
+            let message = format!("there is no method {method}");
+            let error = RpcError { code: METHOD_NOT_FOUND, message, data: None };
+            return Some(rpc::response(&id, Err(&error)));
         }
     };
-    Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
+    Some(rpc::response(&id, Ok(&result.to_string())))
 }
 
 /// Its one tool.
@@ -114,11 +117,12 @@ mod tests {
     #[test]
     fn requests_are_answered_and_notifications_are_not() {
         assert_eq!(answer(&json!({"method": "notifications/initialized"})), None);
-        let refused = answer(&json!({"id": 1, "method": "server/discover"})).unwrap();
+        let answered = |message: Value| -> Value { serde_json::from_str(&answer(&message).unwrap()).unwrap() };
+        let refused = answered(json!({"id": 1, "method": "server/discover"}));
         assert_eq!(refused["error"]["code"], -32601);
         let call = |arguments: Value| {
             let params = json!({"name": "convert_length", "arguments": arguments});
-            answer(&json!({"id": "a", "method": "tools/call", "params": params})).unwrap()
+            answered(json!({"id": "a", "method": "tools/call", "params": params}))
         };
         let done = call(json!({"value": 2, "from": "kilometre", "to": "metre"}));
         assert_eq!(done["id"], "a");

@@ -97,7 +97,7 @@ pub(super) fn apply_within<'a>(
     }
     let json = schema.to_string();
     drop(schema);
-    if !super::write::sound(&json) {
+    if !crate::json::soundness::is_sound(&json) {
         // Folding can nest a schema deeper than it came.
         return Err(TransformError::Unreadable("it nests too deeply once its references are followed".into()));
     }

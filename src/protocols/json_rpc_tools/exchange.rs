@@ -5,9 +5,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::HeaderMap;
 
+use crate::json::rpc::{self, RpcError, RpcMessage};
 use crate::model::JsonText;
 use crate::protocols::decoding::decode_answer;
-use crate::protocols::json_rpc::{self, RpcError, RpcMessage};
 use crate::protocols::{Call, CallError, ListError, ListRequest, Outcome};
 use crate::transports::Transports;
 use crate::transports::http::{CallLimits, Upstream};
@@ -48,7 +48,7 @@ impl Exchange {
             headers: HeaderMap::new(),
             repeatable: true,
         };
-        let sent = self.upstream.post(self.path, json_rpc::request(REQUEST, method, "{}"), &limits).await;
+        let sent = self.upstream.post(self.path, rpc::request(REQUEST, method, "{}"), &limits).await;
         let answer = sent.map_err(|failed| RequestFailure::Unusable(failed.error.into()))?;
         let status = answer.head.status;
         let answered = self.result(&answer.body).await;
@@ -75,7 +75,7 @@ impl Exchange {
         };
         let tool = serde_json::Value::from(&*call.tool);
         let params = format!(r#"{{"name":{tool},"arguments":{}}}"#, call.arguments.get());
-        let answer = self.upstream.post(self.path, json_rpc::request(REQUEST, "tools/call", &params), &limits).await?;
+        let answer = self.upstream.post(self.path, rpc::request(REQUEST, "tools/call", &params), &limits).await?;
         let status = Some(answer.head.status.as_u16());
         match self.result(&answer.body).await {
             Ok(Ok(result)) => Ok(Outcome { status, ..Outcome::done(result) }),
@@ -98,7 +98,7 @@ impl Exchange {
 /// The result or the error in an answer. The outer error is a sentence without a full stop.
 pub(super) fn result(body: &[u8]) -> Result<Result<JsonText, RpcError>, String> {
     let text = std::str::from_utf8(body).map_err(|_| "the answer is not a text".to_owned())?;
-    let mut messages = json_rpc::parse(text)?;
+    let mut messages = rpc::parse(text)?;
     match (messages.pop(), messages.is_empty()) {
         // An error may come without the id, where the server could not read it.
         (Some(RpcMessage::Response { id, result }), true) if id == Some(REQUEST) || id.is_none() && result.is_err() => {

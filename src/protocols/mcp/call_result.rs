@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::request::Reply;
+use crate::json::rpc::RpcError;
 use crate::model::{JsonText, with_allowed_meta};
-use crate::protocols::json_rpc::RpcError;
 use crate::protocols::{CallError, InputRound, Outcome};
 
 /// The code of an outcome that needs input.

@@ -14,19 +14,21 @@ use serde_json::value::RawValue;
 use super::headers::{self, HeaderParam, HeaderTable};
 use super::listing::{NextPage, ServerList};
 use super::server::ServerDescription;
+use crate::json::LEVELS_MAX;
+use crate::json::scan::kind;
+use crate::json::soundness::{ScanResult, scan};
+use crate::json::write::write_string;
 use crate::lint;
 use crate::model::{
     Bounds, Digest, Extra, Facts, Finding, FindingCode, JsonText, Manifest, ScenarioInfo, SentFindings, Tool,
     gives_hints,
 };
 use crate::protocols::ListError;
-use crate::protocols::json::budget::{DecodeBudget, TOOL, shared_text_bytes};
-use crate::protocols::json::envelope::Members;
-use crate::protocols::json::first::NamedItem;
-use crate::protocols::json::flaw::{DocumentFindings, Flaw};
-use crate::protocols::json::node::{Node, write_string};
-use crate::protocols::json::raw::Raw;
-use crate::protocols::json::text::{MAX_DEPTH, ScanResult, kind, scan};
+use crate::protocols::document::budget::{DecodeBudget, TOOL, shared_text_bytes};
+use crate::protocols::document::envelope::Members;
+use crate::protocols::document::first::NamedItem;
+use crate::protocols::document::flaw::{DocumentFindings, Flaw};
+use crate::protocols::document::raw::Raw;
 use crate::protocols::meta_fields;
 use crate::protocols::sent_document::{LintRules, SentDocument, innermost, steps};
 use crate::protocols::tool_discovery;
@@ -276,11 +278,11 @@ fn input_schema(raw: Option<Raw<'_>>, budget: &mut DecodeBudget) -> Result<JsonT
     }
     let text = match found {
         ScanResult::TooDeep => {
-            return Err(Flaw::new("", format!("nests deeper than {MAX_DEPTH} levels")).hint("flatten it"));
+            return Err(Flaw::new("", format!("nests deeper than {LEVELS_MAX} levels")).hint("flatten it"));
         }
         ScanResult::Plain => json.to_owned(),
         ScanResult::Odd => {
-            let written = Node::parse(json, budget)?.text();
+            let written = budget.tree(json)?.text();
             // What every reader can read stays as it was written.
             if written == compact { json.to_owned() } else { written }
         }

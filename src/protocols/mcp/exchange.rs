@@ -17,8 +17,8 @@ use super::deadline::Deadline;
 use super::inputs;
 use super::notes::Note;
 use super::request::{McpRequest, RequestError};
+use crate::json::rpc::{self, RpcRequest};
 use crate::model::Interaction;
-use crate::protocols::json_rpc::{self, RpcRequest};
 use crate::protocols::{CallIo, cancelled_by_caller};
 use crate::transports::TransportError;
 
@@ -152,7 +152,7 @@ pub(super) async fn until_cancelled<T>(work: impl Future<Output = T>, io: &dyn C
 /// The message that withdraws a request.
 pub(super) fn withdrawal(id: u64) -> String {
     let params = format!(r#"{{"requestId":{id},"reason":"the caller does not wait any more"}}"#);
-    json_rpc::notification("notifications/cancelled", &params)
+    rpc::notification("notifications/cancelled", Some(&params))
 }
 
 impl<A> RequestsUnderWay<A> {

@@ -21,7 +21,7 @@ use super::http::HttpConnection;
 use super::request::{McpRequest, RequestError};
 use super::server::{ServerDescription, is_change};
 use super::update_signals::UPDATED;
-use crate::protocols::json_rpc::{self, METHOD_NOT_FOUND, RpcMessage};
+use crate::json::rpc::{self, METHOD_NOT_FOUND, RpcMessage};
 use crate::protocols::{Hint, NoCaller};
 use crate::transports::TransportError;
 use crate::transports::http::{EventLimits, EventStream};
@@ -119,7 +119,7 @@ fn read(events: EventStream, server: Arc<McpServer>) -> impl futures_util::Strea
     stream::unfold((events, server), |(mut events, server)| async move {
         loop {
             let event = events.next().await.ok()??;
-            for message in json_rpc::parse(&event.data).unwrap_or_default() {
+            for message in rpc::parse(&event.data).unwrap_or_default() {
                 let hint = match message {
                     RpcMessage::Notification { method, params } => match method.as_str() {
                         "notifications/subscriptions/acknowledged" if server.info.list_changed => Hint::Following,

@@ -17,9 +17,9 @@ use super::inputs;
 use super::request::{McpRequest, Reply, RequestError, version_header};
 use super::revision::McpRevision;
 use super::stream_messages::{HttpAnswer, StreamMessages, WhileWaiting};
+use crate::json::rpc::{self, RpcMessage, RpcRequest};
 use crate::model::Interaction;
 use crate::protocols::decoding::decode_answer;
-use crate::protocols::json_rpc::{self, RpcMessage, RpcRequest};
 use crate::protocols::{CallError, CallIo, InputMethod};
 use crate::transports::TransportError;
 use crate::transports::http::{
@@ -86,7 +86,7 @@ impl HttpConnection {
     pub(super) async fn send(&self, request: &McpRequest, io: &dyn CallIo) -> Result<Answered, RequestError> {
         let own = self.under_way.expect((), request.progress);
         let id = own.id;
-        let body = json_rpc::request(id, request.method, &request.params(self.revision(), id));
+        let body = rpc::request(id, request.method, &request.params(self.revision(), id));
         let limits = CallLimits {
             timeout: UNTIMED,
             max_body: request.max_body,
@@ -125,7 +125,7 @@ impl HttpConnection {
         events: EventLimits,
     ) -> Result<Option<EventStream>, RequestError> {
         let id = self.under_way.next_id();
-        let body = json_rpc::request(id, request.method, &request.params(self.revision(), id));
+        let body = rpc::request(id, request.method, &request.params(self.revision(), id));
         let limits = CallLimits {
             timeout: request.limit,
             max_body: request.max_body,
@@ -164,7 +164,7 @@ impl HttpConnection {
             return Err(RequestError::Unanswered(answer.refused(self.upstream.to_string())));
         }
         let body = answer.body.clone();
-        let parse = move || std::str::from_utf8(&body).ok().and_then(|text| json_rpc::parse(text).ok());
+        let parse = move || std::str::from_utf8(&body).ok().and_then(|text| rpc::parse(text).ok());
         let messages = decode_answer(self.upstream.tasks(), answer.body.len(), parse).await;
         let reply = messages.into_iter().flatten().find_map(|message| match message {
             // Servers that refuse a request before reading it answer without its id.

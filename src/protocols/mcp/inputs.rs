@@ -5,8 +5,8 @@
 
 use serde_json::json;
 
+use crate::json::rpc::{self, METHOD_NOT_FOUND, RpcError, RpcRequest};
 use crate::model::{Interaction, JsonText};
-use crate::protocols::json_rpc::{self, METHOD_NOT_FOUND, RpcError, RpcRequest};
 use crate::protocols::{CallIo, CallerOffers, InputMethod, InputWanted};
 
 /// The code with which a client refuses a message of its model (MCP 2025-11-25, sampling).
@@ -65,7 +65,7 @@ fn response_with(request: &RpcRequest, given: Option<JsonText>, interaction: &In
         (None, None) if request.method == PING => Ok(JsonText::known("{}")),
         (None, _) => Err(unknown_method(&request.method)),
     };
-    json_rpc::response(&request.id, result.as_ref().map(JsonText::get))
+    rpc::response(&request.id, result.as_ref().map(JsonText::get))
 }
 
 /// What goes back in `inputResponses` to a modern server for one of its requests. `None` where
@@ -136,8 +136,8 @@ pub(super) fn capabilities(interaction: &Interaction, offers: CallerOffers) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::rpc::RpcMessage;
     use crate::protocols::NoCaller;
-    use crate::protocols::json_rpc::RpcMessage;
 
     fn all() -> Interaction {
         Interaction {
@@ -173,7 +173,7 @@ mod tests {
             let request = RpcRequest { id: JsonText::known("1"), method: method.to_owned(), params: None };
             let message = response(&request, &interaction, &NoCaller).await;
             assert_eq!(message, response_without_caller(&request, &interaction), "it has no caller either");
-            let RpcMessage::Response { result, .. } = json_rpc::parse(&message).unwrap().remove(0) else { panic!() };
+            let RpcMessage::Response { result, .. } = rpc::parse(&message).unwrap().remove(0) else { panic!() };
             let of_request = result.map(|result| result.get().to_owned()).map_err(|error| error.code);
             let of_call = input_response(method, None, &interaction, &NoCaller).await;
             (of_request, of_call.map(|given| given.get().to_owned()))

@@ -21,8 +21,8 @@ use super::request::{McpRequest, Reply, RequestError};
 use super::revision::McpRevision;
 use super::server::is_change;
 use super::update_signals::{UPDATED, UpdateSignals};
+use crate::json::rpc::{self, RpcError, RpcMessage};
 use crate::model::{Interaction, JsonText};
-use crate::protocols::json_rpc::{self, RpcError, RpcMessage};
 use crate::protocols::{CallIo, EndReason, InputMethod};
 use crate::runtime::Clock;
 use crate::transports::TransportError;
@@ -98,7 +98,7 @@ impl Incoming {
     /// why it is no message.
     pub(super) fn receive(&self, text: &str) -> Result<Vec<String>, String> {
         let mut answers = Vec::new();
-        for message in json_rpc::parse(text)? {
+        for message in rpc::parse(text)? {
             answers.extend(self.take(message));
         }
         Ok(answers)
@@ -225,7 +225,7 @@ impl Lines {
             return Err(RequestError::Unsent(self.broken(&reason)));
         }
         let id = expected.id;
-        self.notify(&json_rpc::request(id, request.method, &request.params(revision, id))).await?;
+        self.notify(&rpc::request(id, request.method, &request.params(revision, id))).await?;
         let messages = LineMessages { lines: self, expected, reply };
         RequestExchange { connection: self, request, id }.run(messages, io).await
     }
@@ -233,7 +233,7 @@ impl Lines {
     /// Sends a request whose answer is not waited for, and gives its id.
     pub(super) async fn begin(&self, request: &McpRequest, revision: McpRevision) -> Result<u64, RequestError> {
         let id = self.incoming.under_way.next_id();
-        self.notify(&json_rpc::request(id, request.method, &request.params(revision, id))).await?;
+        self.notify(&rpc::request(id, request.method, &request.params(revision, id))).await?;
         Ok(id)
     }
 

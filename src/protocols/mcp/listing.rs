@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::connection::McpServer;
 use super::request::{McpRequest, RequestError};
+use crate::json::rpc::{METHOD_NOT_FOUND, RpcError};
 use crate::model::JsonText;
-use crate::protocols::json_rpc::{METHOD_NOT_FOUND, RpcError};
 use crate::protocols::{ListError, NoCaller};
 use crate::runtime::Clock;
 use crate::transports::TransportError;

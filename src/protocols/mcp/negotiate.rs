@@ -11,9 +11,9 @@ use super::request::{McpRequest, Reply, RequestError, client_info};
 use super::revision::McpRevision;
 use super::server::{Greeting, ServerDescription};
 use super::setup::ServerSetup;
+use crate::json::rpc::{self, RpcError};
 use crate::model::JsonText;
 use crate::protocols::ListError;
-use crate::protocols::json_rpc::{self, RpcError};
 use crate::transports::TransportError;
 
 /// The server speaks another revision (MCP 2026-07-28, error codes).
@@ -55,7 +55,7 @@ pub(super) fn initialize(limit: Duration, setup: &ServerSetup) -> McpRequest {
 
 /// The message that ends the greeting of a legacy server.
 pub(super) fn initialized() -> String {
-    json_rpc::notification("notifications/initialized", "{}")
+    rpc::notification("notifications/initialized", Some("{}"))
 }
 
 /// Judges the answer to `server/discover`.

@@ -21,10 +21,10 @@ use crate::model::{
     client_member, refused_meta_keys,
 };
 use crate::protocols::ListError;
-use crate::protocols::json::budget::DecodeBudget;
-use crate::protocols::json::envelope::Members;
-use crate::protocols::json::flaw::Flaw;
-use crate::protocols::json::raw::Raw;
+use crate::protocols::document::budget::DecodeBudget;
+use crate::protocols::document::envelope::Members;
+use crate::protocols::document::flaw::Flaw;
+use crate::protocols::document::raw::Raw;
 use crate::runtime::Clock;
 
 /// The most bytes of a name, a URI or a template.

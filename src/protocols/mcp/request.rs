@@ -8,8 +8,8 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::revision::McpRevision;
+use crate::json::rpc::RpcError;
 use crate::model::JsonText;
-use crate::protocols::json_rpc::RpcError;
 use crate::protocols::{CallError, ListError, LogLevel, TraceContext};
 use crate::transports::TransportError;
 

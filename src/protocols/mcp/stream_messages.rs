@@ -17,8 +17,8 @@ use super::deadline::UNTIMED;
 use super::exchange::{Arrived, NOTES_MAX, REQUESTS_MAX};
 use super::notes::Note;
 use super::request::{Reply, RequestError};
+use crate::json::rpc::{self, RpcMessage, RpcRequest};
 use crate::protocols::InputMethod;
-use crate::protocols::json_rpc::{self, RpcMessage, RpcRequest};
 use crate::transports::TransportError;
 use crate::transports::http::{
     EventLimits, EventStream, HttpResponse, ResponseHead, ResumePoint, ServerEvent, StreamedResponse, Unanswered,
@@ -227,7 +227,7 @@ impl<'a> StreamMessages<'a> {
         }
         if event.event == "message" {
             // What cannot be read is no answer to this request; the stream goes on.
-            let messages = json_rpc::parse(&event.data).unwrap_or_default();
+            let messages = rpc::parse(&event.data).unwrap_or_default();
             self.read.extend(messages.into_iter().filter(|message| match message {
                 RpcMessage::Response { id, .. } => id.is_none_or(|id| id == self.id),
                 _ => true,

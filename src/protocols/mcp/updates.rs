@@ -16,7 +16,7 @@ use super::hints::LIMITS;
 use super::request::{McpRequest, RequestError};
 use super::session::{McpSession, ungreeted};
 use super::update_signals::UPDATED;
-use crate::protocols::json_rpc::{self, RpcMessage};
+use crate::json::rpc::{self, RpcMessage};
 use crate::protocols::{CallError, NoCaller};
 use crate::runtime::Tasks;
 use crate::transports::http::EventStream;
@@ -108,7 +108,7 @@ fn read(events: EventStream) -> BoxStream<'static, ()> {
     let updates = stream::unfold(events, |mut events| async move {
         loop {
             let event = events.next().await.ok()??;
-            for message in json_rpc::parse(&event.data).unwrap_or_default() {
+            for message in rpc::parse(&event.data).unwrap_or_default() {
                 match message {
                     RpcMessage::Notification { method, .. } if method == UPDATED => return Some(((), events)),
                     // The server ended the subscription.

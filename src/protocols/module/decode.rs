@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::parameters;
+use crate::json::write::write_string;
 use crate::model::{Bounds, Facts, Finding, FindingCode, JsonText, Manifest, Permission, ScenarioInfo, Tool};
 use crate::protocols::ListError;
-use crate::protocols::json::budget::{DecodeBudget, TOOL, shared_text_bytes};
-use crate::protocols::json::envelope::Members;
-use crate::protocols::json::first::NamedItem;
-use crate::protocols::json::flaw::{DocumentFindings, Flaw, quoted_excerpt};
-use crate::protocols::json::node::write_string;
+use crate::protocols::document::budget::{DecodeBudget, TOOL, shared_text_bytes};
+use crate::protocols::document::envelope::Members;
+use crate::protocols::document::first::NamedItem;
+use crate::protocols::document::flaw::{DocumentFindings, Flaw, quoted_excerpt};
 use crate::protocols::tool_discovery::head;
 use crate::protocols::tool_discovery::{self, Decoded};
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::protocols::json::flaw::tool_index;
+use crate::protocols::document::flaw::tool_index;
 use crate::protocols::sent_document::{innermost, left_out, steps};
 use crate::protocols::tool_discovery::inspect::{content_findings, refused, tools};
 use crate::protocols::tool_discovery::{Decoded, Inspected};

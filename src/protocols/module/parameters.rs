@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
+use crate::json::scan::kind;
+use crate::json::write::write_string;
 use crate::model::JsonText;
-use crate::protocols::json::budget::{DecodeBudget, shared_text_bytes};
-use crate::protocols::json::envelope::{MOST, Members, each_item};
-use crate::protocols::json::flaw::{Flaw, quoted_excerpt};
-use crate::protocols::json::node::{Node, write_string};
-use crate::protocols::json::raw::Raw;
-use crate::protocols::json::text::kind;
+use crate::protocols::document::budget::{DecodeBudget, shared_text_bytes};
+use crate::protocols::document::envelope::{MOST, Members, each_item};
+use crate::protocols::document::flaw::{Flaw, quoted_excerpt};
+use crate::protocols::document::raw::Raw;
 
 /// The schema of a tool with these parameters: an object with a property for each, in their order.
 pub(super) fn schema(raw: Option<Raw<'_>>, budget: &mut DecodeBudget) -> Result<JsonText, Flaw> {
@@ -125,7 +125,7 @@ impl ModuleParameter {
 
 /// A value as compact text that every reader can read.
 fn checked(raw: Raw<'_>, name: &str, budget: &DecodeBudget) -> Result<String, Flaw> {
-    Ok(Node::parse(raw.get(), budget).map_err(|flaw| flaw.within(name))?.text())
+    Ok(budget.tree(raw.get()).map_err(|flaw| flaw.within(name))?.text())
 }
 
 fn property(properties: &mut String, parameter: &ModuleParameter) {

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use super::budget::{DecodeBudget, SHARED};
+use super::envelope::share_unknown;
 use super::envelope::{MOST, Members};
 use super::first::{FirstByName, NamedItem};
 use super::flaw::{DocumentFindings, Flaw, quoted_excerpt};
 use super::interner::Interner;
-use super::node::{Node, share_unknown};
 use super::spelling::{CATEGORY, MANIFEST, SCENARIO, message};
-use super::text::{kind, string};
 use super::{Decoded, head, tool};
+use crate::json::scan::{kind, string};
 use crate::model::{
     AcceptedVersions, Bounds, Category, Extra, Finding, FindingCode, JsonText, Manifest, ScenarioInfo, Tool,
 };
 use crate::protocols::ListError;
-use crate::protocols::json::raw::Raw;
+use crate::protocols::document::raw::Raw;
 
 /// Decodes a manifest in any spelling; see the module's head for what is refused, left out or put
 /// right.
@@ -258,7 +258,7 @@ fn manifest_extra(mut members: Members<'_>, protojson: bool, budget: &mut Decode
     if let Some(raw) = capabilities.filter(|raw| raw.get() != "null") {
         let within = |flaw: Flaw| flaw.within("capabilities");
         let checked = share_unknown(raw, budget).map_err(within)?;
-        let written = message(Node::parse(checked.get(), budget).map_err(within)?).text();
+        let written = message(budget.tree(checked.get()).map_err(within)?).text();
         extra.push(("capabilities".into(), JsonText::known(written)));
     }
     Ok(extra.into())

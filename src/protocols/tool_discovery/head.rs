@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 
 use super::envelope::Members;
 use super::flaw::{DocumentFindings, Flaw, quoted_excerpt};
-use super::text::{kind, string};
+use crate::json::scan::{kind, string};
 use crate::model::{AcceptedVersions, Finding, FindingCode, ProtocolVersion, VersionVerdict};
 use crate::protocols::ListError;
-use crate::protocols::json::raw::Raw;
+use crate::protocols::document::raw::Raw;
 
 /// The version assumed for a manifest without one.
 const ASSUMED: &str = "1.0";

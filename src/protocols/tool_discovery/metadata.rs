@@ -9,13 +9,14 @@ use std::sync::Arc;
 use super::envelope::MOST;
 use super::flaw::Flaw;
 use super::interner::Interner;
-use super::node::Node;
 use super::spelling::{
     METADATA, example_input, example_output, is_camel_metadata, is_foreign, is_zero, message, number, rename, seed_name,
 };
-use super::text::{ScanResult, each_string, kind, scan, string};
+use crate::json::scan::{each_string, kind, string};
+use crate::json::soundness::{ScanResult, scan};
+use crate::json::tree::Node;
 use crate::model::{Facts, JsonText, Permission};
-use crate::protocols::json::raw::Raw;
+use crate::protocols::document::raw::Raw;
 
 const FLAGS: [&str; 7] = [
     "enabled_by_default",
@@ -56,7 +57,7 @@ pub(super) fn decode(
             return Ok((shared.json(&text)?, facts));
         }
     }
-    let written = in_seed_spelling(Node::parse(json, &shared.budget)?, *protojson)?.text();
+    let written = in_seed_spelling(shared.budget.tree(json)?, *protojson)?.text();
     let mut plain = Plain::default();
     scan(&written, is_foreign, |name, value| plain.member(name, value));
     let facts = plain.facts(shared)?.ok_or_else(|| Flaw::new("", "cannot be read"))?;

@@ -41,8 +41,8 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
 use super::decoding::decode_manifest;
+use super::document::{budget, envelope, first, flaw};
 use super::fetch::{Fetched, fetch, upstream};
-use super::json::{budget, envelope, first, flaw, node, text};
 use super::sent_document::SentDocument;
 use super::{
     Call, CallError, CallIo, ConnectError, Fits, Hint, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,

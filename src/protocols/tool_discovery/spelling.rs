@@ -16,7 +16,8 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::envelope::Members;
-use super::node::{FEW, Node};
+use crate::json::names::COMPARED_MAX;
+use crate::json::tree::Node;
 
 /// The manifest's own members that the protocol knows: camelCase name, seed name.
 pub(super) const MANIFEST: &[(&str, &str)] =
@@ -90,7 +91,7 @@ pub(super) fn is_camel_metadata(name: &str) -> bool {
 /// Renames members. A member keeps its name if the new name is in use, so that no member gets lost.
 /// No new name may itself be a name that `target` renames.
 pub(super) fn rename<V>(members: &mut [(Cow<'_, str>, V)], target: impl Fn(&str) -> Option<Cow<'static, str>>) {
-    if members.len() <= FEW {
+    if members.len() <= COMPARED_MAX {
         for at in 0..members.len() {
             if let Some(new) = target(&members[at].0)
                 && members.iter().all(|(name, _)| *name != new)

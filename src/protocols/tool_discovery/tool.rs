@@ -10,11 +10,12 @@ use super::envelope::Members;
 use super::flaw::{Flaw, quoted_excerpt};
 use super::interner::Interner;
 use super::metadata;
-use super::node::Node;
 use super::spelling::{is_foreign, schema};
-use super::text::{ScanResult, each_string, kind, scan};
+use crate::json::scan::{each_string, kind};
+use crate::json::soundness::{ScanResult, scan};
+use crate::json::tree::Node;
 use crate::model::{JsonText, TOOL_NAME_MAX, Tool};
-use crate::protocols::json::raw::Raw;
+use crate::protocols::document::raw::Raw;
 use crate::protocols::meta_fields;
 
 /// The name of a tool, if it has one that can be read.
@@ -88,7 +89,7 @@ fn parameters(raw: Option<Raw<'_>>, protojson: bool, shared: &mut Interner) -> R
             return shared.json(&text);
         }
     }
-    let written = root(schema(Node::parse(json, &shared.budget)?, protojson, true))?.text();
+    let written = root(schema(shared.budget.tree(json)?, protojson, true))?.text();
     shared.json(&written)
 }
 

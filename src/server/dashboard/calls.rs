@@ -15,7 +15,7 @@ use crate::server::auth::Access;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::{AGO, IN, count, foreign, foreign_plain, relative_time, segment};
 use crate::server::dashboard::{interactions, latest_calls, links};
-use crate::server::shown_json::ReadableArguments;
+use crate::server::readable_arguments::ReadableArguments;
 use crate::server::{ServerState, SharedState};
 
 /// At most this many characters of arguments are shown; the API shows all of them. A call with more

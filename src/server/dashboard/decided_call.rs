@@ -6,6 +6,7 @@ use http::HeaderMap;
 use jiff::Timestamp;
 use maud::{Markup, html};
 
+use crate::json::layout::indented;
 use crate::model::{ApprovalRequest, ApprovalState, StoredAnswer, TOOL_NAME_MAX};
 use crate::server::SharedState;
 use crate::server::api::{approvals, call_json};
@@ -13,7 +14,6 @@ use crate::server::auth::Access;
 use crate::server::dashboard::links;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::{AGO, IN, foreign, relative_time, segment};
-use crate::server::shown_json::indented;
 
 /// At most this many characters of a document are shown.
 const DOCUMENT: usize = 200_000;

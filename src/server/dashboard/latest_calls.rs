@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::calls::{CallPayload, KeptText, LogEntry, LogWanted, NumberedCall};
+use crate::json::layout::indented;
 use crate::server::auth::Access;
 use crate::server::dashboard::links;
 use crate::server::dashboard::page::{ErrorPage, html_response};
 use crate::server::dashboard::text::{AGO, duration, foreign, relative_time};
-use crate::server::shown_json::indented;
 use crate::server::{ServerState, SharedState};
 use crate::state::LogKind;
 

@@ -11,12 +11,12 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 use serde::de::IgnoredAny;
 
+use crate::json::layout::indented;
 use crate::server::SharedState;
 use crate::server::api::scenarios::find;
 use crate::server::dashboard::page::{ErrorPage, html_response};
 use crate::server::dashboard::text::{count, foreign, minute, sentence};
 use crate::server::http::error::Problem;
-use crate::server::shown_json::indented;
 
 /// At most this many characters of an answer are shown.
 const SHOWN: usize = 400_000;

@@ -9,6 +9,7 @@ use maud::{Markup, html};
 use crate::calls::LogEntry;
 use crate::catalog::{Snapshot, Visibility};
 use crate::formats;
+use crate::json::layout::indented;
 use crate::model::{Finding, Health, RecordedEnd, StateTransition};
 use crate::server::api::scenarios::{RecentErrors, find, findings_of, recent_errors};
 use crate::server::dashboard::finding_list::finding_list;
@@ -17,7 +18,6 @@ use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot,
 use crate::server::dashboard::scenario_row::{actions, answers, badge, freshness};
 use crate::server::dashboard::text::{AGO, FOR, count, foreign, minute, relative_time, segment, sentence, span};
 use crate::server::dashboard::{links, login, plots};
-use crate::server::shown_json::indented;
 use crate::server::{ServerState, SharedState};
 use crate::state::LogKind;
 

@@ -10,6 +10,7 @@ use maud::{Markup, html};
 use crate::calls::Calls;
 use crate::catalog::{Catalog, Explanation, explain};
 use crate::formats;
+use crate::json::layout::indented;
 use crate::model::{Scope, ToolId, ViewTool};
 use crate::server::api::lookup;
 use crate::server::auth::Access;
@@ -22,7 +23,6 @@ use crate::server::dashboard::tools;
 use crate::server::dashboard::tools::{in_scope, tool_row};
 use crate::server::dashboard::try_tool;
 use crate::server::http::query::{QueryParams, once};
-use crate::server::shown_json::indented;
 use crate::server::{ServerState, SharedState};
 
 /// At most this many characters of a document are shown.

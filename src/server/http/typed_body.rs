@@ -16,7 +16,8 @@ use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
 use crate::calls::argument_form;
-use crate::model::{JsonText, MemberTexts};
+use crate::json::members::MemberTexts;
+use crate::model::JsonText;
 use crate::server::http::body::RawBody;
 use crate::server::http::error::{Problem, excerpt};
 

@@ -21,13 +21,13 @@ use tokio::sync::Semaphore;
 use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 
 use crate::catalog::ViewQuery;
+use crate::json::layout::in_one_line;
 use crate::runtime::{AnswerBudget, socket_file};
 use crate::server::SharedState;
 use crate::server::auth::{Access, Right};
 use crate::server::http::held::with_reservation;
 use crate::server::http::shared_body::SharedBody;
 use crate::server::json_rpc::RpcContext;
-use crate::server::shown_json::in_one_line;
 
 /// The most connections at a time; further ones wait.
 const CONNECTIONS: usize = 64;

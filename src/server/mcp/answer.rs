@@ -6,12 +6,12 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 
-use crate::protocols::json_rpc::RpcError;
+use crate::json::layout::in_one_line;
+use crate::json::rpc::{self, RpcError};
 use crate::runtime::AnswerBudget;
 use crate::server::http::batch::{ResultEnvelope, single_answer};
 use crate::server::http::held::with_reservation;
 use crate::server::mcp::refusal::Refusal;
-use crate::server::shown_json::in_one_line;
 
 pub(super) const APPLICATION_JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -25,8 +25,8 @@ pub(super) enum Answer {
 
 /// What stands before and behind the result in the answer to a request.
 pub(super) fn result_envelope(id: &str) -> ResultEnvelope {
-    let before = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
-    ResultEnvelope { before: before.into(), behind: "}".into() }
+    let around = rpc::around_result(id);
+    ResultEnvelope { before: around.0.into(), behind: around.1.into() }
 }
 
 /// The answer to a request.
@@ -46,10 +46,7 @@ pub(super) fn result(id: &str, result: Bytes, budget: &AnswerBudget) -> Response
 
 /// The answer to a request that failed. Without an id if that could not be read.
 pub(super) fn error_envelope(id: Option<&str>, error: &RpcError) -> Bytes {
-    let id = id.map(|id| format!(r#""id":{id},"#)).unwrap_or_default();
-    let data = error.data.as_ref().map(|data| format!(r#","data":{}"#, data.get())).unwrap_or_default();
-    let message = serde_json::Value::from(&*error.message);
-    format!(r#"{{"jsonrpc":"2.0",{id}"error":{{"code":{},"message":{message}{data}}}}}"#, error.code).into()
+    rpc::refusal(id, error).into()
 }
 
 /// A message as an event of a stream.

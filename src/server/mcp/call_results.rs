@@ -9,9 +9,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::calls::{AwaitedApproval, Failure, GoingOn, Reader, ToolAnswer};
+use crate::json::rpc::RpcError;
 use crate::model::{ApprovalRequest, JsonText};
 use crate::protocols::Outcome;
-use crate::protocols::json_rpc::RpcError;
 use crate::server::mcp::refusal::{HEADER_MISMATCH, MISSING_CAPABILITY, Refusal, UNSUPPORTED_VERSION};
 
 /// The codes that JSON-RPC and the protocol define.

@@ -16,7 +16,7 @@ use crate::server::mcp::call_results as results;
 use crate::server::mcp::caller::McpCaller;
 use crate::server::mcp::held::{LongRequestEnd, LongRequestResult};
 use crate::server::mcp::refusal::Refusal;
-use crate::server::shown_json::ReadableArguments;
+use crate::server::readable_arguments::ReadableArguments;
 
 /// What a call is made with.
 pub(super) struct CallWork {

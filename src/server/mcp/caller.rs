@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::calls::active::PendingInput;
+use crate::json::rpc;
 use crate::model::JsonText;
 use crate::protocols::{CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputWanted, LogLevel, TraceContext};
 use crate::runtime::{Clock, Stop};
@@ -56,8 +57,8 @@ impl McpCaller {
                 }
                 McpClient::Legacy(session) => {
                     let awaited = session.expect_reply();
-                    let (id, method, params) = (awaited.id, wanted.method, wanted.params.get());
-                    let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+                    let method = wanted.method.to_string();
+                    let message = rpc::request(awaited.id, &method, wanted.params.get());
                     let message = event(message.as_bytes());
                     let on_call =
                         self.has_stream && self.events.send(CallerEvent::Request(message.clone())).await.is_ok();
@@ -123,10 +124,10 @@ impl CallIo for McpCaller {
 /// A log message as a notification.
 pub(super) fn log_notification(line: &CallLog) -> String {
     let logger = line.logger.as_ref().map(|logger| format!(r#","logger":{}"#, json!(logger))).unwrap_or_default();
-    let (level, data) = (line.level.as_str(), line.data.get());
-    format!(
-        r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"{level}"{logger},"data":{data}}}}}"#
-    )
+    let level = line.level.as_str();
+    let data = line.data.get();
+    let params = format!(r#"{{"level":"{level}"{logger},"data":{data}}}"#);
+    rpc::notification("notifications/message", Some(&params))
 }
 
 /// Progress as a notification with the client's own token.
@@ -135,9 +136,8 @@ pub(super) fn progress_notification(progress: &CallProgress, token: &str) -> Str
     let total = progress.total.map(|total| format!(r#","total":{}"#, number(total))).unwrap_or_default();
     let message = progress.message.as_ref().map(|text| format!(r#","message":{}"#, json!(text))).unwrap_or_default();
     let done = number(progress.done);
-    format!(
-        r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{done}{total}{message}}}}}"#
-    )
+    let params = format!(r#"{{"progressToken":{token},"progress":{done}{total}{message}}}"#);
+    rpc::notification("notifications/progress", Some(&params))
 }
 
 #[cfg(test)]

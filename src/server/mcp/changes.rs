@@ -22,6 +22,7 @@ use tokio::sync::{broadcast, mpsc};
 use tokio::time::Instant;
 
 use crate::events::{Event, EventType, Next, SubscribeRequest, Subscription};
+use crate::json::rpc;
 use crate::model::JsonText;
 use crate::runtime::Clock;
 use crate::server::events::disconnect_when_overrun;
@@ -123,7 +124,7 @@ pub(super) async fn listen(
     }
     let sent: ListenParams = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
     let sent = sent.notifications;
-    let id: Value = serde_json::from_str(id.get()).unwrap_or_default();
+    let subscription: Value = serde_json::from_str(id.get()).unwrap_or_default();
     let (mut honoured, mut lists) = (json!({}), BTreeSet::new());
     for (is_wanted, list, name) in [
         (sent.tools_list_changed, ListChange::Tools, "toolsListChanged"),
@@ -143,13 +144,13 @@ pub(super) async fn listen(
         let uris: Vec<_> = followed.iter().map(|watch| watch.key.uri.as_str()).collect();
         honoured["resourceSubscriptions"] = json!(uris);
     }
-    let meta = json!({"io.modelcontextprotocol/subscriptionId": id});
-    let first = message(&json!({
-        "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
-        "params": {"notifications": honoured, "_meta": meta},
-    }));
-    let end = message(&json!({"jsonrpc": "2.0", "id": id, "result": {"resultType": "complete", "_meta": meta}}));
-    let wanted = Wanted { lists, subscription: Some(id), followed: FollowedResources::These(followed), updates };
+    let meta = json!({"io.modelcontextprotocol/subscriptionId": subscription});
+    let params = json!({"notifications": honoured, "_meta": meta});
+    let first = notification("notifications/subscriptions/acknowledged", Some(&params));
+    let result = json!({"resultType": "complete", "_meta": meta}).to_string();
+    let end = event(rpc::response(id, Ok(&result)).as_bytes());
+    let wanted =
+        Wanted { lists, subscription: Some(subscription), followed: FollowedResources::These(followed), updates };
     open(context, client.key(), wanted, (first, Some(end))).await
 }
 
@@ -165,8 +166,10 @@ pub(super) async fn legacy(context: &McpContext, session: &Arc<LiveSession>) -> 
     Ok(response)
 }
 
-fn message(message: &Value) -> Bytes {
-    event(message.to_string().as_bytes())
+/// A notification as an event of the stream.
+fn notification(method: &str, params: Option<&Value>) -> Bytes {
+    let params = params.map(Value::to_string);
+    event(rpc::notification(method, params.as_deref()).as_bytes())
 }
 
 async fn open(
@@ -247,11 +250,7 @@ impl Wanted {
                 "notifications/resources/updated"
             }
         };
-        let mut sent = json!({"jsonrpc": "2.0", "method": method});
-        if params != json!({}) {
-            sent["params"] = params;
-        }
-        message(&sent)
+        notification(method, (params != json!({})).then_some(&params))
     }
 }
 

@@ -10,8 +10,8 @@ use http::{HeaderValue, StatusCode};
 use serde::de::IgnoredAny;
 use tokio::task::yield_now;
 
+use crate::json::rpc::{self, RpcMessage, RpcRequest};
 use crate::model::JsonText;
-use crate::protocols::json_rpc::{self, RpcMessage, RpcRequest};
 use crate::server::http::batch::BatchAnswer;
 use crate::server::mcp::answer::{self, APPLICATION_JSON, Answer, error_envelope, refused, result_envelope};
 use crate::server::mcp::context::McpContext;
@@ -50,7 +50,7 @@ pub(super) async fn receive(mut context: McpContext, body: Bytes) -> Response {
 
 fn read(body: &[u8]) -> Result<Vec<RpcMessage>, Refusal> {
     let text = std::str::from_utf8(body).map_err(|_| Refusal::unreadable("the body is not a text"))?;
-    json_rpc::parse(text).map_err(|why| match serde_json::from_str::<IgnoredAny>(text) {
+    rpc::parse(text).map_err(|why| match serde_json::from_str::<IgnoredAny>(text) {
         Ok(_) => Refusal::no_request(why),
         Err(_) => Refusal::unreadable(why),
     })

@@ -4,8 +4,8 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use crate::json::rpc::{METHOD_NOT_FOUND, RpcError};
 use crate::model::JsonText;
-use crate::protocols::json_rpc::{METHOD_NOT_FOUND, RpcError};
 use crate::runtime::BudgetExceeded;
 use crate::server::http::batch::AnswerLeftOut;
 use crate::views::ViewRefused;

@@ -18,9 +18,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::calls::CallSession;
+use crate::json::rpc::RpcError;
 use crate::model::JsonText;
 use crate::protocols::LogLevel;
-use crate::protocols::json_rpc::RpcError;
 use crate::runtime::{Clock, Stop, StopTrigger};
 use crate::server::mcp::era::single;
 use crate::server::mcp::refusal::Refusal;

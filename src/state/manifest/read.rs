@@ -5,11 +5,12 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _};
 use serde_json::Error;
 use serde_json::value::RawValue;
 
 use super::RELAYED;
+use crate::json::members::{MemberVisitor, WrittenMember};
 use crate::model::{
     Category, Extra, Facts, JsonText, Manifest, Permission, RelayedKind, RelayedOffer, RelayedOffers, ScenarioInfo,
     Tool, gives_hints,
@@ -189,28 +190,9 @@ impl<'a> StoredMembers<'a> {
 
 impl<'de> Deserialize<'de> for StoredMembers<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(StoredMembersVisitor)
-    }
-}
-
-/// A member name, borrowed where it has no escapes.
-#[derive(serde::Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-
-struct StoredMembersVisitor;
-
-impl<'de> Visitor<'de> for StoredMembersVisitor {
-    type Value = StoredMembers<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut members = Vec::new();
-        while let Some((Name(name), value)) = map.next_entry()? {
-            members.push((name, value));
-        }
-        Ok(StoredMembers(members))
+        deserializer
+            .deserialize_map(MemberVisitor(|member: WrittenMember<'de>| members.push((member.name, member.value))))?;
+        Ok(Self(members))
     }
 }

@@ -4,6 +4,7 @@
 //! request is answered and never run. This module knows no method.
 
 use serde::Deserialize;
+use serde::de::Error as _;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -93,16 +94,40 @@ impl AnswerError {
     }
 }
 
-#[derive(Deserialize)]
-struct RequestEnvelope<'a> {
+/// The members of a message as they were written. Their combination decides what it is, so each is
+/// optional here; `null` is there, too.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Envelope<'a> {
+    /// The version of the protocol.
     #[serde(borrow, default, deserialize_with = "present")]
-    jsonrpc: Option<&'a RawValue>,
+    pub jsonrpc: Option<&'a RawValue>,
+    /// What answers and requests are matched by.
     #[serde(borrow, default, deserialize_with = "present")]
-    id: Option<&'a RawValue>,
+    pub id: Option<&'a RawValue>,
+    /// The name of a method.
     #[serde(borrow, default, deserialize_with = "present")]
-    method: Option<&'a RawValue>,
+    pub method: Option<&'a RawValue>,
+    /// The parameters of a method.
     #[serde(borrow, default, deserialize_with = "present")]
-    params: Option<&'a RawValue>,
+    pub params: Option<&'a RawValue>,
+    /// The result of an answer.
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub result: Option<&'a RawValue>,
+    /// The error of an answer.
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub error: Option<&'a RawValue>,
+}
+
+impl<'a> Envelope<'a> {
+    /// Takes one message apart. Fails for what is no JSON object, and where a member of the
+    /// protocol is there twice.
+    pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
+        if text.starts_with('[') {
+            // An array would be read as the members in their order.
+            return Err(serde_json::Error::custom("it must be a JSON object"));
+        }
+        serde_json::from_str(text)
+    }
 }
 
 /// `null` is there, too: an id that is `null` wants an answer, and a missing one does not.
@@ -138,9 +163,7 @@ fn message(text: &str) -> IncomingMessage {
         id: id.map(|id| id.get().to_owned()),
         error: AnswerError::invalid_request(why),
     };
-    // An array would be read as the members in their order.
-    let envelope = Some(text).filter(|text| text.starts_with('{'));
-    let Some(envelope) = envelope.and_then(|text| serde_json::from_str::<RequestEnvelope<'_>>(text).ok()) else {
+    let Ok(envelope) = Envelope::parse(text) else {
         return refused(None, "Invalid request");
     };
     let id = envelope.id.filter(|id| is_id(id.get()));

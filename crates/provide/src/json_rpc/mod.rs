@@ -22,7 +22,7 @@ use crate::registry::{CallStart, Registry};
 
 use offer::listed;
 
-pub use envelope::{AnswerError, IncomingMessage, MAX_BATCH, Received, answer, around_result, read};
+pub use envelope::{AnswerError, Envelope, IncomingMessage, MAX_BATCH, Received, answer, around_result, read};
 pub use identity::{IdentifiedTool, ListIdentity};
 pub use respond::respond;
 pub use schema::input_schema;

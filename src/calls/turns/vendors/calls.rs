@@ -11,7 +11,8 @@ use serde_json::value::RawValue;
 use super::super::model_answer::ModelAnswer;
 use super::super::read::{ReadCall, ReadError, ReadTurn};
 use super::TurnFormat;
-use crate::model::{JsonText, MemberTexts};
+use crate::json::members::MemberTexts;
+use crate::model::JsonText;
 
 /// `format=calls`.
 #[derive(Debug)]

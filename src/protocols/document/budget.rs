@@ -13,6 +13,7 @@
 use std::sync::Arc;
 
 use super::flaw::Flaw;
+use crate::json::tree::{Node, TreeFlaw};
 use crate::model::{Facts, JsonText, Tool};
 
 /// The budget in multiples of the document's bytes.
@@ -43,9 +44,14 @@ impl DecodeBudget {
         Self { whole, left: whole }
     }
 
-    /// Bytes that may still be used, also temporarily.
-    pub(in crate::protocols) fn left(&self) -> usize {
-        self.left
+    /// The tree of a valid JSON text, if it takes no more than is left.
+    pub(in crate::protocols) fn tree<'a>(&self, text: &'a str) -> Result<Node<'a>, Flaw> {
+        Node::parse(text, self.left).map_err(|flaw| match flaw {
+            TreeFlaw::TooDeep => Flaw::too_deep(),
+            TreeFlaw::TooLarge => self.exceeded(),
+            TreeFlaw::BrokenString => Flaw::broken_string(),
+            TreeFlaw::NumberTooLarge => Flaw::number_too_large(),
+        })
     }
 
     /// The most tools that fit, if each is as small as a tool can be.

@@ -1,7 +1,7 @@
 //! Flaws: what is wrong with a part of a document, where, and how to fix it; and the findings made
 //! of them.
 
-use super::text::MAX_DEPTH;
+use crate::json::LEVELS_MAX;
 use crate::model::finding::push_step;
 pub(in crate::protocols) use crate::model::finding::quoted_excerpt;
 use crate::model::{Bounds, CappedFindings, Finding, FindingCode};
@@ -31,13 +31,23 @@ impl Flaw {
     }
 
     pub(in crate::protocols) fn too_deep() -> Self {
-        Self::new("", format!("nests deeper than {MAX_DEPTH} levels")).hint("flatten it")
+        Self::new("", format!("nests deeper than {LEVELS_MAX} levels")).hint("flatten it")
     }
 
     /// The part has more bytes than the limit.
     pub(in crate::protocols) fn too_large(bytes: usize, bounds: Bounds) -> Self {
         let what = format!("is {bytes} bytes long, more than the {} of `refresh.max_tool`", bounds.part);
         Self::new("", what).hint("shorten it, or raise `refresh.max_tool`")
+    }
+
+    /// A text has an escape that no reader understands.
+    pub(in crate::protocols) fn broken_string() -> Self {
+        Self::new("", "has a text with a broken escape").hint("write valid Unicode escapes, surrogates in pairs")
+    }
+
+    /// A number is beyond the range of a double.
+    pub(in crate::protocols) fn number_too_large() -> Self {
+        Self::new("", "has a number that is too large for every reader").hint("write numbers within a double's range")
     }
 
     pub(in crate::protocols) fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::scan::Tokens;
+
 /// The text of one valid JSON value, shared: clones point to the same bytes. Equal when the texts
 /// are.
 ///
@@ -27,20 +29,15 @@ impl JsonText {
 
     /// Whether lists and objects nest deeper than so many levels. Most readers stop somewhere.
     pub(crate) fn nests_deeper_than(&self, levels: usize) -> bool {
-        let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
-        for byte in self.0.bytes() {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' if quoted => escaped = true,
-                b'"' => quoted = !quoted,
-                _ if quoted => {}
-                b'{' | b'[' if depth == levels => return true,
+        let mut depth = 0_usize;
+        Tokens::new(&self.0).any(|token| {
+            match token.first {
                 b'{' | b'[' => depth += 1,
                 b'}' | b']' => depth = depth.saturating_sub(1),
                 _ => {}
             }
-        }
-        false
+            depth > levels
+        })
     }
 
     /// Whether both are the same text in memory.
@@ -70,5 +67,14 @@ mod tests {
         for text in ["", "{", "{} {}", "nul", "{a:1}"] {
             assert!(JsonText::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn brackets_within_texts_nest_nothing() {
+        let brackets = format!("\"{}\\\"{}\"", "[".repeat(200), "{".repeat(200));
+        assert!(!JsonText::parse(&brackets).unwrap().nests_deeper_than(0));
+        let nested = JsonText::parse(r#"[{"a":[]},[[1]]]"#).unwrap();
+        assert!(!nested.nests_deeper_than(3));
+        assert!(nested.nests_deeper_than(2));
     }
 }

@@ -4,17 +4,15 @@
 //! [`each_item`] visits them one by one.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::Deserializer;
-
-use super::budget::{DecodeBudget, shared_text_bytes};
+use super::budget::{DecodeBudget, MEMBER, shared_text_bytes};
 use super::flaw::Flaw;
-use super::node::{last_wins, share_unknown};
 use super::raw::Raw;
-use super::text::{self, kind};
-use crate::model::Extra;
+use crate::json::members::{self, each_member};
+use crate::json::names::last_wins;
+use crate::json::scan::{kind, string};
+use crate::json::soundness::{ScanResult, scan};
+use crate::model::{Extra, JsonText};
 
 /// The most unknown members of one object, and the most items of a list that becomes more than its
 /// text.
@@ -41,10 +39,16 @@ impl<'a> Members<'a> {
     /// The members of an object in a text that has not been parsed yet. The outer error means that
     /// the text is not a JSON object.
     pub(in crate::protocols) fn parse(text: &'a str) -> Result<Result<Self, Flaw>, serde_json::Error> {
-        let mut deserializer = Deserializer::from_str(text);
-        let members = deserializer.deserialize_map(MembersVisitor)?;
-        deserializer.end()?;
-        Ok(members.map(Self::new))
+        let mut members = Vec::new();
+        let mut is_within = true;
+        // Reads the object to its end, because the check for valid JSON comes first.
+        each_member(text, |member| {
+            is_within &= members.len() < MEMBERS;
+            if is_within {
+                members.push((member.name, Raw::from_raw_value(member.value)));
+            }
+        })?;
+        Ok(if is_within { Ok(Self::new(members)) } else { Err(too_many()) })
     }
 
     /// Members in the order sent. Of members with the same name the last one counts.
@@ -96,7 +100,7 @@ impl<'a> Members<'a> {
             "a text" => Flaw::new("", "is a text with a broken escape").hint("write surrogates in pairs"),
             found => Flaw::kind("", found, "a text"),
         };
-        text::string(raw.get()).map(Some).ok_or_else(|| flaw().within(name))
+        string(raw.get()).map(Some).ok_or_else(|| flaw().within(name))
     }
 
     /// The members that are left, to be passed on.
@@ -123,90 +127,38 @@ impl<'a> Members<'a> {
 /// the error is the kind of a value that is not a list.
 pub(in crate::protocols) fn each_item<'a>(
     list: Raw<'a>,
-    item: impl FnMut(usize, Raw<'a>),
+    mut item: impl FnMut(usize, Raw<'a>),
 ) -> Result<usize, &'static str> {
-    // The text is valid JSON, so the only possible error is another kind of value.
-    Deserializer::from_str(list.get()).deserialize_seq(ItemsVisitor(item)).map_err(|_| kind(list.get()))
+    members::each_item(list.get(), |index, raw| item(index, Raw::from_raw_value(raw)))
 }
 
 /// The text of an object's `member`, if it is an object with one. Of several the last one counts.
 pub(in crate::protocols) fn own_text<'a>(object: Raw<'a>, member: &str) -> Option<Cow<'a, str>> {
-    if !object.get().starts_with('{') {
-        return None;
-    }
-    let found = Deserializer::from_str(object.get()).deserialize_map(MemberVisitor(member)).ok()?;
-    text::string(found?.get())
+    let mut found = None;
+    let read = each_member(object.get(), |own| {
+        if own.name == member {
+            found = Some(own.value.get());
+        }
+    });
+    read.ok()?;
+    string(found?)
+}
+
+/// The shared text of a value of an unknown member, if other readers can read it.
+pub(in crate::protocols) fn share_unknown(raw: Raw<'_>, budget: &mut DecodeBudget) -> Result<JsonText, Flaw> {
+    let scanned = scan(raw.get(), |_| false, |_, _| {});
+    let text = match scanned.0 {
+        ScanResult::Plain => scanned.1,
+        ScanResult::Odd => {
+            drop(scanned);
+            budget.tree(raw.get())?.text().into()
+        }
+        ScanResult::TooDeep => return Err(Flaw::too_deep()),
+    };
+    budget.take(MEMBER + shared_text_bytes(&text))?;
+    Ok(JsonText::known(text))
 }
 
 fn too_many() -> Flaw {
     Flaw::new("", format!("has more than {MOST} members")).hint("leave out members that the protocol does not know")
-}
-
-/// A member name, borrowed where it has no escapes.
-#[derive(serde::Deserialize)]
-struct ObjectKey<'a>(#[serde(borrow)] Cow<'a, str>);
-
-struct MembersVisitor;
-
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Result<Vec<(Cow<'de, str>, Raw<'de>)>, Flaw>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Vec::new();
-        while let Some(ObjectKey(name)) = map.next_key()? {
-            if members.len() == MEMBERS {
-                // Reads the object to its end, because the check for valid JSON comes first.
-                map.next_value::<IgnoredAny>()?;
-                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                return Ok(Err(too_many()));
-            }
-            members.push((name, Raw::from_raw_value(map.next_value()?)));
-        }
-        Ok(Ok(members))
-    }
-}
-
-struct MemberVisitor<'n>(&'n str);
-
-impl<'de> Visitor<'de> for MemberVisitor<'_> {
-    type Value = Option<Raw<'de>>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
-        while let Some(ObjectKey(name)) = map.next_key()? {
-            if name == self.0 {
-                found = Some(Raw::from_raw_value(map.next_value()?));
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(found)
-    }
-}
-
-struct ItemsVisitor<F>(F);
-
-impl<'de, F: FnMut(usize, Raw<'de>)> Visitor<'de> for ItemsVisitor<F> {
-    type Value = usize;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<usize, A::Error> {
-        let mut count = 0;
-        while let Some(item) = seq.next_element()? {
-            (self.0)(count, Raw::from_raw_value(item));
-            count += 1;
-        }
-        Ok(count)
-    }
 }

@@ -1,5 +1,5 @@
-//! A small tree over a JSON text that borrows its strings. It costs a third of `serde_json`'s tree,
-//! since most of a manifest is prose.
+//! A small tree of the values of a JSON text, for rules that judge them. It borrows its strings and
+//! costs a third of `serde_json`'s tree, since most of a manifest is prose.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,11 +7,11 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// The types of JSON Schema (core, section 4.2.1; `integer` by validation, section 6.1.1).
-pub(super) const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
+pub(crate) const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
 
 /// One JSON value. Numbers are `f64`, which is enough to check ranges and types.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Json<'a> {
+pub(crate) enum Json<'a> {
     Null,
     Bool(bool),
     Number(f64),
@@ -24,27 +24,27 @@ pub(super) enum Json<'a> {
 impl<'a> Json<'a> {
     /// Parses a text. `None` if it is not JSON, is nested too deeply or contains a number that does
     /// not fit `f64`.
-    pub(super) fn parse(text: &'a str) -> Option<Self> {
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
     /// A member of an object. Searches linearly.
-    pub(super) fn get(&self, name: &str) -> Option<&Self> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Self> {
         self.members().iter().rfind(|(own, _)| own == name).map(|(_, value)| value)
     }
 
     /// The same, but `None` for `null`.
-    pub(super) fn get_non_null(&self, name: &str) -> Option<&Self> {
+    pub(crate) fn get_non_null(&self, name: &str) -> Option<&Self> {
         self.get(name).filter(|value| **value != Self::Null)
     }
 
     /// A member that is a string and not empty.
-    pub(super) fn text_of(&self, name: &str) -> Option<&str> {
+    pub(crate) fn text_of(&self, name: &str) -> Option<&str> {
         self.get(name)?.text().filter(|text| !text.is_empty())
     }
 
     /// The members of an object; empty for any other value.
-    pub(super) fn members(&self) -> &[(Cow<'a, str>, Self)] {
+    pub(crate) fn members(&self) -> &[(Cow<'a, str>, Self)] {
         match self {
             Self::Object(members) => members,
             _ => &[],
@@ -52,21 +52,21 @@ impl<'a> Json<'a> {
     }
 
     /// The elements of a list.
-    pub(super) fn list(&self) -> Option<&[Self]> {
+    pub(crate) fn list(&self) -> Option<&[Self]> {
         match self {
             Self::List(items) => Some(items),
             _ => None,
         }
     }
 
-    pub(super) fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
             _ => None,
         }
     }
 
-    pub(super) fn number(&self) -> Option<f64> {
+    pub(crate) fn number(&self) -> Option<f64> {
         match self {
             Self::Number(number) => Some(*number),
             _ => None,
@@ -74,7 +74,7 @@ impl<'a> Json<'a> {
     }
 
     /// The kind of the value, as a phrase for messages.
-    pub(super) fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "a boolean",
@@ -87,7 +87,7 @@ impl<'a> Json<'a> {
 
     /// Whether the value is of a JSON Schema type. A number without a fraction is an integer (JSON
     /// Schema validation, section 6.1.1).
-    pub(super) fn is_of(&self, kind: &str) -> bool {
+    pub(crate) fn is_of(&self, kind: &str) -> bool {
         match self {
             Self::Null => kind == "null",
             Self::Bool(_) => kind == "boolean",

@@ -1,17 +1,18 @@
 //! JSON-RPC 2.0: reads and writes single messages.
 //!
 //! A message is kept as the text that it holds: results and parameters are passed on byte for byte.
-//! This module never sends or receives, matches no answer with its request, and knows no method.
+//! The envelope is that of the crate for providers, whose server is strict; what is read here comes
+//! from programs of all kinds, and is read as long as it can be understood. This module never sends
+//! or receives, matches no answer with its request, and knows no method.
 
 use std::fmt;
 
+use callsheet_provide::json_rpc::{Envelope, MAX_BATCH};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::model::JsonText;
-
-/// The most messages of one batch that are read (JSON-RPC 2.0 section 6).
-const MAX_BATCH: usize = 1_000;
+use super::JsonText;
+use super::write::quoted;
 
 /// The method is not known to the receiver (JSON-RPC 2.0 section 5.1).
 pub(crate) const METHOD_NOT_FOUND: i64 = -32_601;
@@ -55,21 +56,7 @@ impl fmt::Display for RpcError {
     }
 }
 
-/// A message as it is written. Every member is optional, because their combination decides what it
-/// is.
-#[derive(Deserialize)]
-struct Envelope<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    method: Option<String>,
-    #[serde(borrow)]
-    params: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    result: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error: Option<ErrorObject<'a>>,
-}
-
+/// The error of an answer as it is written.
 #[derive(Deserialize)]
 struct ErrorObject<'a> {
     code: serde_json::Number,
@@ -77,11 +64,6 @@ struct ErrorObject<'a> {
     message: String,
     #[serde(borrow)]
     data: Option<&'a RawValue>,
-}
-
-/// `null` is a result, too.
-fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// Reads a message, or the messages of a batch. The error is a sentence without a full stop.
@@ -98,16 +80,14 @@ pub(crate) fn parse(text: &str) -> Result<Vec<RpcMessage>, String> {
 }
 
 fn parse_one(text: &str) -> Result<RpcMessage, String> {
-    // An array would be read as the members in their order.
-    if text.starts_with('[') {
-        return Err("it is not a JSON-RPC message: it must be a JSON object".to_owned());
-    }
-    let envelope: Envelope<'_> =
-        serde_json::from_str(text).map_err(|error| format!("it is not a JSON-RPC message: {error}"))?;
+    let no_message = |error: serde_json::Error| format!("it is not a JSON-RPC message: {error}");
+    let envelope = Envelope::parse(text).map_err(no_message)?;
     let kept = |raw: &RawValue| JsonText::known(raw.get());
-    let params = envelope.params.filter(|raw| raw.get() != "null").map(kept);
-    let id = envelope.id.filter(|raw| raw.get() != "null");
-    match (envelope.method, envelope.result, envelope.error) {
+    let params = set(envelope.params).map(kept);
+    let id = set(envelope.id);
+    let method = set(envelope.method).map(|raw| serde_json::from_str::<String>(raw.get())).transpose();
+    let error = set(envelope.error).map(|raw| serde_json::from_str::<ErrorObject<'_>>(raw.get())).transpose();
+    match (method.map_err(no_message)?, envelope.result, error.map_err(no_message)?) {
         (Some(method), None, None) => Ok(match id {
             Some(id) => RpcMessage::Request(RpcRequest { id: kept(id), method, params }),
             None => RpcMessage::Notification { method, params },
@@ -121,6 +101,11 @@ fn parse_one(text: &str) -> Result<RpcMessage, String> {
         }
         _ => Err("it is neither a request nor an answer of JSON-RPC".to_owned()),
     }
+}
+
+/// A member that is there and not `null`, which is a result, too, but no other member.
+fn set(member: Option<&RawValue>) -> Option<&RawValue> {
+    member.filter(|raw| raw.get() != "null")
 }
 
 /// The id of an answer. Requests have whole numbers as ids; some servers give them back as `1.0`.
@@ -138,22 +123,36 @@ pub(crate) fn request(id: u64, method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
 }
 
-/// Writes a notification. `params` is the text of an object.
-pub(crate) fn notification(method: &str, params: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
+/// Writes a notification. `params` is the text of an object, if there are any.
+pub(crate) fn notification(method: &str, params: Option<&str>) -> String {
+    let params = params.map(|params| format!(r#","params":{params}"#)).unwrap_or_default();
+    format!(r#"{{"jsonrpc":"2.0","method":"{method}"{params}}}"#)
+}
+
+/// What stands before and behind the result in the answer to the request with this id, for those
+/// that do not copy their results.
+pub(crate) fn around_result(id: &str) -> (String, &'static str) {
+    (format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#), "}")
 }
 
 /// Writes the answer to the request with this id.
 pub(crate) fn response(id: &JsonText, result: Result<&str, &RpcError>) -> String {
     match result {
-        Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, id.get()),
-        Err(error) => format!(
-            r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":{},"message":{}}}}}"#,
-            id.get(),
-            error.code,
-            serde_json::Value::from(&*error.message)
-        ),
+        Ok(result) => {
+            let around = around_result(id.get());
+            format!("{}{result}{}", around.0, around.1)
+        }
+        Err(error) => refusal(Some(id.get()), error),
     }
+}
+
+/// Writes the answer to a request that failed. It is without an id if that could not be read.
+pub(crate) fn refusal(id: Option<&str>, error: &RpcError) -> String {
+    let id = id.map(|id| format!(r#""id":{id},"#)).unwrap_or_default();
+    let data = error.data.as_ref().map(|data| format!(r#","data":{}"#, data.get())).unwrap_or_default();
+    let code = error.code;
+    let message = quoted(&error.message);
+    format!(r#"{{"jsonrpc":"2.0",{id}"error":{{"code":{code},"message":{message}{data}}}}}"#)
 }
 
 #[cfg(test)]
@@ -218,7 +217,7 @@ mod tests {
     #[test]
     fn what_is_written_can_be_read() {
         assert!(matches!(one(&request(3, "tools/list", "{}")), RpcMessage::Request(_)));
-        assert!(matches!(one(&notification("x", "{}")), RpcMessage::Notification { .. }));
+        assert!(matches!(one(&notification("x", None)), RpcMessage::Notification { .. }));
         let error = RpcError { code: METHOD_NOT_FOUND, message: "a \"b\"".into(), data: None };
         for result in [Ok("{}"), Err(&error)] {
             let id = JsonText::parse("5").unwrap();
