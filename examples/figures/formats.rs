@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use callsheet::formats::{self, FORMATS, Format, FormatOptions, Loading, Spent, schema};
 use callsheet::model::{
     Effective, Execution, Extra, Facts, FindingCode, JsonText, Provenance, PublishedName, ScenarioName, Tool, ToolId,
-    ViewTool,
+    VersionCell, ViewTool,
 };
 use callsheet::runtime::Clock;
 use serde_json::Value;
@@ -100,6 +100,7 @@ fn view_tool(scenario: &ScenarioName, tool: &Value) -> Result<ViewTool> {
         facts: Arc::new(Facts { enabled_by_default: true, ..Facts::default() }),
         extra: Extra::default(),
         definition: None,
+        version: VersionCell::default(),
     };
     Ok(ViewTool {
         name: PublishedName::qualified(&id),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use callsheet::catalog::{Catalog, Change, Inputs, Offer, View, ViewQuery, Visibility, build};
-use callsheet::model::{Category, Digest, Facts, JsonText, Manifest, ScenarioInfo, ScenarioName, Tool};
+use callsheet::model::{Category, Digest, Facts, JsonText, Manifest, ScenarioInfo, ScenarioName, Tool, VersionCell};
 use callsheet::runtime::Clock;
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_128;
@@ -129,6 +129,7 @@ fn plain(name: &str, description: &str, parameters: &Value) -> Result<Tool> {
         facts: Arc::new(Facts { enabled_by_default: true, ..Facts::default() }),
         extra: Box::default(),
         definition: None,
+        version: VersionCell::default(),
     })
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use callsheet::formats::{FORMATS, Format, FormatOptions, schema, with_options};
 use callsheet::model::{
-    Effective, Execution, Extra, FindingCode, JsonText, Provenance, PublishedName, Tool, ToolId, ViewTool,
+    Effective, Execution, Extra, FindingCode, JsonText, Provenance, PublishedName, Tool, ToolId, VersionCell, ViewTool,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -77,6 +77,7 @@ fn tool(parameters: JsonText) -> ViewTool {
         facts: Arc::default(),
         extra: Extra::default(),
         definition: None,
+        version: VersionCell::default(),
     };
     ViewTool {
         id: ToolId::new("fuzzed".parse().expect("a name"), "try"),

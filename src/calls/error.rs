@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::catalog::UnknownProfile;
-use crate::model::{ApprovalRequest, PeerIdentity, ScenarioName, ToolId};
+use crate::model::{ApprovalRequest, NamedVersion, PeerIdentity, ScenarioName, ToolId, ViewTool};
 use crate::protocols::{CallError, Fault};
 use crate::runtime::BudgetExceeded;
 
@@ -45,6 +45,18 @@ pub enum ExecuteError {
     /// not known.
     #[error("the list with revision {0} is not remembered; fetch the list again, or name the tool as `scenario/tool`")]
     UnknownRevision(String),
+    /// The tool has another definition than the one that the call was made for.
+    #[error(
+        "the definition of `{}` is not the one that the call was made for: its version is {} now, and was {named}; read the present definition, and call the tool again with its version",
+        tool.id,
+        tool.tool.version().short()
+    )]
+    StaleDefinition {
+        /// The tool, with its present definition.
+        tool: Arc<ViewTool>,
+        /// The version that the caller named.
+        named: NamedVersion,
+    },
     /// The name may mean several tools.
     #[error("several tools are called `{name}`: call {}", either(candidates))]
     Ambiguous {

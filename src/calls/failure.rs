@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::status_numbers::GOES_ON;
 use super::{ExecuteError, Violation};
-use crate::model::{ApprovalRequest, ToolId};
+use crate::model::{ApprovalRequest, ToolId, ViewTool};
 use crate::protocols::CallError;
 use crate::runtime::BudgetExceeded;
 use crate::transports::TransportError;
@@ -22,6 +22,8 @@ pub enum FailureCode {
     ToolGone,
     /// The list that the name was taken from is not remembered.
     UnknownRevision,
+    /// The tool has another definition than the one that the call was made for.
+    StaleDefinition,
     /// The name may mean several tools.
     Ambiguous,
     /// No operator trusts the scenario, or one blocked it.
@@ -107,6 +109,8 @@ pub struct Failure {
     pub has_more_violations: bool,
     /// The tools that the name may mean.
     pub candidates: Vec<ToolId>,
+    /// The tool with the definition that it has now, if the call was made for another one.
+    pub present: Option<Arc<ViewTool>>,
     /// Why the call itself failed, for faces with words of their own for that.
     pub cause: Option<CallError>,
     /// The bound or limit that refused the call, without the sentence around it.
@@ -141,6 +145,7 @@ impl FailureCode {
             Self::UnknownTool => "unknown_tool",
             Self::ToolGone => "tool_gone",
             Self::UnknownRevision => "unknown_revision",
+            Self::StaleDefinition => "stale_definition",
             Self::Ambiguous => "ambiguous",
             Self::NotTrusted => "not_trusted",
             Self::Disabled => "disabled",
@@ -189,6 +194,7 @@ impl Failure {
             violations: Vec::new(),
             has_more_violations: false,
             candidates: Vec::new(),
+            present: None,
             cause: None,
             reason: None,
             adjusted: Vec::new(),
@@ -224,7 +230,7 @@ fn status_number(code: FailureCode, was_sent: bool) -> u16 {
     use FailureCode as Code;
     match code {
         Code::UnknownTool | Code::ToolGone => 404,
-        Code::UnknownRevision | Code::Ambiguous | Code::OtherOwner => 409,
+        Code::UnknownRevision | Code::StaleDefinition | Code::Ambiguous | Code::OtherOwner => 409,
         Code::NotTrusted
         | Code::Disabled
         | Code::NotAllowed
@@ -257,6 +263,7 @@ impl ExecuteError {
             Self::Unknown(_) => FailureCode::UnknownTool,
             Self::Gone { .. } => FailureCode::ToolGone,
             Self::UnknownRevision(_) => FailureCode::UnknownRevision,
+            Self::StaleDefinition { .. } => FailureCode::StaleDefinition,
             Self::Ambiguous { .. } => FailureCode::Ambiguous,
             Self::NotTrusted { .. } => FailureCode::NotTrusted,
             Self::Disabled { .. } => FailureCode::Disabled,
@@ -318,6 +325,7 @@ impl ExecuteError {
             | Self::Unavailable { id, .. }
             | Self::Failed { id, .. }
             | Self::Internal(id) => Some(id),
+            Self::StaleDefinition { tool, .. } => Some(&tool.id),
             Self::Unknown(_)
             | Self::UnknownRevision(_)
             | Self::Ambiguous { .. }
@@ -350,6 +358,7 @@ impl From<&ExecuteError> for Failure {
                 Self { violations: violations.clone(), has_more_violations: *more, ..failure }
             }
             ExecuteError::Ambiguous { candidates, .. } => Self { candidates: candidates.clone(), ..failure },
+            ExecuteError::StaleDefinition { tool, .. } => Self { present: Some(Arc::clone(tool)), ..failure },
             ExecuteError::Unknown(name) => Self { reason: Some(name.clone()), ..failure },
             ExecuteError::OutOfBounds { reason, .. } => Self { reason: Some(reason.clone()), ..failure },
             _ => failure,

@@ -224,6 +224,7 @@ impl Calls {
         let tool = resolve::tool(&snapshot.catalog, &self.0.reader.history(), &scope, &request)?;
         note.set_tool(&tool.id);
         allow::check(&snapshot.catalog, &scope, &tool)?;
+        resolve::check_version(&tool, request.definition_version.as_ref())?;
         if let Some(violation) = argument_form::flaw(&request.arguments) {
             let tool = tool.name.as_str().to_owned();
             return Err(ExecuteError::Invalid { tool, violations: vec![violation], more: false });
@@ -259,6 +260,7 @@ impl Calls {
         let ready = PreparedCall {
             definition,
             adjusted,
+            made_for: request.definition_version,
             resumed: request.resumed,
             collects: request.collects,
             client: request.client.map(Into::into),

@@ -220,6 +220,7 @@ impl Calls {
         // Rows of earlier versions do not say with which access they were requested.
         let requester = request.access.clone().map_or_else(Requester::full_access, Requester::with_access);
         let ready = PreparedCall {
+            made_for: Some(tool.tool.version().into()),
             user_id: request.caller.user_id.clone(),
             owner: Some(request.owner.clone()),
             client: request.caller.client.clone(),

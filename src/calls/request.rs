@@ -9,7 +9,7 @@ use super::requester::Requester;
 use super::status_numbers::{ANSWERED, GOES_ON};
 use super::track::FollowUp;
 use crate::catalog::ViewQuery;
-use crate::model::{JsonText, PeerIdentity, ScenarioName, StoredAnswer, ToolId, ViewTool};
+use crate::model::{JsonText, NamedVersion, PeerIdentity, ScenarioName, StoredAnswer, ToolId, ViewTool};
 use crate::protocols::{InputRound, Outcome};
 use crate::runtime::ReservedBytes;
 
@@ -36,6 +36,9 @@ pub struct Request {
     /// The revision of the list that the name was taken from. Without it the name is looked up in
     /// the current list.
     pub revision: Option<String>,
+    /// The version of the tool's definition that the call was made for. With another one now, the
+    /// call is refused.
+    pub definition_version: Option<NamedVersion>,
     /// Whether a name that means no tool, or several, in the current list means what it meant in
     /// the latest remembered list in which it meant one. For callers that cannot say a revision.
     pub remembered: bool,
@@ -67,6 +70,8 @@ pub struct PreparedCall {
     pub arguments: JsonText,
     /// The user, for protocols that pass it on.
     pub user_id: Option<Arc<str>>,
+    /// The version of the called tool's definition that the call was made for.
+    pub made_for: Option<NamedVersion>,
     /// The peer that the call is for: it is sent to no other. Without it, the call goes to the peer
     /// that answers for the scenario at that time.
     pub owner: Option<PeerIdentity>,
@@ -123,6 +128,7 @@ impl PreparedCall {
             scope,
             arguments,
             user_id: None,
+            made_for: None,
             owner: None,
             timeout: None,
             follow: true,
@@ -132,6 +138,11 @@ impl PreparedCall {
             requester,
             client: None,
         }
+    }
+
+    /// The tool as it was called: the definition, or else the tool that runs it.
+    pub(super) fn called(&self) -> &Arc<ViewTool> {
+        self.definition.as_ref().unwrap_or(&self.tool)
     }
 
     /// Whose share of permits and bytes it uses.
@@ -152,6 +163,7 @@ impl Request {
             profile: None,
             user_id: None,
             revision: None,
+            definition_version: None,
             remembered: false,
             resumed: None,
             client: None,

@@ -3,13 +3,13 @@
 //!
 //! A name of an older list means the tool that it meant there, whatever its name is now. If that
 //! tool is gone, or the list is not remembered, the call is refused, because the name may mean
-//! another tool by now.
+//! another tool by now. So is a call that was made for another version of the tool's definition.
 
 use std::sync::Arc;
 
 use super::{ExecuteError, PreparedCall, Request};
 use crate::catalog::{Catalog, NameLookup, RevisionHistory, ViewQuery, find_in_scope};
-use crate::model::{NameRef, ToolId, ViewTool};
+use crate::model::{NameRef, NamedVersion, ToolId, ViewTool};
 
 /// The tool that is meant, as `catalog` has it now, whether or not it is listed.
 pub(super) fn tool(
@@ -53,6 +53,26 @@ fn earlier(catalog: &Catalog, past: &RevisionHistory, scope: &ViewQuery, request
 pub(super) fn again(catalog: &Catalog, ready: &PreparedCall) -> Result<Arc<ViewTool>, ExecuteError> {
     let id = &ready.tool.id;
     by_id(catalog, &ready.scope, id.clone()).ok_or_else(|| ExecuteError::Unknown(id.to_string()))
+}
+
+/// Refuses a call that was made for another definition than the tool has now.
+pub(super) fn check_version(tool: &Arc<ViewTool>, made_for: Option<&NamedVersion>) -> Result<(), ExecuteError> {
+    match made_for {
+        Some(named) if !named.names(tool.tool.version()) => {
+            Err(ExecuteError::StaleDefinition { tool: Arc::clone(tool), named: named.clone() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a call that has waited, if the tool that was called has another definition by now.
+pub(super) fn check_version_again(catalog: &Catalog, ready: &PreparedCall) -> Result<(), ExecuteError> {
+    if ready.made_for.is_none() {
+        return Ok(());
+    }
+    let id = &ready.called().id;
+    let called = by_id(catalog, &ready.scope, id.clone()).ok_or_else(|| ExecuteError::Unknown(id.to_string()))?;
+    check_version(&called, ready.made_for.as_ref())
 }
 
 /// The tool with this identity in a scope.

@@ -255,6 +255,7 @@ impl Sending {
         let snapshot = self.inner.reader.snapshot();
         let tool = resolve::again(&snapshot.catalog, &self.ready)?;
         allow::check(&snapshot.catalog, &self.ready.scope, &tool)?;
+        resolve::check_version_again(&snapshot.catalog, &self.ready)?;
         // A call with an owner was approved.
         if self.ready.owner.is_none() && approval::needed(&tool) {
             return Err(ExecuteError::ApprovalRequired { id: tool.id.clone(), waiting: None, adjusted: Vec::new() });

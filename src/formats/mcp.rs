@@ -11,7 +11,7 @@ use super::schema::{Transform, items, noise, plain, references, root, steps, upg
 use super::vendor::{Piece, Vendor};
 use crate::json::soundness::is_sound;
 use crate::json::write::ObjectWriter;
-use crate::model::{Extra, JsonText, META, Tool, client_member};
+use crate::model::{DEFINITION_VERSION, Extra, JsonText, META, Tool, client_member};
 
 const STEPS: &[Transform] = &steps![
     noise::drop_noise,
@@ -88,17 +88,14 @@ pub(super) fn named(piece: &Piece<'_>, name: &str) -> Vec<u8> {
             tool.raw(name, r#"{"idempotentHint":true}"#);
         }
     }
-    let mut own: Vec<String> = needs_approval.then(|| APPROVAL.to_owned()).into_iter().collect();
+    let mut own = vec![format!(r#""{DEFINITION_VERSION}":"{}""#, offered.version().short())];
+    own.extend(needs_approval.then(|| APPROVAL.to_owned()));
     own.extend(member(&offered.extra, "via", b'[').map(|chain| format!(r#""callsheet/via":{chain}"#)));
     let own = own.join(",");
     let meta = member(&offered.extra, META, b'{').map(|meta| client_member(META, meta));
     match meta.as_deref() {
-        None if own.is_empty() => {}
         None => {
             tool.raw("_meta", &format!("{{{own}}}"));
-        }
-        Some(meta) if own.is_empty() => {
-            tool.raw("_meta", meta);
         }
         Some(meta) => {
             let rest = meta.trim_start_matches('{').trim_start();

@@ -36,6 +36,7 @@ const TOOL_KEYS: &[&str] = &[
     "enabled_source",
     "requires_approval",
     "approval_source",
+    "definition_version",
 ];
 
 /// The keys of a category.
@@ -79,7 +80,8 @@ impl Format for NativeFormat {
             .flag("enabled", effective.enabled)
             .text("enabled_source", &effective.enabled_source.to_string())
             .flag("requires_approval", effective.requires_approval)
-            .text("approval_source", &effective.approval_source.to_string());
+            .text("approval_source", &effective.approval_source.to_string())
+            .text("definition_version", &offered.version().short());
         if offered.own_activity().is_some() || !matches!(tool.execution, Execution::Own | Execution::ActivityOf(_)) {
             object.text(ACTIVITY, tool.activity());
         }
@@ -115,6 +117,12 @@ impl Format for NativeFormat {
         close.push(b'}');
         ListFrame { open, close }
     }
+}
+
+/// One tool as this list writes it; `None` if it has no form there.
+pub(crate) fn written(tool: &ViewTool) -> Option<Value> {
+    let json = NativeFormat.encode(tool).json?;
+    serde_json::from_slice(&json).ok()
 }
 
 /// The metadata, with the approval that preferences require and the published names of companions.

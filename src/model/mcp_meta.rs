@@ -13,6 +13,9 @@ use crate::json::write::quoted;
 
 /// The member that the keys are of.
 pub(crate) const META: &str = "_meta";
+/// The key of a tool with the version of its definition, which callsheet writes itself. A call that
+/// names a version has it too.
+pub(crate) const DEFINITION_VERSION: &str = "callsheet/definition_version";
 /// The members of results that hold further objects with `_meta`. What a tool itself defines
 /// (`structuredContent`) is none of them.
 const CARRIERS: [&str; 5] = ["content", "contents", "messages", "resource", "resources"];
@@ -47,9 +50,10 @@ pub(crate) fn refused_meta_keys(meta: &str) -> Vec<String> {
     members.names().filter(|name| !is_meta_key(name)).map(str::to_owned).collect()
 }
 
-/// One `_meta` with the allowed keys only.
+/// One `_meta` with the allowed keys only, apart from those that callsheet writes itself.
 fn allowed_meta(meta: &str) -> Cow<'_, str> {
-    without_refused_keys(meta).map_or(Cow::Borrowed(meta), Cow::Owned)
+    let is_foreign = |key: &str| is_meta_key(key) && key != DEFINITION_VERSION;
+    filtered_meta(meta, is_foreign).map_or(Cow::Borrowed(meta), Cow::Owned)
 }
 
 /// The text of a member that clients get of a tool, a category or an offer: `_meta` with the
@@ -73,9 +77,14 @@ pub(crate) fn with_allowed_meta(result: JsonText) -> JsonText {
 
 /// One `_meta` with the allowed keys only, if it has others.
 fn without_refused_keys(meta: &str) -> Option<String> {
+    filtered_meta(meta, is_meta_key)
+}
+
+/// The members of an object whose keys pass, if any does not.
+fn filtered_meta(meta: &str, passes: impl Fn(&str) -> bool) -> Option<String> {
     let members = MemberTexts::parse(meta).ok()?;
-    let has_refused = members.names().any(|name| !is_meta_key(name));
-    has_refused.then(|| members.filtered(is_meta_key))
+    let has_refused = members.names().any(|name| !passes(name));
+    has_refused.then(|| members.filtered(passes))
 }
 
 /// The text of an object, if any of its keys is left out.

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::activity::ActivityChoice;
+use super::definition_version::{DefinitionVersion, VersionCell};
 use super::profile::Permission;
 use crate::json::JsonText;
 
@@ -42,6 +43,8 @@ pub struct Tool {
     /// Of a definition: what chooses the activity that runs it. `None` of every tool that its own
     /// scenario offers.
     pub definition: Option<Arc<ActivityChoice>>,
+    /// The version of its definition, once it was needed ([`Tool::version`]).
+    pub version: VersionCell,
 }
 
 /// The part of a tool's metadata that callsheet acts on. Absent booleans are `false`, as in the
@@ -95,6 +98,11 @@ pub const ACTIVITY: &str = "_activity";
 const LATENT: &str = "latent";
 
 impl Tool {
+    /// The version of its definition as its provider gave it.
+    pub fn version(&self) -> DefinitionVersion {
+        self.version.version(self)
+    }
+
     /// The schema of its results, if it declares one: the text of one JSON object.
     pub fn output(&self) -> Option<&JsonText> {
         OUTPUT.iter().find_map(|name| self.member(name).filter(|json| json.get().starts_with('{')))
@@ -113,7 +121,7 @@ impl Tool {
         self.own_activity() == Some("") || self.facts.tags.iter().any(|tag| **tag == *LATENT)
     }
 
-    fn member(&self, name: &str) -> Option<&JsonText> {
+    pub(super) fn member(&self, name: &str) -> Option<&JsonText> {
         self.extra.iter().find(|(own, _)| **own == *name).map(|(_, json)| json)
     }
 

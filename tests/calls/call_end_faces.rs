@@ -27,6 +27,8 @@ pub(crate) struct Wanted {
     pub(crate) tool: String,
     pub(crate) arguments: Value,
     pub(crate) profile: Option<&'static str>,
+    /// The version of the definition that it is made for.
+    pub(crate) version: Option<&'static str>,
     /// How many seconds a turn waits for what goes on.
     pub(crate) wait: u64,
 }
@@ -34,7 +36,7 @@ pub(crate) struct Wanted {
 impl Wanted {
     /// A call of this tool without arguments.
     pub(crate) fn of(tool: &str) -> Self {
-        Self { tool: tool.to_owned(), arguments: json!({}), profile: None, wait: 0 }
+        Self { tool: tool.to_owned(), arguments: json!({}), profile: None, version: None, wait: 0 }
     }
 }
 
@@ -73,7 +75,10 @@ fn of_profile(target: &str, wanted: &Wanted) -> String {
 }
 
 async fn by_http(address: SocketAddr, wanted: &Wanted) -> Answer {
-    let body = json!({"tool_name": wanted.tool, "arguments": wanted.arguments, "profile": wanted.profile});
+    let mut body = json!({"tool_name": wanted.tool, "arguments": wanted.arguments, "profile": wanted.profile});
+    if let Some(version) = wanted.version {
+        body["definition_version"] = version.into();
+    }
     post(address, "/api/v1/tools/execute", &body).await
 }
 
@@ -82,6 +87,9 @@ async fn by_mcp(address: SocketAddr, wanted: &Wanted) -> Answer {
     params["_meta"][format!("{META}protocolVersion")] = "2026-07-28".into();
     params["_meta"][format!("{META}clientCapabilities")] = json!({});
     params["_meta"][format!("{META}clientInfo")] = json!({"name": "tester", "version": "1"});
+    if let Some(version) = wanted.version {
+        params["_meta"]["callsheet/definition_version"] = version.into();
+    }
     let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
     let headers = [
         ("content-type", "application/json"),
@@ -94,7 +102,10 @@ async fn by_mcp(address: SocketAddr, wanted: &Wanted) -> Answer {
 }
 
 async fn by_json_rpc(address: SocketAddr, wanted: &Wanted) -> Answer {
-    let params = json!({"name": wanted.tool, "arguments": wanted.arguments});
+    let mut params = json!({"name": wanted.tool, "arguments": wanted.arguments});
+    if let Some(version) = wanted.version {
+        params["definition_version"] = version.into();
+    }
     let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
     post(address, &of_profile("/rpc", wanted), &body).await
 }

@@ -28,3 +28,4 @@ mod shown;
 mod turns_stored;
 mod unset;
 mod usage;
+mod versions;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use callsheet::catalog::{Catalog, Change, Inputs, Offer, Visibility, build};
 use callsheet::model::{
     ActivityChoice, Category, Digest, Facts, JsonText, Manifest, Permission, PreferenceSet, PreferenceTarget,
-    PublishedName, RelayedOffers, ScenarioInfo, ScenarioName, Scope, Settings, Tool, ToolId,
+    PublishedName, RelayedOffers, ScenarioInfo, ScenarioName, Scope, Settings, Tool, ToolId, VersionCell,
 };
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -25,6 +25,7 @@ pub(crate) fn tool(name: &str) -> Draft {
         facts: Arc::new(Facts { enabled_by_default: true, ..Facts::default() }),
         extra: Box::default(),
         definition: None,
+        version: VersionCell::default(),
     })
 }
 

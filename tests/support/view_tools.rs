@@ -7,7 +7,7 @@ use callsheet::catalog::view::Part;
 use callsheet::catalog::{CatalogEntry, Linted, RunsLong, View, Visibility};
 use callsheet::model::{
     Category, Digest, Effective, Execution, Extra, Facts, JsonText, Manifest, Provenance, PublishedName, RelayedOffers,
-    ScenarioInfo, ScenarioName, Tool, ToolId, ViewTool,
+    ScenarioInfo, ScenarioName, Tool, ToolId, VersionCell, ViewTool,
 };
 use jiff::Timestamp;
 
@@ -32,6 +32,7 @@ pub(crate) fn tool(scenario: &str, name: &str, parameters: &str) -> ViewTool {
         facts: Arc::new(Facts { enabled_by_default: true, ..Facts::default() }),
         extra: Extra::default(),
         definition: None,
+        version: VersionCell::default(),
     };
     ViewTool {
         id: ToolId::new(scenario.parse().expect("a scenario name"), name),

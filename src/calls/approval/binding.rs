@@ -1,36 +1,38 @@
-//! Digests (SHA-256) of what an approval is for: of a tool as it is offered, and of one call of it.
-//! Pure.
+//! Digests (SHA-256) of what an approval is for: the version of a tool's definition, and one call of
+//! it. Pure.
 //!
-//! The digests of manifests detect changes; these protect against forgery. A scenario that chooses
-//! a schema, or a caller that chooses arguments, must not be able to make others that have the same
-//! digest. The length of each part is hashed before the part, so two different calls never give the
-//! same input.
+//! A caller that chooses arguments must not be able to make others that have the same digest. The
+//! length of each part is hashed before the part, so two different calls never give the same input.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::model::{ApprovalRequest, Tool};
+use crate::model::{ApprovalRequest, Tool, hash_document};
 
 /// Separates these digests from every other digest of the same texts.
 const CALL: &str = "callsheet approval 1";
-const TOOL: &str = "callsheet tool 1";
+const FORMER_TOOL: &str = "callsheet tool 1";
 
-/// The digest of a tool as its scenario offers it: name, description, schema and metadata. The
-/// order of JSON members and blanks do not matter.
+/// The version of a tool's definition, as an approval keeps it.
 pub fn definition(tool: &Tool) -> Arc<str> {
+    tool.version().to_string().into()
+}
+
+/// Whether what an approval keeps is the present definition of a tool. Approvals that an earlier
+/// version of callsheet stored keep the digest of before.
+pub fn is_definition(kept: &str, tool: &Tool) -> bool {
+    *kept == *tool.version().to_string() || *kept == *former_definition(tool)
+}
+
+/// The digest of a tool before definitions had versions: name, description, schema and metadata.
+fn former_definition(tool: &Tool) -> Arc<str> {
     let mut hash = Sha256::new();
-    for text in [TOOL, &tool.name, &tool.description] {
+    for text in [FORMER_TOOL, &tool.name, &tool.description] {
         part(&mut hash, text.as_bytes());
     }
     for json in [&tool.parameters, &tool.metadata] {
-        match serde_json::from_str::<Value>(json.get()) {
-            Ok(value) => canonical(&mut hash, &value),
-            // JSON that is nested too deeply to be read is hashed as its bytes.
-            Err(_) => part(&mut hash, json.get().as_bytes()),
-        }
+        hash_document(&mut hash, json);
     }
     hexadecimal(&hash.finalize())
 }
@@ -63,37 +65,6 @@ fn part(hash: &mut Sha256, bytes: &[u8]) {
     hash.update(bytes);
 }
 
-fn canonical(hash: &mut Sha256, value: &Value) {
-    match value {
-        Value::Null => hash.update(b"n"),
-        Value::Bool(false) => hash.update(b"f"),
-        Value::Bool(true) => hash.update(b"t"),
-        Value::Number(number) => {
-            hash.update(b"#");
-            part(hash, number.to_string().as_bytes());
-        }
-        Value::String(text) => {
-            hash.update(b"s");
-            part(hash, text.as_bytes());
-        }
-        Value::Array(items) => {
-            hash.update(b"[");
-            hash.update((items.len() as u64).to_be_bytes());
-            for item in items {
-                canonical(hash, item);
-            }
-        }
-        Value::Object(members) => {
-            hash.update(b"{");
-            hash.update((members.len() as u64).to_be_bytes());
-            for (name, value) in members.iter().collect::<BTreeMap<_, _>>() {
-                part(hash, name.as_bytes());
-                canonical(hash, value);
-            }
-        }
-    }
-}
-
 fn hexadecimal(bytes: &[u8]) -> Arc<str> {
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")).into()
 }
@@ -102,7 +73,7 @@ fn hexadecimal(bytes: &[u8]) -> Arc<str> {
 mod tests {
     use super::*;
     use crate::calls::approval::tests::request;
-    use crate::model::JsonText;
+    use crate::model::{JsonText, VersionCell};
 
     fn tool(parameters: &str, metadata: &str) -> Tool {
         Tool {
@@ -114,6 +85,7 @@ mod tests {
             facts: Arc::default(),
             extra: Box::default(),
             definition: None,
+            version: VersionCell::default(),
         }
     }
 

@@ -51,7 +51,7 @@ pub fn changed(request: &ApprovalRequest, standing: Option<&CurrentTool>) -> Opt
             "another peer answers for `{scenario}` now: it was the one {owner}, and is the one {now}"
         ));
     }
-    if binding::definition(&standing.tool) != request.definition {
+    if !binding::is_definition(&request.definition, &standing.tool) {
         return Some(format!("the definition of `{}` changed since the call was requested", request.tool));
     }
     (binding::call(request) != request.digest).then(|| "the stored call is not the requested call".to_owned())
@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
     use crate::calls::approval::tests::request;
-    use crate::model::{Effective, Execution, Facts, JsonText, PeerIdentity, PublishedName, Tool, ToolId};
+    use crate::model::{Effective, Execution, Facts, JsonText, PeerIdentity, PublishedName, Tool, ToolId, VersionCell};
 
     fn tool(metadata: &str, declared: bool, effective: bool, source: Provenance) -> ViewTool {
         let tool = Tool {
@@ -75,6 +75,7 @@ mod tests {
             facts: Arc::new(Facts { requires_approval: declared, ..Facts::default() }),
             extra: Box::default(),
             definition: None,
+            version: VersionCell::default(),
         };
         let effective = Effective {
             enabled: true,

@@ -57,6 +57,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::model::VersionCell;
     use std::sync::Arc;
 
     fn arguments_for(parameters: &Value, id: &Value) -> Result<String, String> {
@@ -69,6 +70,7 @@ mod tests {
             facts: Arc::default(),
             extra: Box::default(),
             definition: None,
+            version: VersionCell::default(),
         };
         let partner = CompanionTool { tool: "get_run".into(), param: "run_id".into() };
         arguments(&partner, &tool, id).map(|text| text.get().to_owned())

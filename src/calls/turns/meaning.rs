@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::calls::{ExecuteError, Request, resolve};
 use crate::catalog::{NameLookup, RevisionHistory, Snapshot, ViewQuery, find_in_scope, nearest};
-use crate::model::{NameRef, ToolId, ViewTool};
+use crate::model::{DefinitionVersion, NameRef, ToolId, ViewTool};
 
 /// Where the names of a turn are looked up.
 pub(super) struct TurnNames {
@@ -54,6 +54,14 @@ impl TurnNames {
                 Err(ExecuteError::Ambiguous { name: name.to_owned(), candidates })
             }
         }
+    }
+
+    /// The version of the tool's definition in the list that the name was taken from; the present
+    /// one, if no remembered list was named.
+    pub(super) fn seen_version(&self, tool: &ViewTool) -> DefinitionVersion {
+        let before = self.revision.as_deref().and_then(|revision| self.history.find(&self.scope, revision));
+        let seen = before.and_then(|catalog| resolve::by_id(catalog, &self.scope, tool.id.clone()));
+        seen.map_or_else(|| tool.tool.version(), |seen| seen.tool.version())
     }
 
     /// The other tools that the name meant in a remembered list, if it is not known in which list

@@ -230,5 +230,10 @@ fn look_up(request: &TurnRequest, read: &ReadCall, names: &TurnNames) -> Result<
     })?;
     let unreadable = |error: &GivenArgumentsError| Box::new(words::unreadable(&read.name, &error.to_string()));
     let arguments = read.arguments.clone().map_err(|error| unreadable(&error))?;
-    Ok(Request { resolved: Some(tool.id.clone()), ..request.call(&read.name, arguments) })
+    let made_for = names.seen_version(&tool);
+    Ok(Request {
+        resolved: Some(tool.id.clone()),
+        definition_version: Some(made_for.into()),
+        ..request.call(&read.name, arguments)
+    })
 }

@@ -262,7 +262,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::{Effective, Execution, Facts, Provenance, PublishedName, Tool, ToolId};
+    use crate::model::{Effective, Execution, Facts, Provenance, PublishedName, Tool, ToolId, VersionCell};
 
     fn schema(n: usize) -> Arc<CompiledSchema> {
         Arc::new(CompiledSchema::compile(&JsonText::parse(&json!({"maxProperties": n}).to_string()).unwrap()))
@@ -308,6 +308,7 @@ mod tests {
             facts: Arc::new(Facts::default()),
             extra: Box::default(),
             definition: None,
+            version: VersionCell::default(),
         };
         let effective = Effective {
             enabled: true,

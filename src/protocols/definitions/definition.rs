@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::model::{ActivityChoice, Extra, Facts, JsonText, META_FIELDS, TOOL_NAME_MAX, Tool};
+use crate::model::{ActivityChoice, Extra, Facts, JsonText, META_FIELDS, TOOL_NAME_MAX, Tool, VersionCell};
 
 /// The metadata of every definition: preferences say the rest.
 const METADATA: &str = r#"{"enabled_by_default":true,"requires_approval":false}"#;
@@ -149,6 +149,7 @@ impl Definition {
             facts: Arc::new(facts),
             extra: Extra::from([("outputSchema".into(), self.output.clone())]),
             definition: Some(Arc::new(self.choice.clone())),
+            version: VersionCell::default(),
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::json::write::write_string;
 use crate::lint;
 use crate::model::{
     Bounds, Digest, Extra, Facts, Finding, FindingCode, JsonText, Manifest, ScenarioInfo, SentFindings, Tool,
-    gives_hints,
+    VersionCell, gives_hints,
 };
 use crate::protocols::ListError;
 use crate::protocols::document::budget::{DecodeBudget, TOOL, shared_text_bytes};
@@ -248,6 +248,7 @@ fn tool(
         }),
         extra,
         definition: None,
+        version: VersionCell::default(),
     };
     meta_fields::lift(&mut tool, budget).map_err(within)?;
     Ok((tool, params))

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::parameters;
 use crate::json::write::write_string;
-use crate::model::{Bounds, Facts, Finding, FindingCode, JsonText, Manifest, Permission, ScenarioInfo, Tool};
+use crate::model::{
+    Bounds, Facts, Finding, FindingCode, JsonText, Manifest, Permission, ScenarioInfo, Tool, VersionCell,
+};
 use crate::protocols::ListError;
 use crate::protocols::document::budget::{DecodeBudget, TOOL, shared_text_bytes};
 use crate::protocols::document::envelope::Members;
@@ -115,6 +117,7 @@ fn tool(item: &NamedItem<'_>, bounds: Bounds, budget: &mut DecodeBudget) -> Resu
         facts: Arc::new(facts),
         extra: members.into_extra(budget)?,
         definition: None,
+        version: VersionCell::default(),
     };
     Ok((tool, level))
 }

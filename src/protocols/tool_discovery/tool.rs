@@ -14,7 +14,7 @@ use super::spelling::{is_foreign, schema};
 use crate::json::scan::{each_string, kind};
 use crate::json::soundness::{ScanResult, scan};
 use crate::json::tree::Node;
-use crate::model::{JsonText, TOOL_NAME_MAX, Tool};
+use crate::model::{JsonText, TOOL_NAME_MAX, Tool, VersionCell};
 use crate::protocols::document::raw::Raw;
 use crate::protocols::meta_fields;
 
@@ -55,6 +55,7 @@ pub(super) fn decode(
         facts,
         extra: members.into_extra(&mut shared.budget)?,
         definition: None,
+        version: VersionCell::default(),
     };
     meta_fields::lift(&mut tool, &mut shared.budget).map_err(|flaw| flaw.within("parameters"))?;
     Ok(tool)

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::calls::active::checked_id;
 use crate::calls::{GivenArgumentsError, Request, Requester, parse_arguments};
-use crate::model::{JsonText, Scope};
+use crate::model::{JsonText, NamedVersion, Scope};
 use crate::protocols::LogLevel;
 use crate::server::http::error::{Problem, excerpt};
 use crate::server::http::params::grammar;
@@ -41,6 +41,10 @@ pub(in crate::server) struct CallBody<'a> {
     /// looked up in the present list.
     #[schemars(skip_serializing_if = "Option::is_none")]
     revision: Option<String>,
+    /// The `definition_version` of the tool that the call was made for, short or whole. If the tool
+    /// has another one now, the call is refused (409 `stale_definition`).
+    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "version_schema")]
+    definition_version: Option<String>,
     /// An id that no other call has, by which the call is followed and cancelled; one is made
     /// without it.
     #[schemars(skip_serializing_if = "Option::is_none", schema_with = "call_id_schema")]
@@ -52,6 +56,13 @@ pub(in crate::server) struct CallBody<'a> {
 
 fn call_id_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"anyOf": [{"type": "string", "pattern": "^[A-Za-z0-9._-]{8,100}$"}, {"enum": ["", null]}]})
+}
+
+fn version_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"anyOf": [
+        {"type": "string", "pattern": "^([0-9A-Fa-f]{32}|[0-9A-Fa-f]{64})$"},
+        {"enum": ["", null]}
+    ]})
 }
 
 fn log_level_schema(_: &mut SchemaGenerator) -> Schema {
@@ -112,9 +123,15 @@ pub(super) fn parse_call(body: &[u8], requester: Requester) -> Result<(Request, 
         profile: scope("profile", body.profile)?,
         user_id: given(body.user_id).map(Into::into),
         revision: given(body.revision),
+        definition_version: given(body.definition_version).map(|text| version(&text)).transpose()?,
         ..Request::new(body.tool_name, arguments, requester)
     };
     Ok((request, given(body.call_id).map(checked_id).transpose()?, level))
+}
+
+fn version(text: &str) -> Result<NamedVersion, Problem> {
+    text.parse()
+        .map_err(|error| Problem::bad_request(format!("`definition_version` cannot be `{}`: {error}", excerpt(text))))
 }
 
 fn unknown_level(text: &str) -> Problem {

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::calls::active::{ActiveCall, AttendError};
 use crate::calls::{CallEnd, CallerRole, ExecuteError, Failure, FailureCode, GIVE_OUTPUT, Request, WaitLimits};
+use crate::formats::native;
 use crate::model::{CallerInfo, ToolId};
 use crate::protocols::CallError;
 use crate::server::api::call_answers::{CallHttpResponse, answered, input_answer, waiting_answer};
@@ -185,6 +186,9 @@ fn with_reasons(problem: Problem, failure: &Failure) -> Problem {
     if !failure.candidates.is_empty() {
         let candidates: Vec<String> = failure.candidates.iter().map(ToString::to_string).collect();
         problem = problem.with_member("candidates", candidates);
+    }
+    if let Some(tool) = &failure.present {
+        problem = problem.with_member("definition", native::written(tool));
     }
     if !failure.violations.is_empty() {
         let shown: Vec<Value> = failure

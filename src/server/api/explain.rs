@@ -37,6 +37,9 @@ pub(in crate::server) struct ToolExplanation<'a> {
     verdict: String,
     /// In the order they were taken.
     steps: Vec<ExplainedStep<'a>>,
+    /// The version of its definition, whole; for a tool that is offered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    definition_version: Option<String>,
     /// What findings say of it, and of its scenario's standing.
     findings: Vec<shared_json::FindingJson<'a>>,
 }
@@ -130,6 +133,7 @@ fn of_scenario(snapshot: &Snapshot, health: &Health) -> Result<Response, Problem
             ExplainedStep::new("standing", reason, source),
             ExplainedStep { next: vec![next], ..ExplainedStep::new("tools", &counts, "catalog") },
         ],
+        definition_version: None,
         findings: findings.iter().map(shared_json::finding).collect(),
     })
 }
@@ -171,6 +175,7 @@ fn of_tool(
         listed: explanation.listed,
         verdict,
         steps: steps.chain(circuit).collect(),
+        definition_version: Some(tool.tool.version().to_string()),
         findings: explanation.findings.iter().map(shared_json::finding).collect(),
     })
 }
@@ -212,6 +217,7 @@ fn left_out(finding: &Finding) -> Result<Response, Problem> {
         listed: false,
         verdict: format!("not in the list: {outcome}"),
         steps: vec![ExplainedStep::new("offered", &outcome, "catalog")],
+        definition_version: None,
         findings: vec![shared_json::finding(finding)],
     })
 }
@@ -234,6 +240,7 @@ fn gone(snapshot: &Snapshot, former: &FormerName) -> Result<Response, Problem> {
         listed: false,
         verdict: format!("not in the list: {outcome}"),
         steps: vec![ExplainedStep::new("offered", &outcome, "catalog")],
+        definition_version: None,
         findings: Vec::new(),
     })
 }
@@ -297,6 +304,7 @@ impl LoggedName {
             listed: false,
             verdict: format!("not in the list: {}", self.outcome),
             steps: vec![ExplainedStep::new("offered", &self.outcome, "log")],
+            definition_version: None,
             findings: Vec::new(),
         })
     }

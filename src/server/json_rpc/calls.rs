@@ -12,7 +12,8 @@ use crate::calls::active::AttendError;
 use crate::calls::{
     AwaitedApproval, CallEnd, CallerRole, Failure, FailureCode, GoingOn, Reader, Request, ToolAnswer, WaitLimits,
 };
-use crate::model::{ApprovalRequest, JsonText};
+use crate::formats::native;
+use crate::model::{ApprovalRequest, JsonText, NamedVersion, NotAVersion};
 use crate::protocols::LogLevel;
 use crate::server::api::call_event_json;
 use crate::server::json_rpc::RpcContext;
@@ -29,6 +30,7 @@ pub(super) async fn call(context: &RpcContext, params: Option<JsonText>) -> Resu
     let request = Request {
         profile: context.view.profile.clone(),
         chat: context.view.chat.clone(),
+        definition_version: definition_version(params.as_ref())?,
         remembered: true,
         collects: true,
         ..Request::new(&name(params.as_ref())?, arguments(params.as_ref())?, context.access.requester())
@@ -80,6 +82,22 @@ fn arguments(params: Option<&JsonText>) -> Result<JsonText, AnswerError> {
         object if object.starts_with('{') => Ok(JsonText::known(object)),
         _ => Err(invalid("`arguments` is not an object".to_owned())),
     }
+}
+
+/// The version of the tool's definition that the call was made for, if it names one.
+fn definition_version(params: Option<&JsonText>) -> Result<Option<NamedVersion>, AnswerError> {
+    #[derive(Deserialize)]
+    struct Version {
+        definition_version: Option<Value>,
+    }
+    let sent = params.and_then(|params| serde_json::from_str::<Version>(params.get()).ok());
+    let Some(named) = sent.and_then(|sent| sent.definition_version) else { return Ok(None) };
+    let version = named.as_str().and_then(|text| text.parse().ok());
+    let invalid = || {
+        let why = format!("`definition_version` is not a version: {NotAVersion}");
+        AnswerError::invalid_params("Invalid parameters").with_data(why.into())
+    };
+    version.ok_or_else(invalid).map(Some)
 }
 
 /// The answer of a tool.
@@ -136,6 +154,9 @@ fn failed(failure: &Failure) -> AnswerError {
         }
         code => {
             let mut data = json!({"code": code.as_str()});
+            if let Some(tool) = &failure.present {
+                data["definition"] = json!(native::written(tool));
+            }
             if let Some(wait) = failure.retry_after {
                 data["retry_after_s"] = json!(wait.as_secs());
             }

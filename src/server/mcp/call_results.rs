@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::calls::{AwaitedApproval, Failure, GoingOn, Reader, ToolAnswer};
+use crate::formats::native;
 use crate::json::rpc::RpcError;
 use crate::model::{ApprovalRequest, JsonText};
 use crate::protocols::Outcome;
@@ -46,7 +47,17 @@ pub(super) fn awaits_approval(awaited: &AwaitedApproval) -> String {
 
 /// A call that was not made, not approved, or got no valid answer.
 pub(super) fn of_failure(failure: &Failure) -> String {
+    if let Some(tool) = &failure.present {
+        return stale(&failure.text, native::written(tool));
+    }
     failed(failure.not_approved(Reader::Person).as_deref().unwrap_or(&failure.text))
+}
+
+/// A call that was made for another definition than the present one, which the model gets too.
+fn stale(text: &str, present: Option<Value>) -> String {
+    let mut content = vec![json!({"type": "text", "text": text})];
+    content.extend(present.map(|tool| json!({"type": "text", "text": tool.to_string()})));
+    json!({"resultType": "complete", "isError": true, "content": content}).to_string()
 }
 
 fn goes_on(operation: &str) -> String {

@@ -51,6 +51,7 @@ pub(super) async fn call(
     let request = Request {
         profile: view.profile.clone(),
         chat: view.chat.clone(),
+        definition_version: parts.definition_version()?,
         remembered: true,
         client: client.name().map(str::to_owned),
         collects: true,

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
-use crate::model::JsonText;
+use crate::model::{DEFINITION_VERSION, JsonText, NamedVersion, NotAVersion};
 use crate::protocols::{InputRound, TraceContext};
 use crate::runtime::{AnswerBudget, StopTrigger};
 use crate::server::SharedState;
@@ -76,6 +76,18 @@ struct PartsMeta<'a> {
     tracestate: Option<&'a RawValue>,
     #[serde(borrow)]
     baggage: Option<&'a RawValue>,
+    #[serde(borrow, rename = "callsheet/definition_version")]
+    definition_version: Option<&'a RawValue>,
+}
+
+impl RequestParts<'_> {
+    /// The version of the tool's definition that a call was made for, if the request names one.
+    pub(super) fn definition_version(&self) -> Result<Option<NamedVersion>, Refusal> {
+        let Some(named) = self.meta.as_ref().and_then(|meta| meta.definition_version) else { return Ok(None) };
+        let version = serde_json::from_str::<&str>(named.get()).ok().and_then(|text| text.parse().ok());
+        let refused = || Refusal::invalid(format!("`{DEFINITION_VERSION}` in `_meta` is not a version: {NotAVersion}"));
+        version.ok_or_else(refused).map(Some)
+    }
 }
 
 impl PartsMeta<'_> {

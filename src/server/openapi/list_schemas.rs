@@ -78,6 +78,8 @@ pub(in crate::server) struct NativeTool {
     enabled_source: String,
     requires_approval: bool,
     approval_source: String,
+    /// The version of its definition, short: a call may name it.
+    definition_version: String,
     /// JSON Schema of the results, if the tool declares it.
     #[schemars(rename = "outputSchema", skip_serializing_if = "Option::is_none")]
     output_schema: Option<Map<String, Value>>,

@@ -13,7 +13,7 @@ use super::RELAYED;
 use crate::json::members::{MemberVisitor, WrittenMember};
 use crate::model::{
     Category, Extra, Facts, JsonText, Manifest, Permission, RelayedKind, RelayedOffer, RelayedOffers, ScenarioInfo,
-    Tool, gives_hints,
+    Tool, VersionCell, gives_hints,
 };
 
 /// Reads a stored manifest. Fails with the reason when [`super::write()`] did not make it.
@@ -82,7 +82,18 @@ fn tool(mut members: StoredMembers<'_>, of_mcp: bool, shared: &mut Shared) -> Re
     let extra = members.rest();
     let unannotated = of_mcp && !gives_hints(&extra);
     let facts = facts(metadata, unannotated, shared).map_err(|error| in_member("metadata", &error))?;
-    Ok(Tool { name, description, category, parameters, metadata: kept(metadata), facts, extra, definition: None })
+    let version = VersionCell::default();
+    Ok(Tool {
+        name,
+        description,
+        category,
+        parameters,
+        metadata: kept(metadata),
+        facts,
+        extra,
+        definition: None,
+        version,
+    })
 }
 
 /// The facts of a tool, which are stored as part of its metadata only.

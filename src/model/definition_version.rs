@@ -1,0 +1,314 @@
+//! The version of a tool's definition: a digest (SHA-256) of what its provider says the tool is.
+//!
+//! Equal definitions have equal versions, however they are written: the order of members and blanks
+//! do not matter, and neither does the order of `required`, `enum` and lists of types in a schema,
+//! which some servers emit as sets. Icons, `_meta` and members that the model does not know do not
+//! count.
+//!
+//! The digests of manifests detect changes; this one also protects against forgery: a provider that
+//! chooses two definitions must not be able to give them the same version.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::tool::Tool;
+use crate::json::JsonText;
+
+/// Separates these digests from every other digest of the same texts.
+const SUBJECT: &str = "callsheet definition 2";
+
+/// Hexadecimal digits of the short form: 128 bits, since a provider that prepares two definitions
+/// finds a pair with the same half of so many bits.
+const SHORT_DIGITS: usize = 32;
+
+/// Bytes of a digest.
+const DIGEST_BYTES: usize = 32;
+
+/// The version of a tool's definition. Shown as 64 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DefinitionVersion([u8; DIGEST_BYTES]);
+
+impl DefinitionVersion {
+    /// The version of this tool.
+    fn from_tool(tool: &Tool) -> Self {
+        let mut hash = Sha256::new();
+        for text in [SUBJECT, &tool.name, &tool.description] {
+            part(&mut hash, text.as_bytes());
+        }
+        hash_json(&mut hash, &tool.parameters, Position::Schema);
+        optional(&mut hash, tool.output(), Position::Schema);
+        hash_document(&mut hash, &tool.metadata);
+        for name in ["title", "annotations"] {
+            optional(&mut hash, tool.member(name), Position::Data);
+        }
+        Self(hash.finalize().into())
+    }
+
+    /// The short form, as lists show it.
+    pub fn short(&self) -> String {
+        let mut digits = self.to_string();
+        digits.truncate(SHORT_DIGITS);
+        digits
+    }
+}
+
+impl fmt::Display for DefinitionVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The version of a definition as a caller names it, short or whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedVersion(String);
+
+/// A text is the version of no definition.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a version of a definition has {SHORT_DIGITS} or {} hexadecimal digits", 2 * DIGEST_BYTES)]
+pub struct NotAVersion;
+
+impl NamedVersion {
+    /// Whether it names this version.
+    pub fn names(&self, version: DefinitionVersion) -> bool {
+        version.to_string().starts_with(&self.0)
+    }
+}
+
+impl std::str::FromStr for NamedVersion {
+    type Err = NotAVersion;
+
+    fn from_str(text: &str) -> Result<Self, NotAVersion> {
+        let is_whole = text.len() == SHORT_DIGITS || text.len() == 2 * DIGEST_BYTES;
+        let is_version = is_whole && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if is_version { Ok(Self(text.to_ascii_lowercase())) } else { Err(NotAVersion) }
+    }
+}
+
+impl From<DefinitionVersion> for NamedVersion {
+    fn from(version: DefinitionVersion) -> Self {
+        Self(version.to_string())
+    }
+}
+
+impl fmt::Display for NamedVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The version of one tool, computed when it is first needed. A clone computes its own, since it is
+/// made to be changed; it does not make two tools different.
+#[derive(Default)]
+pub struct VersionCell(OnceLock<DefinitionVersion>);
+
+impl VersionCell {
+    pub(super) fn version(&self, tool: &Tool) -> DefinitionVersion {
+        *self.0.get_or_init(|| DefinitionVersion::from_tool(tool))
+    }
+}
+
+impl Clone for VersionCell {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl PartialEq for VersionCell {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for VersionCell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("VersionCell")
+    }
+}
+
+fn part(hash: &mut Sha256, bytes: &[u8]) {
+    hash.update((bytes.len() as u64).to_be_bytes());
+    hash.update(bytes);
+}
+
+/// Adds a JSON document to a digest. The order of its members and blanks do not matter; that of its
+/// lists does.
+pub(crate) fn hash_document(hash: &mut Sha256, json: &JsonText) {
+    hash_json(hash, json, Position::Data);
+}
+
+/// Adds a document that may be missing.
+fn optional(hash: &mut Sha256, json: Option<&JsonText>, position: Position) {
+    match json {
+        Some(json) => hash_json(hash, json, position),
+        None => hash.update(b"-"),
+    }
+}
+
+fn hash_json(hash: &mut Sha256, json: &JsonText, position: Position) {
+    match serde_json::from_str::<Value>(json.get()) {
+        Ok(value) => canonical(hash, &value, position),
+        // JSON that is nested too deeply to be read is hashed as its bytes.
+        Err(_) => part(hash, json.get().as_bytes()),
+    }
+}
+
+/// What a value within a definition is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Position {
+    /// A schema, whose members are keywords.
+    Schema,
+    /// An object of schemas under names that the provider chose.
+    NamedSchemas,
+    /// A list whose order says no more than a set would.
+    Set,
+    /// Anything else.
+    Data,
+}
+
+impl Position {
+    /// The position of a member with this name.
+    fn of_member(self, name: &str) -> Self {
+        match (self, name) {
+            (Self::NamedSchemas, _) => Self::Schema,
+            (Self::Schema, "required" | "enum" | "type") => Self::Set,
+            (
+                Self::Schema,
+                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies",
+            ) => Self::NamedSchemas,
+            (Self::Schema, "const" | "default" | "examples" | "example") => Self::Data,
+            (Self::Schema, _) => Self::Schema,
+            (Self::Set | Self::Data, _) => Self::Data,
+        }
+    }
+
+    /// The position of an item of a list.
+    fn of_item(self) -> Self {
+        match self {
+            // Schemas under `allOf` and the like.
+            Self::Schema => Self::Schema,
+            // A list of names under `dependencies`.
+            Self::NamedSchemas | Self::Set | Self::Data => Self::Data,
+        }
+    }
+}
+
+fn canonical(hash: &mut Sha256, value: &Value, position: Position) {
+    match value {
+        Value::Null => hash.update(b"n"),
+        Value::Bool(false) => hash.update(b"f"),
+        Value::Bool(true) => hash.update(b"t"),
+        Value::Number(number) => {
+            hash.update(b"#");
+            part(hash, number.to_string().as_bytes());
+        }
+        Value::String(text) => {
+            hash.update(b"s");
+            part(hash, text.as_bytes());
+        }
+        Value::Array(items) => list(hash, items, position),
+        Value::Object(members) => {
+            hash.update(b"{");
+            hash.update((members.len() as u64).to_be_bytes());
+            for (name, value) in members.iter().collect::<BTreeMap<_, _>>() {
+                part(hash, name.as_bytes());
+                canonical(hash, value, position.of_member(name));
+            }
+        }
+    }
+}
+
+fn list(hash: &mut Sha256, items: &[Value], position: Position) {
+    hash.update(b"[");
+    hash.update((items.len() as u64).to_be_bytes());
+    if position != Position::Set {
+        for item in items {
+            canonical(hash, item, position.of_item());
+        }
+        return;
+    }
+    let mut digests: Vec<[u8; DIGEST_BYTES]> = items.iter().map(digest_of).collect();
+    digests.sort_unstable();
+    for digest in digests {
+        hash.update(digest);
+    }
+}
+
+fn digest_of(item: &Value) -> [u8; DIGEST_BYTES] {
+    let mut hash = Sha256::new();
+    canonical(&mut hash, item, Position::Data);
+    hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn tool(parameters: &str, extra: &[(&str, &str)]) -> Tool {
+        let extra = extra.iter().map(|(name, json)| (Arc::from(*name), JsonText::parse(json).unwrap()));
+        Tool {
+            name: "wipe".into(),
+            description: "Wipes a disk".into(),
+            category: None,
+            parameters: JsonText::parse(parameters).unwrap(),
+            metadata: JsonText::parse(r#"{"tags":["a","b"]}"#).unwrap(),
+            facts: Arc::default(),
+            extra: extra.collect(),
+            definition: None,
+            version: VersionCell::default(),
+        }
+    }
+
+    fn version(parameters: &str) -> DefinitionVersion {
+        tool(parameters, &[]).version()
+    }
+
+    #[test]
+    fn what_says_the_same_has_the_same_version() {
+        let first = version(r#"{"type":"object","properties":{"a":{"enum":[1,2]},"b":{}},"required":["a","b"]}"#);
+        let same = r#"{ "required":["b","a"], "properties":{"b":{},"a":{"enum":[2,1]}}, "type":"object" }"#;
+        assert_eq!(first, version(same));
+        let types = [r#"{"items":{"type":["null","string"]}}"#, r#"{"items":{"type":["string","null"]}}"#];
+        assert_eq!(version(types[0]), version(types[1]));
+        let composed = [r#"{"allOf":[{"required":["a","b"]}]}"#, r#"{"allOf":[{"required":["b","a"]}]}"#];
+        assert_eq!(version(composed[0]), version(composed[1]));
+        let icons = tool("{}", &[("icons", "[]"), ("_meta", "{}"), ("vendor", "1")]);
+        assert_eq!(version("{}"), icons.version());
+    }
+
+    #[test]
+    fn what_says_something_else_has_another_version() {
+        for (one, other) in [
+            (r#"{"required":["a"]}"#, r#"{"required":["a","a"]}"#),
+            (r#"{"default":{"required":["a","b"]}}"#, r#"{"default":{"required":["b","a"]}}"#),
+            (r#"{"const":["a","b"]}"#, r#"{"const":["b","a"]}"#),
+            (r#"{"prefixItems":[{"type":"null"},{}]}"#, r#"{"prefixItems":[{},{"type":"null"}]}"#),
+            (r#"{"enum":[["a","b"]]}"#, r#"{"enum":[["b","a"]]}"#),
+            // A property that is called like a keyword.
+            (r#"{"properties":{"enum":{"const":[1,2]}}}"#, r#"{"properties":{"enum":{"const":[2,1]}}}"#),
+        ] {
+            assert_ne!(version(one), version(other), "{one} {other}");
+        }
+        let plain = version("{}");
+        for member in ["title", "annotations", "outputSchema"] {
+            assert_ne!(plain, tool("{}", &[(member, "{}")]).version(), "{member}");
+        }
+    }
+
+    #[test]
+    fn a_version_is_named_short_or_whole() {
+        let version = version("{}");
+        for text in [version.short(), version.to_string(), version.to_string().to_uppercase()] {
+            assert!(text.parse::<NamedVersion>().unwrap().names(version), "{text}");
+        }
+        assert!(!"0".repeat(32).parse::<NamedVersion>().unwrap().names(version));
+        for text in ["", "12", &version.to_string()[..40], &"g".repeat(32)] {
+            assert!(text.parse::<NamedVersion>().is_err(), "{text}");
+        }
+    }
+}
