@@ -16,7 +16,11 @@ def rpc(method, params={}):
     sent = urllib.request.Request(URL, request, {"Content-Type": "application/json"})
     with urllib.request.urlopen(sent) as answer:
         answer = json.load(answer)
-    return answer["result"] if "result" in answer else sys.exit(f"refused: {json.dumps(answer['error'])}")
+    if "result" in answer:
+        return answer["result"]
+    if "stale_definition" in json.dumps(answer["error"].get("data")):
+        CACHE.unlink(missing_ok=True)
+    sys.exit(f"refused: {json.dumps(answer['error'])}")
 
 
 def known_tools():
@@ -30,7 +34,10 @@ def known_tools():
 
 parser = argparse.ArgumentParser(description="Runs a tool.")
 commands = parser.add_subparsers(dest="", metavar="TOOL", required=True)
+versions = {}
 for tool in known_tools():
+    # A server that gives definitions versions refuses a call of another one than the kept list has.
+    versions[tool["name"]] = tool.get("definition_version")
     about, schema = tool["description"].replace("%", "%%"), tool["inputSchema"]
     command = commands.add_parser(tool["name"], help=about, description=about, conflict_handler="resolve")
     for name, value in schema.get("properties", {}).items():
@@ -39,4 +46,6 @@ for tool in known_tools():
         command.add_argument("--" + name, dest=name, type=kind, choices=value.get("enum"), required=needed, help=about)
 given = vars(parser.parse_args())
 call = {"name": given.pop(""), "arguments": {name: value for name, value in given.items() if value is not None}}
+if versions[call["name"]]:
+    call["definition_version"] = versions[call["name"]]
 print(json.dumps(rpc("tools/call", call)))

@@ -1,4 +1,5 @@
-//! The list of the JSON-RPC methods at `/rpc`: `{"tools": [{name, description, inputSchema}]}`.
+//! The list of the JSON-RPC methods at `/rpc`: `{"tools": [{name, description, inputSchema}]}`,
+//! with the version of each definition.
 //!
 //! Schemas are those of `format=mcp`. A tool without parameters has exactly the schema that the
 //! protocol's document gives such a tool.
@@ -22,5 +23,6 @@ fn tool(piece: &Piece<'_>) -> Vec<u8> {
     tool.text("name", piece.tool.name.as_str());
     tool.text("description", piece.description.unwrap_or_default());
     tool.raw("inputSchema", input_schema(piece.schema));
+    tool.text("definition_version", &piece.tool.tool.version().short());
     tool.end()
 }

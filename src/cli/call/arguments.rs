@@ -22,6 +22,9 @@ pub(super) struct SentCall<'a> {
     pub(super) user_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) revision: Option<&'a str>,
+    /// The version of the definition that the arguments were written for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) definition_version: Option<String>,
     /// By which the events of the call are found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) call_id: Option<String>,

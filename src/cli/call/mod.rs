@@ -90,6 +90,8 @@ impl CallArgs {
         }
         let daemon = daemon?;
         let mut arguments = self.args.as_deref().map(written).transpose()?.unwrap_or_default();
+        // The version of the definition that the flags were read by.
+        let mut version = None;
         if !own.is_empty() || self.args.is_none() {
             match self.tool(&daemon, name).await {
                 Ok(tool) => {
@@ -100,13 +102,16 @@ impl CallArgs {
                         arguments = written(args)?;
                     }
                     arguments.extend(given.flags);
+                    // With a revision the name may mean another tool.
+                    version =
+                        tool["definition_version"].as_str().filter(|_| self.revision.is_none()).map(str::to_owned);
                 }
                 // What an earlier list called so may not be found by that name now.
                 Err(_) if self.revision.is_some() && own.is_empty() => {}
                 Err(failure) => return Err(self.with_verdict(&daemon, name, failure).await),
             }
         }
-        let answer = self.execute(&daemon, name, arguments).await;
+        let answer = self.execute(&daemon, name, arguments, version).await;
         let answer = match answer {
             Ok(answer) => answer,
             Err(failure) => return Err(self.with_next_step(&daemon, name, failure).await),
@@ -135,8 +140,9 @@ impl CallArgs {
         daemon: &DaemonClient,
         name: &str,
         arguments: WrittenArguments,
+        version: Option<String>,
     ) -> Result<DaemonAnswer, CommandError> {
-        let body = self.body(name, arguments);
+        let body = SentCall { definition_version: version, ..self.body(name, arguments) };
         let on_terminal = std::io::stderr().is_terminal() && !self.remote.json;
         let call = async {
             match (on_terminal, self.progress) {
@@ -227,6 +233,7 @@ impl CallArgs {
             profile: self.profile.as_deref(),
             user_id: self.user.as_deref(),
             revision: self.revision.as_deref(),
+            definition_version: None,
             call_id: None,
         }
     }
