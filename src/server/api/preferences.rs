@@ -185,8 +185,8 @@ fn refused_alias(snapshot: &Snapshot, scope: &Scope, target: &PreferenceTarget, 
     let (PreferenceTarget::Tool(id), Some(alias)) = (target, &settings.alias) else { return None };
     let query = match scope {
         Scope::Global => ViewQuery::default(),
-        Scope::Profile(name) => ViewQuery { profile: Some(name.to_string()), ..ViewQuery::default() },
-        Scope::Chat(chat) => ViewQuery { chat: Some(chat.to_string()), ..ViewQuery::default() },
+        Scope::Profile(name) => ViewQuery { profile: Some(name.clone()), ..ViewQuery::default() },
+        Scope::Chat(chat) => ViewQuery { chat: Some(chat.clone()), ..ViewQuery::default() },
     };
     let NameLookup::One(tool) = find_in_scope(&snapshot.catalog, &query, &NameRef::Id(id.clone())) else {
         return None;
