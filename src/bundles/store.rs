@@ -67,8 +67,10 @@ impl BundleStore {
     pub fn new(settings: BundleSettings, functions: Functions, clock: Clock, tasks: Tasks) -> Self {
         // The watcher reports absolute paths.
         let root = settings.path.clone().map(|path| std::path::absolute(&path).unwrap_or(path));
-        let (settings, set) = (watch::Sender::new(Arc::new(settings)), watch::Sender::default());
-        let (other_root_waits, publishing) = (AtomicBool::new(false), Mutex::default());
+        let settings = watch::Sender::new(Arc::new(settings));
+        let set = watch::Sender::default();
+        let other_root_waits = AtomicBool::new(false);
+        let publishing = Mutex::default();
         Self(Arc::new(StoreParts { root, settings, set, other_root_waits, publishing, functions, clock, tasks }))
     }
 
@@ -181,10 +183,12 @@ impl BundleStore {
     /// deleted long ago.
     pub async fn follow(self, stop: Stop) {
         let Some(root) = self.0.root.clone() else { return };
-        let (clock, tasks) = (self.0.clock, self.0.tasks.clone());
+        let clock = self.0.clock;
+        let tasks = self.0.tasks.clone();
         let mut watch = FolderWatch::new(root);
         loop {
-            let (store, wanted) = (self.clone(), watch);
+            let store = self.clone();
+            let wanted = watch;
             let looked = tasks.spawn_blocking(move || {
                 let mut watch = wanted;
                 // The watch starts before the folder is read, so that no change between the two is

@@ -133,9 +133,12 @@ impl Calls {
         let limits = CallLimiter::new(clock);
         let validators = ArgumentValidator::new(clock);
         let log = Arc::new(ActivityLog::new(LogLimits::from_config(&config)));
-        let (config, counts) = (ArcSwap::from_pointee(config), CallCounts::default());
+        let config = ArcSwap::from_pointee(config);
+        let counts = CallCounts::default();
         let active = ActiveCalls::default();
-        let (registers, usage, audited) = (OnceLock::new(), Usage::since(clock.wall()), Arc::default());
+        let registers = OnceLock::new();
+        let usage = Usage::since(clock.wall());
+        let audited = Arc::default();
         let logged: Arc<AuditCounts> = Arc::default();
         let log_store = Arc::default();
         let queue = LogQueue::start(&log, (&audited, &logged), &log_store, clock, &tasks);

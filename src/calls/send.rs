@@ -266,7 +266,9 @@ impl Sending {
     fn owned(&self, to: &CallRoute) -> Result<(), ExecuteError> {
         match &self.ready.owner {
             Some(owner) if !owner.holds_for(&to.party) => {
-                let (id, owner, now) = (self.ready.tool.id.clone(), owner.clone(), to.party.clone());
+                let id = self.ready.tool.id.clone();
+                let owner = owner.clone();
+                let now = to.party.clone();
                 Err(ExecuteError::OtherOwner { id, owner, now })
             }
             _ => Ok(()),

@@ -99,7 +99,8 @@ impl Calls {
         if mode == CallMode::All {
             return Ok(());
         }
-        let (snapshot, history) = (self.0.reader.snapshot(), self.0.reader.history());
+        let snapshot = self.0.reader.snapshot();
+        let history = self.0.reader.history();
         let unsafe_tool = |request: &Request| {
             let scope = request.scope();
             let called = resolve::tool(&snapshot.catalog, &history, &scope, request).ok()?;

@@ -122,7 +122,8 @@ fn rejoined(words: &[String]) -> Vec<Word> {
 impl CommandLine {
     fn parse(words: &[Word]) -> Self {
         let root = Cli::command();
-        let (mut command, mut line) = (&root, Self::default());
+        let mut command = &root;
+        let mut line = Self::default();
         for word in words.iter().map(|word| word.whole.as_str()) {
             if let Some(option) = line.open.take() {
                 line.options.insert(option, word.to_owned());

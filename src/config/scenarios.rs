@@ -77,7 +77,8 @@ pub(super) fn is_file_only(path: &KeyPath) -> bool {
 pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
     let mut indices = BTreeMap::<ScenarioName, usize>::new();
     written.each(|i, mut at| {
-        let (mut name, mut protocol): (Option<ScenarioName>, Option<String>) = (None, None);
+        let mut name: Option<ScenarioName> = None;
+        let mut protocol: Option<String> = None;
         at.require("name", ValueError::new("this scenario has no name", "add `name = \"...\"` to it"));
         at.key("name").text(&mut name, |text| {
             let name = scenario_name(text)?;
@@ -147,7 +148,8 @@ fn misplaced(at: &mut ValueReader<'_>, keys: &[&str], owner: &str) {
 
 /// A scenario at an address.
 fn http(at: &mut ValueReader<'_>) -> Option<Target> {
-    let (mut url, mut headers): (Option<Url>, Vec<(HeaderName, SecretSource)>) = (None, Vec::new());
+    let mut url: Option<Url> = None;
+    let mut headers: Vec<(HeaderName, SecretSource)> = Vec::new();
     at.key("url").text(&mut url, address);
     let auth = auth::read(&mut at.key("auth"));
     at.key("headers").each_key(|name, mut at| match header_name(name, sets_authorization(auth.as_ref())) {
@@ -165,7 +167,9 @@ fn sets_authorization(auth: Option<&Auth>) -> bool {
 
 /// A program to start.
 fn stdio(at: &mut ValueReader<'_>) -> Option<Target> {
-    let (mut command, mut args, mut cwd): (Option<String>, Vec<String>, Option<PathBuf>) = (None, Vec::new(), None);
+    let mut command: Option<String> = None;
+    let mut args: Vec<String> = Vec::new();
+    let mut cwd: Option<PathBuf> = None;
     let mut path: Option<PathBuf> = None;
     let mut written = at.key("command");
     written.text(&mut command, |text| {

@@ -56,7 +56,8 @@ impl ValueReader<'_> {
             self.secret(&mut secret, rule);
             return secret.map(SecretSource::Text);
         }
-        let (mut variable, mut file): (Option<String>, Option<PathBuf>) = (None, None);
+        let mut variable: Option<String> = None;
+        let mut file: Option<PathBuf> = None;
         let mut key: Option<String> = None;
         self.key("key").text(&mut key, |name| Ok(name.to_owned()));
         self.key("env").text(&mut variable, |name| Ok(name.to_owned()));
@@ -76,7 +77,8 @@ impl ValueReader<'_> {
 
     /// A program that prints the secret.
     fn command(&mut self) -> Option<SecretSource> {
-        let (mut command, mut every): (Vec<String>, Duration) = (Vec::new(), EVERY);
+        let mut command: Vec<String> = Vec::new();
+        let mut every: Duration = EVERY;
         let mut at = self.key("command");
         at.texts(&mut command, without_nul);
         match command.first_mut() {

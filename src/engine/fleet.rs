@@ -362,7 +362,8 @@ mod tests {
     #[test]
     fn each_scenario_is_looked_at_once_at_its_latest_time() {
         let start = now();
-        let (one, two) = ("one".parse().unwrap(), "two".parse().unwrap());
+        let one = "one".parse().unwrap();
+        let two = "two".parse().unwrap();
         let mut fleet = fleet(&["one", "two"], start);
         let at = |seconds| Some(start.mono + Duration::from_secs(seconds));
         fleet.wake(&one, at(1));

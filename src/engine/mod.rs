@@ -169,7 +169,8 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     }
     tasks.spawn(run.follow(follow));
     tasks.spawn(core.run(received, commands, stop.clone()));
-    let (commands, operations) = (command, operation);
+    let commands = command;
+    let operations = operation;
     (EngineHandle { commands, operations, reader: reader.clone(), routes, counts, first_lists, tasks }, reader)
 }
 
@@ -177,8 +178,11 @@ impl EngineHandle {
     /// A handle whose engine has ended: every request fails with [`EngineError::Stopping`]. For
     /// serving a catalog that does not change.
     pub fn ended(reader: CatalogReader) -> Self {
-        let (commands, operations) = (mpsc::channel(1).0, mpsc::channel(1).0);
-        let (routes, counts, tasks) = (CallRoutes::default(), EngineCounters::default(), Tasks::new());
+        let commands = mpsc::channel(1).0;
+        let operations = mpsc::channel(1).0;
+        let routes = CallRoutes::default();
+        let counts = EngineCounters::default();
+        let tasks = Tasks::new();
         Self { commands, operations, reader, routes, counts, first_lists: Readiness::new(), tasks }
     }
 

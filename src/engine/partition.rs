@@ -294,7 +294,8 @@ impl Partition {
     }
 
     fn begin(&mut self, answering: usize, rules: &HealthConfig, now: Now) -> Option<IsolationChange> {
-        let (lost, of) = (self.lost.len(), answering + self.lost.len());
+        let lost = self.lost.len();
+        let of = answering + self.lost.len();
         if rules.isolation_max.is_zero() || !is_mass(lost, of, rules) {
             return None;
         }

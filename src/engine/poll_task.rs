@@ -69,7 +69,9 @@ pub(super) struct PollResult {
 /// Polls. Never fails: errors are part of the result. A panic, or a poll without end, only loses
 /// its own answer; otherwise its scenario would wait for ever.
 pub(super) async fn poll(question: PollRequest) -> PollResult {
-    let (name, generation, listings) = (question.name.clone(), question.generation, Arc::clone(&question.listings));
+    let name = question.name.clone();
+    let generation = question.generation;
+    let listings = Arc::clone(&question.listings);
     let longest = question.longest;
     let span = tracing::info_span!("ask", scenario = %name, outcome = tracing::field::Empty);
     let mut connected = None;

@@ -84,7 +84,8 @@ impl Poller {
             listings: Arc::clone(&self.listings),
             current,
         };
-        let (events, stop) = (self.events.clone(), self.stop.clone());
+        let events = self.events.clone();
+        let stop = self.stop.clone();
         let strangers = is_stranger.then(|| Arc::clone(&self.strangers));
         // Boxed, because it is large and starting a task moves its future seven times.
         let polling = Box::pin(poll(question));

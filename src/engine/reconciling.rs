@@ -38,7 +38,8 @@ impl Core {
         let mut went = false;
         for name in leaving {
             let Some(record) = self.fleet.get(&name) else { continue };
-            let (was_absent, dismissed) = (record.is_absent(), self.reconciler.dismisses(record.source().0));
+            let was_absent = record.is_absent();
+            let dismissed = self.reconciler.dismisses(record.source().0);
             self.give(&name, ScenarioInput::Left { dismissed }, now);
             if !was_absent && self.fleet.get(&name).is_some_and(Scenario::is_absent) {
                 went = true;

@@ -118,9 +118,12 @@ impl Hub {
         let readers_max = config.max_subscribers.min(Semaphore::MAX_PERMITS / 2);
         let places = SubscriberPlaces::new(config.max_subscribers, clock);
         let openings = WorkQueue::new(OPENINGS_AT_ONCE, readers_max);
-        let (state, tasks, stop) = (Mutex::new(HubState { moment, topics }), tasks.clone(), stop.clone());
+        let state = Mutex::new(HubState { moment, topics });
+        let tasks = tasks.clone();
+        let stop = stop.clone();
         let followed = reader.clone();
-        let (config, counts) = (ArcSwap::from_pointee(config), Arc::default());
+        let config = ArcSwap::from_pointee(config);
+        let counts = Arc::default();
         let (events, received) = mpsc::channel(QUEUE);
         let shared = HubInner {
             config,
@@ -384,7 +387,8 @@ impl HubState {
     /// Drops filters that had no readers for long, and those beyond the limit.
     fn forget_idle(&mut self, shared: &HubInner) {
         let now = shared.clock.now();
-        let (plain, linger) = (ViewQuery::default(), shared.config.load().linger);
+        let plain = ViewQuery::default();
+        let linger = shared.config.load().linger;
         let mut idle = Vec::new();
         self.topics.retain(|query, topic| {
             let Some(left) = topic.left().filter(|_| *query != plain) else { return true };

@@ -139,7 +139,8 @@ mod tests {
     use super::*;
 
     fn judged(schema: &str, value: &str) -> Option<(String, String)> {
-        let (schema, value) = (Json::parse(schema).unwrap(), Json::parse(value).unwrap());
+        let schema = Json::parse(schema).unwrap();
+        let value = Json::parse(value).unwrap();
         misfit(&schema, &value, &mut StepBudget::new()).map(|misfit| (misfit.at, misfit.what))
     }
 

@@ -45,7 +45,8 @@ pub async fn probe(
 
 /// The protocols to try: first those that the target looks like.
 fn in_order<'a>(protocols: &'a Protocols, target: &Target) -> Vec<(&'a Arc<dyn Protocol>, &'static str)> {
-    let (mut first, mut others) = (Vec::new(), Vec::new());
+    let mut first = Vec::new();
+    let mut others = Vec::new();
     for protocol in protocols.iter() {
         match protocol.fits(target) {
             Fits::ProbeFirst { at } => first.push((protocol, at)),

@@ -231,7 +231,9 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
         stop_timeout: server.stop_timeout,
         ..http::accept::ConnectionLimits::default()
     };
-    let (connections, clock, tasks) = (parts.connections.clone(), parts.clock, parts.tasks.clone());
+    let connections = parts.connections.clone();
+    let clock = parts.clock;
+    let tasks = parts.tasks.clone();
     let shared = Arc::new(ServerState::new(parts, local, &stop));
     #[cfg(unix)]
     if let Some(path) = &server.rpc_socket {

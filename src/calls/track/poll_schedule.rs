@@ -205,7 +205,8 @@ mod tests {
 
     /// The times of the next `times` polls, in seconds since the start.
     fn times_polled(watch: &mut PollSchedule, begun: Instant, times: usize) -> Vec<u64> {
-        let (mut now, mut seconds_polled) = (begun, Vec::new());
+        let mut now = begun;
+        let mut seconds_polled = Vec::new();
         while seconds_polled.len() < times {
             match watch.due(now) {
                 PollAction::Poll => {

@@ -314,7 +314,8 @@ mod tests {
 
     #[test]
     fn a_schema_has_one_address_and_one_draft() {
-        let (draft_4, draft_7) = ("http://json-schema.org/draft-04/schema#", "http://json-schema.org/draft-07/schema#");
+        let draft_4 = "http://json-schema.org/draft-04/schema#";
+        let draft_7 = "http://json-schema.org/draft-07/schema#";
         for (schema, refused) in [
             (json!({"$id": "https://example.com/a.json", "properties": {"$id": {"type": "string"}}}), None),
             (json!({"properties": {"id": {"type": "string", "default": {"id": "x"}, "examples": [{"id": 1}]}}}), None),

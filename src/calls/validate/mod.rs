@@ -152,7 +152,8 @@ impl ArgumentValidator {
         if known.as_ref().is_some_and(|schema| plainly_fits(schema, value)) {
             return Ok(ArgumentVerdict::Fits);
         }
-        let (text, value) = (schema.clone(), value.clone());
+        let text = schema.clone();
+        let value = value.clone();
         let work = move || {
             let schema = known.unwrap_or_else(|| Arc::new(CompiledSchema::compile(&text)));
             let verdict = check(&schema, &value);
@@ -282,7 +283,8 @@ mod tests {
 
     #[test]
     fn kept_schemas_are_bounded_in_bytes() {
-        let (mut kept, each) = (SchemaCache::default(), schema(0).bytes());
+        let mut kept = SchemaCache::default();
+        let each = schema(0).bytes();
         for n in 0..20 {
             kept.uses += 1;
             kept.insert(n, schema(0));
@@ -330,7 +332,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_brief_check_against_a_known_schema_waits_for_no_thread() {
-        let (validators, rules) = (ArgumentValidator::new(Clock::system()), config::CallsConfig::default());
+        let validators = ArgumentValidator::new(Clock::system());
+        let rules = config::CallsConfig::default();
         let no_room = config::CallsConfig { check_queue: 0, ..rules.clone() };
         let tool = tool(&json!({"type": "object", "properties": {"path": {"type": "string"}}}));
         let brief = JsonText::parse(r#"{"path":"a"}"#).unwrap();

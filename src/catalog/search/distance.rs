@@ -41,7 +41,8 @@ pub(super) fn within(typed: &[char], word: &str, most: usize, open: bool) -> Opt
 /// which makes nothing far.
 fn is_far(typed: &[char], word: &str, most: usize, open: bool) -> bool {
     let bits = |bits: u64, letter: char| bits | 1 << (u32::from(letter) % u64::BITS);
-    let (of_typed, of_word) = (typed.iter().copied().fold(0, bits), word.chars().fold(0, bits));
+    let of_typed = typed.iter().copied().fold(0, bits);
+    let of_word = word.chars().fold(0, bits);
     let missing = |from: u64, other: u64| (from & !other).count_ones() as usize;
     missing(of_typed, of_word) > most || !open && missing(of_word, of_typed) > most
 }
@@ -49,10 +50,12 @@ fn is_far(typed: &[char], word: &str, most: usize, open: bool) -> bool {
 /// The alignment itself, row by row of the word's characters.
 #[expect(clippy::cast_possible_truncation, reason = "no row or column is beyond the longest word and what is forgiven")]
 fn aligned(typed: &[char], word: &str, most: usize, open: bool) -> Option<usize> {
-    let (columns, most) = (typed.len(), most.min(LONGEST) as u8);
+    let columns = typed.len();
+    let most = most.min(LONGEST) as u8;
     let mut before = [0_u8; LONGEST + 1];
     let mut last: [u8; LONGEST + 1] = std::array::from_fn(|at| at as u8);
-    let (mut best, mut previous) = (if open { last[columns] } else { u8::MAX }, None);
+    let mut best = if open { last[columns] } else { u8::MAX };
+    let mut previous = None;
     for (row, c) in (1..).zip(word.chars()) {
         if row > last_row(columns, most) {
             // No beginning this long is near enough.

@@ -392,7 +392,8 @@ mod tests {
 
     #[test]
     fn the_help_shows_what_the_schema_says() {
-        let (tool, parameters) = (tool(), tool()["parameters"].clone());
+        let tool = tool();
+        let parameters = tool["parameters"].clone();
         let help = command("try", &tool, &flags(&parameters), false).render_long_help().to_string();
         for part in
             ["Tries", "--max-results <WHOLE NUMBER>", "[default: 10]", "What to look for", "slow", "more than once"]

@@ -32,7 +32,8 @@ pub(in crate::cli) struct Unlisted {
 
 /// Lists the tools of a server as a daemon with this configuration would, and checks them.
 pub(in crate::cli) async fn inspect_server(target: &Target, config: &Config) -> Result<Inspected, Unlisted> {
-    let (clock, tasks) = (Clock::system(), Tasks::new());
+    let clock = Clock::system();
+    let tasks = Tasks::new();
     let client = Client::new(config.http_limits(), 1, config.cache_rules(), clock, tasks);
     let children = Children::watched(clock, watchdog::command());
     let transports = Transports::new(client).with_children(Arc::clone(&children));

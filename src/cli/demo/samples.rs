@@ -106,7 +106,8 @@ fn notes() -> Result<StaticProvider, InvalidDefinition> {
         .enabled_by_default(false)
         .requires_approval(true);
     let shelf = SampleItems::new([json!({ "text": "two lemons", "tags": ["shopping"] })]);
-    let (writes, wiped) = (shelf.clone(), shelf.clone());
+    let writes = shelf.clone();
+    let wiped = shelf.clone();
     Ok(StaticProvider::new("notes")
         .runs(add, move |note| done(json!({ "notes": writes.put(note) })))
         .runs(search, move |given| done(shelf.find(&given, &["text"])))

@@ -40,7 +40,8 @@ async fn check_through_daemon(
     let severities = ["error", "warning"].map(|severity| ("severity", severity.to_owned()));
     let findings = daemon.get(&["findings"], severities.to_vec(), "findings").await?.value;
     in_force(&known, daemon, report);
-    let (counts, hints) = (counts(&findings), credential_hints(&findings));
+    let counts = counts(&findings);
+    let hints = credential_hints(&findings);
     let scenarios = output::list(&known, "scenarios");
     for scenario in scenarios {
         let name = scenario["name"].as_str().unwrap_or_default();
@@ -165,7 +166,8 @@ const UPDATE: &str = "update the scenario or this daemon, or widen `protocol.acc
 /// The next step for a scenario that does not work, by the kind of its last failure: one that
 /// answers need not be started.
 fn start(scenario: &Value) -> String {
-    let (name, url) = (output::text(scenario, "/name"), output::text(scenario, "/url"));
+    let name = output::text(scenario, "/name");
+    let url = output::text(scenario, "/url");
     let is_program = output::text(scenario, "/protocol") == MCP && !url.starts_with("http");
     match output::text(scenario, "/last_error/kind").as_str() {
         "command-not-found" if has_blank(&output::text(scenario, "/last_error/message")) => {

@@ -53,7 +53,8 @@ pub(super) async fn scan(config: &Config, clock: Clock) -> ScannedSources {
 async fn one(factory: &SourceFactory, config: &Config, clock: Clock) -> ScannedSources {
     let Some(finder) = (factory.make)(config, clock) else { return ScannedSources::default() };
     let (out, mut sets) = watch::channel(EndpointSet::default());
-    let ((trigger, stop), tasks) = (StopTrigger::new(), Tasks::new());
+    let (trigger, stop) = StopTrigger::new();
+    let tasks = Tasks::new();
     let running = tasks.spawn(finder.run(out, stop));
     tokio::select! {
         // A source that has ended has sent its last set.

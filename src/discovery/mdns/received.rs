@@ -103,7 +103,9 @@ impl ReceivedAnnouncement {
         url.set_path(prefix);
         let label = without_conflict(&self.instance).to_owned();
         let name = legal_name(&label);
-        let (id, boot, protocol) = (self.word("id"), self.word("boot"), is_mcp.then_some(MCP));
+        let id = self.word("id");
+        let boot = self.word("boot");
+        let protocol = is_mcp.then_some(MCP);
         Ok(AnnouncedScenario { id, boot, name, label, url, protocol, dial, address: at.ip })
     }
 

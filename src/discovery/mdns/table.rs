@@ -283,7 +283,8 @@ fn candidates<'a>(
     let mut in_force: Vec<_> =
         instances.values().filter_map(|instance| Some((instance.arrival, instance.in_force.as_ref()?))).collect();
     in_force.sort_by_key(|(arrival, _)| *arrival);
-    let (mut candidates, mut ignored) = (Vec::new(), 0_usize);
+    let mut candidates = Vec::new();
+    let mut ignored = 0_usize;
     for (arrival, announcement) in in_force {
         match announcement.claim() {
             Ok(claim) if claim.id.is_some() && claim.id == rules.own_id => {}

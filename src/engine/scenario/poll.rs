@@ -50,7 +50,8 @@ impl Scenario {
             judged: held.filter(|held| held.manifest.sent_findings.get().is_some()).map(|held| held.manifest.digest),
             whole_after: config.refresh.max_interval,
         };
-        let (name, protocol) = (self.name.clone(), self.protocol.clone());
+        let name = self.name.clone();
+        let protocol = self.protocol.clone();
         Some(DuePoll { name, generation: self.polls.generation, target, protocol, request, is_stranger })
     }
 

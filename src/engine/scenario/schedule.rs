@@ -131,7 +131,8 @@ mod tests {
     /// Seconds from the answer to the next poll, and to the end of being live.
     fn plan(lifetime: u64, took: u64, random: f64) -> (f64, f64) {
         let clock = crate::runtime::Clock::following(jiff::Timestamp::UNIX_EPOCH);
-        let (received, took) = (clock.now(), Duration::from_secs(took));
+        let received = clock.now();
+        let took = Duration::from_secs(took);
         let mut headers = http::HeaderMap::new();
         headers.insert(http::header::CACHE_CONTROL, format!("max-age={lifetime}").parse().unwrap());
         let head = ResponseHead {

@@ -59,7 +59,9 @@ mod tests {
     fn in_an_hour(changed: bool) -> u32 {
         let refresh = Config::for_state("state.db").refresh;
         let begun = Clock::system().now();
-        let (mut pace, mut past, mut listings) = (Pace::new(begun), Duration::ZERO, 0);
+        let mut pace = Pace::new(begun);
+        let mut past = Duration::ZERO;
+        let mut listings = 0;
         while past < Duration::from_secs(3600) {
             past += pace.gap();
             pace.learn(changed, &refresh, begun + past);

@@ -82,7 +82,8 @@ fn neutral(pattern: &str) -> String {
     for look in ["(?=", "(?!", "(?<=", "(?<!"] {
         text = text.replace(look, "(?:");
     }
-    let (mut out, mut escaped) = (String::with_capacity(text.len()), false);
+    let mut out = String::with_capacity(text.len());
+    let mut escaped = false;
     for c in text.chars() {
         if escaped && c.is_ascii_digit() {
             out.pop();

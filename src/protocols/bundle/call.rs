@@ -68,7 +68,8 @@ impl BundleSession {
                 let limit = call.limit(http.timeout).min(http.timeout);
                 match self.answer(tool, http, &arguments, (call, limit)).await {
                     Ok(answer) => {
-                        let (http, most) = (Arc::clone(http), call.max_body);
+                        let http = Arc::clone(http);
+                        let most = call.max_body;
                         // Reading a large answer takes a while.
                         self.transports.tasks().blocking(move || answer::outcome(&http, &answer, most)).await
                     }
@@ -76,7 +77,8 @@ impl BundleSession {
                 }
             }
             ToolImplementation::BuiltIn(tool) => {
-                let (settings, limits) = (self.store.settings(), (call.limit(BUILT_IN_TIMEOUT), call.max_body));
+                let settings = self.store.settings();
+                let limits = (call.limit(BUILT_IN_TIMEOUT), call.max_body);
                 match built_in::run(*tool, members()?, &settings, &self.transports, limits).await {
                     Ok(value) => self.done(value).await,
                     Err(why) => ToolFailure("failed", why).into(),

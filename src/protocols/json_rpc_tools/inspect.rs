@@ -65,7 +65,8 @@ impl JsonRpcSession {
 
 /// Checks the answers, the first list in detail.
 fn examine(answers: &Answers) -> Result<Inspected, ListError> {
-    let (mut responses, mut first) = (Vec::new(), None);
+    let mut responses = Vec::new();
+    let mut first = None;
     for (list, took) in &answers.lists {
         let (manifest, of_decoding, _) = decode_list(list, Bounds::NONE, None)?;
         let document = value(list);

@@ -76,7 +76,8 @@ pub(super) async fn converse(
     io: &dyn CallIo,
     address: &str,
 ) -> Result<Outcome, Failed> {
-    let (interaction, offers) = (&*server.interaction, io.offers());
+    let interaction = &*server.interaction;
+    let offers = io.offers();
     request.capabilities = inputs::capabilities(interaction, offers);
     request.log_level = offers.log_level;
     request.trace = io.trace().cloned();

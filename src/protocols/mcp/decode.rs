@@ -92,12 +92,14 @@ pub(super) fn decode(
     let list = joined(pages)?;
     let raw: &RawValue = serde_json::from_str(&list)
         .map_err(|error| ListError::Malformed(format!("its list of tools cannot be read: {error}")))?;
-    let (mut findings, mut budget) = (DocumentFindings::default(), DecodeBudget::for_document(list.len()));
+    let mut findings = DocumentFindings::default();
+    let mut budget = DecodeBudget::for_document(list.len());
     let limits = (bounds.tools, budget.tools());
     let (items, beyond) =
         tool_discovery::first_by_name(Raw::from_raw_value(raw), limits, &mut findings).map_err(refuse)?;
     let mut tools: Vec<Arc<Tool>> = Vec::with_capacity(items.len());
-    let (mut quarantined, mut table) = (beyond, HeaderTable::new());
+    let mut quarantined = beyond;
+    let mut table = HeaderTable::new();
     for item in items {
         match tool(&item, bounds, wants_headers, &mut budget) {
             // Tools with the same name follow each other.

@@ -36,7 +36,8 @@ pub(super) fn annotations(schema: &str) -> Result<Vec<HeaderParam>, String> {
         return Ok(Vec::new());
     }
     let schema: Value = serde_json::from_str(schema).map_err(|error| error.to_string())?;
-    let (mut found, mut names) = (Vec::new(), HashSet::new());
+    let mut found = Vec::new();
+    let mut names = HashSet::new();
     visit(&schema, &mut Vec::new(), &mut found, &mut names)?;
     let reachable = found.len();
     if count(&schema, 0) > reachable {

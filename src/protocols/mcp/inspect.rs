@@ -32,7 +32,8 @@ impl McpSession {
         for _ in 1..LISTINGS {
             listings.push(self.listed(most).await?.1);
         }
-        let (info, revision) = (server.info.clone(), server.revision().as_str());
+        let info = server.info.clone();
+        let revision = server.revision().as_str();
         let noise = super::session::output_noise(&server);
         let work = move || examine(&listings, &info, revision);
         let mut inspected = self.transports().tasks().off_thread(work).await?;
@@ -43,7 +44,8 @@ impl McpSession {
 
 /// Checks the listings, the first one in detail.
 fn examine(listings: &[Pages], info: &ServerDescription, revision: &'static str) -> Result<Inspected, ListError> {
-    let (mut answers, mut first) = (Vec::new(), None);
+    let mut answers = Vec::new();
+    let mut first = None;
     for listing in listings {
         let decoded = decode(&listing.results, (info, revision), (Bounds::NONE, true))?;
         answers.push(ListResponse {

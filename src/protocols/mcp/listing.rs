@@ -80,7 +80,10 @@ pub(super) async fn pages(
 ) -> Result<Pages, PagesError> {
     let began = clock.now();
     let malformed = |why: String| PagesError::Unusable(ListError::Malformed(why));
-    let (mut pages, mut cursors, mut bytes, mut lifetime) = (Vec::new(), HashSet::new(), 0, u64::MAX);
+    let mut pages = Vec::new();
+    let mut cursors = HashSet::new();
+    let mut bytes = 0;
+    let mut lifetime = u64::MAX;
     let mut params = String::new();
     loop {
         let left = limit.saturating_sub(clock.now() - began);

@@ -129,7 +129,9 @@ fn decode(
     pages: &[JsonText],
     bounds: Bounds,
 ) -> Result<(Arc<[RelayedOffer]>, Vec<Finding>), ListError> {
-    let (mut offers, mut findings, mut index) = (BTreeMap::new(), CappedFindings::default(), 0_usize);
+    let mut offers = BTreeMap::new();
+    let mut findings = CappedFindings::default();
+    let mut index = 0_usize;
     let mut budget = DecodeBudget::for_document(pages.iter().map(|page| page.get().len()).sum());
     for page in pages {
         let Some(items) = OffersPage::parse(page)?.items(kind) else { continue };
@@ -197,7 +199,8 @@ fn meta_keys_left_out(kind: RelayedKind, index: usize, offer: &RelayedOffer, key
 }
 
 fn left_out(kind: RelayedKind, index: usize, flaw: &Flaw) -> Finding {
-    let (pointer, what) = (&flaw.pointer, &flaw.what);
+    let pointer = &flaw.pointer;
+    let what = &flaw.what;
     let at = if pointer.is_empty() { String::new() } else { format!("`{pointer}` ") };
     let message = format!("one of its `{}` is left out: {at}{what}", kind.member());
     Finding::new(FindingCode::OfferLeftOut, message).at(format!("/{}/{index}{pointer}", kind.member()))

@@ -139,7 +139,8 @@ impl McpSession {
     /// Ends the session with the connection that carries it.
     fn watch_end(&self, server: &McpServer) {
         if let Carrier::Lines(lines, _) = &server.carrier {
-            let (mut ended, reason) = (lines.incoming().ended(), self.ended.clone());
+            let mut ended = lines.incoming().ended();
+            let reason = self.ended.clone();
             self.transports.tasks().spawn(async move {
                 // Fails when the connection was dropped, which is no end by itself.
                 if let Ok(why) = ended.wait_for(Option::is_some).await {
@@ -222,8 +223,10 @@ impl McpSession {
         let most = self.transports.max_body();
         let max_body = request.max_body.map_or(most, |own| own.min(most));
         let (server, Pages { results, lifetime, took }) = self.listed(max_body).await?;
-        let (info, revision) = (server.info.clone(), server.revision().as_str());
-        let (bounds, wants_headers) = (request.bounds, server.wants_headers());
+        let info = server.info.clone();
+        let revision = server.revision().as_str();
+        let bounds = request.bounds;
+        let wants_headers = server.wants_headers();
         let results_bytes: usize = results.iter().map(|page| page.get().len()).sum();
         let results = Arc::new(results);
         let pages = Arc::clone(&results);
@@ -239,7 +242,8 @@ impl McpSession {
             manifest.digest = manifest.content_digest();
         }
         if request.judged != Some(manifest.digest) {
-            let (judged, decoded) = (manifest.clone(), findings.clone());
+            let judged = manifest.clone();
+            let decoded = findings.clone();
             let work = move || sent_findings(&pages, &judged, lint::check_mcp, &decoded);
             manifest.sent_findings = decode_manifest(self.transports.tasks(), results_bytes, work).await;
         }

@@ -156,7 +156,8 @@ fn start(
 ) -> Result<Lines, ListError> {
     let mut child = transports.stdio(target)?;
     stderr.store(Some(Arc::new(child.stderr())));
-    let (incoming, output) = (Incoming::new(&setup.interaction, child.masks().clone()), child.lines());
+    let incoming = Incoming::new(&setup.interaction, child.masks().clone());
+    let output = child.lines();
     setup.greeting.started(&incoming);
     let child = Arc::new(child);
     let reader = read(output, Arc::clone(&incoming), Arc::clone(&child));

@@ -40,7 +40,8 @@ pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> 
     let name = members.take_text("module_name").map_err(refuse)?.unwrap_or_default();
     let description = members.take_text("description").map_err(refuse)?.unwrap_or_default();
     let listed = listed.ok_or_else(|| refuse(Flaw::new("/tools", "is missing")))?;
-    let (mut findings, mut budget) = (DocumentFindings::default(), DecodeBudget::for_document(text.len()));
+    let mut findings = DocumentFindings::default();
+    let mut budget = DecodeBudget::for_document(text.len());
     // Counted before the tools, because the tools may use all that is left; a tool beyond the
     // budget is left out alone.
     let extra = members.into_extra(&mut budget).map_err(refuse)?;
@@ -64,7 +65,8 @@ fn tools(
     budget: &mut DecodeBudget,
     findings: &mut DocumentFindings,
 ) -> (Vec<Arc<Tool>>, usize) {
-    let (mut tools, mut quarantined): (Vec<Arc<Tool>>, _) = (Vec::with_capacity(items.len()), 0);
+    let mut tools: Vec<Arc<Tool>> = Vec::with_capacity(items.len());
+    let mut quarantined = 0;
     for item in items {
         let index = item.index;
         match tool(&item, bounds, budget) {

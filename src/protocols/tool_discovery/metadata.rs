@@ -96,7 +96,8 @@ impl<'a> Plain<'a> {
             let count = value[..end].parse().ok();
             count.is_some() && std::mem::replace(&mut self.counts[at], count).is_none()
         } else if name == "tags" {
-            let (mut tags, mut count) = (Vec::new(), 0);
+            let mut tags = Vec::new();
+            let mut count = 0;
             let all = each_string(value, |tag| {
                 count += 1;
                 if count <= MOST {

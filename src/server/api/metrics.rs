@@ -249,7 +249,8 @@ fn seconds(at: Timestamp) -> f64 {
 
 /// `OpenMetrics`, unless the client prefers `text/plain` (RFC 9110 section 12.5.1).
 fn style(headers: &HeaderMap) -> Style {
-    let (open, plain) = (weight(headers, "application", "openmetrics-text"), weight(headers, "text", "plain"));
+    let open = weight(headers, "application", "openmetrics-text");
+    let plain = weight(headers, "text", "plain");
     if plain > open { Style::Plain } else { Style::OpenMetrics }
 }
 

@@ -349,7 +349,8 @@ mod tests {
 
     #[tokio::test]
     async fn with_a_token_exactly_what_is_reserved_needs_it() {
-        let (right, wrong) = (&*format!("Bearer {TOKEN}"), &*format!("Bearer {TOKEN}!"));
+        let right = &*format!("Bearer {TOKEN}");
+        let wrong = &*format!("Bearer {TOKEN}!");
         with_daemon(Some(TOKEN), async |address| {
             let operations = operations(address).await;
             assert!(operations.len() > 50, "both tables: {}", operations.len());

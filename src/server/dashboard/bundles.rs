@@ -157,7 +157,9 @@ fn one(shared: &SharedState, stored: &StoredBundle) -> Markup {
 }
 
 fn row(shared: &SharedState, stored: &StoredBundle, tool: &StoredTool) -> Markup {
-    let (id, slug, version) = (stored.definition.id.to_string(), tool.slug.as_str(), tool.version.as_str());
+    let id = stored.definition.id.to_string();
+    let slug = tool.slug.as_str();
+    let version = tool.version.as_str();
     let listed = ToolId { scenario: stored.scenario.clone(), tool: tool.name().into() };
     let finding = bundle::left_out(tool, &shared.bundles);
     let preferred = bundles::preferred(&shared.reader.snapshot().catalog, stored, tool);
@@ -206,7 +208,8 @@ pub(super) async fn edit(
     asked: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let query = QueryParams::parse(raw.as_deref(), EDIT)?;
-    let (set, id) = (shared.bundles.set(), bundle_id(&id)?);
+    let set = shared.bundles.set();
+    let id = bundle_id(&id)?;
     let stored = set.bundle(id).map_err(Problem::from)?;
     let named = |tool: &&std::sync::Arc<StoredTool>| {
         query.optional("tool") == Some(tool.slug.as_str()) && query.optional("version") == Some(tool.version.as_str())

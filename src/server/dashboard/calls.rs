@@ -124,7 +124,8 @@ fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
     let by = json!({"by": "dashboard user"}).to_string();
     let arguments = ReadableArguments::new(&request.arguments, ARGUMENTS);
     let whole = arguments.is_whole && shows_whole_caller(&request.caller);
-    let (title, reason) = (format!("call-{}", request.id), format!("reason-{}", request.id));
+    let title = format!("call-{}", request.id);
+    let reason = format!("reason-{}", request.id);
     html! {
         section class="card" data-approval=(request.id) aria-labelledby=(title) {
             h3 id=(title) { a href=(links::tool(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, TOOL_NAME_MAX)) } }

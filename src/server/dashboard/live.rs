@@ -67,7 +67,8 @@ pub(super) async fn follow(
     let query = QueryParams::parse(raw.as_deref(), &[once("seen")])?;
     let place = Arc::clone(&shared.dashboard.streams).try_acquire_owned();
     let place = place.map_err(|_| Problem::busy("too many pages of the dashboard are open; close some"))?;
-    let (reader, calls) = (shared.reader.clone(), shared.events.call_events());
+    let reader = shared.reader.clone();
+    let calls = shared.events.call_events();
     let ended = shared.calls.ended_calls();
     let known = reader.snapshot();
     let mut waiting = VecDeque::from([sse::FIRST]);

@@ -88,7 +88,8 @@ impl Dashboard {
         stop: Stop,
     ) -> Self {
         let history = history::History::start(reader, clock, tasks, stop.clone());
-        let (streams, looks) = (Arc::new(Semaphore::new(STREAMS)), Semaphore::new(raw_answer::MAX_CONCURRENT));
+        let streams = Arc::new(Semaphore::new(STREAMS));
+        let looks = Semaphore::new(raw_answer::MAX_CONCURRENT);
         let errors = nav_numbers::ErrorCount::default();
         Self { history, errors, streams, raw_polls: looks, stop, settings }
     }

@@ -58,7 +58,10 @@ fn needs_attention(health: &Health) -> bool {
 /// One sentence about everything, and the number of scenarios in each state.
 fn verdict(snapshot: &Snapshot) -> Markup {
     let mut states: BTreeMap<ScenarioState, usize> = BTreeMap::new();
-    let (mut published, mut quarantined, mut attention, mut known) = (0, 0, 0, 0);
+    let mut published = 0;
+    let mut quarantined = 0;
+    let mut attention = 0;
+    let mut known = 0;
     for health in snapshot.health.values() {
         *states.entry(health.state).or_default() += 1;
         published += health.tools.published;

@@ -295,7 +295,8 @@ fn page_of(route: &str) -> Option<(String, String)> {
 
 /// What a page is rendered from now, and the time. The history is recorded up to this snapshot.
 pub(super) fn current_snapshot(shared: &ServerState) -> (PageSource, Timestamp) {
-    let (snapshot, now) = (shared.reader.snapshot(), shared.clock.wall());
+    let snapshot = shared.reader.snapshot();
+    let now = shared.clock.wall();
     shared.dashboard.history.catch_up(&snapshot);
     let numbers = NavNumbers::at_hand(shared, &snapshot);
     (PageSource { snapshot, numbers }, now)

@@ -293,7 +293,8 @@ async fn serve_connection<I, S, B>(
     let mut first_request = pin!(tokio::time::timeout(limits.head_timeout, requested.notified()));
     let mut has_to_end = pin!(has_to_end(&load, limits, clock));
     let mut cut = pin!(OptionFuture::from(None));
-    let (mut may_be_silent, mut stopping) = (true, false);
+    let mut may_be_silent = true;
+    let mut stopping = false;
     let ended = loop {
         tokio::select! {
             biased;

@@ -54,7 +54,8 @@ pub(super) async fn call(
         requester: Requester { session: client.call_session(), ..context.access.requester() },
         ..Request::new(&sent.name, JsonText::known(arguments))
     };
-    let (shared, access) = (Arc::clone(&context.shared), context.access);
+    let shared = Arc::clone(&context.shared);
+    let access = context.access;
     let work = |caller, resumed| CallWork { shared, request: Request { resumed, ..request }, caller, access }.run();
     let answered = answer.run(context, client, parts, work);
     drop(params);

@@ -125,7 +125,8 @@ pub(super) async fn listen(
     let sent: ListenParams = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
     let sent = sent.notifications;
     let subscription: Value = serde_json::from_str(id.get()).unwrap_or_default();
-    let (mut honoured, mut lists) = (json!({}), BTreeSet::new());
+    let mut honoured = json!({});
+    let mut lists = BTreeSet::new();
     for (is_wanted, list, name) in [
         (sent.tools_list_changed, ListChange::Tools, "toolsListChanged"),
         (sent.prompts_list_changed, ListChange::Prompts, "promptsListChanged"),
@@ -178,7 +179,8 @@ async fn open(
     wanted: Wanted,
     (first, end): (Bytes, Option<Bytes>),
 ) -> Result<Response, Refusal> {
-    let (shared, list) = (&context.shared, &context.list);
+    let shared = &context.shared;
+    let list = &context.list;
     let counted = shared.mcp.streams.open(client, shared.config.borrow().mcp_face.max_streams)?;
     let kinds = if wanted.lists.contains(&ListChange::Tools) { [EventType::Catalog].into() } else { BTreeSet::new() };
     let query = views::effective(&list.view, list.format);

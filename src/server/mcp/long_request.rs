@@ -82,7 +82,8 @@ impl PartsMeta<'_> {
     /// The trace that the request belongs to, if it says so (MCP 2026-07-28, `_meta`).
     fn trace(&self) -> Option<TraceContext> {
         let text = |value: Option<&RawValue>| serde_json::from_str::<String>(value?.get()).ok();
-        let (state, baggage) = (text(self.tracestate), text(self.baggage));
+        let state = text(self.tracestate);
+        let baggage = text(self.baggage);
         TraceContext::parse(&text(self.traceparent)?, state.as_deref(), baggage.as_deref())
     }
 }
@@ -218,7 +219,8 @@ impl AnswerWriter {
         let responses = parts.input_responses.map(RawValue::get).filter(|responses| responses.starts_with('{'));
         let state = match parts.request_state.filter(|_| client.is_modern()) {
             Some(state) => {
-                let (sealer, now) = (&self.shared.mcp.sealer, self.shared.clock.wall());
+                let sealer = &self.shared.mcp.sealer;
+                let now = self.shared.clock.wall();
                 Some(RequestState::open(&state, sealer, &self.bound, now)?)
             }
             None => None,

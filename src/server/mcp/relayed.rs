@@ -41,7 +41,8 @@ pub(super) fn naming(context: &McpContext) -> NamingStyle {
 /// A list of one kind, or the page of it that the client wants.
 pub(super) fn list(context: &McpContext, kind: RelayedKind, params: Option<&JsonText>) -> Result<Bytes, Refusal> {
     let snapshot = context.shared.reader.snapshot();
-    let (catalog, view) = (&snapshot.catalog, &context.list.view);
+    let catalog = &snapshot.catalog;
+    let view = &context.list.view;
     let mut body = format!(r#"{{"resultType":"complete","{}":["#, kind.member());
     let mut is_first = true;
     let mut write = |key: &str, item: &RelayedItem<'_>| {
@@ -93,7 +94,8 @@ pub(super) async fn send(
     let bound = binding(scope.profile.as_deref(), &about, params.get());
     let answer = AnswerWriter::new(context, id, &parts, bound);
     let requester = context.access.requester();
-    let (calls, is_modern) = (context.shared.calls.clone(), client.is_modern());
+    let calls = context.shared.calls.clone();
+    let is_modern = client.is_modern();
     let work = |caller: Arc<McpCaller>, resumed| async move {
         let request = RelayRequest { scenario, method, params, resumed, scope, requester };
         match calls.relay(request, Some(caller)).await {

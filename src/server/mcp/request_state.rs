@@ -68,7 +68,8 @@ mod tests {
 
     #[test]
     fn a_state_is_good_for_one_call_and_a_limited_time() {
-        let (sealer, now) = (Sealer::new(None), Timestamp::from_second(1_000).unwrap());
+        let sealer = Sealer::new(None);
+        let now = Timestamp::from_second(1_000).unwrap();
         let bound = binding(Some("p"), "files__read", r#"{"a": 1}"#);
         assert_eq!(bound, binding(Some("p"), "files__read", r#"{ "a":1 }"#));
         let state = RequestState::Server(Some("inner".into()));

@@ -33,7 +33,8 @@ pub(super) async fn read(
 /// Follows a resource.
 pub(super) async fn follow(context: &McpContext, is_modern: bool, uri: &str) -> Result<Arc<ResourceWatch>, Refusal> {
     let scenario = owner(context, uri)?.ok_or_else(|| relayed::unknown_resource(is_modern, uri))?;
-    let (watches, key) = (&context.shared.mcp.watches, WatchKey { scenario, uri: uri.to_owned() });
+    let watches = &context.shared.mcp.watches;
+    let key = WatchKey { scenario, uri: uri.to_owned() };
     let followed = watches.follow(&context.shared, &context.list.view, key).await;
     let followed = followed.map_err(|refused| relayed::unanswered(&refused))?;
     followed.ok_or_else(|| Refusal::busy("too many resources are followed already; try again later"))
@@ -95,7 +96,8 @@ pub(super) async fn complete(
 /// it fits, of several templates the most specific one.
 pub(super) fn owner(context: &McpContext, uri: &str) -> Result<Option<ScenarioName>, Refusal> {
     let snapshot = relayed::snapshot(context);
-    let (catalog, view) = (&snapshot.catalog, &context.list.view);
+    let catalog = &snapshot.catalog;
+    let view = &context.list.view;
     let exact = [RelayedKind::Resources, RelayedKind::Templates]
         .into_iter()
         .flat_map(|kind| catalog.relayed_with_key(view, kind, uri))

@@ -70,7 +70,8 @@ impl Sealer {
         let mut nonce = [0; NONCE_LEN];
         self.random.fill(&mut nonce).ok()?;
         let mut sealed = text.as_bytes().to_vec();
-        let (value, bound) = (Nonce::assume_unique_for_key(nonce), Aad::from(bound.as_bytes()));
+        let value = Nonce::assume_unique_for_key(nonce);
+        let bound = Aad::from(bound.as_bytes());
         self.cipher.as_ref()?.seal_in_place_append_tag(value, bound, &mut sealed).ok()?;
         Some(BASE64_URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat()))
     }
@@ -79,7 +80,8 @@ impl Sealer {
     pub(super) fn open(&self, sealed: &str, bound: &str) -> Option<String> {
         let mut sealed = BASE64_URL_SAFE_NO_PAD.decode(Some(sealed).filter(|text| text.len() <= LONGEST)?).ok()?;
         let nonce = sealed.first_chunk::<NONCE_LEN>().copied()?;
-        let (value, bound) = (Nonce::assume_unique_for_key(nonce), Aad::from(bound.as_bytes()));
+        let value = Nonce::assume_unique_for_key(nonce);
+        let bound = Aad::from(bound.as_bytes());
         let text = self.cipher.as_ref()?.open_within(value, bound, &mut sealed, NONCE_LEN..).ok()?;
         String::from_utf8(text.to_vec()).ok()
     }

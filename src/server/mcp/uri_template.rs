@@ -22,7 +22,8 @@ enum TemplatePart<'a> {
 }
 
 fn parts(template: &str) -> Option<Vec<TemplatePart<'_>>> {
-    let (mut parts, mut rest) = (Vec::new(), template);
+    let mut parts = Vec::new();
+    let mut rest = template;
     while let Some((literal, after)) = rest.split_once('{') {
         let (expression, after) = after.split_once('}')?;
         if !literal.is_empty() {

@@ -35,7 +35,8 @@ pub(super) fn take_over(
     damage: &Damage,
     now: Timestamp,
 ) -> Result<Finding, StateError> {
-    let (aside, salvaged) = (damage.aside.display(), read(&damage.aside));
+    let aside = damage.aside.display();
+    let salvaged = read(&damage.aside);
     let what = format!(
         "the stored state in `{}` was damaged ({}) and is now `{aside}`; a fresh one took its place; of what operators \
          decided, {} preferences and {} decisions about scenarios could be read and were kept",

@@ -191,7 +191,8 @@ impl HttpFreshness {
     /// conditions made of it, and handwritten servers often leave the `ETag` out.
     #[must_use]
     pub fn renewing(self, stored: &Self) -> Self {
-        let (new, old) = (self.basis, stored.basis.clone());
+        let new = self.basis;
+        let old = stored.basis.clone();
         let basis = Basis {
             cache_control: new.cache_control.or(old.cache_control),
             expires: new.expires.or(old.expires),

@@ -22,9 +22,12 @@ struct Fake {
 async fn fake(limits: ConnectionLimits) -> Fake {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (release, (count, entered)) = (Arc::new(Notify::new()), watch::channel(0));
+    let release = Arc::new(Notify::new());
+    let (count, entered) = watch::channel(0);
     let (stop, stopping) = StopTrigger::new();
-    let (count, notify, tasks) = (Arc::new(count), Arc::clone(&release), Tasks::new());
+    let count = Arc::new(count);
+    let notify = Arc::clone(&release);
+    let tasks = Tasks::new();
     let service = move |_: &TcpStream, _, load: &ConnectionLoad| {
         let count = Arc::clone(&count);
         let notify = Arc::clone(&notify);
@@ -180,7 +183,8 @@ fn http2(path: &[u8]) -> Vec<u8> {
 
 /// Reads frames to the end of the connection and answers pings. Gives the types of the frames.
 async fn frames(stream: &mut TcpStream) -> Vec<u8> {
-    let (mut types, mut head) = (Vec::new(), [0; 9]);
+    let mut types = Vec::new();
+    let mut head = [0; 9];
     while stream.read_exact(&mut head).await.is_ok() {
         let mut payload = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
         if stream.read_exact(&mut payload).await.is_err() {

@@ -96,7 +96,9 @@ impl LoginTokens {
             |login: &StoredLogin| client.as_ref().is_none_or(|client| client.client_id == login.client.id);
         let stored = stored.filter(|login| login.server == server.as_str()).filter(is_same_client);
         let held = stored.map_or_else(HeldLogin::default, |login| HeldLogin::new(login, parts.clock));
-        let (held, changing, wanted) = (Mutex::new(held), tokio::sync::Mutex::default(), Mutex::default());
+        let held = Mutex::new(held);
+        let changing = tokio::sync::Mutex::default();
+        let wanted = Mutex::default();
         Arc::new_cyclic(|own| Self { name, server, client, parts, own: Weak::clone(own), held, changing, wanted })
     }
 
