@@ -111,7 +111,8 @@ fn tests_compare_one_value_at_a_time() {
     for path in [files("src", "rs"), files("crates", "rs"), files("tests", "rs")].iter().flatten() {
         for (at, line) in fs::read_to_string(path).unwrap().lines().enumerate() {
             let is_tuple = line.trim_start().strip_prefix(concat!("assert_eq", "!((")).is_some_and(|rest| {
-                let (mut depth, mut has_members) = (1_i32, false);
+                let mut depth = 1_i32;
+                let mut has_members = false;
                 for letter in rest.chars() {
                     depth +=
                         i32::from(matches!(letter, '(' | '[' | '{')) - i32::from(matches!(letter, ')' | ']' | '}'));
@@ -441,7 +442,9 @@ fn paths(tree: &str) -> Vec<String> {
         return vec![tree.split(" as ").next().unwrap_or_default().trim().to_owned()];
     };
     let inner = rest.trim_end().strip_suffix('}').unwrap_or(rest);
-    let (mut parts, mut depth, mut start) = (Vec::new(), 0_i32, 0);
+    let mut parts = Vec::new();
+    let mut depth = 0_i32;
+    let mut start = 0;
     for (at, letter) in inner.char_indices() {
         match letter {
             '{' => depth += 1,
@@ -609,7 +612,8 @@ fn each_small_fault_has_its_place() {
     let list: toml::Table = text.parse().unwrap();
     let mut problems = Vec::new();
     for fault in list["mutant"].as_array().unwrap() {
-        let (file, find) = (fault["file"].as_str().unwrap(), fault["find"].as_str().unwrap());
+        let file = fault["file"].as_str().unwrap();
+        let find = fault["find"].as_str().unwrap();
         let found = fs::read_to_string(root().join(file)).unwrap_or_default().matches(find).count();
         if found != 1 {
             problems

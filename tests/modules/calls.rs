@@ -136,7 +136,8 @@ async fn a_call_has_the_time_of_its_module() {
         };
         // Time stands still from when the request is there, and goes on where nothing else is left
         // to do.
-        let (before, deadline) = (server.requests().len(), Clock::system().now() + PATIENCE);
+        let before = server.requests().len();
+        let deadline = Clock::system().now() + PATIENCE;
         let there = async {
             while server.requests().len() == before {
                 assert!(Clock::system().now() < deadline, "it never came");
