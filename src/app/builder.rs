@@ -167,9 +167,9 @@ impl Builder {
         let config = Arc::new(config);
         let (trigger, stop) = StopTrigger::new();
         let readiness = Readiness::new();
-        let (client, logins) = http_client(&config, (clock, &tasks), &store, take(&mut restored.logins));
+        let (client, logins) = http_client(&config, clock, &tasks, &store, take(&mut restored.logins));
         let of_calls = take_stored_calls(&mut restored);
-        let bundles = Box::pin(bundles(&config, self.functions, (clock, &tasks), &stop)).await;
+        let bundles = Box::pin(bundles(&config, self.functions, clock, &tasks, &stop)).await;
         let children = Children::watched(clock, self.watchdog);
         let inside = InsideProcess { native: &self.native, definitions: &definitions, bundles: &bundles };
         let setup = engine::Setup {
@@ -191,7 +191,7 @@ impl Builder {
         let held = ByteBudget::new(config.server.held_bytes);
         let rules = config.calls.within_connections(config.server.max_connections);
         let calls = Calls::new(rules, engine.clone(), reader.clone(), held, clock, tasks.clone());
-        calls.attach(of_calls, call_dependencies(store, &events, &reader, (clock, &tasks, &stop)));
+        calls.attach(of_calls, call_dependencies(store, &events, &reader, clock, &tasks, &stop));
         Box::pin(calls.resume()).await;
         Ok(Callsheet {
             config: watch::Sender::new(config),
@@ -244,7 +244,9 @@ fn call_dependencies(
     store: Arc<dyn StateStore>,
     events: &Hub,
     reader: &CatalogReader,
-    (clock, tasks, stop): (Clock, &Tasks, &Stop),
+    clock: Clock,
+    tasks: &Tasks,
+    stop: &Stop,
 ) -> calls::CallDependencies {
     let hub = events.clone();
     let reader = reader.clone();
@@ -281,7 +283,8 @@ async fn server_key(store: &dyn StateStore, stored: Option<Secret>) -> Option<Se
 async fn bundles(
     config: &Config,
     ProgramFunctions(functions): ProgramFunctions,
-    (clock, tasks): (Clock, &Tasks),
+    clock: Clock,
+    tasks: &Tasks,
     stop: &Stop,
 ) -> BundleStore {
     let store = BundleStore::new(config.bundles.clone(), Functions::new(functions), clock, tasks.clone());
@@ -343,7 +346,8 @@ impl std::fmt::Debug for ProgramProtocols {
 /// The client for all scenarios, with the tokens that it gets by itself.
 fn http_client(
     config: &Config,
-    (clock, tasks): (Clock, &Tasks),
+    clock: Clock,
+    tasks: &Tasks,
     store: &Arc<dyn StateStore>,
     logins: Vec<(ScenarioName, Secret)>,
 ) -> (Arc<Client>, Arc<OAuthTokens>) {

@@ -265,11 +265,11 @@ impl BodyNode {
                 Err(NotFilled::TooLong) => return Err(NotFilled::TooLong),
             },
             Self::List(items) => {
-                fill_all(items.iter().map(|item| (String::new(), item)), values, ('[', ']'), (body, most))?;
+                fill_all(items.iter().map(|item| (String::new(), item)), values, '[', ']', body, most)?;
             }
             Self::Object(members) => {
                 let parts = members.iter().map(|(name, node)| (format!("{}:", quoted(name)), node));
-                fill_all(parts, values, ('{', '}'), (body, most))?;
+                fill_all(parts, values, '{', '}', body, most)?;
             }
         }
         if body.len() > most { Err(NotFilled::TooLong) } else { Ok(true) }
@@ -280,8 +280,10 @@ impl BodyNode {
 fn fill_all<'t>(
     parts: impl Iterator<Item = (String, &'t BodyNode)>,
     values: &CallValues<'_>,
-    (open, close): (char, char),
-    (body, most): (&mut String, usize),
+    open: char,
+    close: char,
+    body: &mut String,
+    most: usize,
 ) -> Result<(), NotFilled<'t>> {
     let mut separator = open;
     for (before, node) in parts {

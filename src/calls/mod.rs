@@ -243,8 +243,8 @@ impl Calls {
         };
         self.0.validators.check(&tool, &arguments, &rules).await?;
         if tool.execution == Execution::Latent {
-            let given = (&arguments, output);
-            arguments = Box::pin(activity::latent_arguments(&self.0.validators, &tool, given, &rules)).await?;
+            let validators = &self.0.validators;
+            arguments = Box::pin(activity::latent_arguments(validators, &tool, &arguments, output, &rules)).await?;
         }
         let mut needs_yes = approval::needed(&tool);
         let (tool, definition) = match runner {

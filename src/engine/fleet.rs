@@ -92,7 +92,8 @@ impl Fleet {
         &mut self,
         name: &ScenarioName,
         assignment: &Assignment,
-        (transports, protocols): (&Transports, &Protocols),
+        transports: &Transports,
+        protocols: &Protocols,
         config: &Config,
         now: Now,
     ) -> Effects {

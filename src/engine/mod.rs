@@ -150,8 +150,15 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     let counts = EngineCounters { fetches: Arc::clone(client.fetches()), ..EngineCounters::default() };
     counts.loads.started(clock.wall());
     let transports = Transports::new(client).with_children(children);
-    let connections = (transports.clone(), protocols.clone(), Arc::clone(&counts.listings));
-    let poller = Poller::new(connections, &config.refresh, tasks.clone(), events.clone(), stop.clone());
+    let poller = Poller::new(
+        transports.clone(),
+        protocols.clone(),
+        Arc::clone(&counts.listings),
+        &config.refresh,
+        tasks.clone(),
+        events.clone(),
+        stop.clone(),
+    );
     let first_lists = Readiness::new();
     let parts = EngineParts {
         config,

@@ -39,7 +39,9 @@ pub(super) struct Poller {
 impl Poller {
     /// A poller for these protocols and transports, whose answers go to `events`.
     pub(super) fn new(
-        (transports, protocols, listings): (Transports, Protocols, Arc<Listings>),
+        transports: Transports,
+        protocols: Protocols,
+        listings: Arc<Listings>,
         refresh: &RefreshConfig,
         tasks: Tasks,
         events: mpsc::Sender<EngineEvent>,

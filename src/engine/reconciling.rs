@@ -28,8 +28,7 @@ impl Core {
         self.apply(effects, now);
         for (name, assignment) in news {
             let Self { fleet, parts, .. } = self;
-            let ways = (&parts.transports, &parts.protocols);
-            let effects = fleet.assign(&name, &assignment, ways, &parts.config, now);
+            let effects = fleet.assign(&name, &assignment, &parts.transports, &parts.protocols, &parts.config, now);
             self.apply(effects, now);
         }
         let leaving = self.leaving();

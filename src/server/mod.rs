@@ -260,7 +260,7 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
         front.connection(local, events::DisconnectTrigger(Arc::new(let_go)), load)
     };
     tracing::info!(address = %local, "serving");
-    let by_address = http::accept::serve(listener, serve, limits, clock, &tasks, (&connections, &stop));
+    let by_address = http::accept::serve(listener, serve, limits, clock, &tasks, &connections, &stop);
     let (by_address, by_socket) = tokio::join!(by_address, by_socket);
     match by_address + by_socket {
         0 => Ok(()),

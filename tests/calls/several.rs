@@ -34,7 +34,7 @@ async fn run(mode: CallMode, parallel: usize, script: &[(u64, bool)]) -> (Vec<Op
         }
     };
     let decides = |succeeded: &bool| mode.is_decided_by(true, *succeeded);
-    let outcomes = run_several((script.len(), parallel), call, decides).await;
+    let outcomes = run_several(script.len(), parallel, call, decides).await;
     (outcomes, most.load(Ordering::SeqCst), stopped.load(Ordering::SeqCst))
 }
 

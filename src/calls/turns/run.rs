@@ -164,7 +164,7 @@ impl Calls {
             let _ = calls.0.tasks.spawn(calls.clone().run_one(call, request)).await;
             turn.decides(number)
         };
-        run_several((to_send.len(), parallel.unwrap_or(usize::MAX)), run, |decides| *decides).await;
+        run_several(to_send.len(), parallel.unwrap_or(usize::MAX), run, |decides| *decides).await;
         if self.is_stopped() {
             return;
         }

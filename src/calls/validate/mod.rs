@@ -114,7 +114,7 @@ impl ArgumentValidator {
         rules: &config::CallsConfig,
     ) -> Result<(), ExecuteError> {
         let schema = &tool.tool.parameters;
-        match self.judge(tool, schema, arguments, (CompiledSchema::check, rules)).await? {
+        match self.judge(tool, schema, arguments, CompiledSchema::check, rules).await? {
             ArgumentVerdict::Fits => Ok(()),
             ArgumentVerdict::Unfit(violations, more) => {
                 Err(ExecuteError::Invalid { tool: tool.name.as_str().to_owned(), violations, more })
@@ -135,7 +135,7 @@ impl ArgumentValidator {
         result: &JsonText,
         rules: &config::CallsConfig,
     ) -> Result<ArgumentVerdict, ExecuteError> {
-        self.judge(tool, schema, result, (CompiledSchema::check_result, rules)).await
+        self.judge(tool, schema, result, CompiledSchema::check_result, rules).await
     }
 
     /// The verdict about a value of `tool`, as `check` finds it. An error says that too many other
@@ -145,7 +145,8 @@ impl ArgumentValidator {
         tool: &ViewTool,
         schema: &JsonText,
         value: &JsonText,
-        (check, rules): (fn(&CompiledSchema, &JsonText) -> ArgumentVerdict, &config::CallsConfig),
+        check: fn(&CompiledSchema, &JsonText) -> ArgumentVerdict,
+        rules: &config::CallsConfig,
     ) -> Result<ArgumentVerdict, ExecuteError> {
         let digest = xxh3_128(schema.get().as_bytes());
         let known = self.known(digest);

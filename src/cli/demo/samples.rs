@@ -30,24 +30,20 @@ pub(super) struct SampleScenario {
 
 /// Starts all three: two that offer a tool of the same name, and one that goes away and comes back.
 pub(super) async fn start(clock: Clock, tasks: &Tasks) -> Result<[SampleScenario; 3], CommandError> {
-    let built = || -> Result<[(&str, &str, StaticProvider); 3], InvalidDefinition> {
-        Ok([
-            ("notes", "Keeps short notes", notes()?),
-            ("mail", "Reads and writes letters", mail()?),
-            ("weather", "Tells the weather of a place", weather()?),
-        ])
-    };
+    let built = || -> Result<[StaticProvider; 3], InvalidDefinition> { Ok([notes()?, mail()?, weather()?]) };
     let [notes, mail, weather] = built().map_err(anyhow::Error::from).context("a sample is not well-formed")?;
     Ok([
-        SampleScenario::start(notes, clock, tasks).await?,
-        SampleScenario::start(mail, clock, tasks).await?,
-        SampleScenario::start(weather, clock, tasks).await?,
+        SampleScenario::start("notes", "Keeps short notes", notes, clock, tasks).await?,
+        SampleScenario::start("mail", "Reads and writes letters", mail, clock, tasks).await?,
+        SampleScenario::start("weather", "Tells the weather of a place", weather, clock, tasks).await?,
     ])
 }
 
 impl SampleScenario {
     async fn start(
-        (name, description, provider): (&str, &str, StaticProvider),
+        name: &str,
+        description: &str,
+        provider: StaticProvider,
         clock: Clock,
         tasks: &Tasks,
     ) -> Result<Self, CommandError> {

@@ -271,7 +271,7 @@ impl ConfigEdit {
     }
 
     fn unwritable_file(&self, file: &FileEdit, why: &str) -> EditError {
-        file.unwritable(why.trim().to_owned(), (self.lines.as_str(), self.by_hand))
+        file.unwritable(why.trim().to_owned(), self.lines.as_str(), self.by_hand)
     }
 }
 

@@ -52,10 +52,11 @@ pub(super) async fn run(
     arguments: Map<String, Value>,
     settings: &BundleSettings,
     transports: &Transports,
-    (limit, max_body): (Duration, usize),
+    limit: Duration,
+    max_body: usize,
 ) -> Found {
     if tool == BuiltInTool::FetchUrl {
-        return fetch(text(&arguments, "url"), settings, transports, (limit, max_body)).await;
+        return fetch(text(&arguments, "url"), settings, transports, limit, max_body).await;
     }
     let folders = settings.folders.clone();
     let (end, stop) = StopTrigger::new();
@@ -220,7 +221,8 @@ async fn fetch(
     url: &str,
     settings: &BundleSettings,
     transports: &Transports,
-    (timeout, max_body): (Duration, usize),
+    timeout: Duration,
+    max_body: usize,
 ) -> Found {
     let url = Url::parse(url).map_err(|error| format!("`url` is no address: {error}"))?;
     if !url.username().is_empty() || url.password().is_some() {

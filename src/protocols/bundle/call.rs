@@ -66,7 +66,7 @@ impl BundleSession {
             ToolImplementation::Http(http) => {
                 let arguments = WrittenValue::parse(&call.arguments).map_err(unread)?;
                 let limit = call.limit(http.timeout).min(http.timeout);
-                match self.answer(tool, http, &arguments, (call, limit)).await {
+                match self.answer(tool, http, &arguments, call, limit).await {
                     Ok(answer) => {
                         let http = Arc::clone(http);
                         let most = call.max_body;
@@ -78,8 +78,8 @@ impl BundleSession {
             }
             ToolImplementation::BuiltIn(tool) => {
                 let settings = self.store.settings();
-                let limits = (call.limit(BUILT_IN_TIMEOUT), call.max_body);
-                match built_in::run(*tool, members()?, &settings, &self.transports, limits).await {
+                let limit = call.limit(BUILT_IN_TIMEOUT);
+                match built_in::run(*tool, members()?, &settings, &self.transports, limit, call.max_body).await {
                     Ok(value) => self.done(value).await,
                     Err(why) => ToolFailure("failed", why).into(),
                 }
@@ -113,7 +113,8 @@ impl BundleSession {
         tool: &StoredTool,
         http: &HttpTool,
         arguments: &WrittenValue,
-        (call, limit): (&Call, Duration),
+        call: &Call,
+        limit: Duration,
     ) -> Result<HttpResponse, ToolFailure> {
         let settings = self.store.settings();
         let used = usable::check(tool, &settings, self.store.functions());

@@ -52,7 +52,8 @@ pub(super) async fn call(
     server: &McpServer,
     call: &Call,
     io: &dyn CallIo,
-    (limit, address): (Duration, &str),
+    limit: Duration,
+    address: &str,
 ) -> Result<Outcome, Failed> {
     let table = server.headers.lock().clone();
     let params = table.get(&call.tool).map_or(&[][..], Vec::as_slice);

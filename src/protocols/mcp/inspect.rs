@@ -47,7 +47,7 @@ fn examine(listings: &[Pages], info: &ServerDescription, revision: &'static str)
     let mut answers = Vec::new();
     let mut first = None;
     for listing in listings {
-        let decoded = decode(&listing.results, (info, revision), (Bounds::NONE, true))?;
+        let decoded = decode(&listing.results, info, revision, Bounds::NONE, true)?;
         answers.push(ListResponse {
             headers: HeaderMap::new(),
             took: listing.took,

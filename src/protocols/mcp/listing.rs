@@ -76,7 +76,8 @@ pub(super) async fn pages(
     list: ServerList,
     limit: Duration,
     max_bytes: usize,
-    (address, clock): (&str, Clock),
+    address: &str,
+    clock: Clock,
 ) -> Result<Pages, PagesError> {
     let began = clock.now();
     let malformed = |why: String| PagesError::Unusable(ListError::Malformed(why));

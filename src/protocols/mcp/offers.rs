@@ -90,13 +90,16 @@ fn list_of(kind: RelayedKind) -> ServerList {
 pub(super) async fn list(
     server: &McpServer,
     known: &RelayedOffers,
-    (limit, max_bytes, bounds): (Duration, usize, Bounds),
-    (address, clock): (&str, Clock),
+    limit: Duration,
+    max_bytes: usize,
+    bounds: Bounds,
+    address: &str,
+    clock: Clock,
 ) -> ListedOffers {
     let mut listed = ListedOffers::default();
     let mut left = max_bytes;
     for kind in RelayedKind::ALL.into_iter().filter(|kind| is_declared(&server.info, *kind)) {
-        match pages(server, list_of(kind), limit, left, (address, clock)).await {
+        match pages(server, list_of(kind), limit, left, address, clock).await {
             Ok(Pages { results, lifetime, .. }) => {
                 left -= results.iter().map(|page| page.get().len()).sum::<usize>().min(left);
                 match decode(kind, &results, bounds) {

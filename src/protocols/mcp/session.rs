@@ -71,12 +71,7 @@ pub struct McpSession {
 }
 
 impl McpSession {
-    pub(super) fn new(
-        target: &Target,
-        way: Way,
-        transports: &Transports,
-        (eras, patience): (Arc<Eras>, Patience),
-    ) -> Self {
+    pub(super) fn new(target: &Target, way: Way, transports: &Transports, eras: Arc<Eras>, patience: Patience) -> Self {
         Self {
             address: target.to_string().into(),
             target: target.clone(),
@@ -130,8 +125,7 @@ impl McpSession {
         match &self.way {
             Way::Http(upstream) => over_http::connect(upstream, known, &self.setup).await,
             Way::Stdio(target) => {
-                let known = (known, self.patience);
-                stdio::connect(&self.transports, target, &self.setup, known, &self.stderr).await
+                stdio::connect(&self.transports, target, &self.setup, known, self.patience, &self.stderr).await
             }
         }
     }
@@ -175,7 +169,7 @@ impl McpSession {
     async fn pages(&self, server: &Arc<McpServer>, max_body: usize) -> Result<Pages, PagesError> {
         let limit = self.transports.poll_timeout();
         let list = tools_list(&server.info);
-        let result = pages(server, list, limit, max_body, (&self.address, self.transports.clock())).await;
+        let result = pages(server, list, limit, max_body, &self.address, self.transports.clock()).await;
         if result.is_ok() {
             server.has_listed.store(true, Ordering::Relaxed);
         }
@@ -207,10 +201,11 @@ impl McpSession {
     }
 
     /// What the server offers besides tools. The last good lists are kept for a list that fails.
-    async fn offers(&self, server: &McpServer, (max_body, bounds): (usize, Bounds)) -> ListedOffers {
+    async fn offers(&self, server: &McpServer, max_body: usize, bounds: Bounds) -> ListedOffers {
         let known = self.offered.lock().clone();
-        let limits = (self.transports.poll_timeout(), max_body, bounds);
-        let listed = offers::list(server, &known, limits, (&self.address, self.transports.clock())).await;
+        let limit = self.transports.poll_timeout();
+        let clock = self.transports.clock();
+        let listed = offers::list(server, &known, limit, max_body, bounds, &self.address, clock).await;
         *self.offered.lock() = listed.offers.clone();
         listed
     }
@@ -230,11 +225,11 @@ impl McpSession {
         let results_bytes: usize = results.iter().map(|page| page.get().len()).sum();
         let results = Arc::new(results);
         let pages = Arc::clone(&results);
-        let work = move || decode(&results, (&info, revision), (bounds, wants_headers));
+        let work = move || decode(&results, &info, revision, bounds, wants_headers);
         let decoded = decode_manifest(self.transports.tasks(), results_bytes, work).await?;
         let decoded = through_daemons::follow(decoded, &server.info.via, self.transports.own_id())?;
         let DecodedTools { mut manifest, mut findings, quarantined, headers } = decoded;
-        let offered = self.offers(&server, (max_body.saturating_sub(results_bytes), bounds)).await;
+        let offered = self.offers(&server, max_body.saturating_sub(results_bytes), bounds).await;
         let lifetime = offered.lifetime.map_or(lifetime, |shortest| shortest.min(lifetime));
         findings.extend(offered.findings);
         if !offered.offers.is_empty() {
@@ -278,7 +273,7 @@ impl McpSession {
         let greeting = tokio::time::timeout(limit, self.server()).await;
         let timeout = || TransportError::Timeout { url: self.address.to_string(), limit };
         let server = greeting.map_err(|_| CallError::Unsent(timeout()))?.map_err(ungreeted(&self.address))?;
-        let outcome = call::call(&server, called, io, (limit, &self.address)).await;
+        let outcome = call::call(&server, called, io, limit, &self.address).await;
         let lost = matches!(&outcome, Err(call::Failed::SessionLost));
         let stale_headers = matches!(&outcome, Ok(outcome) if call::wants_other_headers(outcome));
         if lost {
@@ -293,14 +288,14 @@ impl McpSession {
             return outcome.map_err(|error| error.into_call_error(&self.address));
         }
         let server = self.server().await.map_err(ungreeted(&self.address))?;
-        let outcome = call::call(&server, called, io, (limit, &self.address)).await;
+        let outcome = call::call(&server, called, io, limit, &self.address).await;
         outcome.map_err(|error| error.into_call_error(&self.address))
     }
 }
 
 /// Keeps the arguments that a list wants in headers.
 fn keep_headers(server: &McpServer, pages: &Pages) {
-    let decoded = decode(&pages.results, (&server.info, ""), (Bounds::NONE, true));
+    let decoded = decode(&pages.results, &server.info, "", Bounds::NONE, true);
     if let Ok(decoded) = decoded {
         *server.headers.lock() = Arc::new(decoded.headers);
     }

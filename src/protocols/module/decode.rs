@@ -45,9 +45,9 @@ pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> 
     // Counted before the tools, because the tools may use all that is left; a tool beyond the
     // budget is left out alone.
     let extra = members.into_extra(&mut budget).map_err(refuse)?;
-    let (items, beyond) = tool_discovery::first_by_name(listed, (bounds.tools, budget.tools()), &mut findings)
+    let (items, beyond) = tool_discovery::first_by_name(listed, bounds.tools, budget.tools(), &mut findings)
         .map_err(|flaw| refuse(flaw.within("tools")))?;
-    let (tools, malformed) = tools(items, (&name, bounds), &mut budget, &mut findings);
+    let (tools, malformed) = tools(items, &name, bounds, &mut budget, &mut findings);
     let scenario = ScenarioInfo {
         name: name.as_ref().into(),
         description: description.as_ref().into(),
@@ -61,7 +61,8 @@ pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> 
 /// finding. Returns the tools and the number of malformed ones.
 fn tools(
     items: Vec<NamedItem<'_>>,
-    (module, bounds): (&str, Bounds),
+    module: &str,
+    bounds: Bounds,
     budget: &mut DecodeBudget,
     findings: &mut DocumentFindings,
 ) -> (Vec<Arc<Tool>>, usize) {

@@ -202,7 +202,8 @@ pub(in crate::server) async fn serve<L, M, S, B>(
     limits: ConnectionLimits,
     clock: Clock,
     tasks: &Tasks,
-    (open, stop): (&OpenConnections, &Stop),
+    open: &OpenConnections,
+    stop: &Stop,
 ) -> usize
 where
     L: Listener,

@@ -29,7 +29,8 @@ struct ToolCallParams<'a> {
 pub(super) async fn call(
     context: &McpContext,
     client: McpClient,
-    (id, params): (&JsonText, Option<JsonText>),
+    id: &JsonText,
+    params: Option<JsonText>,
 ) -> Result<Answer, Refusal> {
     let text = params.as_ref().map_or("{}", JsonText::get);
     let unreadable = |error| Refusal::invalid(format!("no call can be read: {error}"));

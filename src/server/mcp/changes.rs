@@ -107,7 +107,8 @@ impl Drop for SessionStream {
 pub(super) async fn listen(
     context: &McpContext,
     client: &McpClient,
-    (id, params): (&JsonText, Option<&JsonText>),
+    id: &JsonText,
+    params: Option<&JsonText>,
 ) -> Result<Response, Refusal> {
     #[derive(Deserialize, Default)]
     struct ListenParams {
@@ -152,7 +153,7 @@ pub(super) async fn listen(
     let end = event(rpc::response(id, Ok(&result)).as_bytes());
     let wanted =
         Wanted { lists, subscription: Some(subscription), followed: FollowedResources::These(followed), updates };
-    open(context, client.key(), wanted, (first, Some(end))).await
+    open(context, client.key(), wanted, first, Some(end)).await
 }
 
 /// The stream of a GET.
@@ -162,7 +163,7 @@ pub(super) async fn legacy(context: &McpContext, session: &Arc<LiveSession>) -> 
     let followed = FollowedResources::OfSession(Arc::clone(session), receiver);
     let updates = context.shared.mcp.watches.updates();
     let wanted = Wanted { lists, subscription: None, followed, updates };
-    let response = open(context, &session.claims.key, wanted, (sse::ALIVE, None)).await?;
+    let response = open(context, &session.claims.key, wanted, sse::ALIVE, None).await?;
     session.add_stream(sender);
     Ok(response)
 }
@@ -177,7 +178,8 @@ async fn open(
     context: &McpContext,
     client: &str,
     wanted: Wanted,
-    (first, end): (Bytes, Option<Bytes>),
+    first: Bytes,
+    end: Option<Bytes>,
 ) -> Result<Response, Refusal> {
     let shared = &context.shared;
     let list = &context.list;

@@ -68,8 +68,10 @@ impl HeldCalls {
         &self,
         handle: String,
         call: OngoingCall,
-        (limit, clock): (Duration, Clock),
-        (tasks, stop): (&Tasks, Stop),
+        limit: Duration,
+        clock: Clock,
+        tasks: &Tasks,
+        stop: Stop,
     ) -> Result<(), Box<OngoingCall>> {
         let mut calls = self.calls();
         if calls.len() >= MOST {
@@ -139,7 +141,7 @@ mod tests {
         let limit = Duration::from_secs(60);
         let hold = |handle: &str| {
             let (call, cancelled) = held(&tasks);
-            calls.hold(handle.to_owned(), call, (limit, clock), (&tasks, stop.clone())).map(|()| cancelled)
+            calls.hold(handle.to_owned(), call, limit, clock, &tasks, stop.clone()).map(|()| cancelled)
         };
         let mut cancelled = Vec::new();
         for number in 0..MOST {

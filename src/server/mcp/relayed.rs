@@ -78,8 +78,11 @@ pub(super) fn object(method: RelayMethod, params: Option<&JsonText>) -> Result<V
 pub(super) async fn send(
     context: &McpContext,
     client: McpClient,
-    (id, sent): (&JsonText, Option<&JsonText>),
-    (scenario, method, mut params): (ScenarioName, RelayMethod, Value),
+    id: &JsonText,
+    sent: Option<&JsonText>,
+    scenario: ScenarioName,
+    method: RelayMethod,
+    mut params: Value,
 ) -> Result<Answer, Refusal> {
     let subject = method.subject().and_then(|member| params[member].as_str()).unwrap_or_default().to_owned();
     if let Some(members) = params.as_object_mut() {
@@ -99,7 +102,7 @@ pub(super) async fn send(
     let work = |caller: Arc<McpCaller>, resumed| async move {
         let request = RelayRequest { scenario, method, params, resumed, scope, requester };
         match calls.relay(request, Some(caller)).await {
-            Ok(answered) => finished(&answered, method, (is_modern, &subject)),
+            Ok(answered) => finished(&answered, method, is_modern, &subject),
             Err(refused) => Err(unanswered(&refused)),
         }
     };
@@ -112,7 +115,7 @@ pub(super) fn unanswered(refused: &ExecuteError) -> Refusal {
 }
 
 /// The result of a scenario, or its error. What is reserved for it is free again after that.
-fn finished(answered: &RelayResponse, method: RelayMethod, (is_modern, subject): (bool, &str)) -> LongRequestEnd {
+fn finished(answered: &RelayResponse, method: RelayMethod, is_modern: bool, subject: &str) -> LongRequestEnd {
     let outcome = &answered.outcome;
     if let Some(required) = &outcome.input_required {
         return Ok(LongRequestResult::NeedsInput(required.clone()));

@@ -43,7 +43,7 @@ pub(super) fn binding(profile: Option<&str>, tool: &str, arguments: &str) -> Str
 
 impl RequestState {
     /// The text for the client. `None` if it cannot be sealed.
-    pub(super) fn seal(self, sealer: &Sealer, bound: &str, (now, lifetime): (Timestamp, Duration)) -> Option<String> {
+    pub(super) fn seal(self, sealer: &Sealer, bound: &str, now: Timestamp, lifetime: Duration) -> Option<String> {
         let expires = now.saturating_add(lifetime).unwrap_or(now).as_second();
         let text = serde_json::to_string(&SealedState { state: self, expires }).ok()?;
         sealer.seal(&text, bound)
@@ -73,7 +73,7 @@ mod tests {
         let bound = binding(Some("p"), "files__read", r#"{"a": 1}"#);
         assert_eq!(bound, binding(Some("p"), "files__read", r#"{ "a":1 }"#));
         let state = RequestState::Server(Some("inner".into()));
-        let text = state.clone().seal(&sealer, &bound, (now, Duration::from_secs(60))).unwrap();
+        let text = state.clone().seal(&sealer, &bound, now, Duration::from_secs(60)).unwrap();
         assert_eq!(RequestState::open(&text, &sealer, &bound, now), Ok(state));
         for other in [
             binding(None, "files__read", r#"{"a": 1}"#),

@@ -22,12 +22,13 @@ use crate::server::mcp::{prompts, relayed, uri_template};
 pub(super) async fn read(
     context: &McpContext,
     client: McpClient,
-    (id, sent): (&JsonText, Option<&JsonText>),
+    id: &JsonText,
+    sent: Option<&JsonText>,
 ) -> Result<Answer, Refusal> {
     let params = relayed::object(RelayMethod::ReadResource, sent)?;
     let uri = params["uri"].as_str().ok_or_else(|| Refusal::invalid("`uri` is missing"))?;
     let owner = owner(context, uri)?.ok_or_else(|| relayed::unknown_resource(client.is_modern(), uri))?;
-    relayed::send(context, client, (id, sent), (owner, RelayMethod::ReadResource, params)).await
+    relayed::send(context, client, id, sent, owner, RelayMethod::ReadResource, params).await
 }
 
 /// Follows a resource.
@@ -70,7 +71,8 @@ fn subject(params: Option<&JsonText>) -> Result<String, Refusal> {
 pub(super) async fn complete(
     context: &McpContext,
     client: McpClient,
-    (id, sent): (&JsonText, Option<&JsonText>),
+    id: &JsonText,
+    sent: Option<&JsonText>,
 ) -> Result<Answer, Refusal> {
     let mut params = relayed::object(RelayMethod::Complete, sent)?;
     let reference = &params["ref"];
@@ -89,7 +91,7 @@ pub(super) async fn complete(
             ));
         }
     };
-    relayed::send(context, client, (id, sent), (scenario, RelayMethod::Complete, params)).await
+    relayed::send(context, client, id, sent, scenario, RelayMethod::Complete, params).await
 }
 
 /// The scenario that has a resource or template with this URI; else the one with the template that

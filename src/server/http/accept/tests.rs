@@ -52,10 +52,8 @@ async fn fake(limits: ConnectionLimits) -> Fake {
     };
     let served = tasks.clone();
     let ended = tasks.spawn(async move {
-        {
-            let ways = (&OpenConnections::default(), &stopping);
-            serve(listener, service, limits, Clock::system(), &served, ways).await
-        }
+        let open = OpenConnections::default();
+        serve(listener, service, limits, Clock::system(), &served, &open, &stopping).await
     });
     Fake { address, release, entered, stop, ended }
 }

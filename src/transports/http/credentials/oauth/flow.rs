@@ -92,12 +92,8 @@ async fn prepare(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, Lo
         count_step(login, missing)?;
     }
     let scope = challenge.and_then(|challenge| challenge.scope);
-    let scopes = scopes(
-        login,
-        scope.as_deref(),
-        (&resource, &server),
-        granted.filter(|_| missing.is_some()).unwrap_or_default(),
-    );
+    let scopes =
+        scopes(login, scope.as_deref(), &resource, &server, granted.filter(|_| missing.is_some()).unwrap_or_default());
     let document = settings.client_metadata_url.as_ref();
     let choice = ClientChoice { configured: login.client.as_ref(), document, known, redirect };
     let client = choice.take(&guard, &server).await.map_err(LoginError::Unusable)?;
@@ -180,7 +176,8 @@ fn count_step(login: &LoginTokens, missing: &str) -> Result<(), LoginError> {
 fn scopes(
     login: &LoginTokens,
     challenge: Option<&str>,
-    (resource, server): (&ResourceMetadata, &ServerMetadata),
+    resource: &ResourceMetadata,
+    server: &ServerMetadata,
     granted: Vec<String>,
 ) -> Vec<String> {
     let configured = login.client.as_ref().map(|client| client.scopes.clone()).unwrap_or_default();

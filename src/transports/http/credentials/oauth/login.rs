@@ -88,7 +88,9 @@ pub(super) struct WantedLogin {
 impl LoginTokens {
     /// The login for a scenario, as it was stored.
     pub(super) fn new(
-        (name, server, client): (ScenarioName, Url, Option<OAuthClient>),
+        name: ScenarioName,
+        server: Url,
+        client: Option<OAuthClient>,
         parts: Arc<LoginParts>,
         stored: Option<StoredLogin>,
     ) -> Arc<Self> {
