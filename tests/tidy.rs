@@ -131,6 +131,173 @@ fn tests_compare_one_value_at_a_time() {
     assert_none(&problems, "tests assert values of their own, not tuples of them");
 }
 
+/// The code with blanks in place of what is in texts, characters and comments, so that brackets can
+/// be counted.
+fn without_texts(code: &str) -> String {
+    let mut out = String::with_capacity(code.len());
+    let mut rest = code;
+    while let Some(letter) = rest.chars().next() {
+        let length = match letter {
+            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+            '"' => text_length(rest),
+            'r' if !out.ends_with(|c: char| c.is_alphanumeric() || c == '_') => raw_text_length(rest),
+            '\'' if rest.starts_with("'\\") => 2 + rest[3..].find('\'').unwrap_or(0) + 2,
+            '\'' if rest.chars().nth(2) == Some('\'') => 2 + rest.chars().nth(1).unwrap().len_utf8(),
+            _ => 0,
+        };
+        let (skipped, after) = rest.split_at(if length == 0 { letter.len_utf8() } else { length });
+        match length {
+            0 => out.push(letter),
+            _ => out.extend(skipped.chars().map(|c| if c == '\n' { c } else { ' ' })),
+        }
+        rest = after;
+    }
+    out
+}
+
+/// The bytes of the text in quotes that code begins with.
+fn text_length(code: &str) -> usize {
+    let mut at = 1;
+    while let Some(more) = code[at..].find(['"', '\\']) {
+        at += more + 1;
+        if code[at - 1..].starts_with('"') {
+            return at;
+        }
+        at += 1;
+    }
+    code.len()
+}
+
+/// The same for a text such as `r#"..."#`; 0 if there is none.
+fn raw_text_length(code: &str) -> usize {
+    let marks = code[1..].len() - code[1..].trim_start_matches('#').len();
+    let Some(text) = code[1 + marks..].strip_prefix('"') else { return 0 };
+    let end = format!("\"{}", "#".repeat(marks));
+    text.find(&end).map_or(code.len(), |length| 2 + marks + length + end.len())
+}
+
+/// What is between the bracket at the start of `code` and the one that closes it, and what follows.
+fn bracketed(code: &str) -> Option<(&str, &str)> {
+    let mut depth = 0;
+    for (at, letter) in code.char_indices() {
+        depth += i32::from(matches!(letter, '(' | '[' | '{')) - i32::from(matches!(letter, ')' | ']' | '}'));
+        if depth == 0 {
+            return Some((code.get(1..at)?, &code[at + 1..]));
+        }
+    }
+    None
+}
+
+/// The parts between the commas of a list of values or parameters.
+fn parts(list: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut depth = 0;
+    let mut start = 0;
+    let mut last = ' ';
+    for (at, letter) in list.char_indices() {
+        match letter {
+            '(' | '[' | '{' | '<' => depth += 1,
+            '>' if matches!(last, '-' | '=') => {}
+            ')' | ']' | '}' | '>' => depth -= 1,
+            ',' if depth == 0 => {
+                found.push(list[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+        last = letter;
+    }
+    found.push(list[start..].trim());
+    found.retain(|part| !part.is_empty());
+    found
+}
+
+/// Whether `code`, which follows `let `, binds the parts of a tuple that is written there.
+fn binds_a_written_tuple(code: &str) -> bool {
+    let after_pattern = |code| Some(bracketed(code)?.1.trim_start());
+    let Some(mut rest) = after_pattern(code) else { return false };
+    if let Some(kind) = rest.strip_prefix(':') {
+        let Some(after) = after_pattern(kind.trim_start()) else { return false };
+        rest = after;
+    }
+    let Some(value) = rest.strip_prefix('=').map(str::trim_start).filter(|value| value.starts_with('(')) else {
+        return false;
+    };
+    bracketed(value).is_some_and(|(values, after)| after.trim_start().starts_with(';') && parts(values).len() > 1)
+}
+
+/// Such a line does two things, and names and values must be counted off against each other.
+#[test]
+fn each_line_binds_one_value() {
+    let mut problems = Vec::new();
+    for path in [files("src", "rs"), files("crates", "rs"), files("tests", "rs")].iter().flatten() {
+        let code = without_texts(&fs::read_to_string(path).unwrap());
+        for (at, found) in code.match_indices("let (") {
+            if binds_a_written_tuple(&code[at + found.len() - 1..]) {
+                problems.push(format!("{}:{}", shown(path), code[..at].matches('\n').count() + 1));
+            }
+        }
+    }
+    assert_none(&problems, "each `let` binds one value, not the parts of a tuple that is written there");
+}
+
+/// A tuple that is taken apart at once only hides how many parameters there are.
+#[test]
+fn each_parameter_is_one_value() {
+    let mut problems = Vec::new();
+    for path in [files("src", "rs"), files("crates", "rs")].iter().flatten() {
+        let code = without_texts(&code(path).join("\n"));
+        for (at, _) in code.match_indices("fn ") {
+            let name = code[at + 3..].split(['(', '<']).next().unwrap_or_default();
+            // The parameters follow what is generic, which may hold brackets of its own.
+            let signature = &code[at + 3 + name.len()..];
+            let generic = if signature.starts_with('<') { generic_length(signature) } else { 0 };
+            let Some((parameters, _)) = bracketed(&signature[generic..]) else { continue };
+            if parts(parameters).iter().any(|parameter| parameter.starts_with('(')) {
+                problems.push(format!("{}: {name}", shown(path)));
+            }
+        }
+    }
+    assert_none(&problems, "functions take their parameters one by one");
+}
+
+/// The bytes of the `<...>` that code begins with.
+fn generic_length(code: &str) -> usize {
+    let mut depth = 0;
+    let mut last = ' ';
+    for (at, letter) in code.char_indices() {
+        match letter {
+            '<' => depth += 1,
+            '>' if last != '-' && last != '=' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return at + 1;
+        }
+        last = letter;
+    }
+    0
+}
+
+#[test]
+fn tuples_are_found_in_every_form() {
+    for (code, expected) in [
+        ("(a, b) = (1, 2);", true),
+        ("(mut a, b): (Vec<u8>, u8) = (f(\n1), [2, 3]);", true),
+        ("(a, b) = pair();", false),
+        ("(a, b) = (x, y) else", false),
+        ("(a, b) = (x + 1) * pair();", false),
+        ("(a, b) = (pair());", false),
+    ] {
+        assert_eq!(binds_a_written_tuple(code), expected, "{code}");
+    }
+    let code = "f(\"a(\\\"(\", 'x', '(', r#\"let (\"#, &'a u8) // (\nlet";
+    let bare = without_texts(code);
+    assert_eq!(bare.len(), code.len());
+    assert_eq!(bracketed(&bare[1..]).unwrap().1.trim(), "let");
+    assert_eq!(parts("a: Map<u8, u8>, (b, c): (u8, u8), d: fn(u8) -> u8,").len(), 3);
+}
+
 /// Type names that several types have all the same: a schema of the API that is called like a type
 /// of the catalog, and helpers inside of test functions.
 const SHARED_TYPE_NAMES: [&str; 2] = ["Offer", "Endless"];
