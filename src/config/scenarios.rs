@@ -16,12 +16,12 @@ use super::interaction::interaction;
 use super::modules;
 use super::path::{KeyPath, PathStep};
 use super::rules::scenario_name;
-use super::secret_value::{FOLLOWED, READ_ONCE, without_nul};
+use super::secret_value::{FOLLOWED, READ_ONCE, variable_name, variable_value, without_nul};
 use super::shape::Shape;
 use super::units::ValueError;
 use super::value_reader::ValueReader;
 use super::{Config, StaticScenario};
-use crate::model::{Auth, HttpTarget, ScenarioName, Secret, SecretSource, StdioTarget, Target};
+use crate::model::{Auth, HttpTarget, ScenarioName, SecretSource, StdioTarget, Target};
 use crate::protocols::PROTOCOLS;
 
 /// The id of the protocol that programs speak over their input and output.
@@ -195,19 +195,6 @@ fn stdio(at: &mut ValueReader<'_>) -> Option<Target> {
     let (interaction, revision) = interaction(at);
     let target = StdioTarget::new(command).with_args(args).with_env(env).with_cwd(cwd);
     Some(target.with_interaction(interaction).with_revision(revision).into())
-}
-
-/// A name that the system takes for a variable.
-pub(super) fn variable_name(name: &str) -> Result<(), ValueError> {
-    if name.is_empty() || name.contains(['=', '\0']) {
-        return Err(ValueError::new("it is not a name of a variable", "use letters, digits and `_`"));
-    }
-    Ok(())
-}
-
-/// A value that the system can hand to a program.
-pub(super) fn variable_value(secret: Secret) -> Result<Secret, ValueError> {
-    without_nul(secret.expose()).map(|_| secret)
 }
 
 /// The id of a supported protocol.

@@ -118,3 +118,16 @@ pub(super) fn without_nul(text: &str) -> Result<String, ValueError> {
     }
     Ok(text.to_owned())
 }
+
+/// A name that the system takes for a variable.
+pub(super) fn variable_name(name: &str) -> Result<(), ValueError> {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        return Err(ValueError::new("it is not a name of a variable", "use letters, digits and `_`"));
+    }
+    Ok(())
+}
+
+/// A value that the system can hand to a program.
+pub(super) fn variable_value(secret: Secret) -> Result<Secret, ValueError> {
+    without_nul(secret.expose()).map(|_| secret)
+}

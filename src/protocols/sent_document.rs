@@ -146,6 +146,11 @@ pub(super) fn steps(pointer: &str) -> Vec<String> {
     pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
 }
 
+/// The tools of a document, as they were sent.
+pub(super) fn tools(document: &Value) -> &[Value] {
+    document.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
 /// The indices, as sent, of the tools that decoding left out.
 pub(super) fn left_out(decoded: &[Finding]) -> HashSet<usize> {
     let is_left_out =

@@ -154,6 +154,8 @@ struct ServerState {
     used_formats: api::findings::UsedFormats,
     bytes: http::held::ClientBytes,
     refused_profiles: api::refused_profiles::RefusedProfiles,
+    /// The description of the API. It is made of the table of routes, which leads to the handlers.
+    api_document: fn() -> &'static serde_json::Value,
 }
 
 /// The state of the axum routes.
@@ -205,6 +207,7 @@ impl ServerState {
             identities: json_rpc::Identities::default(),
             used_formats: api::findings::UsedFormats::default(),
             refused_profiles: api::refused_profiles::RefusedProfiles::default(),
+            api_document: openapi::serve::api_document,
             config,
             load_options,
             listens,

@@ -12,9 +12,9 @@ use crate::lint::{McpServing, check_mcp, check_mcp_serving};
 use crate::model::finding::quoted_excerpt;
 use crate::model::{Bounds, CappedFindings, Finding, FindingCode, JsonText};
 use crate::protocols::mcp::decode_list;
-use crate::protocols::sent_document::left_out;
+use crate::protocols::sent_document::{left_out, tools};
 use crate::protocols::tool_discovery::Inspected;
-use crate::protocols::tool_discovery::inspect::{renumbered, tools};
+use crate::protocols::tool_discovery::inspect::renumbered;
 use crate::protocols::tool_discovery::unknown_keys::near_misses;
 use crate::protocols::{ListError, ListRequest};
 

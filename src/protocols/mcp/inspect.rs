@@ -12,9 +12,9 @@ use crate::lint::serving::ListResponse;
 use crate::lint::{McpServing, check_mcp, check_mcp_serving};
 use crate::model::{Bounds, JsonText};
 use crate::protocols::ListError;
-use crate::protocols::sent_document::left_out;
+use crate::protocols::sent_document::{left_out, tools};
 use crate::protocols::tool_discovery::Inspected;
-use crate::protocols::tool_discovery::inspect::{renumbered, tools};
+use crate::protocols::tool_discovery::inspect::renumbered;
 
 /// How often the tools are listed, to see whether the answers agree.
 const LISTINGS: usize = 3;

@@ -10,6 +10,7 @@ use strsim::osa_distance;
 
 use crate::model::finding::{push_step, quoted_excerpt};
 use crate::model::{CappedFindings, Finding, FindingCode};
+use crate::protocols::sent_document::tools;
 
 const DOCUMENT: &[&str] = &["protocol_version", "scenario", "tools", "categories", "generated_at"];
 const SCENARIO: &[&str] = &["name", "version", "description", "base_url"];
@@ -42,8 +43,7 @@ pub(super) fn findings(document: &Value, broken: &HashSet<usize>) -> Vec<Finding
     for (index, category) in categories.enumerate() {
         near_misses(category, &format!("/categories/{index}"), CATEGORY, None, &mut found);
     }
-    for (index, tool) in super::inspect::tools(document).iter().enumerate().filter(|(index, _)| !broken.contains(index))
-    {
+    for (index, tool) in tools(document).iter().enumerate().filter(|(index, _)| !broken.contains(index)) {
         let name = tool.get("name").and_then(Value::as_str);
         near_misses(tool, &format!("/tools/{index}"), TOOL, name, &mut found);
         let metadata = tool.get("metadata").unwrap_or(&Value::Null);
