@@ -651,25 +651,62 @@ fn statements(code: &str) -> Vec<(bool, String)> {
     found
 }
 
+/// A path that a module names, as one below `src`, if it is ours.
+fn own_path(module: &[String], path: &[String], modules: &Modules) -> Option<Vec<String>> {
+    let ups = path.iter().take_while(|word| *word == "super").count();
+    match path[0].as_str() {
+        "crate" => Some(path[1..].to_vec()),
+        "super" => Some([&module[..module.len().checked_sub(ups)?], &path[ups..]].concat()),
+        "self" => Some([module, &path[1..]].concat()),
+        first => modules.contains_key(&[module, &[first.to_owned()]].concat()).then(|| [module, path].concat()),
+    }
+}
+
 /// What a module imports, each as a path below `src` where it is ours.
 fn imports(module: &[String], modules: &Modules) -> Vec<Import> {
     let mut found = Vec::new();
     for (shared, tree) in statements(&modules[module]) {
         for path in paths(&tree) {
-            let path = words(&path);
-            let below = |ups: usize| module[..module.len() - ups].to_vec();
-            let ups = path.iter().take_while(|word| *word == "super").count();
-            let absolute = match path[0].as_str() {
-                "crate" => path[1..].to_vec(),
-                "super" => [below(ups), path[ups..].to_vec()].concat(),
-                "self" => [below(0), path[1..].to_vec()].concat(),
-                _ => [below(0), path.clone()].concat(),
-            };
-            let is_ours = matches!(path[0].as_str(), "crate" | "super" | "self")
-                || modules.contains_key(&[below(0), vec![path[0].clone()]].concat());
-            if is_ours {
-                found.push((shared, absolute));
-            }
+            found.extend(own_path(module, &words(&path), modules).map(|path| (shared, path)));
+        }
+    }
+    found
+}
+
+/// The code without its `use` statements.
+fn without_imports(code: &str) -> String {
+    let mut is_import = false;
+    let kept = code.lines().filter(|line| {
+        let line = line.trim_start();
+        let is_shared = line.starts_with("pub") && line.contains(" use ") && !line.contains("fn ");
+        let is_skipped = is_import || is_shared || line.starts_with("use ");
+        is_import = is_skipped && !line.contains(';');
+        !is_skipped
+    });
+    kept.collect::<Vec<_>>().join("\n")
+}
+
+/// The paths that the code of a module names beside its imports, each as a path below `src` where
+/// it is ours.
+fn named_paths(module: &[String], modules: &Modules, imports: &[Import]) -> Vec<Import> {
+    let code = without_imports(&without_texts(&modules[module]));
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("::") {
+        let is_letter = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+        let start = code[..at].rfind(|c| !is_letter(c)).map_or(0, |before| before + 1);
+        let end = at + code[at..].find(|c| !is_letter(c)).unwrap_or(code.len() - at);
+        // Each path once, at its first colons; a visibility names no item.
+        if code[start..at].contains("::") || code[..start].ends_with("pub(in ") {
+            continue;
+        }
+        let path = words(code[start..end].trim_end_matches(':'));
+        // A type leads to its module by its import.
+        let is_module = path[0].starts_with(|c: char| c.is_ascii_lowercase());
+        let imported = imports.iter().find(|(_, imported)| is_module && imported.last() == path.first());
+        match (own_path(module, &path, modules), imported) {
+            (Some(path), _) => found.push((false, path)),
+            (None, Some((_, imported))) => found.push((false, [imported, &path[1..]].concat())),
+            (None, None) => {}
         }
     }
     found
@@ -697,19 +734,36 @@ fn home(path: &[String], all: &BTreeMap<Vec<String>, Vec<Import>>, modules: &Mod
     passed_on.map_or_else(|| module.to_vec(), |(_, path)| home(path, all, modules, hops - 1))
 }
 
-/// Circles of imports within rooms, the shortest of each module that is in one.
+/// The modules that each one leads to within its room.
+type ModuleLinks = BTreeMap<Vec<String>, Vec<Vec<String>>>;
+
+/// Circles within rooms, the shortest of each module that is in one. First those of imports. Then
+/// those with the paths in the code, where what the head of a folder defines is for all below it.
 fn circles(modules: &Modules) -> Vec<String> {
     let all: BTreeMap<_, _> = modules.keys().map(|module| (module.clone(), imports(module, modules))).collect();
-    let mut uses = BTreeMap::<Vec<String>, Vec<Vec<String>>>::new();
+    let mut imported = ModuleLinks::new();
+    let mut named = ModuleLinks::new();
     for (module, imports) in &all {
         // A module that passes its own parts on does not use them.
         let own = imports.iter().filter(|(shared, path)| !(*shared && path.starts_with(module)));
         let homes = own.map(|(_, path)| home(path, &all, modules, 9));
-        let homes = homes.filter(|home| home != module && home.first() == module.first());
-        uses.insert(module.clone(), homes.collect());
+        let homes: Vec<_> = homes.filter(|home| home != module && home.first() == module.first()).collect();
+        let paths = named_paths(module, modules, imports);
+        let further = paths.iter().map(|(_, path)| home(path, &all, modules, 9));
+        let further = further.filter(|home| home != module && home.first() == module.first());
+        let leading = homes.iter().cloned().chain(further).filter(|home| !module.starts_with(home));
+        named.insert(module.clone(), leading.collect());
+        imported.insert(module.clone(), homes);
     }
+    let mut found = shortest_circles(&imported);
+    found.extend(shortest_circles(&named));
+    found.into_values().collect()
+}
+
+/// The shortest circle of each module that is in one, by its members.
+fn shortest_circles(uses: &ModuleLinks) -> BTreeMap<Vec<Vec<String>>, String> {
     let mut found = BTreeMap::new();
-    for start in modules.keys() {
+    for start in uses.keys() {
         let mut ways = vec![vec![start.clone()]];
         let mut seen = Vec::new();
         while !ways.is_empty() {
@@ -731,7 +785,7 @@ fn circles(modules: &Modules) -> Vec<String> {
             }
         }
     }
-    found.into_values().collect()
+    found
 }
 
 #[test]
@@ -741,11 +795,23 @@ fn no_room_imports_in_a_circle() {
         let name = relative.trim_start_matches("src/").trim_end_matches(".rs").trim_end_matches("/mod");
         name.split('/').map(str::to_owned).collect::<Vec<_>>()
     };
+    // The crate for providers is one room.
+    let provide_module = |path: &Path| {
+        let relative = shown(path).replace("crates/provide/src/", "provide/");
+        let name = relative.trim_end_matches(".rs").trim_end_matches("/mod").trim_end_matches("/lib");
+        name.split('/').map(str::to_owned).collect::<Vec<_>>()
+    };
     let plain = |path: &Path| {
         let lines = code(path);
         lines.iter().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
     };
-    let modules: Modules = files("src", "rs").iter().map(|path| (module(path), plain(path))).collect();
+    let mut modules: Modules = files("src", "rs").iter().map(|path| (module(path), plain(path))).collect();
+    let of_provide = files("crates/provide/src", "rs");
+    let of_provide = of_provide.iter().map(|path| {
+        let code = plain(path).replace("crate::", "crate::provide::");
+        (provide_module(path), code)
+    });
+    modules.extend(of_provide);
     assert_none(&circles(&modules), "the files of a room import each other in one direction only");
 }
 
@@ -767,6 +833,18 @@ fn circles_are_found_through_what_passes_items_on() {
         let found = circles(&modules(&[("room", parent), ("room/a", a), ("room/b", b)]));
         assert_eq!(found.first().map(String::as_str), circle, "{found:?}");
     }
+    let by_path = "pub fn a() { super::b::b() }";
+    let found =
+        circles(&modules(&[("room", parent), ("room/a", by_path), ("room/b", "use super::a::a;\npub fn b() {}")]));
+    assert_eq!(found, ["room/a -> room/b -> room/a"]);
+    let leads_in = [
+        ("room", "mod a;\nmod b;\n"),
+        ("room/a", "mod inner;\nfn run() { inner::run() }"),
+        ("room/a/inner", "pub(in crate::room::b) fn run() { crate::room::b::run() }"),
+        ("room/b", "use super::a;\npub fn run() {}"),
+    ];
+    let found = circles(&modules(&leads_in));
+    assert_eq!(found, ["room/a -> room/a/inner -> room/b -> room/a"]);
     let user = "mod a;\nuse a::A;\nstruct Own;\n";
     let found = circles(&modules(&[("room", user), ("room/a", "pub(super) struct A;\nuse super::Own;\n")]));
     assert_eq!(found, ["room -> room/a -> room"]);
