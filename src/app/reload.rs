@@ -30,7 +30,7 @@ use crate::transports::http::Client;
 /// editors empty a file before they write it.
 const QUIET: Duration = Duration::from_millis(250);
 /// No change waits for longer than this.
-const LONGEST: Duration = Duration::from_secs(2);
+const CHANGE_DELAY_MAX: Duration = Duration::from_secs(2);
 /// How often the file is read without a sign of a change: network file systems send no events.
 const POLL: Duration = Duration::from_secs(60);
 /// The largest number of problems that are reported.
@@ -171,7 +171,7 @@ impl ConfigReloader {
 
     /// Waits until the file has not changed for a moment.
     async fn quiet(&self, files: &mut FileWatch) {
-        let end = self.clock.now() + LONGEST;
+        let end = self.clock.now() + CHANGE_DELAY_MAX;
         loop {
             tokio::select! {
                 () = files.changed() => {}

@@ -25,7 +25,7 @@ use crate::runtime::tasks::panic_text;
 use crate::transports::TransportError;
 
 /// The pause before a call is repeated.
-const PAUSE: Duration = Duration::from_millis(100);
+const REPEAT_DELAY: Duration = Duration::from_millis(100);
 
 impl Calls {
     /// Waits for a permit and sends the call. From then on the call continues to its end, whether
@@ -221,7 +221,7 @@ impl Sending {
             routing::another(&self.inner, scenario, tried, self.admission.rules().reroute_wait).await
         } else if self.may_repeat(error) && used.repeats < self.admission.rules().retries {
             used.repeats += 1;
-            self.inner.clock.sleep(PAUSE).await;
+            self.inner.clock.sleep(REPEAT_DELAY).await;
             routing::any(&self.inner, scenario, self.admission.rules().reroute_wait).await
         } else {
             None

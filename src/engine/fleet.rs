@@ -244,10 +244,10 @@ impl Fleet {
     fn drop_record(&mut self, name: &ScenarioName, now: Now) -> Effects {
         let Some(record) = self.get(name) else { return Effects::default() };
         let decided = self.decisions.get(name).cloned();
-        let stranger = decided.as_ref().is_some_and(|ruling| {
+        let is_another = decided.as_ref().is_some_and(|ruling| {
             !record.is_trusted() && record.party().is_none_or(|party| !trust::same(&ruling.party, party))
         });
-        if decided.is_some() && !stranger {
+        if decided.is_some() && !is_another {
             return Effects::default();
         }
         let gone = Dirty::Gone(record.forgotten("no source has named it for long, and it did not answer", now));

@@ -24,7 +24,7 @@ use crate::runtime::{Clock, Stop, Tasks, WorkQueue};
 /// After publishing a change, the hub waits this many times as long as the publishing took. So
 /// changes in a burst are published together, and publishing takes at most a quarter of the time. A
 /// single change is published at once.
-const PAUSE: u32 = 3;
+const PAUSE_TIMES: u32 = 3;
 /// The longest such wait.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// How many filters without readers are kept, besides the plain list.
@@ -248,7 +248,7 @@ impl HubInner {
             let begun = self.clock.now();
             let shared = Arc::clone(&self);
             self.tasks.off_thread(move || shared.publish_snapshot(&snapshot)).await;
-            let pause = LONGEST_PAUSE.min((self.clock.now() - begun) * PAUSE);
+            let pause = LONGEST_PAUSE.min((self.clock.now() - begun) * PAUSE_TIMES);
             tokio::select! {
                 () = self.stop.wait() => return,
                 () = self.clock.sleep(pause) => {}

@@ -22,7 +22,7 @@ use crate::transports::{TransportError, Transports};
 const LAST_LINES: usize = 10;
 
 /// How often it is looked whether a server answers.
-const LOOK: Duration = Duration::from_millis(200);
+const ANSWER_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Why a server cannot be listed.
 pub(in crate::cli) struct Unlisted {
@@ -56,7 +56,7 @@ async fn inspect_patiently(session: &McpSession, clock: Clock) -> Result<Inspect
     loop {
         tokio::select! {
             inspected = &mut inspecting => return inspected,
-            () = clock.sleep(LOOK) => {}
+            () = clock.sleep(ANSWER_CHECK_INTERVAL) => {}
         }
         let Some(awaited) = session.awaited().filter(|awaited| awaited.waited >= REPORTED_AFTER) else { continue };
         // A person sees that time passes; a log gets one line.

@@ -161,7 +161,7 @@ struct SampleItems(Arc<Mutex<Vec<Value>>>);
 
 impl SampleItems {
     /// Things on it at most; a demo that is called all day keeps the first.
-    const MOST: usize = 1000;
+    const LISTED_THINGS_MAX: usize = 1000;
 
     fn new(first: [Value; 1]) -> Self {
         Self(Arc::new(Mutex::new(first.into())))
@@ -174,7 +174,7 @@ impl SampleItems {
     /// Puts a thing on it, and answers how many there are.
     fn put(&self, thing: Value) -> usize {
         let mut things = self.things();
-        if things.len() < Self::MOST {
+        if things.len() < Self::LISTED_THINGS_MAX {
             things.push(thing);
         }
         things.len()

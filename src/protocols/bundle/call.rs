@@ -24,7 +24,7 @@ use crate::transports::http::destination::{self, NoDestination};
 use crate::transports::http::{CallLimits, HttpResponse, Unanswered};
 
 /// The pause before the first further try; it doubles with each.
-const PAUSE: Duration = Duration::from_millis(200);
+const RETRY_DELAY_FIRST: Duration = Duration::from_millis(200);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// The time of a function whose call has no limit.
@@ -160,7 +160,7 @@ impl BundleSession {
         let max_body = http.max_response.unwrap_or(max_body).min(max_body);
         // The whole call has its own limit.
         let limits = CallLimits { timeout: http.timeout, max_body, headers, repeatable: http.is_idempotent() };
-        let mut pause = PAUSE;
+        let mut pause = RETRY_DELAY_FIRST;
         for left in (0..=http.max_retries).rev() {
             let answered = self.once(http, settings, secrets, request, &limits).await?;
             let wait = match &answered {

@@ -16,7 +16,7 @@ const ANNOTATION: &str = "x-mcp-header";
 /// The largest whole number that every JSON reader keeps.
 const SAFE_INTEGER: i64 = (1 << 53) - 1;
 /// The deepest nesting of properties that is looked at.
-const MAX_DEPTH: usize = 32;
+const PROPERTY_LEVELS_MAX: usize = 32;
 
 /// For each tool the arguments that go into headers.
 pub(super) type HeaderTable = BTreeMap<Arc<str>, Vec<HeaderParam>>;
@@ -52,7 +52,7 @@ fn visit(
     found: &mut Vec<HeaderParam>,
     names: &mut HashSet<String>,
 ) -> Result<(), String> {
-    if path.len() > MAX_DEPTH {
+    if path.len() > PROPERTY_LEVELS_MAX {
         return Ok(());
     }
     if let Some(annotation) = schema.get(ANNOTATION).filter(|_| !path.is_empty()) {
@@ -80,7 +80,7 @@ fn visit(
 /// How many annotations a schema has, wherever they are. A property may be called like the
 /// annotation, so only texts count.
 fn count(schema: &Value, depth: usize) -> usize {
-    if depth > 4 * MAX_DEPTH {
+    if depth > 4 * PROPERTY_LEVELS_MAX {
         return 0;
     }
     match schema {

@@ -17,7 +17,7 @@ use crate::transports::TransportError;
 /// The most pages of one list.
 const MAX_PAGES: usize = 1_000;
 /// The longest lifetime of a list that is believed.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const LIST_LIFETIME_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// A list of a server.
 #[derive(Debug, Clone, Copy)]
@@ -121,6 +121,6 @@ pub(super) async fn pages(
             )));
         }
     }
-    let lifetime = Duration::from_millis(lifetime).min(LONGEST);
+    let lifetime = Duration::from_millis(lifetime).min(LIST_LIFETIME_MAX);
     Ok(Pages { results: pages, lifetime, took: clock.now() - began })
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::budget::{DecodeBudget, SHARED};
 use super::envelope::share_unknown;
-use super::envelope::{MOST, Members};
+use super::envelope::{Members, UNKNOWN_MEMBERS_MAX};
 use super::first::{FirstByName, NamedItem};
 use super::flaw::{DocumentFindings, Flaw, quoted_excerpt};
 use super::interner::Interner;
@@ -184,7 +184,7 @@ pub(in crate::protocols) fn second(name: Arc<str>, index: usize) -> Finding {
 }
 
 /// Reads the categories, sorted by id. What is malformed or repeated is left out with a finding,
-/// and so is what is beyond [`MOST`].
+/// and so is what is beyond [`UNKNOWN_MEMBERS_MAX`].
 fn categories(
     members: &mut Members<'_>,
     protojson: bool,
@@ -200,7 +200,7 @@ fn categories(
             ignore("a category is left out", flaw.within(&index.to_string()));
         }
     };
-    let FirstByName { items, beyond, .. } = match FirstByName::select("id", raw, MOST, nameless) {
+    let FirstByName { items, beyond, .. } = match FirstByName::select("id", raw, UNKNOWN_MEMBERS_MAX, nameless) {
         Ok(first) => first,
         Err(flaw) => {
             ignore("all categories are left out", flaw);
@@ -208,7 +208,8 @@ fn categories(
         }
     };
     if beyond > 0 {
-        let flaw = Flaw::new("", format!("has {beyond} more than the {MOST} that are taken, the first by id"));
+        let flaw =
+            Flaw::new("", format!("has {beyond} more than the {UNKNOWN_MEMBERS_MAX} that are taken, the first by id"));
         ignore("some categories are left out", flaw.hint("group the tools in fewer categories"));
     }
     let mut categories: Vec<Category> = Vec::with_capacity(items.len());

@@ -78,10 +78,10 @@ pub(in crate::protocols) fn near_misses(
 /// The known name that an unknown one was meant to be, in either spelling; `None` for a known one,
 /// and for one that is too far from all.
 fn nearest<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
-    const LONGEST: usize = 40;
+    const KEY_BYTES_MAX: usize = 40;
     // What differs in hyphens and letter case alone is the same word.
     let plain = |text: &str| text.replace(['_', '-'], "").to_lowercase();
-    if known.contains(&key) || key.len() > LONGEST || known.iter().any(|known| key == camel(known)) {
+    if known.contains(&key) || key.len() > KEY_BYTES_MAX || known.iter().any(|known| key == camel(known)) {
         return None;
     }
     let wanted = plain(key);

@@ -32,7 +32,7 @@ const PAGE: &str = "/dashboard/bundles";
 pub(super) async fn page(
     State(shared): State<SharedState>,
     _: NoQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let main = html! {
@@ -47,16 +47,16 @@ pub(super) async fn page(
         }
     };
     let page = Page { nav: Some(NavPage::Bundles), title: "Bundles", snapshot: &snapshot, now };
-    html_response(&asked, page.render(&main))
+    html_response(&headers, page.render(&main))
 }
 
 /// `GET /dashboard/bundles/now`: the part that changes.
 pub(super) async fn part(
     State(shared): State<SharedState>,
     _: NoQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
-    html_response(&asked, all_bundles(&shared))
+    html_response(&headers, all_bundles(&shared))
 }
 
 fn new_bundle() -> Markup {
@@ -205,7 +205,7 @@ pub(super) async fn edit(
     State(shared): State<SharedState>,
     Path(id): Path<String>,
     RawQuery(raw): RawQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let query = QueryParams::parse(raw.as_deref(), EDIT)?;
     let set = shared.bundles.set();
@@ -227,7 +227,7 @@ pub(super) async fn edit(
         }
     };
     let page = Page { nav: Some(NavPage::Bundles), title: "A stored tool", snapshot: &snapshot, now };
-    html_response(&asked, page.render(&main))
+    html_response(&headers, page.render(&main))
 }
 
 /// A tool to begin with.

@@ -32,7 +32,7 @@ const WAITING: usize = 100;
 pub(super) async fn page(
     State(shared): State<SharedState>,
     access: Access,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let needs_token = shared.config.borrow().operator_token().is_some();
@@ -47,16 +47,16 @@ pub(super) async fn page(
         (latest_calls::section(&shared, access, now))
     };
     let page = Page { nav: Some(NavPage::Calls), title: "Calls", snapshot: &snapshot, now };
-    html_response(&asked, page.render(&main))
+    html_response(&headers, page.render(&main))
 }
 
 /// `GET /dashboard/calls/now`: the part that changes.
 pub(super) async fn part(
     State(shared): State<SharedState>,
     access: Access,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
-    html_response(&asked, present(&shared, access, shared.clock.wall()))
+    html_response(&headers, present(&shared, access, shared.clock.wall()))
 }
 
 /// When the part that changes is requested again. The stream of events of a page carries no token,

@@ -19,13 +19,13 @@ static REFERENCE: OnceLock<String> = OnceLock::new();
 pub(super) async fn page(
     State(shared): State<SharedState>,
     _: NoQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let main = PreEscaped(REFERENCE.get_or_init(|| reference((shared.api_document)()).into_string()).as_str());
     let main = html! { (main) };
     let page = Page { nav: Some(NavPage::Api), title: "API", snapshot: &snapshot, now };
-    html_response(&asked, page.render(&main))
+    html_response(&headers, page.render(&main))
 }
 
 /// The whole reference.

@@ -32,7 +32,7 @@ use crate::server::http::query::{QueryParams, once};
 use crate::server::http::sse;
 
 /// The minimum time between two events.
-const PAUSE: Duration = Duration::from_millis(250);
+const EVENT_INTERVAL_MIN: Duration = Duration::from_millis(250);
 /// How often an idle stream sends a comment that keeps it alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// At most this many sentences are in one `news` event.
@@ -137,7 +137,7 @@ impl PageStream {
         self.known = snapshot;
         self.send_ended();
         self.send_numbers().await;
-        self.next_look = self.clock.now() + PAUSE;
+        self.next_look = self.clock.now() + EVENT_INTERVAL_MIN;
     }
 
     /// Queues the signal that calls ended since the last one.

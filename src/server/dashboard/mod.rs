@@ -217,9 +217,9 @@ async fn make_page(State(shared): State<SharedState>, request: Request, next: Ne
 
 /// The answer to a browser for a path that matches no route: a page. `/dashboard` alone leads to
 /// the first page. `None` for a client that wants data.
-pub(super) fn unknown(path: &str, asked: &HeaderMap, problem: impl FnOnce() -> Problem) -> Option<Response> {
+pub(super) fn unknown(path: &str, headers: &HeaderMap, problem: impl FnOnce() -> Problem) -> Option<Response> {
     let to = |place: &'static str| Redirect::to(place).into_response();
-    page::wants_page(asked).then(|| match path {
+    page::wants_page(headers).then(|| match path {
         "/dashboard" | "/dashboard/" => to("/"),
         "/docs/" => to("/docs"),
         _ => page::ErrorPage::from(problem()).into_response(),
@@ -227,11 +227,11 @@ pub(super) fn unknown(path: &str, asked: &HeaderMap, problem: impl FnOnce() -> P
 }
 
 /// `GET /` for browsers: the page of the scenarios. `None` for a client that wants data.
-pub(super) async fn home(state: State<SharedState>, query: RawQuery, asked: HeaderMap) -> Option<Response> {
-    if !page::wants_page(&asked) {
+pub(super) async fn home(state: State<SharedState>, query: RawQuery, headers: HeaderMap) -> Option<Response> {
+    if !page::wants_page(&headers) {
         return None;
     }
     let shared = Arc::clone(&state.0);
-    let made = rendered(&shared, async move { scenarios::page(state, query, &asked).into_response() }).await;
+    let made = rendered(&shared, async move { scenarios::page(state, query, &headers).into_response() }).await;
     Some(made.unwrap_or_else(|full| page::ErrorPage::from(Problem::from(full)).into_response()))
 }
