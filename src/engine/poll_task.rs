@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_ask_without_end_is_over_at_last() {
+    async fn a_poll_without_end_times_out() {
         let answered = poll(poll_request(Arc::new(NeverEndingList))).await;
         assert_eq!(answered.result.err().map(|error| error.kind()), Some("timeout"));
     }

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn of_no_scenario_the_words_tell_what_it_is_about() {
+    fn findings_without_a_scenario_are_identified_by_their_words() {
         let of = |message| Finding::new(FindingCode::SourceFailed, message);
         let mut gone = vec![of("one")];
         let mut come = vec![of("two")];

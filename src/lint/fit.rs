@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_misfit_is_told_with_its_place() {
+    fn the_first_misfit_is_reported_with_its_pointer() {
         let schema = r#"{"type":"object","properties":{"a/b":{"type":"array","items":{"type":"integer","maximum":9}},"c":{"enum":["x"]}},"required":["c"]}"#;
         for (value, at, part) in [
             ("[]", "", "is a list, not of the type `object`"),

@@ -10,7 +10,7 @@ fn refuses(file: &str, expected: &str) {
 }
 
 #[test]
-fn all_problems_are_told_at_once_in_the_order_of_the_file() {
+fn configuration_problems_are_reported_at_once_in_file_order() {
     let machine = Machine::new()
         .file(
             r#"[server]

@@ -345,7 +345,7 @@ async fn a_yes_is_taken_back() {
 }
 
 #[tokio::test]
-async fn who_waits_cannot_make_us_ask_or_learn_anything() {
+async fn a_pending_scenario_is_not_polled_again_and_gets_no_credentials() {
     let server = Scripted::saying(pantry().header("Cache-Control: no-cache"));
     let marker = Scripted::saying(Reply::tools("desk", &["note"]).header("Cache-Control: no-cache"));
     let mut home = Home::new();

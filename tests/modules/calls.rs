@@ -78,7 +78,7 @@ async fn a_modules_own_failure_is_an_answer() {
 
 /// S4-47, S4-63: another status is told with its body, and asked once only.
 #[tokio::test]
-async fn another_status_is_told_with_its_body() {
+async fn an_error_status_of_a_module_is_reported_with_its_body() {
     let desk = Module::start("desk", &[tool("desk.try", "guest")]).await;
     for (status, say) in [(500, "Internal Server Error"), (503, "Module not ready"), (404, ""), (307, "elsewhere")] {
         let arguments = json!({"status": status, "say": say});

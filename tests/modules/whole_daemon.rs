@@ -116,7 +116,7 @@ async fn a_profile_that_is_not_configured_sees_nothing() {
 
 /// S4-01, S4-07: what a module is, is found out by asking too, and nothing else is taken for one.
 #[tokio::test]
-async fn protocols_are_told_apart_by_asking() {
+async fn protocols_are_distinguished_by_probing() {
     let module = Module::start("research", &[tool("research.web_search", "guest")]).await;
     let scenario = Scenario::of("files", &["read"]).await;
     let home = Home::new();

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_yes_counts_for_what_was_asked_for_and_for_nothing_else() {
+    fn an_approval_holds_only_for_the_approved_call() {
         let view = tool("{}", false, true, Provenance::Manifest);
         let mut request = request("1");
         request.definition = binding::definition(&view.tool);

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_apart_by_letters_is_not_near() {
+    fn distances_are_those_of_a_plain_alignment() {
         let letters = ["a", "b", "c", "é"];
         let words = |length: u32| {
             (0..4_usize.pow(length))

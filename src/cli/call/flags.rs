@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_told() {
+    fn typing_errors_in_flags_are_reported() {
         for (words, part) in [
             (&[][..], "--query"),
             (&["--query", "a", "--max-results", "many"], "`--max-results` takes a whole number, not `many`"),

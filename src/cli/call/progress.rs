@@ -167,7 +167,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn events_are_told_in_one_line_each() {
+    fn progress_events_take_one_line_each() {
         for (data, expected) in [
             (json!({"what": "progress", "progress": 1.0, "total": 2.0, "message": "half"}), Some("1 of 2: half")),
             (json!({"what": "progress", "progress": 0.5}), Some("0.5")),

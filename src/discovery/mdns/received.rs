@@ -272,7 +272,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn records_say_who_and_how_and_unknown_keys_do_not_matter() {
+    fn txt_records_are_read_and_unknown_keys_are_ignored() {
         let txt = [("txtvers", "1"), ("id", " abc "), ("boot", "7"), ("tls", "1"), ("proto", "9"), ("zzz", "")];
         let claim = announcement("a", &["10.0.0.5"], &txt).claim().unwrap();
         assert_eq!(claim.id.as_deref(), Some("abc"));

@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_make_room_for_who_is_trusted_and_nobody_else() {
+    fn untrusted_announcements_give_way_to_trusted_ones_only() {
         let (mut table, start) = table(MdnsTrust::Local, 2);
         let announce = |table: &mut AnnouncementTable, name: &str, address: &str| {
             let announced = announcement(name, &[address], &[("id", name)]);
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_that_make_no_sense_are_told_of_but_not_without_end() {
+    fn malformed_announcements_are_reported_up_to_a_limit() {
         let (mut table, start) = table(MdnsTrust::All, 99);
         for index in 0..30 {
             table.resolved(announcement(&format!("bad\n{index}"), &["10.0.0.5"], &[("path", "/x")]), start);

@@ -155,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn the_floor_holds_and_a_minute_stays_live_over_its_ask() {
+    fn polls_keep_the_minimum_interval_and_a_list_of_a_minute_stays_live() {
         let (next, live) = plan(60, 0, 0.5);
         assert!((60.0..=63.0).contains(&next), "{next}");
         assert!(live >= next + 10.0, "{live}");
     }
 
     #[test]
-    fn a_slow_answer_of_a_minute_stays_live_over_its_ask() {
+    fn a_slow_poll_keeps_a_list_of_a_minute_live() {
         let (next, live) = plan(60, 3, 0.0);
         assert!(next >= 60.0 && live >= next + 10.0, "{next} {live}");
     }

@@ -109,7 +109,7 @@ async fn a_hint_during_a_listing_leads_to_another_one() {
 }
 
 #[tokio::test]
-async fn the_word_of_an_earlier_session_counts_for_nothing() {
+async fn hints_of_an_earlier_session_are_ignored() {
     let mut fixture = Fixture::new();
     fixture.connect();
     fixture.listed(ListOutcome::Changed);

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_through_us_is_left_out_and_the_rest_carries_its_chain() {
+    fn tools_that_came_through_this_daemon_are_left_out() {
         use serde_json::json;
         let written =
             manifest(&json!(["b"]), &[("mine", json!(["c", "a"])), ("theirs", json!(null)), ("third", json!(["c"]))]);

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn typing_errors_are_told_from_other_words() {
+    fn typing_errors_in_member_names_are_distinguished_from_unknown_members() {
         for (key, near) in [
             ("paramters", Some("parameters")),
             ("Parameters", Some("parameters")),

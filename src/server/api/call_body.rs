@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_is_read_leniently_where_nothing_can_go_wrong() {
+    fn call_bodies_are_read_leniently_where_that_is_safe() {
         let request =
             parse_request(br#"{"tool_name":"t","chat_id":"","scenario":null,"x":1,"arguments":null}"#).unwrap();
         assert_eq!(request, Request::new("t", JsonText::parse("{}").unwrap()));

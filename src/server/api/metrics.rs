@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_likes_plain_text_better_gets_it() {
+    fn metrics_are_plain_text_where_accept_prefers_it() {
         let style = |accept: &'static str| style(&HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]));
         for accept in [
             "*/*",

@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn loosening_is_told_from_the_rest() {
+    fn preference_changes_that_loosen_are_distinguished() {
         let patch = SettingsPatch::default;
         let alias = || Some(PublishedName::alias("reader").unwrap());
         for loosening in [

@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configured_origin_is_told_apart() {
+    fn a_configured_origin_is_distinguished() {
         let request = http::Request::builder().header("host", "localhost").header("origin", "https://ui.example");
         let (head, ()) = request.body(()).unwrap().into_parts();
         let pass = guard().check(&head, LOCAL, false).unwrap();

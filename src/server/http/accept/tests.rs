@@ -116,7 +116,7 @@ async fn what_does_not_end_in_time_is_cut_and_counted() {
 }
 
 #[tokio::test]
-async fn a_client_that_asks_nothing_is_let_go() {
+async fn a_connection_without_a_request_is_closed() {
     let server =
         fake(ConnectionLimits { head_timeout: Duration::from_millis(20), ..ConnectionLimits::default() }).await;
     // The second holds hyper in doubt about the version of HTTP.
