@@ -244,7 +244,9 @@ impl Callsheet {
     /// engine runs, and that it ends. To be called when the listener is bound.
     pub fn notify_service_manager(&self) {
         if let Some(manager) = ServiceManager::from_environment(self.tasks.clone(), self.clock) {
-            let (engine, reader, stop) = (self.engine.clone(), self.reader.clone(), self.stop.clone());
+            let engine = self.engine.clone();
+            let reader = self.reader.clone();
+            let stop = self.stop.clone();
             self.tasks.spawn(service::notify(manager, engine, reader, self.clock, stop));
         }
     }
@@ -253,7 +255,8 @@ impl Callsheet {
     /// Ctrl-C; elsewhere Ctrl-C alone).
     pub fn stop_on_signal(&self) -> std::io::Result<()> {
         let signal = signal::stop_signal()?;
-        let (trigger, stop) = (self.trigger.clone(), self.stop.clone());
+        let trigger = self.trigger.clone();
+        let stop = self.stop.clone();
         self.tasks.spawn(async move {
             tokio::select! {
                 name = signal => {
@@ -270,7 +273,8 @@ impl Callsheet {
     /// for its clients only.
     pub fn stop_when_unused(&self) {
         let unused = unused::wait(self.connections.subscribe(), self.config.subscribe(), self.clock);
-        let (trigger, stop) = (self.trigger.clone(), self.stop.clone());
+        let trigger = self.trigger.clone();
+        let stop = self.stop.clone();
         self.tasks.spawn(async move {
             tokio::select! {
                 () = unused => {

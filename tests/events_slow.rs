@@ -69,7 +69,9 @@ async fn those_who_read_nothing_are_let_go_and_cost_bounded_memory() {
         }
     }
     assert_eq!(counted(&daemon, "callsheet_event_subscribers").await, 2 * STUCK);
-    let (before, mut most, mut changes) = (memory::resident().unwrap(), 0, 0);
+    let before = memory::resident().unwrap();
+    let mut most = 0;
+    let mut changes = 0;
     // What the kernel takes on the way is some megabytes for each, so they fall behind only then.
     while counted(&daemon, "callsheet_event_subscribers").await > 0 {
         changes += 1;

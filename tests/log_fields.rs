@@ -45,7 +45,10 @@ fn calls(text: &str) -> Vec<Vec<String>> {
 
 /// What stands between commas until the bracket that closes.
 fn split(text: &str) -> Vec<String> {
-    let (mut parts, mut part, mut depth, mut quoted) = (Vec::new(), String::new(), 0, false);
+    let mut parts = Vec::new();
+    let mut part = String::new();
+    let mut depth = 0;
+    let mut quoted = false;
     let mut characters = text.chars();
     while let Some(c) = characters.next() {
         match c {
@@ -86,7 +89,8 @@ fn the_code_and_the_list_have_the_same_fields() {
     let mut files = Vec::new();
     sources(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
     let listed: BTreeSet<&str> = FIELDS.iter().map(|(name, _)| *name).collect();
-    let (mut used, mut unknown) = (BTreeSet::new(), Vec::new());
+    let mut used = BTreeSet::new();
+    let mut unknown = Vec::new();
     for file in &files {
         for call in calls(&fs::read_to_string(file).unwrap()) {
             for name in fields(&call) {

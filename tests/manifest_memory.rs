@@ -177,7 +177,8 @@ fn parts(size: usize) -> Vec<Case> {
         for list in [r#""tools":[{"name""#, r#""tools":[],"categories":[{"id""#] {
             let (list, name) = list.split_once('{').unwrap();
             cases.push(document(size, &format!("{open}{list}"), |text, at| {
-                let (own, number) = (short(at), at.to_string());
+                let own = short(at);
+                let number = at.to_string();
                 write!(text, "{{{name}:\"{own}\"{}}}", beside.replace("NAME", &own).replace("NUMBER", &number))
                     .unwrap();
             }));
@@ -193,7 +194,8 @@ fn extremes(size: usize) -> Vec<Case> {
     let mut put = |text: String| cases.push((text.chars().skip(open.len()).take(60).collect(), text));
     for (bracket, close) in [("[", "]"), ("{\"a\":", "}")] {
         let levels = size / (bracket.len() + close.len());
-        let (deep, end) = (bracket.repeat(levels), close.repeat(levels));
+        let deep = bracket.repeat(levels);
+        let end = close.repeat(levels);
         put(format!("{open}\"tools\":[],\"x\":{deep}0{end}}}"));
         put(format!("{open}\"tools\":[{{\"name\":\"a\",\"x\":{deep}0{end}}}]}}"));
         put(format!("{open}\"tools\":{}", bracket.repeat(size / bracket.len())));

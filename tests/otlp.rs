@@ -21,11 +21,13 @@ type Got = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
 /// Takes whatever comes until the test ends.
 fn collector() -> (String, Got) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (url, got) = (format!("http://{}", listener.local_addr().unwrap()), Got::default());
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let got = Got::default();
     let kept = Arc::clone(&got);
     thread::spawn(move || {
         for stream in listener.incoming() {
-            let (stream, kept) = (stream.unwrap(), Arc::clone(&kept));
+            let stream = stream.unwrap();
+            let kept = Arc::clone(&kept);
             thread::spawn(move || while take(&stream, &kept).is_some() {});
         }
     });
@@ -35,7 +37,8 @@ fn collector() -> (String, Got) {
 /// Takes one request.
 fn take(stream: &TcpStream, got: &Got) -> Option<()> {
     let mut reader = BufReader::new(stream);
-    let (mut head, mut line) = (String::new(), String::new());
+    let mut head = String::new();
+    let mut line = String::new();
     while reader.read_line(&mut line).ok()? > 0 && line != "\r\n" {
         head.push_str(&line.to_ascii_lowercase());
         line.clear();

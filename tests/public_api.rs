@@ -31,7 +31,8 @@ fn the_public_surface_is_the_agreed_one() {
         fs::write(GOLDEN, &surface).unwrap();
     }
     let agreed = fs::read_to_string(GOLDEN).unwrap_or_default();
-    let (mine, theirs) = (lines(&surface), lines(&agreed));
+    let mine = lines(&surface);
+    let theirs = lines(&agreed);
     let gone: Vec<_> = theirs.iter().filter(|line| !mine.contains(*line)).collect();
     let new: Vec<_> = mine.iter().filter(|line| !theirs.contains(*line)).collect();
     assert!(
@@ -45,7 +46,8 @@ fn lines(text: &str) -> std::collections::BTreeSet<&str> {
 }
 
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
-    let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -68,8 +70,10 @@ fn module_of(path: &Path) -> String {
 /// The public items of a file before its tests, each on one line without its body.
 fn items(text: &str) -> Vec<String> {
     let text = text.split("#[cfg(test)]").next().unwrap_or_default();
-    let (mut items, mut lines) = (Vec::new(), text.lines());
-    let (mut subject, mut in_enum) = (String::new(), false);
+    let mut items = Vec::new();
+    let mut lines = text.lines();
+    let mut subject = String::new();
+    let mut in_enum = false;
     while let Some(line) = lines.next() {
         let bare = line.trim_start();
         let indent = line.len() - bare.len();

@@ -254,10 +254,12 @@ fn distinct() -> Vec<&'static dyn Format> {
 fn work_grows_with_the_number_of_entries_and_no_faster() {
     let _alone = alone();
     for (name, most, schema) in growing() {
-        let (half, whole) = (schema(most / 2), schema(most));
+        let half = schema(most / 2);
+        let whole = schema(most);
         for format in distinct() {
             let what = format!("{name} in {}", format.id());
-            let (once, twice) = (cost(&half, format, &what), cost(&whole, format, &what));
+            let once = cost(&half, format, &what);
+            let twice = cost(&whole, format, &what);
             assert!(
                 twice <= once * 22 / 10 + 10_000,
                 "{what}: {once} bytes of work, and {twice} for twice the entries"
@@ -283,7 +285,8 @@ fn cost(schema: &str, format: &dyn Format, what: &str) -> usize {
 /// A tool with a long name at the top of its schema and many flaws below it.
 fn deep_pointers() -> ViewTool {
     let flaw = |at: usize| format!(r#""p{at}":{{"type":"strng","required":["ghost"],"anyOf":false,"pattern":"("}}"#);
-    let (name, flawed) = ("n".repeat(100_000), listed(2_000, flaw));
+    let name = "n".repeat(100_000);
+    let flawed = listed(2_000, flaw);
     let schema = format!(r#"{{"type":"object","properties":{{"{name}":{{"properties":{{{flawed}}}}}}}}}"#);
     tool("scenario", "deep", &schema)
 }

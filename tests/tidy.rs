@@ -111,7 +111,8 @@ fn tests_compare_one_value_at_a_time() {
     for path in [files("src", "rs"), files("crates", "rs"), files("tests", "rs")].iter().flatten() {
         for (at, line) in fs::read_to_string(path).unwrap().lines().enumerate() {
             let is_tuple = line.trim_start().strip_prefix(concat!("assert_eq", "!((")).is_some_and(|rest| {
-                let (mut depth, mut has_members) = (1_i32, false);
+                let mut depth = 1_i32;
+                let mut has_members = false;
                 for letter in rest.chars() {
                     depth +=
                         i32::from(matches!(letter, '(' | '[' | '{')) - i32::from(matches!(letter, ')' | ']' | '}'));
@@ -128,6 +129,173 @@ fn tests_compare_one_value_at_a_time() {
         }
     }
     assert_none(&problems, "tests assert values of their own, not tuples of them");
+}
+
+/// The code with blanks in place of what is in texts, characters and comments, so that brackets can
+/// be counted.
+fn without_texts(code: &str) -> String {
+    let mut out = String::with_capacity(code.len());
+    let mut rest = code;
+    while let Some(letter) = rest.chars().next() {
+        let length = match letter {
+            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+            '"' => text_length(rest),
+            'r' if !out.ends_with(|c: char| c.is_alphanumeric() || c == '_') => raw_text_length(rest),
+            '\'' if rest.starts_with("'\\") => 2 + rest[3..].find('\'').unwrap_or(0) + 2,
+            '\'' if rest.chars().nth(2) == Some('\'') => 2 + rest.chars().nth(1).unwrap().len_utf8(),
+            _ => 0,
+        };
+        let (skipped, after) = rest.split_at(if length == 0 { letter.len_utf8() } else { length });
+        match length {
+            0 => out.push(letter),
+            _ => out.extend(skipped.chars().map(|c| if c == '\n' { c } else { ' ' })),
+        }
+        rest = after;
+    }
+    out
+}
+
+/// The bytes of the text in quotes that code begins with.
+fn text_length(code: &str) -> usize {
+    let mut at = 1;
+    while let Some(more) = code[at..].find(['"', '\\']) {
+        at += more + 1;
+        if code[at - 1..].starts_with('"') {
+            return at;
+        }
+        at += 1;
+    }
+    code.len()
+}
+
+/// The same for a text such as `r#"..."#`; 0 if there is none.
+fn raw_text_length(code: &str) -> usize {
+    let marks = code[1..].len() - code[1..].trim_start_matches('#').len();
+    let Some(text) = code[1 + marks..].strip_prefix('"') else { return 0 };
+    let end = format!("\"{}", "#".repeat(marks));
+    text.find(&end).map_or(code.len(), |length| 2 + marks + length + end.len())
+}
+
+/// What is between the bracket at the start of `code` and the one that closes it, and what follows.
+fn bracketed(code: &str) -> Option<(&str, &str)> {
+    let mut depth = 0;
+    for (at, letter) in code.char_indices() {
+        depth += i32::from(matches!(letter, '(' | '[' | '{')) - i32::from(matches!(letter, ')' | ']' | '}'));
+        if depth == 0 {
+            return Some((code.get(1..at)?, &code[at + 1..]));
+        }
+    }
+    None
+}
+
+/// The parts between the commas of a list of values or parameters.
+fn parts(list: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut depth = 0;
+    let mut start = 0;
+    let mut last = ' ';
+    for (at, letter) in list.char_indices() {
+        match letter {
+            '(' | '[' | '{' | '<' => depth += 1,
+            '>' if matches!(last, '-' | '=') => {}
+            ')' | ']' | '}' | '>' => depth -= 1,
+            ',' if depth == 0 => {
+                found.push(list[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+        last = letter;
+    }
+    found.push(list[start..].trim());
+    found.retain(|part| !part.is_empty());
+    found
+}
+
+/// Whether `code`, which follows `let `, binds the parts of a tuple that is written there.
+fn binds_a_written_tuple(code: &str) -> bool {
+    let after_pattern = |code| Some(bracketed(code)?.1.trim_start());
+    let Some(mut rest) = after_pattern(code) else { return false };
+    if let Some(kind) = rest.strip_prefix(':') {
+        let Some(after) = after_pattern(kind.trim_start()) else { return false };
+        rest = after;
+    }
+    let Some(value) = rest.strip_prefix('=').map(str::trim_start).filter(|value| value.starts_with('(')) else {
+        return false;
+    };
+    bracketed(value).is_some_and(|(values, after)| after.trim_start().starts_with(';') && parts(values).len() > 1)
+}
+
+/// Such a line does two things, and names and values must be counted off against each other.
+#[test]
+fn each_line_binds_one_value() {
+    let mut problems = Vec::new();
+    for path in [files("src", "rs"), files("crates", "rs"), files("tests", "rs")].iter().flatten() {
+        let code = without_texts(&fs::read_to_string(path).unwrap());
+        for (at, found) in code.match_indices("let (") {
+            if binds_a_written_tuple(&code[at + found.len() - 1..]) {
+                problems.push(format!("{}:{}", shown(path), code[..at].matches('\n').count() + 1));
+            }
+        }
+    }
+    assert_none(&problems, "each `let` binds one value, not the parts of a tuple that is written there");
+}
+
+/// A tuple that is taken apart at once only hides how many parameters there are.
+#[test]
+fn each_parameter_is_one_value() {
+    let mut problems = Vec::new();
+    for path in [files("src", "rs"), files("crates", "rs")].iter().flatten() {
+        let code = without_texts(&code(path).join("\n"));
+        for (at, _) in code.match_indices("fn ") {
+            let name = code[at + 3..].split(['(', '<']).next().unwrap_or_default();
+            // The parameters follow what is generic, which may hold brackets of its own.
+            let signature = &code[at + 3 + name.len()..];
+            let generic = if signature.starts_with('<') { generic_length(signature) } else { 0 };
+            let Some((parameters, _)) = bracketed(&signature[generic..]) else { continue };
+            if parts(parameters).iter().any(|parameter| parameter.starts_with('(')) {
+                problems.push(format!("{}: {name}", shown(path)));
+            }
+        }
+    }
+    assert_none(&problems, "functions take their parameters one by one");
+}
+
+/// The bytes of the `<...>` that code begins with.
+fn generic_length(code: &str) -> usize {
+    let mut depth = 0;
+    let mut last = ' ';
+    for (at, letter) in code.char_indices() {
+        match letter {
+            '<' => depth += 1,
+            '>' if last != '-' && last != '=' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return at + 1;
+        }
+        last = letter;
+    }
+    0
+}
+
+#[test]
+fn tuples_are_found_in_every_form() {
+    for (code, expected) in [
+        ("(a, b) = (1, 2);", true),
+        ("(mut a, b): (Vec<u8>, u8) = (f(\n1), [2, 3]);", true),
+        ("(a, b) = pair();", false),
+        ("(a, b) = (x, y) else", false),
+        ("(a, b) = (x + 1) * pair();", false),
+        ("(a, b) = (pair());", false),
+    ] {
+        assert_eq!(binds_a_written_tuple(code), expected, "{code}");
+    }
+    let code = "f(\"a(\\\"(\", 'x', '(', r#\"let (\"#, &'a u8) // (\nlet";
+    let bare = without_texts(code);
+    assert_eq!(bare.len(), code.len());
+    assert_eq!(bracketed(&bare[1..]).unwrap().1.trim(), "let");
+    assert_eq!(parts("a: Map<u8, u8>, (b, c): (u8, u8), d: fn(u8) -> u8,").len(), 3);
 }
 
 /// Type names that several types have all the same: a schema of the API that is called like a type
@@ -444,7 +612,9 @@ fn paths(tree: &str) -> Vec<String> {
         return vec![tree.split(" as ").next().unwrap_or_default().trim().to_owned()];
     };
     let inner = rest.trim_end().strip_suffix('}').unwrap_or(rest);
-    let (mut parts, mut depth, mut start) = (Vec::new(), 0_i32, 0);
+    let mut parts = Vec::new();
+    let mut depth = 0_i32;
+    let mut start = 0;
     for (at, letter) in inner.char_indices() {
         match letter {
             '{' => depth += 1,
@@ -484,25 +654,62 @@ fn statements(code: &str) -> Vec<(bool, String)> {
     found
 }
 
+/// A path that a module names, as one below `src`, if it is ours.
+fn own_path(module: &[String], path: &[String], modules: &Modules) -> Option<Vec<String>> {
+    let ups = path.iter().take_while(|word| *word == "super").count();
+    match path[0].as_str() {
+        "crate" => Some(path[1..].to_vec()),
+        "super" => Some([&module[..module.len().checked_sub(ups)?], &path[ups..]].concat()),
+        "self" => Some([module, &path[1..]].concat()),
+        first => modules.contains_key(&[module, &[first.to_owned()]].concat()).then(|| [module, path].concat()),
+    }
+}
+
 /// What a module imports, each as a path below `src` where it is ours.
 fn imports(module: &[String], modules: &Modules) -> Vec<Import> {
     let mut found = Vec::new();
     for (shared, tree) in statements(&modules[module]) {
         for path in paths(&tree) {
-            let path = words(&path);
-            let below = |ups: usize| module[..module.len() - ups].to_vec();
-            let ups = path.iter().take_while(|word| *word == "super").count();
-            let absolute = match path[0].as_str() {
-                "crate" => path[1..].to_vec(),
-                "super" => [below(ups), path[ups..].to_vec()].concat(),
-                "self" => [below(0), path[1..].to_vec()].concat(),
-                _ => [below(0), path.clone()].concat(),
-            };
-            let is_ours = matches!(path[0].as_str(), "crate" | "super" | "self")
-                || modules.contains_key(&[below(0), vec![path[0].clone()]].concat());
-            if is_ours {
-                found.push((shared, absolute));
-            }
+            found.extend(own_path(module, &words(&path), modules).map(|path| (shared, path)));
+        }
+    }
+    found
+}
+
+/// The code without its `use` statements.
+fn without_imports(code: &str) -> String {
+    let mut is_import = false;
+    let kept = code.lines().filter(|line| {
+        let line = line.trim_start();
+        let is_shared = line.starts_with("pub") && line.contains(" use ") && !line.contains("fn ");
+        let is_skipped = is_import || is_shared || line.starts_with("use ");
+        is_import = is_skipped && !line.contains(';');
+        !is_skipped
+    });
+    kept.collect::<Vec<_>>().join("\n")
+}
+
+/// The paths that the code of a module names beside its imports, each as a path below `src` where
+/// it is ours.
+fn named_paths(module: &[String], modules: &Modules, imports: &[Import]) -> Vec<Import> {
+    let code = without_imports(&without_texts(&modules[module]));
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("::") {
+        let is_letter = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+        let start = code[..at].rfind(|c| !is_letter(c)).map_or(0, |before| before + 1);
+        let end = at + code[at..].find(|c| !is_letter(c)).unwrap_or(code.len() - at);
+        // Each path once, at its first colons; a visibility names no item.
+        if code[start..at].contains("::") || code[..start].ends_with("pub(in ") {
+            continue;
+        }
+        let path = words(code[start..end].trim_end_matches(':'));
+        // A type leads to its module by its import.
+        let is_module = path[0].starts_with(|c: char| c.is_ascii_lowercase());
+        let imported = imports.iter().find(|(_, imported)| is_module && imported.last() == path.first());
+        match (own_path(module, &path, modules), imported) {
+            (Some(path), _) => found.push((false, path)),
+            (None, Some((_, imported))) => found.push((false, [imported, &path[1..]].concat())),
+            (None, None) => {}
         }
     }
     found
@@ -530,19 +737,36 @@ fn home(path: &[String], all: &BTreeMap<Vec<String>, Vec<Import>>, modules: &Mod
     passed_on.map_or_else(|| module.to_vec(), |(_, path)| home(path, all, modules, hops - 1))
 }
 
-/// Circles of imports within rooms, the shortest of each module that is in one.
+/// The modules that each one leads to within its room.
+type ModuleLinks = BTreeMap<Vec<String>, Vec<Vec<String>>>;
+
+/// Circles within rooms, the shortest of each module that is in one. First those of imports. Then
+/// those with the paths in the code, where what the head of a folder defines is for all below it.
 fn circles(modules: &Modules) -> Vec<String> {
     let all: BTreeMap<_, _> = modules.keys().map(|module| (module.clone(), imports(module, modules))).collect();
-    let mut uses = BTreeMap::<Vec<String>, Vec<Vec<String>>>::new();
+    let mut imported = ModuleLinks::new();
+    let mut named = ModuleLinks::new();
     for (module, imports) in &all {
         // A module that passes its own parts on does not use them.
         let own = imports.iter().filter(|(shared, path)| !(*shared && path.starts_with(module)));
         let homes = own.map(|(_, path)| home(path, &all, modules, 9));
-        let homes = homes.filter(|home| home != module && home.first() == module.first());
-        uses.insert(module.clone(), homes.collect());
+        let homes: Vec<_> = homes.filter(|home| home != module && home.first() == module.first()).collect();
+        let paths = named_paths(module, modules, imports);
+        let further = paths.iter().map(|(_, path)| home(path, &all, modules, 9));
+        let further = further.filter(|home| home != module && home.first() == module.first());
+        let leading = homes.iter().cloned().chain(further).filter(|home| !module.starts_with(home));
+        named.insert(module.clone(), leading.collect());
+        imported.insert(module.clone(), homes);
     }
+    let mut found = shortest_circles(&imported);
+    found.extend(shortest_circles(&named));
+    found.into_values().collect()
+}
+
+/// The shortest circle of each module that is in one, by its members.
+fn shortest_circles(uses: &ModuleLinks) -> BTreeMap<Vec<Vec<String>>, String> {
     let mut found = BTreeMap::new();
-    for start in modules.keys() {
+    for start in uses.keys() {
         let mut ways = vec![vec![start.clone()]];
         let mut seen = Vec::new();
         while !ways.is_empty() {
@@ -564,7 +788,7 @@ fn circles(modules: &Modules) -> Vec<String> {
             }
         }
     }
-    found.into_values().collect()
+    found
 }
 
 #[test]
@@ -574,11 +798,23 @@ fn no_room_imports_in_a_circle() {
         let name = relative.trim_start_matches("src/").trim_end_matches(".rs").trim_end_matches("/mod");
         name.split('/').map(str::to_owned).collect::<Vec<_>>()
     };
+    // The crate for providers is one room.
+    let provide_module = |path: &Path| {
+        let relative = shown(path).replace("crates/provide/src/", "provide/");
+        let name = relative.trim_end_matches(".rs").trim_end_matches("/mod").trim_end_matches("/lib");
+        name.split('/').map(str::to_owned).collect::<Vec<_>>()
+    };
     let plain = |path: &Path| {
         let lines = code(path);
         lines.iter().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
     };
-    let modules: Modules = files("src", "rs").iter().map(|path| (module(path), plain(path))).collect();
+    let mut modules: Modules = files("src", "rs").iter().map(|path| (module(path), plain(path))).collect();
+    let of_provide = files("crates/provide/src", "rs");
+    let of_provide = of_provide.iter().map(|path| {
+        let code = plain(path).replace("crate::", "crate::provide::");
+        (provide_module(path), code)
+    });
+    modules.extend(of_provide);
     assert_none(&circles(&modules), "the files of a room import each other in one direction only");
 }
 
@@ -600,6 +836,18 @@ fn circles_are_found_through_what_passes_items_on() {
         let found = circles(&modules(&[("room", parent), ("room/a", a), ("room/b", b)]));
         assert_eq!(found.first().map(String::as_str), circle, "{found:?}");
     }
+    let by_path = "pub fn a() { super::b::b() }";
+    let found =
+        circles(&modules(&[("room", parent), ("room/a", by_path), ("room/b", "use super::a::a;\npub fn b() {}")]));
+    assert_eq!(found, ["room/a -> room/b -> room/a"]);
+    let leads_in = [
+        ("room", "mod a;\nmod b;\n"),
+        ("room/a", "mod inner;\nfn run() { inner::run() }"),
+        ("room/a/inner", "pub(in crate::room::b) fn run() { crate::room::b::run() }"),
+        ("room/b", "use super::a;\npub fn run() {}"),
+    ];
+    let found = circles(&modules(&leads_in));
+    assert_eq!(found, ["room/a -> room/a/inner -> room/b -> room/a"]);
     let user = "mod a;\nuse a::A;\nstruct Own;\n";
     let found = circles(&modules(&[("room", user), ("room/a", "pub(super) struct A;\nuse super::Own;\n")]));
     assert_eq!(found, ["room -> room/a -> room"]);
@@ -612,7 +860,8 @@ fn each_small_fault_has_its_place() {
     let list: toml::Table = text.parse().unwrap();
     let mut problems = Vec::new();
     for fault in list["mutant"].as_array().unwrap() {
-        let (file, find) = (fault["file"].as_str().unwrap(), fault["find"].as_str().unwrap());
+        let file = fault["file"].as_str().unwrap();
+        let find = fault["find"].as_str().unwrap();
         let found = fs::read_to_string(root().join(file)).unwrap_or_default().matches(find).count();
         if found != 1 {
             problems

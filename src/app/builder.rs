@@ -159,17 +159,19 @@ impl Builder {
     /// Starts everything but the HTTP server. When it returns, the content of the store is
     /// published.
     pub async fn start(self) -> Result<Callsheet, StartError> {
-        let (mut config, clock, native, tasks) = (self.config, self.clock, self.native, Tasks::new());
+        let mut config = self.config;
+        let clock = self.clock;
+        let tasks = Tasks::new();
         let definitions = DefinitionRegistry::new(self.definitions, &config.definitions);
-        let OpenedState { store, id, mut restored, server_key } =
-            Box::pin(open_state(&mut config, clock, &tasks)).await?;
+        let OpenedState { store, id, mut restored, server_key } = Box::pin(restore(&mut config, clock, &tasks)).await?;
         let config = Arc::new(config);
-        let ((trigger, stop), readiness) = (StopTrigger::new(), Readiness::new());
-        let (client, logins) = http_client(&config, (clock, &tasks), &store, take(&mut restored.logins));
+        let (trigger, stop) = StopTrigger::new();
+        let readiness = Readiness::new();
+        let (client, logins) = http_client(&config, clock, &tasks, &store, take(&mut restored.logins));
         let of_calls = take_stored_calls(&mut restored);
-        let bundles = Box::pin(bundles(&config, self.functions, (clock, &tasks), &stop)).await;
+        let bundles = Box::pin(bundles(&config, self.functions, clock, &tasks, &stop)).await;
         let children = Children::watched(clock, self.watchdog);
-        let inside = InsideProcess { native: &native, definitions: &definitions, bundles: &bundles };
+        let inside = InsideProcess { native: &self.native, definitions: &definitions, bundles: &bundles };
         let setup = engine::Setup {
             config: Arc::clone(&config),
             store: Arc::clone(&store),
@@ -189,14 +191,13 @@ impl Builder {
         let held = ByteBudget::new(config.server.held_bytes);
         let rules = config.calls.within_connections(config.server.max_connections);
         let calls = Calls::new(rules, engine.clone(), reader.clone(), held, clock, tasks.clone());
-        calls.attach(of_calls, call_dependencies(store, &events, &reader, (clock, &tasks, &stop)));
+        calls.attach(of_calls, call_dependencies(store, &events, &reader, clock, &tasks, &stop));
         Box::pin(calls.resume()).await;
-        let (native, config, id) = (Arc::new(native), watch::Sender::new(config), id.into());
         Ok(Callsheet {
-            config,
+            config: watch::Sender::new(config),
             settings: watch::Sender::default(),
             load_options: OnceLock::new(),
-            id,
+            id: id.into(),
             client,
             logins,
             bundles,
@@ -208,7 +209,7 @@ impl Builder {
             views,
             readiness,
             connections: OpenConnections::default(),
-            native,
+            native: Arc::new(self.native),
             definitions,
             server_key,
             clock,
@@ -228,7 +229,7 @@ struct OpenedState {
 }
 
 /// Opens the store. The daemon's own id is stored beside it, in the folder that opening it makes.
-async fn open_state(config: &mut Config, clock: Clock, tasks: &Tasks) -> Result<OpenedState, StartError> {
+async fn restore(config: &mut Config, clock: Clock, tasks: &Tasks) -> Result<OpenedState, StartError> {
     let path = config.state.path.clone();
     let store = tasks.blocking(move || sqlite::open(&path, clock)).await?;
     let id = config.discovery.mdns.id.take().unwrap_or_else(|| identity::load_or_create(&config.state.path));
@@ -243,16 +244,23 @@ fn call_dependencies(
     store: Arc<dyn StateStore>,
     events: &Hub,
     reader: &CatalogReader,
-    (clock, tasks, stop): (Clock, &Tasks, &Stop),
+    clock: Clock,
+    tasks: &Tasks,
+    stop: &Stop,
 ) -> calls::CallDependencies {
-    let (hub, reader, tasks, stop) = (events.clone(), reader.clone(), tasks.clone(), stop.clone());
+    let hub = events.clone();
+    let reader = reader.clone();
+    let tasks = tasks.clone();
+    let stop = stop.clone();
     calls::CallDependencies { store, hub, reader, clock, tasks, stop }
 }
 
 /// The stored data about calls.
 fn take_stored_calls(restored: &mut Restored) -> calls::Stored {
-    let (approvals, operations) = (take(&mut restored.approvals), take(&mut restored.operations));
-    let (turns, usage) = (take(&mut restored.turns), take(&mut restored.usage));
+    let approvals = take(&mut restored.approvals);
+    let operations = take(&mut restored.operations);
+    let turns = take(&mut restored.turns);
+    let usage = take(&mut restored.usage);
     let log = take(&mut restored.log);
     let earlier_log = restored.earlier_log.take();
     calls::Stored { approvals, operations, turns, usage, log, earlier_log, loss: restored.loss.take() }
@@ -275,7 +283,8 @@ async fn server_key(store: &dyn StateStore, stored: Option<Secret>) -> Option<Se
 async fn bundles(
     config: &Config,
     ProgramFunctions(functions): ProgramFunctions,
-    (clock, tasks): (Clock, &Tasks),
+    clock: Clock,
+    tasks: &Tasks,
     stop: &Stop,
 ) -> BundleStore {
     let store = BundleStore::new(config.bundles.clone(), Functions::new(functions), clock, tasks.clone());
@@ -337,7 +346,8 @@ impl std::fmt::Debug for ProgramProtocols {
 /// The client for all scenarios, with the tokens that it gets by itself.
 fn http_client(
     config: &Config,
-    (clock, tasks): (Clock, &Tasks),
+    clock: Clock,
+    tasks: &Tasks,
     store: &Arc<dyn StateStore>,
     logins: Vec<(ScenarioName, Secret)>,
 ) -> (Arc<Client>, Arc<OAuthTokens>) {

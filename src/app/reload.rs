@@ -30,7 +30,7 @@ use crate::transports::http::Client;
 /// editors empty a file before they write it.
 const QUIET: Duration = Duration::from_millis(250);
 /// No change waits for longer than this.
-const LONGEST: Duration = Duration::from_secs(2);
+const CHANGE_DELAY_MAX: Duration = Duration::from_secs(2);
 /// How often the file is read without a sign of a change: network file systems send no events.
 const POLL: Duration = Duration::from_secs(60);
 /// The largest number of problems that are reported.
@@ -96,12 +96,19 @@ impl ConfigReloader {
             ignored_variables,
             refused: None,
         };
-        let (client, engine, tasks) = (Arc::clone(&app.client), app.engine.clone(), app.tasks.clone());
+        let client = Arc::clone(&app.client);
+        let engine = app.engine.clone();
+        let tasks = app.tasks.clone();
         let bundles = app.bundles.clone();
-        let (id, in_force, settings) = (Arc::clone(&app.id), app.config.clone(), app.settings.clone());
-        let (events, calls, clock) = (app.events.clone(), app.calls.clone(), app.clock);
+        let id = Arc::clone(&app.id);
+        let in_force = app.config.clone();
+        let settings = app.settings.clone();
+        let events = app.events.clone();
+        let calls = app.calls.clone();
+        let clock = app.clock;
         settings.send_replace(values);
-        let (manager, reloading) = (ServiceManager::from_environment(tasks.clone(), clock), false);
+        let manager = ServiceManager::from_environment(tasks.clone(), clock);
+        let reloading = false;
         Self {
             options,
             config,
@@ -129,7 +136,8 @@ impl ConfigReloader {
         log_renamed(&self.state.renamed);
         // Fails only when the engine is gone.
         let _ = self.engine.configure(None, Arc::new(self.state.clone())).await;
-        let (mut requested, mut watched) = (false, true);
+        let mut requested = false;
+        let mut watched = true;
         while !stop.is_stopped() {
             // The watch starts before the file is read, so that no change between the two is
             // missed.
@@ -163,7 +171,7 @@ impl ConfigReloader {
 
     /// Waits until the file has not changed for a moment.
     async fn quiet(&self, files: &mut FileWatch) {
-        let end = self.clock.now() + LONGEST;
+        let end = self.clock.now() + CHANGE_DELAY_MAX;
         loop {
             tokio::select! {
                 () = files.changed() => {}
@@ -203,7 +211,8 @@ impl ConfigReloader {
     async fn read(&self) -> Option<Result<LoadedConfig, ConfigError>> {
         let mut earlier = None;
         loop {
-            let (options, file) = (self.options.clone(), self.file.clone());
+            let options = self.options.clone();
+            let file = self.file.clone();
             let reading = self.tasks.spawn_blocking(move || {
                 let before = look_of(&options);
                 let loaded = config::load_again(&options, file.as_deref());
@@ -331,7 +340,8 @@ fn between(before: &[StaticScenario], after: &[StaticScenario]) -> ScenarioChang
     let by_name = |list: &[StaticScenario]| -> BTreeMap<_, _> {
         list.iter().map(|entry| (entry.name.clone(), entry.clone())).collect()
     };
-    let (before, after) = (by_name(before), by_name(after));
+    let before = by_name(before);
+    let after = by_name(after);
     ScenarioChanges {
         added: after.keys().filter(|name| !before.contains_key(*name)).count(),
         removed: before.keys().filter(|name| !after.contains_key(*name)).count(),

@@ -12,7 +12,7 @@ use crate::runtime::service::{ServiceManager, ServiceNotification};
 use crate::runtime::{Clock, Stop};
 
 /// The shortest time between two changes of the status line.
-const PAUSE: Duration = Duration::from_secs(1);
+const STATUS_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 /// Sends notifications until `stop`, and one about the stop.
 pub(super) async fn notify(
@@ -42,7 +42,7 @@ async fn status(manager: &ServiceManager, mut reader: CatalogReader, mut reporte
             manager.tell(vec![ServiceNotification::Status(now.clone())]).await;
             reported = now;
         }
-        clock.sleep(PAUSE).await;
+        clock.sleep(STATUS_INTERVAL_MIN).await;
     }
 }
 

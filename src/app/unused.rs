@@ -30,8 +30,10 @@ mod tests {
     async fn it_counts_from_the_end_of_the_last_connection() {
         let mut config = Config::for_state("state.db");
         config.mcp.linger = Duration::from_secs(60);
-        let (open, config) = (watch::Sender::new(0), watch::Sender::new(Arc::new(config)));
-        let (clock, connections) = (Clock::system(), open.subscribe());
+        let open = watch::Sender::new(0);
+        let config = watch::Sender::new(Arc::new(config));
+        let clock = Clock::system();
+        let connections = open.subscribe();
         let begun = clock.now();
         let ended = async {
             wait(connections, config.subscribe(), clock).await;

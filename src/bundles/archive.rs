@@ -165,7 +165,8 @@ fn unpacked(
     entry: &ZipFileHeaderRecord<'_>,
     limit: u64,
 ) -> Result<Vec<u8>, rawzip::Error> {
-    let (mut text, stored) = (Vec::new(), archive.get_entry(entry.wayfinder())?);
+    let mut text = Vec::new();
+    let stored = archive.get_entry(entry.wayfinder())?;
     match entry.compression_method() {
         _ if entry.flags().is_encrypted() => return Err(io::Error::other("it is encrypted").into()),
         CompressionMethod::STORE => {

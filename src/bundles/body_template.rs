@@ -141,7 +141,8 @@ fn fill_form<'t>(
     values: &CallValues<'_>,
     most: usize,
 ) -> Result<String, NotFilled<'t>> {
-    let (mut form, mut left) = (form_urlencoded::Serializer::new(String::new()), most);
+    let mut form = form_urlencoded::Serializer::new(String::new());
+    let mut left = most;
     for (name, value) in pairs {
         match (name.fill(values, str::to_owned, left), value.fill(values, str::to_owned, left)) {
             (Ok(name), Ok(value)) => {
@@ -161,7 +162,9 @@ fn json(text: &str) -> Result<BodyNode, String> {
     if text.contains("\\u0000") {
         return Err("has a NUL character in it".to_owned());
     }
-    let (mut marked, mut rest, mut quoted) = (String::with_capacity(text.len()), text, false);
+    let mut marked = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut quoted = false;
     while let Some(c) = rest.chars().next() {
         if !quoted && rest.starts_with("${") {
             let (place, after) = rest.split_once('}').ok_or("has `${` without `}`")?;
@@ -262,11 +265,11 @@ impl BodyNode {
                 Err(NotFilled::TooLong) => return Err(NotFilled::TooLong),
             },
             Self::List(items) => {
-                fill_all(items.iter().map(|item| (String::new(), item)), values, ('[', ']'), (body, most))?;
+                fill_all(items.iter().map(|item| (String::new(), item)), values, '[', ']', body, most)?;
             }
             Self::Object(members) => {
                 let parts = members.iter().map(|(name, node)| (format!("{}:", quoted(name)), node));
-                fill_all(parts, values, ('{', '}'), (body, most))?;
+                fill_all(parts, values, '{', '}', body, most)?;
             }
         }
         if body.len() > most { Err(NotFilled::TooLong) } else { Ok(true) }
@@ -277,8 +280,10 @@ impl BodyNode {
 fn fill_all<'t>(
     parts: impl Iterator<Item = (String, &'t BodyNode)>,
     values: &CallValues<'_>,
-    (open, close): (char, char),
-    (body, most): (&mut String, usize),
+    open: char,
+    close: char,
+    body: &mut String,
+    most: usize,
 ) -> Result<(), NotFilled<'t>> {
     let mut separator = open;
     for (before, node) in parts {

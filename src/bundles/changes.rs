@@ -135,7 +135,8 @@ impl ToolContent {
     pub(super) fn inserted(
         &self,
         bundle: Uuid,
-        (slug, version): (&Slug, &ToolVersion),
+        slug: &Slug,
+        version: &ToolVersion,
         now: Timestamp,
     ) -> Result<StoredTool, BundleError> {
         let mut document = Map::new();

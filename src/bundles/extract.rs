@@ -150,7 +150,9 @@ impl io::Write for LimitedText {
 
 /// Whether a path is a singular query (RFC 9535 section 2.3.5.1): names and indices alone.
 fn is_single(path: &str) -> bool {
-    let (mut quote, mut escaped, mut last) = (None, false, ' ');
+    let mut quote = None;
+    let mut escaped = false;
+    let mut last = ' ';
     for c in path.chars() {
         match quote {
             Some(_) if escaped => escaped = false,

@@ -70,7 +70,8 @@ pub(super) fn read(
                 findings.push(left_out(message, "correct the file, or take the folder out"));
                 bundles.extend(known.map(|known| {
                     left.take(known);
-                    let (definition, tools) = (known.definition.clone(), known.tools.clone());
+                    let definition = known.definition.clone();
+                    let tools = known.tools.clone();
                     ReadBundle { definition, folder, tools, findings: known.findings.clone() }
                 }));
             }

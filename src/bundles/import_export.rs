@@ -148,7 +148,9 @@ fn checked<'a>(
     if let Some(before) = before {
         let mut taken = archived.tools.iter().filter(|tool| before.tool(&tool.slug, &tool.version).is_ok());
         if let Some(StoredTool { slug, version, .. }) = taken.next() {
-            let (slug, version, more) = (slug.clone(), version.clone(), taken.count());
+            let slug = slug.clone();
+            let version = version.clone();
+            let more = taken.count();
             return Err(BundleError::ArchiveConflict { bundle: id, slug, version, more });
         }
     }
@@ -177,7 +179,8 @@ fn stage(parent: &Path, tools: &[StoredTool], target: &Path) -> Result<(StagingF
     files::remove_rests(parent)?;
     let folder = parent.join(format!("{FRESH}{}", Uuid::new_v4()));
     fs::create_dir(&folder).map_err(|error| BundleError::storage("write", &folder, &error))?;
-    let (staged, mut names) = (StagingFolder(folder), Vec::new());
+    let staged = StagingFolder(folder);
+    let mut names = Vec::new();
     for tool in tools {
         let name = files::free_name(&[&staged.0, target], tool);
         files::replace(&staged.0.join(&name), &tool.document, Some(tool.modified_at))?;
@@ -209,8 +212,10 @@ fn put_into(bundle: &StoredBundle, archived: &ArchivedBundle, now: Timestamp) ->
     let document = merged(&bundle.definition, &archived.definition, now)?;
     let modified = Some(BundleDefinition::parse(document.clone())?.modified_at.max(bundle.definition.modified_at));
     let (staged, names) = stage(folder, &archived.tools, folder)?;
-    let (file, before) = (folder.join(BUNDLE_FILE), &bundle.definition.document);
-    let (mut is_written, mut placed) = (false, Vec::new());
+    let file = folder.join(BUNDLE_FILE);
+    let before = &bundle.definition.document;
+    let mut is_written = false;
+    let mut placed = Vec::new();
     let mut place = || {
         // First, so that no tool is offered before the bundle is disabled.
         if document != *before {

@@ -10,8 +10,8 @@ use super::BundleError;
 /// The file that is locked, in the folder of bundles.
 const FILE: &str = ".lock";
 /// How often the lock is tried, and the pause between. A change holds it for milliseconds.
-const TRIES: u32 = 3_000;
-const PAUSE: Duration = Duration::from_millis(10);
+const LOCK_TRIES_MAX: u32 = 3_000;
+const LOCK_TRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Holds the folder for changes of one process. Dropping it releases the folder.
 #[derive(Debug)]
@@ -24,10 +24,10 @@ impl FolderLock {
         let failed = |error: &std::io::Error| BundleError::storage("lock", root, error);
         fs::create_dir_all(root).map_err(|error| failed(&error))?;
         let file = lock_file().open(root.join(FILE)).map_err(|error| failed(&error))?;
-        for _ in 0..TRIES {
+        for _ in 0..LOCK_TRIES_MAX {
             match file.try_lock() {
                 Ok(()) => return Ok(Self(file)),
-                Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_TRY_INTERVAL),
                 Err(TryLockError::Error(error)) => return Err(failed(&error)),
             }
         }

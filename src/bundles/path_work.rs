@@ -79,7 +79,10 @@ impl PathWork {
     fn below(&self, reach: u64, size: DocumentSize) -> u64 {
         // How often a node may be among those of the segments so far, whether they may be several,
         // and whether none of them is below another one.
-        let (mut times, mut are_several, mut is_level, mut work) = (1_u64, false, true, 1_u64);
+        let mut times = 1_u64;
+        let mut are_several = false;
+        let mut is_level = true;
+        let mut work = 1_u64;
         for segment in &self.0 {
             if segment.descends {
                 times = times.saturating_mul(if is_level { 1 } else { size.depth });
@@ -202,7 +205,8 @@ impl PathScan<'_> {
 
     /// A filter, up to the comma or bracket behind it.
     fn filter(&mut self) -> Result<FilterWork, NestsTooDeep> {
-        let (mut filter, outside) = (FilterWork::default(), self.parentheses);
+        let mut filter = FilterWork::default();
+        let outside = self.parentheses;
         self.filters += 1;
         if self.filters > FILTERS_MAX {
             return Err(NestsTooDeep);

@@ -67,8 +67,10 @@ impl BundleStore {
     pub fn new(settings: BundleSettings, functions: Functions, clock: Clock, tasks: Tasks) -> Self {
         // The watcher reports absolute paths.
         let root = settings.path.clone().map(|path| std::path::absolute(&path).unwrap_or(path));
-        let (settings, set) = (watch::Sender::new(Arc::new(settings)), watch::Sender::default());
-        let (other_root_waits, publishing) = (AtomicBool::new(false), Mutex::default());
+        let settings = watch::Sender::new(Arc::new(settings));
+        let set = watch::Sender::default();
+        let other_root_waits = AtomicBool::new(false);
+        let publishing = Mutex::default();
         Self(Arc::new(StoreParts { root, settings, set, other_root_waits, publishing, functions, clock, tasks }))
     }
 
@@ -181,10 +183,12 @@ impl BundleStore {
     /// deleted long ago.
     pub async fn follow(self, stop: Stop) {
         let Some(root) = self.0.root.clone() else { return };
-        let (clock, tasks) = (self.0.clock, self.0.tasks.clone());
+        let clock = self.0.clock;
+        let tasks = self.0.tasks.clone();
         let mut watch = FolderWatch::new(root);
         loop {
-            let (store, wanted) = (self.clone(), watch);
+            let store = self.clone();
+            let wanted = watch;
             let looked = tasks.spawn_blocking(move || {
                 let mut watch = wanted;
                 // The watch starts before the folder is read, so that no change between the two is
@@ -318,17 +322,14 @@ impl BundleStore {
     }
 
     /// Adds a version of a tool. One that is there already is unchanged.
-    pub async fn put_tool(
-        &self,
-        (bundle, slug, version): (Uuid, Slug, ToolVersion),
-        content: ToolContent,
-    ) -> Result<(), BundleError> {
+    pub async fn put_tool(&self, key: (Uuid, Slug, ToolVersion), content: ToolContent) -> Result<(), BundleError> {
+        let (bundle, slug, version) = key;
         built_in::refuse(bundle)?;
         let now = self.0.clock.wall();
         let settings = self.settings();
         self.change(move |_, set| {
             let stored = enabled(set, bundle)?;
-            let tool = content.inserted(bundle, (&slug, &version), now)?;
+            let tool = content.inserted(bundle, &slug, &version, now)?;
             tool.check_hosts(&settings)?;
             if stored.tool(&slug, &version).is_ok() {
                 return Err(BundleError::Conflict(bundle, slug, version));
@@ -344,11 +345,8 @@ impl BundleStore {
     }
 
     /// Enables or disables a version of a tool.
-    pub async fn switch_tool(
-        &self,
-        (bundle, slug, version): (Uuid, Slug, ToolVersion),
-        is_enabled: bool,
-    ) -> Result<(), BundleError> {
+    pub async fn switch_tool(&self, key: (Uuid, Slug, ToolVersion), is_enabled: bool) -> Result<(), BundleError> {
+        let (bundle, slug, version) = key;
         self.change(move |root, set| {
             let stored = enabled(set, bundle)?;
             let tool = stored.tool(&slug, &version)?;
@@ -361,16 +359,15 @@ impl BundleStore {
     }
 
     /// Removes a version of a tool for good.
-    pub async fn delete_tool(&self, (bundle, slug, version): (Uuid, Slug, ToolVersion)) -> Result<(), BundleError> {
+    pub async fn delete_tool(&self, key: (Uuid, Slug, ToolVersion)) -> Result<(), BundleError> {
+        let (bundle, slug, version) = key;
         built_in::refuse(bundle)?;
         self.change(move |_, set| files::remove(&set.bundle(bundle)?.tool(&slug, &version)?.file)).await
     }
 
     /// One version of a tool that is not of a deleted bundle, with its bundle.
-    pub fn tool(
-        &self,
-        (bundle, slug, version): (Uuid, &Slug, &ToolVersion),
-    ) -> Result<(Arc<StoredBundle>, Arc<StoredTool>), BundleError> {
+    pub fn tool(&self, key: (Uuid, &Slug, &ToolVersion)) -> Result<(Arc<StoredBundle>, Arc<StoredTool>), BundleError> {
+        let (bundle, slug, version) = key;
         if !self.is_on() {
             return Err(self.off());
         }

@@ -93,7 +93,8 @@ impl TextTemplate {
         if text.len() > TEMPLATE_MAX {
             return Err(InvalidTemplate::TooLong);
         }
-        let (mut parts, mut rest) = (Vec::new(), text);
+        let mut parts = Vec::new();
+        let mut rest = text;
         while let Some((literal, after)) = rest.split_once("${") {
             let (place, after) = after.split_once('}').ok_or(InvalidTemplate::Open)?;
             if !literal.is_empty() {

@@ -50,7 +50,8 @@ impl ToolAuth {
         match members.required_text("type")? {
             "apiKey" => {
                 members.refuse_others(&["type", "in", "name", "valueTemplate"])?;
-                let (name, value) = (members.required_text("name")?, value(members)?);
+                let name = members.required_text("name")?;
+                let value = value(members)?;
                 match members.text("in")?.unwrap_or("header") {
                     "header" => {
                         let name = HeaderName::try_from(name).ok();

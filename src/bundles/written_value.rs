@@ -49,11 +49,13 @@ impl WrittenValue {
             Some(b'n') => Self::Null,
             Some(b'"') => Self::Text(serde_json::from_str(text)?),
             Some(b'[') => {
-                let (items, levels): (Vec<&RawValue>, _) = (serde_json::from_str(text)?, below()?);
+                let items: Vec<&RawValue> = serde_json::from_str(text)?;
+                let levels = below()?;
                 Self::List(items.into_iter().map(|item| Self::read(item.get(), levels)).collect::<Result<_, _>>()?)
             }
             Some(b'{') => {
-                let (written, levels) = (MemberTexts::parse(text)?, below()?);
+                let written = MemberTexts::parse(text)?;
+                let levels = below()?;
                 let mut members = WrittenMembers::default();
                 for (name, value) in written.iter() {
                     members.set(name.to_owned(), Self::read(value, levels)?);

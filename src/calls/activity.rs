@@ -40,7 +40,8 @@ pub(super) fn runner(
 pub(super) async fn latent_arguments(
     validators: &ArgumentValidator,
     tool: &ViewTool,
-    (arguments, output): (&JsonText, Option<JsonText>),
+    arguments: &JsonText,
+    output: Option<JsonText>,
     rules: &config::CallsConfig,
 ) -> Result<JsonText, ExecuteError> {
     let name = || tool.name.as_str().to_owned();

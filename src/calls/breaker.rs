@@ -194,7 +194,8 @@ mod tests {
 
     #[test]
     fn opens_after_failures_in_a_row_lets_one_try_and_closes_when_that_works() {
-        let (rules, clock) = (rules(), Clock::system());
+        let rules = rules();
+        let clock = Clock::system();
         let start = ClockReading { mono: clock.now(), wall: clock.wall() };
         let at = |seconds| ClockReading { mono: start.mono + Duration::from_secs(seconds), ..start };
         let open = rules.breaker_open;
@@ -225,7 +226,8 @@ mod tests {
 
     #[test]
     fn another_process_starts_with_a_closed_one_and_the_old_ones_word_counts_no_more() {
-        let (rules, clock) = (rules(), Clock::system());
+        let rules = rules();
+        let clock = Clock::system();
         let now = ClockReading { mono: clock.now(), wall: clock.wall() };
         let mut memory = CircuitBreaker::new(0, now);
         for _ in 0..3 {

@@ -10,7 +10,7 @@ use super::{CallResponse, ExecuteError, PreparedCall, Request};
 use crate::model::{ApprovalRequest, CallerInfo, ToolId};
 
 /// The longest text of a caller that is kept, in characters.
-const LONGEST: usize = 200;
+const CALLER_TEXT_CHARACTERS_MAX: usize = 200;
 /// The longest text of an error that is kept, in characters.
 const LONGEST_ERROR: usize = 500;
 
@@ -164,7 +164,7 @@ impl EndedCall {
 
 /// A text of a caller, shortened.
 pub(super) fn short(text: &str) -> String {
-    text.chars().take(LONGEST).collect()
+    text.chars().take(CALLER_TEXT_CHARACTERS_MAX).collect()
 }
 
 /// The text of an error, shortened.

@@ -105,7 +105,8 @@ struct QueueSlot<'a>(&'a AtomicUsize);
 
 impl CallLimiter {
     pub(super) fn new(clock: Clock) -> Self {
-        let (rates, lanes) = (Mutex::default(), RwLock::default());
+        let rates = Mutex::default();
+        let lanes = RwLock::default();
         Self { clock, epoch: clock.now(), rates, lanes, waiting: AtomicUsize::new(0) }
     }
 

@@ -30,7 +30,9 @@ impl SplitArguments {
     /// How the constants of a call of `tool`, by this name, differ from what `format=calls` says of
     /// the tool. A constant that is left out is none.
     pub(super) fn other_constants(&self, tool: &ViewTool, name: &str) -> Vec<Violation> {
-        let (own, id, activity) = (tool.name.as_str(), tool.id.to_string(), tool.activity());
+        let own = tool.name.as_str();
+        let id = tool.id.to_string();
+        let activity = tool.activity();
         // In an earlier list, a tool that runs its own calls may have had another name.
         let is_own = matches!(tool.execution, Execution::Own | Execution::ActivityOf(_));
         let differs = |given: &Option<Value>, allowed: &[&str]| {

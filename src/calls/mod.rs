@@ -137,9 +137,12 @@ impl Calls {
         let limits = CallLimiter::new(clock);
         let validators = ArgumentValidator::new(clock);
         let log = Arc::new(ActivityLog::new(LogLimits::from_config(&config)));
-        let (config, counts) = (ArcSwap::from_pointee(config), CallCounts::default());
+        let config = ArcSwap::from_pointee(config);
+        let counts = CallCounts::default();
         let active = ActiveCalls::default();
-        let (registers, usage, audited) = (OnceLock::new(), Usage::since(clock.wall()), Arc::default());
+        let registers = OnceLock::new();
+        let usage = Usage::since(clock.wall());
+        let audited = Arc::default();
         let logged: Arc<AuditCounts> = Arc::default();
         let log_store = Arc::default();
         let queue = LogQueue::start(&log, (&audited, &logged), &log_store, clock, &tasks);
@@ -245,8 +248,8 @@ impl Calls {
         };
         self.0.validators.check(&tool, &arguments, &rules).await?;
         if tool.execution == Execution::Latent {
-            let given = (&arguments, output);
-            arguments = Box::pin(activity::latent_arguments(&self.0.validators, &tool, given, &rules)).await?;
+            let validators = &self.0.validators;
+            arguments = Box::pin(activity::latent_arguments(validators, &tool, &arguments, output, &rules)).await?;
         }
         let mut needs_yes = approval::needed(&tool);
         let (tool, definition) = match runner {

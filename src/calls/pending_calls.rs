@@ -200,7 +200,8 @@ impl Calls {
     /// The tool as the caller may call it now, and the peer that answers for its scenario.
     fn callable(&self, id: &ToolId, asker: &CallerInfo) -> Option<(Arc<ViewTool>, PeerIdentity)> {
         let owner = self.0.engine.route(&id.scenario)?.party.clone();
-        let (snapshot, scope) = (self.0.reader.snapshot(), scope(asker));
+        let snapshot = self.0.reader.snapshot();
+        let scope = scope(asker);
         let NameLookup::One(tool) = find_in_scope(&snapshot.catalog, &scope, &NameRef::Id(id.clone())) else {
             return None;
         };
@@ -281,7 +282,8 @@ impl Calls {
                 format!("is not called: the operation belongs to the peer {owner}, and the peer {now} answers now");
             return Err(CompanionUnavailable::OwnerChanged(why));
         }
-        let (snapshot, scope) = (self.0.reader.snapshot(), scope(asker));
+        let snapshot = self.0.reader.snapshot();
+        let scope = scope(asker);
         let NameLookup::One(tool) = find_in_scope(&snapshot.catalog, &scope, &NameRef::Id(id.clone())) else {
             return Err(CompanionUnavailable::NotAllowed(format!("is not offered by `{}`", id.scenario)));
         };

@@ -41,7 +41,9 @@ pub(super) fn note(inner: &Arc<CallsInner>, ready: &PreparedCall, outcome: &Outc
         return;
     }
     let Some(turn) = inner.validators.result_turn() else { return };
-    let (inner, result, rules) = (Arc::clone(inner), result.clone(), Arc::clone(rules));
+    let inner = Arc::clone(inner);
+    let result = result.clone();
+    let rules = Arc::clone(rules);
     inner.tasks.clone().spawn(async move {
         for (id, schema) in unknown {
             inner.validators.check_result(&id, &schema, result.clone(), &rules).await;

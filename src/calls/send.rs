@@ -25,7 +25,7 @@ use crate::runtime::tasks::panic_text;
 use crate::transports::TransportError;
 
 /// The pause before a call is repeated.
-const PAUSE: Duration = Duration::from_millis(100);
+const REPEAT_DELAY: Duration = Duration::from_millis(100);
 
 impl Calls {
     /// Waits for a permit and sends the call. From then on the call continues to its end, whether
@@ -221,7 +221,7 @@ impl Sending {
             routing::another(&self.inner, scenario, tried, self.admission.rules().reroute_wait).await
         } else if self.may_repeat(error) && used.repeats < self.admission.rules().retries {
             used.repeats += 1;
-            self.inner.clock.sleep(PAUSE).await;
+            self.inner.clock.sleep(REPEAT_DELAY).await;
             routing::any(&self.inner, scenario, self.admission.rules().reroute_wait).await
         } else {
             None
@@ -267,7 +267,9 @@ impl Sending {
     fn owned(&self, to: &CallRoute) -> Result<(), ExecuteError> {
         match &self.ready.owner {
             Some(owner) if !owner.holds_for(&to.party) => {
-                let (id, owner, now) = (self.ready.tool.id.clone(), owner.clone(), to.party.clone());
+                let id = self.ready.tool.id.clone();
+                let owner = owner.clone();
+                let now = to.party.clone();
                 Err(ExecuteError::OtherOwner { id, owner, now })
             }
             _ => Ok(()),

@@ -34,7 +34,8 @@ impl CallIo for CompetingCaller {
 /// it once the stop that it gets was requested. `decides` says whether an outcome makes the other
 /// calls needless.
 pub async fn run_several<T, F>(
-    (count, parallel): (usize, usize),
+    count: usize,
+    parallel: usize,
     call: impl Fn(usize, Stop) -> F,
     decides: impl Fn(&T) -> bool,
 ) -> Vec<Option<T>>
@@ -89,7 +90,7 @@ impl Calls {
             Some(Err(error)) => mode.is_decided_by(!error.is_refusal(), false),
             None => false,
         };
-        let outcomes = run_several((requests.len(), parallel), call, decides).await;
+        let outcomes = run_several(requests.len(), parallel, call, decides).await;
         Ok(outcomes.into_iter().map(Option::flatten).collect())
     }
 
@@ -99,7 +100,8 @@ impl Calls {
         if mode == CallMode::All {
             return Ok(());
         }
-        let (snapshot, history) = (self.0.reader.snapshot(), self.0.reader.history());
+        let snapshot = self.0.reader.snapshot();
+        let history = self.0.reader.history();
         let unsafe_tool = |request: &Request| {
             let scope = request.scope();
             let called = resolve::tool(&snapshot.catalog, &history, &scope, request).ok()?;

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_called_least_recently_is_forgotten() {
+    fn usage_forgets_the_tool_that_was_called_least_recently() {
         let usage = Usage::since(at(0));
         let ids: Vec<ToolId> = (0..2 * MOST).map(|n| format!("files/t{n}").parse().unwrap()).collect();
         for (second, id) in (1..).zip(&ids) {

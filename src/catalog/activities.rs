@@ -78,7 +78,8 @@ impl Catalog {
         if entry.is_none() && self.activities.is_empty() {
             return;
         }
-        let (mut definitions, mut activities) = (BTreeMap::new(), BTreeMap::<ToolId, ToolId>::new());
+        let mut definitions = BTreeMap::new();
+        let mut activities = BTreeMap::<ToolId, ToolId>::new();
         for tool in entry.iter().flat_map(|entry| entry.tools.iter()) {
             if tool.tool.definition.is_none() {
                 continue;

@@ -12,7 +12,8 @@ pub(crate) fn unique_categories<'a>(
     entries: impl Iterator<Item = &'a CatalogEntry>,
 ) -> (Vec<&'a Category>, Vec<Finding>) {
     let mut known: BTreeMap<&str, (&ScenarioName, &Category)> = BTreeMap::new();
-    let (mut unique, mut findings) = (Vec::new(), Vec::new());
+    let mut unique = Vec::new();
+    let mut findings = Vec::new();
     for entry in entries {
         for category in &*entry.manifest.categories {
             match known.get(category.id.as_ref()) {

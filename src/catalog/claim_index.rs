@@ -70,7 +70,8 @@ mod tests {
 
     #[test]
     fn changes_hold_what_a_plain_set_holds_and_leave_clones_as_they_were() {
-        let (mut claims, mut plain) = (ClaimIndex::default(), BTreeSet::new());
+        let mut claims = ClaimIndex::default();
+        let mut plain = BTreeSet::new();
         let mut before = None;
         for round in 0_usize..30 {
             let new: Vec<usize> = (0..2_000).filter(|number| (number * 7 + round).is_multiple_of(11)).collect();

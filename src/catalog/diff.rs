@@ -142,7 +142,8 @@ fn compare(lenses: &[ScopedCatalog<'_>; 2], views: &[View; 2], query: &ViewQuery
     let by_id = |tools: &BTreeMap<&str, &Arc<ViewTool>>| -> BTreeMap<ToolId, PublishedName> {
         tools.values().map(|tool| (tool.id.clone(), tool.name.clone())).collect()
     };
-    let (named_before, named_now) = (by_id(&was), by_id(&is));
+    let named_before = by_id(&was);
+    let named_now = by_id(&is);
     let named = |tool: &ViewTool, reason| ToolChange { name: tool.name.clone(), id: tool.id.clone(), reason };
     for (name, tool) in &was {
         match is.get(name) {
@@ -243,7 +244,8 @@ fn what_changed(was: &ViewTool, is: &ViewTool) -> String {
     if was.id != is.id {
         reasons.push(format!("it is {} now, not {}", is.id, was.id));
     } else if !same(&was.tool, &is.tool) {
-        let (old, new) = (&*was.tool, &*is.tool);
+        let old = &*was.tool;
+        let new = &*is.tool;
         let parts = [
             (old.description != new.description, "description"),
             (old.parameters != new.parameters, "parameters"),
@@ -254,7 +256,8 @@ fn what_changed(was: &ViewTool, is: &ViewTool) -> String {
         let parts: Vec<_> = parts.into_iter().filter(|(differs, _)| *differs).map(|(_, part)| part).collect();
         reasons.push(format!("its scenario changed its {}", parts.join(", ")));
     }
-    let (old, new) = (&was.effective, &is.effective);
+    let old = &was.effective;
+    let new = &is.effective;
     if old.enabled != new.enabled {
         let switched = if new.enabled { "on" } else { "off" };
         reasons.push(format!("switched {switched} by {}", new.enabled_source));

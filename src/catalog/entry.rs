@@ -60,7 +60,8 @@ impl CatalogEntry {
         let known = known.filter(|known| known.claims_names() == claims_names);
         let tools = offer.manifest.tools.iter().map(|tool| {
             if let Some(known) = known.and_then(|known| known.tool(&tool.name)) {
-                let (id, name) = (known.id.clone(), known.name.clone());
+                let id = known.id.clone();
+                let name = known.name.clone();
                 return view_tool(rules, tool, id, name);
             }
             let id = identity(&scenario, tool);

@@ -86,7 +86,8 @@ impl Catalog {
 
     /// Preferences without effect, and profiles that clients may leave out.
     pub(super) fn unmatched_preferences(&self) -> Vec<Finding> {
-        let (mut categories, mut tags) = (BTreeSet::new(), BTreeSet::new());
+        let mut categories = BTreeSet::new();
+        let mut tags = BTreeSet::new();
         let is_group =
             |target: &PreferenceTarget| matches!(target, PreferenceTarget::Category(_) | PreferenceTarget::Tag(_));
         let any_group = self.preferences.iter().any(|(_, target, _)| is_group(target));
@@ -188,7 +189,8 @@ fn enabling(scope: &Scope, id: &ToolId) -> String {
 
 /// Why a tool has the name it has, where that is not simply its own.
 pub(super) fn of_name(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<Finding> {
-    let (id, name) = (&tool.id, &tool.name);
+    let id = &tool.id;
+    let name = &tool.name;
     let plain = PublishedName::plain_shared(&id.tool);
     let own = plain.as_str() == &*id.tool;
     let mut findings = Vec::new();

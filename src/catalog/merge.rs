@@ -27,7 +27,9 @@ impl Catalog {
         profiles: Arc<BTreeMap<String, Profile>>,
     ) -> Self {
         let rules = Arc::new(RuleStack::global(&preferences));
-        let (entries, names, activities) = (OrdMap::new(), NameResolver::new(naming), Arc::default());
+        let entries = OrdMap::new();
+        let names = NameResolver::new(naming);
+        let activities = Arc::default();
         Self { content: 0, entries, names, preferences, rules, profiles, activities }
     }
 
@@ -130,7 +132,9 @@ impl Catalog {
     /// Exchanges the claims of the old offers for those of the new ones; answers the texts whose
     /// claims changed.
     fn claim_again(&mut self, before: &Self, offers: &Offers) -> BTreeSet<NameHash> {
-        let (mut touched, mut removed, mut added) = (BTreeSet::new(), Vec::new(), Vec::new());
+        let mut touched = BTreeSet::new();
+        let mut removed = Vec::new();
+        let mut added = Vec::new();
         for (name, offer) in offers {
             let old = before.entries.get(name);
             if Arc::ptr_eq(&self.rules, &before.rules)

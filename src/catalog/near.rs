@@ -23,8 +23,8 @@ pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = (&'a str, impl Disp
 /// The distance between two names; `None` if they are too different. A name that contains the other
 /// one counts as one typing error.
 fn distance(a: &str, b: &str) -> Option<usize> {
-    const LONGEST: usize = 100;
-    if a.len() > LONGEST || b.len() > LONGEST {
+    const NAME_CHARACTERS_MAX: usize = 100;
+    if a.len() > NAME_CHARACTERS_MAX || b.len() > NAME_CHARACTERS_MAX {
         return None;
     }
     if a == b {

@@ -85,7 +85,8 @@ impl NameResolver {
     pub(super) fn claim(&self, claims: &mut Vec<NameClaim>, id: &ToolId, alias: Option<&PublishedName>) {
         let mut push =
             |kind, text: &str| claims.push(NameClaim { text: NameHash::from_text(text), kind, id: id.clone() });
-        let (qualified, for_mcp) = (PublishedName::qualified(id), PublishedName::for_mcp(id));
+        let qualified = PublishedName::qualified(id);
+        let for_mcp = PublishedName::for_mcp(id);
         push(ClaimKind::Qualified, qualified.as_str());
         if for_mcp != qualified {
             push(ClaimKind::Qualified, for_mcp.as_str());

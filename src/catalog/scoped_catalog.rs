@@ -106,7 +106,8 @@ impl<'a> ScopedCatalog<'a> {
         {
             return Arc::clone(tool);
         }
-        let (id, name) = (tool.id.clone(), name.clone());
+        let id = tool.id.clone();
+        let name = name.clone();
         Arc::new(ViewTool { id, tool: Arc::clone(&tool.tool), name, effective, companions, execution })
     }
 
@@ -148,7 +149,8 @@ impl<'a> ScopedCatalog<'a> {
         let catalog = self.catalog;
         let mut touched = BTreeSet::new();
         for id in aliased.iter().filter(|id| holds_names(catalog, id)) {
-            let (mut old, mut new) = (Vec::new(), Vec::new());
+            let mut old = Vec::new();
+            let mut new = Vec::new();
             self.names.claim(&mut old, id, catalog.wanted_alias(&catalog.rules, id).as_ref());
             self.names.claim(&mut new, id, self.alias(id).as_ref());
             touched.extend(old.iter().chain(&new).map(|claim| claim.text));

@@ -110,7 +110,8 @@ pub struct CatalogReader {
 /// A store that holds `first`.
 pub fn catalog_store(first: Snapshot) -> (CatalogWriter, CatalogReader) {
     let (sender, receiver) = watch::channel(first.sequence);
-    let (current, past) = (Arc::new(ArcSwap::from_pointee(first)), Arc::<ArcSwap<RevisionHistory>>::default());
+    let current = Arc::new(ArcSwap::from_pointee(first));
+    let past = Arc::<ArcSwap<RevisionHistory>>::default();
     let writer = CatalogWriter { current: Arc::clone(&current), past: Arc::clone(&past), published: sender };
     (writer, CatalogReader { current, past, published: receiver })
 }

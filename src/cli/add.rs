@@ -152,7 +152,8 @@ impl RemoveArgs {
 /// Why a scenario that the daemon knows cannot be taken out of the file.
 fn elsewhere(known: &Value, file: &EditedFile) -> CommandError {
     let text = |pointer| output::text(known, pointer);
-    let (name, path) = (text("/name"), file.path.display());
+    let name = text("/name");
+    let path = file.path.display();
     if text("/state") == "removed" {
         let message = format!("{path} does not have `{name}` any more");
         return CommandError::Refused { message, hint: Some(format!("`callsheet forget {name}` deletes the rest")) };
@@ -173,7 +174,8 @@ fn has_answered(health: &Value) -> bool {
 /// Prints what became of a scenario.
 fn print_state(health: &Value) {
     let text = |pointer| output::text(health, pointer);
-    let (name, state) = (text("/name"), text("/state"));
+    let name = text("/name");
+    let state = text("/state");
     if state == "live" && health["last_error"].is_object() {
         // Its entry was replaced.
         let why = text("/last_error/message");

@@ -207,7 +207,8 @@ fn print_one(answer: &DaemonAnswer, remote: &RemoteArgs) {
     if remote.json {
         return output::answer(&answer.body, &answer.value);
     }
-    let (one, now) = (&answer.value, Clock::system().wall());
+    let one = &answer.value;
+    let now = Clock::system().wall();
     let text = |pointer| output::text(one, pointer);
     let decided = match text("/decided_by") {
         by if by.is_empty() => by,

@@ -233,7 +233,8 @@ impl DaemonClient {
         }
         let text = |name: &str| headers.get(name).and_then(|value| Some(value.to_str().ok()?.to_owned()));
         let left_out = text("callsheet-left-out").and_then(|count| count.parse().ok()).unwrap_or(0);
-        let (selection, notes) = (text("callsheet-selection"), text("callsheet-notes"));
+        let selection = text("callsheet-selection");
+        let notes = text("callsheet-notes");
         Ok(DaemonAnswer { value: self.parse_json(&body)?, body, left_out, selection, notes })
     }
 

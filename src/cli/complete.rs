@@ -16,9 +16,9 @@ use super::{Cli, CommandError, RemoteArgs, output};
 use crate::model::ApprovalState;
 
 /// How long a person who pressed Tab waits at most.
-const PATIENCE: Duration = Duration::from_millis(800);
+const COMPLETION_TIME_MAX: Duration = Duration::from_millis(800);
 /// The most candidates that a shell gets.
-const MOST: usize = 1_000;
+const CANDIDATES_MAX: usize = 1_000;
 
 /// Arguments of `complete`.
 #[derive(Debug, Args)]
@@ -31,7 +31,7 @@ pub(super) struct CompleteArgs {
 impl CompleteArgs {
     pub(super) async fn run(self) {
         // A person who is typing has no use for an error.
-        let found = tokio::time::timeout(PATIENCE, candidates(&self.words)).await;
+        let found = tokio::time::timeout(COMPLETION_TIME_MAX, candidates(&self.words)).await;
         let found = found.unwrap_or(Ok(Vec::new())).unwrap_or_default();
         for candidate in &found {
             output::line(candidate);
@@ -100,7 +100,7 @@ async fn candidates(words: &[String]) -> Result<Vec<String>, CommandError> {
         WantedNames::Other => Vec::new(),
     };
     let fits = found.into_iter().filter(|name| name.starts_with(typed) && is_plain(name));
-    Ok(fits.take(MOST).filter_map(|name| Some(name.strip_prefix(prefix)?.to_owned())).collect())
+    Ok(fits.take(CANDIDATES_MAX).filter_map(|name| Some(name.strip_prefix(prefix)?.to_owned())).collect())
 }
 
 /// A word, and what of it the shell takes for words before.
@@ -134,7 +134,8 @@ fn rejoined(words: &[String]) -> Vec<Word> {
 impl CommandLine {
     fn parse(words: &[Word]) -> Self {
         let root = Cli::command();
-        let (mut command, mut line) = (&root, Self::default());
+        let mut command = &root;
+        let mut line = Self::default();
         for word in words.iter().map(|word| word.whole.as_str()) {
             if let Some(option) = line.open.take() {
                 line.options.insert(option, word.to_owned());

@@ -111,7 +111,8 @@ impl EditedFile {
         loop {
             let state = daemon.client.configuration().await?;
             if let Some(problem) = state.pointer("/refused/problems/0") {
-                let (message, hint) = (output::text(problem, "/message"), output::text(problem, "/hint"));
+                let message = output::text(problem, "/message");
+                let hint = output::text(problem, "/hint");
                 let message = format!("the daemon does not take the file: {message}");
                 return Err(CommandError::Refused { message, hint: Some(hint) });
             }

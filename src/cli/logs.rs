@@ -324,7 +324,8 @@ fn span(duration: Duration) -> String {
 fn change_text(change: &Value) -> String {
     let text = |pointer| output::text(change, pointer);
     let or = |text: String, other: &str| if text.is_empty() { other.to_owned() } else { text };
-    let (from, to) = (or(text("/from"), "unknown"), or(text("/to"), "forgotten"));
+    let from = or(text("/from"), "unknown");
+    let to = or(text("/to"), "forgotten");
     format!("{}  {}: {from} -> {to} ({})", time(&text("/at")), text("/name"), text("/reason"))
 }
 

@@ -104,7 +104,8 @@ impl McpArgs {
         };
         let tasks = Tasks::new();
         let _present = AbortOnDropHandle::new(tasks.spawn(start::stay(Arc::clone(&front.daemon), self.remote)));
-        let (mut input, mut line) = (BufReader::new(tokio::io::stdin()), Vec::new());
+        let mut input = BufReader::new(tokio::io::stdin());
+        let mut line = Vec::new();
         let mut changes: Option<AbortOnDropHandle<()>> = None;
         // Ends with the input: the client has gone.
         while input.read_until(b'\n', &mut line).await.is_ok_and(|read| read > 0) {
@@ -184,7 +185,9 @@ impl StdioFront {
         let headers = modern.unwrap_or_else(|| self.session_headers());
         // A line without a method is the client's answer to a request of the daemon.
         let id = line.id.filter(|_| !line.method.is_empty()).map(|id| id.get().to_owned());
-        let (front, text, key) = (self.clone(), text.to_owned(), id.clone());
+        let front = self.clone();
+        let text = text.to_owned();
+        let key = id.clone();
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let work = async move {
             front.send(&text, headers, id.as_deref()).await;

@@ -184,7 +184,8 @@ fn with_difference(text: &str, at: usize, most: usize) -> String {
 /// Prints a line if the daemon considers itself cut off from the network.
 fn isolated(list: &Value, now: Timestamp) -> Option<String> {
     let isolated = list.get("isolated")?;
-    let (since, reason) = (output::when(isolated, "/since", now), output::first_line(isolated, "/reason"));
+    let since = output::when(isolated, "/since", now);
+    let reason = output::first_line(isolated, "/reason");
     Some(format!("ISOLATED since {since}: {reason}\n"))
 }
 
@@ -209,8 +210,8 @@ fn configuration(list: &Value, now: Timestamp) {
 
 /// The reason for the state. Includes a failure that has not changed the state yet.
 fn why(scenario: &Value) -> String {
-    let (reason, error) =
-        (output::first_line(scenario, "/reason"), output::first_line(scenario, "/last_error/message"));
+    let reason = output::first_line(scenario, "/reason");
+    let error = output::first_line(scenario, "/last_error/message");
     // What is removed is not polled any more.
     if error.is_empty() || reason.contains(&error) || scenario["state"] == "removed" {
         reason

@@ -155,7 +155,8 @@ async fn watch_stop(stopping: &Stop, progress: &StopProgress) -> CommandError {
 async fn greet(app: &Callsheet, configured: usize, address: SocketAddr) {
     let dashboard = address_of(address).map(String::from).unwrap_or_default();
     if configured > 0 {
-        let (scenarios, are) = (output::count(configured, "scenario"), if configured == 1 { "is" } else { "are" });
+        let scenarios = output::count(configured, "scenario");
+        let are = if configured == 1 { "is" } else { "are" };
         return output::line(&format!("{scenarios} {are} configured; dashboard: {dashboard}"));
     }
     let mut reader = app.reader();
@@ -168,7 +169,8 @@ async fn greet(app: &Callsheet, configured: usize, address: SocketAddr) {
     }
     let found = reader.snapshot().health.len();
     if found > 0 {
-        let (scenarios, were) = (output::count(found, "scenario"), if found == 1 { "was" } else { "were" });
+        let scenarios = output::count(found, "scenario");
+        let were = if found == 1 { "was" } else { "were" };
         return output::line(&format!("no scenario is configured, {scenarios} {were} found; dashboard: {dashboard}"));
     }
     output::line(&format!("no scenario is configured or found yet; dashboard: {dashboard}"));

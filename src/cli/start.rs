@@ -20,9 +20,9 @@ use crate::config::LoadOptions;
 use crate::runtime::{Clock, Tasks};
 
 /// How long a daemon may take until it answers; its store may have to be repaired.
-const START: Duration = Duration::from_secs(60);
+const START_TIME_MAX: Duration = Duration::from_secs(60);
 /// How often it is looked for meanwhile.
-const LOOK: Duration = Duration::from_millis(50);
+const START_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// How often a client shows that it is there; a daemon closes connections without requests after 30
 /// s.
 const PRESENT: Duration = Duration::from_secs(10);
@@ -115,7 +115,7 @@ fn start(config: Option<&Path>, log: &Path) -> Result<Child, CommandError> {
 /// Waits until the daemon answers, or has ended.
 async fn wait(remote: &RemoteArgs, mut started: Child, log: &Path) -> Result<DaemonClient, CommandError> {
     let clock = Clock::system();
-    let deadline = clock.now() + START;
+    let deadline = clock.now() + START_TIME_MAX;
     let failed = |what: &str| {
         let text = std::fs::read_to_string(log).unwrap_or_default();
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -134,8 +134,8 @@ async fn wait(remote: &RemoteArgs, mut started: Child, log: &Path) -> Result<Dae
             return Err(failed("that was started ended at once"));
         }
         if clock.now() >= deadline {
-            return Err(failed(&format!("that was started did not answer within {} s", START.as_secs())));
+            return Err(failed(&format!("that was started did not answer within {} s", START_TIME_MAX.as_secs())));
         }
-        clock.sleep(LOOK).await;
+        clock.sleep(START_CHECK_INTERVAL).await;
     }
 }

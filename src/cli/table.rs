@@ -16,7 +16,7 @@ const READABLE: u16 = 24;
 const USELESS: u16 = 8;
 /// The longest text of a cell, in characters, also in a pipe. Another program writes the text, and
 /// all other rows would be padded to its length.
-const LONGEST: usize = 4_000;
+const CELL_CHARACTERS_MAX: usize = 4_000;
 
 /// What may be done with a column when room is short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +110,7 @@ fn whole_width(word: &str) -> usize {
 
 /// A cell with a text of one line.
 pub(super) fn cell(text: impl AsRef<str>) -> Cell {
-    Cell::new(output::cut(text.as_ref(), LONGEST))
+    Cell::new(output::cut(text.as_ref(), CELL_CHARACTERS_MAX))
 }
 
 /// The columns of a table that is full.

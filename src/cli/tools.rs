@@ -313,7 +313,8 @@ fn table(tools: &[Value], grouped: bool) -> TextTable {
     ]);
     let mut above = None;
     for tool in tools {
-        let (name, scenario) = (output::text(tool, "/name"), output::text(tool, "/scenario"));
+        let name = output::text(tool, "/name");
+        let scenario = output::text(tool, "/scenario");
         if grouped && above.as_ref() != Some(&scenario) {
             sheet.row([cell(format!("{scenario}:")), cell(""), cell(""), cell(""), cell("")]);
             above = Some(scenario.clone());

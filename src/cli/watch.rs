@@ -166,7 +166,8 @@ impl StateChanges {
             "snapshot" => {
                 let now = Self::from_snapshot(&event.data);
                 for scenario in output::list(&event.data, "scenarios") {
-                    let (name, state) = (output::text(scenario, "/name"), output::text(scenario, "/state"));
+                    let name = output::text(scenario, "/name");
+                    let state = output::text(scenario, "/state");
                     let before = self.states.get(&name);
                     if before != Some(&state) {
                         print_transition(
@@ -208,7 +209,8 @@ fn change(sign: char, name: &str, reason: &str) {
 
 /// Prints a change of state.
 pub(super) fn print_transition(name: &str, from: Option<&str>, to: Option<&str>, reason: &str) {
-    let (from, to) = (from.unwrap_or("unknown"), to.unwrap_or("forgotten"));
+    let from = from.unwrap_or("unknown");
+    let to = to.unwrap_or("forgotten");
     output::line(&format!("{}  {name}: {from} -> {to} ({})", time(), output::sanitize(reason)));
 }
 

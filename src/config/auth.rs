@@ -97,8 +97,10 @@ fn token_address(text: &str) -> Result<Url, ValueError> {
 }
 
 fn oauth(at: &mut ValueReader<'_>) -> Option<OAuthClient> {
-    let (mut token_url, mut resource): (Option<Url>, Option<Url>) = (None, None);
-    let (mut client_id, mut scopes): (Option<String>, Vec<String>) = (None, Vec::new());
+    let mut token_url: Option<Url> = None;
+    let mut resource: Option<Url> = None;
+    let mut client_id: Option<String> = None;
+    let mut scopes: Vec<String> = Vec::new();
     // Without an address for tokens a person logs in, which a client without a secret can do too.
     if at.key("token_url").value.is_some() {
         let no_secret = ValueError::new("the secret of the client is missing", "add `client_secret = ...` to it");

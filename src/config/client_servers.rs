@@ -42,7 +42,8 @@ impl Default for McpConfig {
 /// costs that server only.
 pub(super) fn read_servers(written: &mut ValueReader<'_>, config: &mut Config) {
     let Some(Value::Table(table)) = written.value else { return };
-    let (to_path, variable) = (written.surroundings.to_path, written.surroundings.variable);
+    let to_path = written.surroundings.to_path;
+    let variable = written.surroundings.variable;
     // Relative paths count from the folder of the file that the key stands in.
     let file = to_path(&KeyPath::dotted(KEY), "callsheet.toml").unwrap_or_default();
     let servers = table.iter().filter_map(|(name, value)| Some((name.clone(), serde_json::to_value(value).ok()?)));

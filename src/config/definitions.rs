@@ -49,7 +49,9 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
 
 /// The definition that an entry's schema is.
 fn definition(at: &mut ValueReader<'_>) -> Option<Definition> {
-    let (mut name, mut schema, mut file) = (None::<String>, None::<String>, None::<PathBuf>);
+    let mut name = None::<String>;
+    let mut schema = None::<String>;
+    let mut file = None::<PathBuf>;
     at.key("name").text(&mut name, |text| Ok(text.to_owned()));
     at.key("schema").text(&mut schema, |text| Ok(text.to_owned()));
     at.key("file").path(&mut file);
@@ -97,7 +99,8 @@ fn with_activities(definition: Definition, at: &mut ValueReader<'_>, config: &Co
     };
     let mut profiles = Vec::new();
     at.each(|_, mut at| {
-        let (mut profile, mut named) = (None::<String>, None::<String>);
+        let mut profile = None::<String>;
+        let mut named = None::<String>;
         at.require("profile", ValueError::new("this activity has no profile", "add `profile = \"NAME\"` to it"));
         let missing = "this activity names no tool";
         at.require("activity", ValueError::new(missing, "add `activity = \"SCENARIO/TOOL\"` to it"));

@@ -75,7 +75,8 @@ impl ConfigFile {
 
     /// The bytes of the key or value at `path`, or of the nearest table around it.
     fn span(&self, path: &KeyPath, end: KeyOrValue) -> Option<Range<usize>> {
-        let (mut item, mut found) = (self.document.as_item(), None);
+        let mut item = self.document.as_item();
+        let mut found = None;
         for step in path.steps() {
             let below = match step {
                 PathStep::Key(name) => {

@@ -88,7 +88,8 @@ impl TrustPattern {
 /// Whether `text` is `pattern`, where each `*` stands for any characters, letter case aside. It
 /// never looks twice at what a `*` passed over for good, so that no pattern makes it slow.
 fn glob(pattern: &str, text: &str) -> bool {
-    let (pattern, text) = (pattern.to_lowercase(), text.to_lowercase());
+    let pattern = pattern.to_lowercase();
+    let text = text.to_lowercase();
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };

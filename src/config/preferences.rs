@@ -64,7 +64,8 @@ const SETTINGS: [&str; 5] = ["enabled", "approval", "alias", "priority", "pinned
 /// Reads the preferences, and takes those that keep the rules.
 pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
     written.each(|_, mut at| {
-        let (mut scope, mut target): (Scope, Option<PreferenceTarget>) = (Scope::Global, None);
+        let mut scope: Scope = Scope::Global;
+        let mut target: Option<PreferenceTarget> = None;
         let missing = "this preference has no target";
         at.require("target", ValueError::new(missing, "add `target = \"tool:SCENARIO/TOOL\"` to it"));
         at.key("scope").text(&mut scope, |text| {

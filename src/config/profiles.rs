@@ -22,7 +22,8 @@ pub(super) const SHAPE: Shape = Shape::List(&Shape::Table(&[
 pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
     let unknown = config.unknown_level;
     written.each(|_, mut at| {
-        let (mut name, mut profile) = (None, Profile { unknown, ..Profile::default() });
+        let mut name = None;
+        let mut profile = Profile { unknown, ..Profile::default() };
         at.require("name", ValueError::new("this profile has no name", "add `name = \"...\"` to it"));
         at.key("name").text(&mut name, |text| profile_name(text, &config.profiles));
         // One key under two names: what either says is allowed.

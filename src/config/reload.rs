@@ -24,7 +24,8 @@ pub struct Reloaded {
 impl Config {
     /// The active configuration after reading `next`.
     pub fn reloaded(&self, mut next: Self) -> Reloaded {
-        let (mut changed, mut waiting) = (Vec::new(), Vec::new());
+        let mut changed = Vec::new();
+        let mut waiting = Vec::new();
         for key in KEYS {
             if (key.same)(self, &next) {
                 continue;

@@ -20,7 +20,8 @@ impl Config {
 
     /// The keys that have different values under their old and their new name.
     pub(super) fn contradicting_keys(&self) -> Vec<RenamedKey> {
-        let (old, new) = (&self.calls.approval_token, &self.server.operator_token);
+        let old = &self.calls.approval_token;
+        let new = &self.server.operator_token;
         let contradicting = old.is_some() && new.is_some() && old != new;
         contradicting.then_some(OPERATOR_TOKEN).into_iter().collect()
     }

@@ -16,12 +16,12 @@ use super::interaction::interaction;
 use super::modules;
 use super::path::{KeyPath, PathStep};
 use super::rules::scenario_name;
-use super::secret_value::{FOLLOWED, READ_ONCE, without_nul};
+use super::secret_value::{FOLLOWED, READ_ONCE, variable_name, variable_value, without_nul};
 use super::shape::Shape;
 use super::units::ValueError;
 use super::value_reader::ValueReader;
 use super::{Config, StaticScenario};
-use crate::model::{Auth, HttpTarget, ScenarioName, Secret, SecretSource, StdioTarget, Target};
+use crate::model::{Auth, HttpTarget, ScenarioName, SecretSource, StdioTarget, Target};
 use crate::protocols::PROTOCOLS;
 
 /// The id of the protocol that programs speak over their input and output.
@@ -77,7 +77,8 @@ pub(super) fn is_file_only(path: &KeyPath) -> bool {
 pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
     let mut indices = BTreeMap::<ScenarioName, usize>::new();
     written.each(|i, mut at| {
-        let (mut name, mut protocol): (Option<ScenarioName>, Option<String>) = (None, None);
+        let mut name: Option<ScenarioName> = None;
+        let mut protocol: Option<String> = None;
         at.require("name", ValueError::new("this scenario has no name", "add `name = \"...\"` to it"));
         at.key("name").text(&mut name, |text| {
             let name = scenario_name(text)?;
@@ -147,7 +148,8 @@ fn misplaced(at: &mut ValueReader<'_>, keys: &[&str], owner: &str) {
 
 /// A scenario at an address.
 fn http(at: &mut ValueReader<'_>) -> Option<Target> {
-    let (mut url, mut headers): (Option<Url>, Vec<(HeaderName, SecretSource)>) = (None, Vec::new());
+    let mut url: Option<Url> = None;
+    let mut headers: Vec<(HeaderName, SecretSource)> = Vec::new();
     at.key("url").text(&mut url, address);
     let auth = auth::read(&mut at.key("auth"));
     at.key("headers").each_key(|name, mut at| match header_name(name, sets_authorization(auth.as_ref())) {
@@ -165,7 +167,9 @@ fn sets_authorization(auth: Option<&Auth>) -> bool {
 
 /// A program to start.
 fn stdio(at: &mut ValueReader<'_>) -> Option<Target> {
-    let (mut command, mut args, mut cwd): (Option<String>, Vec<String>, Option<PathBuf>) = (None, Vec::new(), None);
+    let mut command: Option<String> = None;
+    let mut args: Vec<String> = Vec::new();
+    let mut cwd: Option<PathBuf> = None;
     let mut path: Option<PathBuf> = None;
     let mut written = at.key("command");
     written.text(&mut command, |text| {
@@ -191,19 +195,6 @@ fn stdio(at: &mut ValueReader<'_>) -> Option<Target> {
     let (interaction, revision) = interaction(at);
     let target = StdioTarget::new(command).with_args(args).with_env(env).with_cwd(cwd);
     Some(target.with_interaction(interaction).with_revision(revision).into())
-}
-
-/// A name that the system takes for a variable.
-pub(super) fn variable_name(name: &str) -> Result<(), ValueError> {
-    if name.is_empty() || name.contains(['=', '\0']) {
-        return Err(ValueError::new("it is not a name of a variable", "use letters, digits and `_`"));
-    }
-    Ok(())
-}
-
-/// A value that the system can hand to a program.
-pub(super) fn variable_value(secret: Secret) -> Result<Secret, ValueError> {
-    without_nul(secret.expose()).map(|_| secret)
 }
 
 /// The id of a supported protocol.

@@ -56,7 +56,8 @@ impl ValueReader<'_> {
             self.secret(&mut secret, rule);
             return secret.map(SecretSource::Text);
         }
-        let (mut variable, mut file): (Option<String>, Option<PathBuf>) = (None, None);
+        let mut variable: Option<String> = None;
+        let mut file: Option<PathBuf> = None;
         let mut key: Option<String> = None;
         self.key("key").text(&mut key, |name| Ok(name.to_owned()));
         self.key("env").text(&mut variable, |name| Ok(name.to_owned()));
@@ -76,7 +77,8 @@ impl ValueReader<'_> {
 
     /// A program that prints the secret.
     fn command(&mut self) -> Option<SecretSource> {
-        let (mut command, mut every): (Vec<String>, Duration) = (Vec::new(), EVERY);
+        let mut command: Vec<String> = Vec::new();
+        let mut every: Duration = EVERY;
         let mut at = self.key("command");
         at.texts(&mut command, without_nul);
         match command.first_mut() {
@@ -115,4 +117,17 @@ pub(super) fn without_nul(text: &str) -> Result<String, ValueError> {
         return Err(ValueError::new("it has a NUL character in it", "take the character out"));
     }
     Ok(text.to_owned())
+}
+
+/// A name that the system takes for a variable.
+pub(super) fn variable_name(name: &str) -> Result<(), ValueError> {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        return Err(ValueError::new("it is not a name of a variable", "use letters, digits and `_`"));
+    }
+    Ok(())
+}
+
+/// A value that the system can hand to a program.
+pub(super) fn variable_value(secret: Secret) -> Result<Secret, ValueError> {
+    without_nul(secret.expose()).map(|_| secret)
 }

@@ -164,7 +164,8 @@ impl ValueReader<'_> {
 
     /// The path of a file or folder, which becomes absolute.
     pub(super) fn path<F: From<PathBuf>>(&mut self, field: &mut F) {
-        let (to_path, place) = (self.surroundings.to_path, self.path.clone());
+        let to_path = self.surroundings.to_path;
+        let place = self.path.clone();
         self.text(field, |text| {
             if text.is_empty() {
                 return Err(ValueError::new("the path is empty", "write a path, or leave the key out for its default"));

@@ -68,7 +68,8 @@ impl Source for BundleSource {
 fn endpoints(set: &BundleSet) -> EndpointSet {
     let endpoint = |bundle: &crate::bundles::StoredBundle| {
         let target = BundleId::new(bundle.definition.id)?.into();
-        let (name, protocol) = (Some(bundle.scenario.clone()), Some(BUNDLE.to_owned()));
+        let name = Some(bundle.scenario.clone());
+        let protocol = Some(BUNDLE.to_owned());
         let id = EndpointId(bundle.definition.id.to_string().into());
         Some((id, Endpoint { name, protocol, ..Endpoint::new(target, SourceTrust::Trusted) }))
     };

@@ -15,7 +15,8 @@ pub(super) fn endpoint(server: &ClientServer, trust: SourceTrust) -> Option<(End
         Target::Http(target) => HttpTarget { login: Some(server.name.clone()), ..HttpTarget::clone(&target) }.into(),
         other => other,
     };
-    let (name, protocol) = (Some(server.name.clone()), Some(MCP.to_owned()));
+    let name = Some(server.name.clone());
+    let protocol = Some(MCP.to_owned());
     Some((EndpointId(server.name.as_str().into()), Endpoint { name, protocol, ..Endpoint::new(target, trust) }))
 }
 

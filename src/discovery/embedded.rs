@@ -69,7 +69,8 @@ impl Source for ProgramSource {
         stop: Stop,
     ) -> BoxFuture<'static, Result<(), SourceError>> {
         Box::pin(async move {
-            let (mut sets, mut running) = (Vec::new(), FuturesUnordered::new());
+            let mut sets = Vec::new();
+            let mut running = FuturesUnordered::new();
             for (index, source) in self.parts.into_iter().enumerate() {
                 let (sender, set) = watch::channel(EndpointSet::default());
                 sets.push(set);

@@ -69,12 +69,14 @@ impl McpFiles {
     /// The source over the files of this configuration.
     pub fn new(config: &Config, clock: Clock) -> Self {
         let files = config.mcp.files.iter().map(|file| (file.clone(), Vec::new())).collect();
-        let (own, configured) = (config.server.listen, config.scenarios.clone());
+        let own = config.server.listen;
+        let configured = config.scenarios.clone();
         Self { reader: FileReader { order: config.mcp.files.clone(), files, own, configured }, clock }
     }
 
     async fn follow(self, out: watch::Sender<EndpointSet>, stop: &Stop) -> Result<(), SourceError> {
-        let (tasks, clock) = (Tasks::new(), self.clock);
+        let tasks = Tasks::new();
+        let clock = self.clock;
         let mut watch = FileWatch::new(self.reader.order.clone());
         let mut reader = self.reader;
         loop {

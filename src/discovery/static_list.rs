@@ -98,7 +98,8 @@ impl StaticList {
     #[must_use]
     pub fn with_definitions(mut self) -> Self {
         let endpoint = || {
-            let (name, url) = (DEFINITIONS.parse().ok()?, format!("local:{DEFINITIONS}").parse().ok()?);
+            let name = DEFINITIONS.parse().ok()?;
+            let url = format!("local:{DEFINITIONS}").parse().ok()?;
             let protocol = Some(DEFINITIONS.to_owned());
             Some(Endpoint { name: Some(name), protocol, ..Endpoint::at(url, SourceTrust::Trusted) })
         };

@@ -23,7 +23,8 @@ pub(super) fn address_key(endpoint: &Endpoint) -> Option<String> {
 /// changed, or its source saw it restart. Signs of a start from two different sources cannot be
 /// compared.
 pub(super) fn restarted(before: &Assignment, after: &Assignment) -> bool {
-    let (old, new) = (&before.endpoint, &after.endpoint);
+    let old = &before.endpoint;
+    let new = &after.endpoint;
     let booted = before.source == after.source && old.boot.is_some() && new.boot.is_some() && old.boot != new.boot;
     booted || address_key(old) != address_key(new)
 }

@@ -29,7 +29,8 @@ impl Core {
         if pace(&before.refresh) != pace(&config.refresh) || slow(&before) != slow(&config) {
             self.rounds = PollGrid::new(now.mono, &config.refresh);
             for record in self.fleet.scenarios_mut() {
-                let (followed, random) = (self.sessions.is_followed(&record.name), fastrand::f64());
+                let followed = self.sessions.is_followed(&record.name);
+                let random = fastrand::f64();
                 record.handle(ScenarioInput::Replanned { followed, random }, &config, now);
             }
         }

@@ -92,7 +92,8 @@ impl Fleet {
         &mut self,
         name: &ScenarioName,
         assignment: &Assignment,
-        (transports, protocols): (&Transports, &Protocols),
+        transports: &Transports,
+        protocols: &Protocols,
         config: &Config,
         now: Now,
     ) -> Effects {
@@ -243,10 +244,10 @@ impl Fleet {
     fn drop_record(&mut self, name: &ScenarioName, now: Now) -> Effects {
         let Some(record) = self.get(name) else { return Effects::default() };
         let decided = self.decisions.get(name).cloned();
-        let stranger = decided.as_ref().is_some_and(|ruling| {
+        let is_another = decided.as_ref().is_some_and(|ruling| {
             !record.is_trusted() && record.party().is_none_or(|party| !trust::same(&ruling.party, party))
         });
-        if decided.is_some() && !stranger {
+        if decided.is_some() && !is_another {
             return Effects::default();
         }
         let gone = Dirty::Gone(record.forgotten("no source has named it for long, and it did not answer", now));
@@ -362,7 +363,8 @@ mod tests {
     #[test]
     fn each_scenario_is_looked_at_once_at_its_latest_time() {
         let start = now();
-        let (one, two) = ("one".parse().unwrap(), "two".parse().unwrap());
+        let one = "one".parse().unwrap();
+        let two = "two".parse().unwrap();
         let mut fleet = fleet(&["one", "two"], start);
         let at = |seconds| Some(start.mono + Duration::from_secs(seconds));
         fleet.wake(&one, at(1));

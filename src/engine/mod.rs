@@ -150,8 +150,15 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     let counts = EngineCounters { fetches: Arc::clone(client.fetches()), ..EngineCounters::default() };
     counts.loads.started(clock.wall());
     let transports = Transports::new(client).with_children(children);
-    let connections = (transports.clone(), protocols.clone(), Arc::clone(&counts.listings));
-    let poller = Poller::new(connections, &config.refresh, tasks.clone(), events.clone(), stop.clone());
+    let poller = Poller::new(
+        transports.clone(),
+        protocols.clone(),
+        Arc::clone(&counts.listings),
+        &config.refresh,
+        tasks.clone(),
+        events.clone(),
+        stop.clone(),
+    );
     let first_lists = Readiness::new();
     let parts = EngineParts {
         config,
@@ -169,7 +176,8 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     }
     tasks.spawn(run.follow(follow));
     tasks.spawn(core.run(received, commands, stop.clone()));
-    let (commands, operations) = (command, operation);
+    let commands = command;
+    let operations = operation;
     (EngineHandle { commands, operations, reader: reader.clone(), routes, counts, first_lists, tasks }, reader)
 }
 
@@ -177,8 +185,11 @@ impl EngineHandle {
     /// A handle whose engine has ended: every request fails with [`EngineError::Stopping`]. For
     /// serving a catalog that does not change.
     pub fn ended(reader: CatalogReader) -> Self {
-        let (commands, operations) = (mpsc::channel(1).0, mpsc::channel(1).0);
-        let (routes, counts, tasks) = (CallRoutes::default(), EngineCounters::default(), Tasks::new());
+        let commands = mpsc::channel(1).0;
+        let operations = mpsc::channel(1).0;
+        let routes = CallRoutes::default();
+        let counts = EngineCounters::default();
+        let tasks = Tasks::new();
         Self { commands, operations, reader, routes, counts, first_lists: Readiness::new(), tasks }
     }
 

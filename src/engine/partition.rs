@@ -19,7 +19,7 @@ use crate::config::{HealthConfig, RefreshConfig};
 use crate::model::{Isolated, ScenarioName, SourceId};
 
 /// The longest time between two comparisons of the clocks.
-const LOOK: Duration = Duration::from_secs(2);
+const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// From this difference between the progress of the two clocks on, the wall clock was set or the
 /// machine slept.
 const JUMP: Duration = Duration::from_secs(30);
@@ -149,7 +149,7 @@ impl Partition {
 
     /// When the clocks have to be compared again, unless another event wakes the loop earlier.
     pub(super) fn due(&self) -> Instant {
-        let look = self.looked.mono + LOOK;
+        let look = self.looked.mono + CLOCK_CHECK_INTERVAL;
         self.until().map_or(look, |until| until.min(look))
     }
 
@@ -294,7 +294,8 @@ impl Partition {
     }
 
     fn begin(&mut self, answering: usize, rules: &HealthConfig, now: Now) -> Option<IsolationChange> {
-        let (lost, of) = (self.lost.len(), answering + self.lost.len());
+        let lost = self.lost.len();
+        let of = answering + self.lost.len();
         if rules.isolation_max.is_zero() || !is_mass(lost, of, rules) {
             return None;
         }

@@ -19,7 +19,7 @@ pub(super) struct PollRequest {
     pub(super) name: ScenarioName,
     pub(super) generation: u64,
     pub(super) target: Target,
-    pub(super) way: PollMode,
+    pub(super) mode: PollMode,
     pub(super) transports: Transports,
     pub(super) request: ListRequest,
     /// How long it may take, including the wait for a permit: a session's own timeout may be wrong.
@@ -68,12 +68,14 @@ pub(super) struct PollResult {
 
 /// Polls. Never fails: errors are part of the result. A panic, or a poll without end, only loses
 /// its own answer; otherwise its scenario would wait for ever.
-pub(super) async fn poll(question: PollRequest) -> PollResult {
-    let (name, generation, listings) = (question.name.clone(), question.generation, Arc::clone(&question.listings));
-    let longest = question.longest;
+pub(super) async fn poll(poll_request: PollRequest) -> PollResult {
+    let name = poll_request.name.clone();
+    let generation = poll_request.generation;
+    let listings = Arc::clone(&poll_request.listings);
+    let longest = poll_request.longest;
     let span = tracing::info_span!("ask", scenario = %name, outcome = tracing::field::Empty);
     let mut connected = None;
-    let listed = list(question, &mut connected).instrument(span.clone());
+    let listed = list(poll_request, &mut connected).instrument(span.clone());
     let caught = AssertUnwindSafe(listed).catch_unwind();
     let result = match tokio::time::timeout(longest, caught).await {
         Ok(Ok(result)) => result,
@@ -92,11 +94,11 @@ pub(super) async fn poll(question: PollRequest) -> PollResult {
 }
 
 async fn list(
-    question: PollRequest,
+    poll_request: PollRequest,
     connected: &mut Option<Connected>,
 ) -> Result<(Arc<dyn Protocol>, Listing), ListError> {
-    let PollRequest { target, way, transports, request, current, .. } = question;
-    let (protocol, listing) = match way {
+    let PollRequest { target, mode, transports, request, current, .. } = poll_request;
+    let (protocol, listing) = match mode {
         PollMode::Session(protocol, session) => {
             current.set(&session);
             let listing = session.list(&request).await?;
@@ -144,7 +146,7 @@ mod tests {
         }
     }
 
-    fn question(session: Arc<dyn Session>) -> PollRequest {
+    fn poll_request(session: Arc<dyn Session>) -> PollRequest {
         let second = Duration::from_secs(1);
         let limits = ClientLimits { connect: second, whole: second, max_body: 1, max_redirects: 0 };
         let client = Client::new(limits, 1, second, Clock::system(), crate::runtime::Tasks::new());
@@ -152,7 +154,7 @@ mod tests {
             name: "files".parse().unwrap(),
             generation: 7,
             target: Target::at("http://127.0.0.1:1".parse().unwrap()),
-            way: PollMode::Session(Arc::new(ToolDiscovery), session),
+            mode: PollMode::Session(Arc::new(ToolDiscovery), session),
             transports: Transports::new(client),
             request: ListRequest::whole(),
             longest: second,
@@ -163,15 +165,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_an_answer_too() {
-        let answered = poll(question(Arc::new(Broken))).await;
+        let answered = poll(poll_request(Arc::new(Broken))).await;
         assert_eq!(answered.name.as_str(), "files");
         assert_eq!(answered.generation, 7);
         assert_eq!(answered.result.err().map(|error| error.kind()), Some("malformed"));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_ask_without_end_is_over_at_last() {
-        let answered = poll(question(Arc::new(NeverEndingList))).await;
+    async fn a_poll_without_end_times_out() {
+        let answered = poll(poll_request(Arc::new(NeverEndingList))).await;
         assert_eq!(answered.result.err().map(|error| error.kind()), Some("timeout"));
     }
 }

@@ -20,7 +20,7 @@ use crate::transports::Transports;
 
 /// A poll may take this many times `refresh.timeout`; in a large fleet it may wait for a permit for
 /// much of that time.
-const LONGEST: u32 = 60;
+const POLL_TIMEOUTS_MAX: u32 = 60;
 
 /// Starts polls.
 pub(super) struct Poller {
@@ -29,7 +29,7 @@ pub(super) struct Poller {
     listings: Arc<Listings>,
     /// Permits for polls of scenarios that wait for approval; however many are found, they do not
     /// delay the others.
-    strangers: Arc<Semaphore>,
+    untrusted: Arc<Semaphore>,
     tasks: Tasks,
     events: mpsc::Sender<EngineEvent>,
     /// Ends polls under way: their answers are not needed then.
@@ -39,20 +39,22 @@ pub(super) struct Poller {
 impl Poller {
     /// A poller for these protocols and transports, whose answers go to `events`.
     pub(super) fn new(
-        (transports, protocols, listings): (Transports, Protocols, Arc<Listings>),
+        transports: Transports,
+        protocols: Protocols,
+        listings: Arc<Listings>,
         refresh: &RefreshConfig,
         tasks: Tasks,
         events: mpsc::Sender<EngineEvent>,
         stop: Stop,
     ) -> Self {
-        let strangers = untrusted_permits(refresh);
-        Self { transports, protocols, listings, strangers, tasks, events, stop }
+        let untrusted = untrusted_permits(refresh);
+        Self { transports, protocols, listings, untrusted, tasks, events, stop }
     }
 
     /// Activates another configuration. Polls under way keep their settings.
     pub(super) fn configure(&mut self, before: &RefreshConfig, refresh: &RefreshConfig) {
         if before.concurrency != refresh.concurrency {
-            self.strangers = untrusted_permits(refresh);
+            self.untrusted = untrusted_permits(refresh);
         }
     }
 
@@ -63,36 +65,37 @@ impl Poller {
         session: Option<Arc<dyn Session>>,
         refresh: &RefreshConfig,
     ) -> AbortOnDropHandle<()> {
-        let DuePoll { name, generation, target, protocol, request, is_stranger } = due;
-        let way = match (session, protocol) {
+        let DuePoll { name, generation, target, protocol, request, is_untrusted } = due;
+        let mode = match (session, protocol) {
             (Some(session), Some(protocol)) => PollMode::Session(protocol, session),
             (None, Some(protocol)) => PollMode::Connect(protocol),
-            (_, None) if is_stranger => PollMode::Probe(self.protocols.for_untrusted()),
+            (_, None) if is_untrusted => PollMode::Probe(self.protocols.for_untrusted()),
             (_, None) => PollMode::Probe(self.protocols.clone()),
         };
         let current = CurrentSession::default();
         let waits =
             report_waits((name.clone(), generation), current.clone(), self.events.clone(), self.transports.clock());
-        let question = PollRequest {
+        let poll_request = PollRequest {
             name,
             generation,
             target,
-            way,
+            mode,
             transports: self.transports.clone(),
-            longest: refresh.timeout.saturating_mul(LONGEST),
+            longest: refresh.timeout.saturating_mul(POLL_TIMEOUTS_MAX),
             request,
             listings: Arc::clone(&self.listings),
             current,
         };
-        let (events, stop) = (self.events.clone(), self.stop.clone());
-        let strangers = is_stranger.then(|| Arc::clone(&self.strangers));
+        let events = self.events.clone();
+        let stop = self.stop.clone();
+        let untrusted = is_untrusted.then(|| Arc::clone(&self.untrusted));
         // Boxed, because it is large and starting a task moves its future seven times.
-        let polling = Box::pin(poll(question));
+        let polling = Box::pin(poll(poll_request));
         AbortOnDropHandle::new(self.tasks.spawn(async move {
             let turn = async {
-                let _place = match &strangers {
+                let _permit = match &untrusted {
                     // The semaphore is never closed, so a permit always comes.
-                    Some(strangers) => strangers.acquire().await.ok(),
+                    Some(untrusted) => untrusted.acquire().await.ok(),
                     None => None,
                 };
                 polling.await
@@ -109,7 +112,7 @@ impl Poller {
 }
 
 /// How often a poll that takes long is looked at before its request has waited for long.
-const LOOK: Duration = Duration::from_secs(1);
+const LONG_POLL_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reports what a poll waits for, every [`REPORTED_AFTER`]. The time that the poll itself waits for
 /// its turn does not count. Ends only with the loop.
@@ -123,7 +126,7 @@ async fn report_waits(
     let mut wait = REPORTED_AFTER;
     loop {
         clock.sleep(wait).await;
-        wait = LOOK;
+        wait = LONG_POLL_CHECK_INTERVAL;
         let Some(awaited) = current.awaited() else { continue };
         let missing = REPORTED_AFTER.saturating_sub(awaited.waited);
         if !missing.is_zero() {

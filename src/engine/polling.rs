@@ -41,7 +41,8 @@ impl Core {
     pub(super) fn spoke(&mut self, news: SessionNews, now: Now) {
         let name = news.name.clone();
         let Some(record) = self.fleet.get_mut(&name) else { return };
-        let (last, followed) = (record.last_poll(), self.sessions.is_followed(&name));
+        let last = record.last_poll();
+        let followed = self.sessions.is_followed(&name);
         let mut program = None;
         let mut is_gone = false;
         let input = match self.sessions.handle(news, last, &self.parts.config.refresh, now.mono) {

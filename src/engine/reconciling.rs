@@ -28,8 +28,7 @@ impl Core {
         self.apply(effects, now);
         for (name, assignment) in news {
             let Self { fleet, parts, .. } = self;
-            let ways = (&parts.transports, &parts.protocols);
-            let effects = fleet.assign(&name, &assignment, ways, &parts.config, now);
+            let effects = fleet.assign(&name, &assignment, &parts.transports, &parts.protocols, &parts.config, now);
             self.apply(effects, now);
         }
         let leaving = self.leaving();
@@ -38,7 +37,8 @@ impl Core {
         let mut went = false;
         for name in leaving {
             let Some(record) = self.fleet.get(&name) else { continue };
-            let (was_absent, dismissed) = (record.is_absent(), self.reconciler.dismisses(record.source().0));
+            let was_absent = record.is_absent();
+            let dismissed = self.reconciler.dismisses(record.source().0);
             self.give(&name, ScenarioInput::Left { dismissed }, now);
             if !was_absent && self.fleet.get(&name).is_some_and(Scenario::is_absent) {
                 went = true;

@@ -58,7 +58,8 @@ impl CallRoutes {
         let before = self.0.load();
         let mut routes = None;
         for name in names {
-            let (record, known) = (records.get(name), before.get(name));
+            let record = records.get(name);
+            let known = before.get(name);
             let is_right = match (record, known) {
                 (Some(record), Some(known)) => known.is_of(record),
                 (Some(record), None) => !record.has_route(),
@@ -95,7 +96,8 @@ impl CallRoute {
 impl Scenario {
     /// The target and protocol of its session, if it may have one.
     pub(super) fn session_spec(&self) -> Option<SessionSpec<'_>> {
-        let (target, protocol) = (self.target()?, self.protocol()?);
+        let target = self.target()?;
+        let protocol = self.protocol()?;
         let version = self.held().map(|held| &*held.manifest.protocol_version);
         self.may_be_polled().then_some(SessionSpec { target, protocol, version, followed: self.is_trusted() })
     }
@@ -108,7 +110,9 @@ impl Scenario {
 
     /// Its route.
     fn route(&self) -> Option<CallRoute> {
-        let (link, protocol, target) = (self.session().cloned()?, self.protocol()?, self.target()?);
+        let link = self.session().cloned()?;
+        let protocol = self.protocol()?;
+        let target = self.target()?;
         self.has_route().then(|| CallRoute {
             session: link.session,
             ended: link.ended,

@@ -306,13 +306,17 @@ impl Core {
         }
         let program = program_end(&answered.result);
         answered.followed = sessions.is_followed(&name);
-        let (was_well, reached) = (record.is_well(), reached(&answered.result));
-        let (digest, good) = (record.digest(), answered.result.is_ok());
+        let was_well = record.is_well();
+        let reached = reached(&answered.result);
+        let digest = record.digest();
+        let good = answered.result.is_ok();
         let goodbye = partition.believes(record.source().0, &name, record.silenced(), now);
-        let (rules, refresh) = (&parts.config.health, &parts.config.refresh);
+        let rules = &parts.config.health;
+        let refresh = &parts.config.refresh;
         let effects =
             record.handle(ScenarioInput::Polled { answered, goodbye, random: fastrand::f64() }, &parts.config, now);
-        let (is_absent, fails) = (record.is_absent(), record.failures() > 0);
+        let is_absent = record.is_absent();
+        let fails = record.failures() > 0;
         let others = match (reached, was_well && fails && !is_absent) {
             (true, _) => partition.handle(partition::PartitionInput::Reached(&name), rules, refresh, now),
             (false, true) => partition.handle(partition::PartitionInput::Lost(&name), rules, refresh, now),
@@ -332,14 +336,16 @@ impl Core {
     /// anything relevant changed.
     fn time_passed(&mut self, now: Now) {
         let Self { partition, parts, .. } = self;
-        let (rules, refresh) = (&parts.config.health, &parts.config.refresh);
+        let rules = &parts.config.health;
+        let refresh = &parts.config.refresh;
         let effects = partition.handle(partition::PartitionInput::Clocks, rules, refresh, now);
         self.apply(effects, now);
         self.tick(now);
         if self.partition.needs_evaluation(now.mono) {
             let census = self.fleet.census();
             let Self { partition, parts, .. } = self;
-            let (rules, refresh) = (&parts.config.health, &parts.config.refresh);
+            let rules = &parts.config.health;
+            let refresh = &parts.config.refresh;
             let effects = partition.handle(partition::PartitionInput::Weighed(census), rules, refresh, now);
             self.apply(effects, now);
         }

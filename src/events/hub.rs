@@ -24,7 +24,7 @@ use crate::runtime::{Clock, Stop, Tasks, WorkQueue};
 /// After publishing a change, the hub waits this many times as long as the publishing took. So
 /// changes in a burst are published together, and publishing takes at most a quarter of the time. A
 /// single change is published at once.
-const PAUSE: u32 = 3;
+const PAUSE_TIMES: u32 = 3;
 /// The longest such wait.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// How many filters without readers are kept, besides the plain list.
@@ -118,9 +118,12 @@ impl Hub {
         let readers_max = config.max_subscribers.min(Semaphore::MAX_PERMITS / 2);
         let places = SubscriberPlaces::new(config.max_subscribers, clock);
         let openings = WorkQueue::new(OPENINGS_AT_ONCE, readers_max);
-        let (state, tasks, stop) = (Mutex::new(HubState { moment, topics }), tasks.clone(), stop.clone());
+        let state = Mutex::new(HubState { moment, topics });
+        let tasks = tasks.clone();
+        let stop = stop.clone();
         let followed = reader.clone();
-        let (config, counts) = (ArcSwap::from_pointee(config), Arc::default());
+        let config = ArcSwap::from_pointee(config);
+        let counts = Arc::default();
         let (events, received) = mpsc::channel(QUEUE);
         let shared = HubInner {
             config,
@@ -245,7 +248,7 @@ impl HubInner {
             let begun = self.clock.now();
             let shared = Arc::clone(&self);
             self.tasks.off_thread(move || shared.publish_snapshot(&snapshot)).await;
-            let pause = LONGEST_PAUSE.min((self.clock.now() - begun) * PAUSE);
+            let pause = LONGEST_PAUSE.min((self.clock.now() - begun) * PAUSE_TIMES);
             tokio::select! {
                 () = self.stop.wait() => return,
                 () = self.clock.sleep(pause) => {}
@@ -384,7 +387,8 @@ impl HubState {
     /// Drops filters that had no readers for long, and those beyond the limit.
     fn forget_idle(&mut self, shared: &HubInner) {
         let now = shared.clock.now();
-        let (plain, linger) = (ViewQuery::default(), shared.config.load().linger);
+        let plain = ViewQuery::default();
+        let linger = shared.config.load().linger;
         let mut idle = Vec::new();
         self.topics.retain(|query, topic| {
             let Some(left) = topic.left().filter(|_| *query != plain) else { return true };

@@ -156,16 +156,18 @@ mod tests {
     fn the_same_in_other_words_is_no_change() {
         let stamp = |message| finding("notes", FindingCode::GeneratedAt, message);
         let other = finding("mail", FindingCode::GeneratedAt, "in the future");
-        let (mut gone, mut come) = (vec![stamp("at 1"), stamp("at 2")], vec![stamp("at 3"), other.clone()]);
+        let mut gone = vec![stamp("at 1"), stamp("at 2")];
+        let mut come = vec![stamp("at 3"), other.clone()];
         drop_reworded(&mut gone, &mut come);
         assert_eq!(gone, vec![stamp("at 2")]);
         assert_eq!(come, vec![other]);
     }
 
     #[test]
-    fn of_no_scenario_the_words_tell_what_it_is_about() {
+    fn findings_without_a_scenario_are_identified_by_their_words() {
         let of = |message| Finding::new(FindingCode::SourceFailed, message);
-        let (mut gone, mut come) = (vec![of("one")], vec![of("two")]);
+        let mut gone = vec![of("one")];
+        let mut come = vec![of("two")];
         drop_reworded(&mut gone, &mut come);
         assert_eq!(gone.len(), 1);
         assert_eq!(come.len(), 1);

@@ -250,8 +250,10 @@ impl Topic {
             ring.first += 1;
             ring.floor = oldest.seq;
         }
-        let (first, end) = (ring.first, ring.end());
-        let (mut overrun, mut unread) = (0, 0);
+        let first = ring.first;
+        let end = ring.end();
+        let mut overrun = 0;
+        let mut unread = 0;
         let Ring { readers, messages, .. } = &mut *ring;
         readers.retain(|reader| {
             let Some(reader) = reader.upgrade() else { return false };

@@ -77,7 +77,8 @@ fn tool(piece: &Piece<'_>) -> Vec<u8> {
 
 /// One tool under this name.
 pub(super) fn named(piece: &Piece<'_>, name: &str) -> Vec<u8> {
-    let (offered, needs_approval) = (&piece.tool.tool, piece.tool.effective.requires_approval);
+    let offered = &piece.tool.tool;
+    let needs_approval = piece.tool.effective.requires_approval;
     let mut tool = ObjectWriter::after(Vec::new());
     tool.text("name", name).optional("description", piece.description).raw("inputSchema", piece.schema);
     for (name, first) in PASSED_ON {

@@ -92,7 +92,8 @@ fn is_own(name: &str) -> bool {
 
 /// Whether a preference gave the tool its name: all other names follow from its identity.
 fn has_alias(tool: &ViewTool) -> bool {
-    let (name, id) = (&tool.name, &tool.id);
+    let name = &tool.name;
+    let id = &tool.id;
     let is_unique = || name.is_reserved() && *name == PublishedName::unique(id);
     !is_own(name.as_str())
         && *name != PublishedName::plain_shared(&id.tool)

@@ -56,7 +56,8 @@ impl Format for NativeFormat {
     }
 
     fn encode(&self, tool: &ViewTool) -> Encoded {
-        let (offered, effective) = (&tool.tool, &tool.effective);
+        let offered = &tool.tool;
+        let effective = &tool.effective;
         for (key, raw) in [("parameters", &offered.parameters), ("metadata", &offered.metadata)] {
             if !is_sound(raw.get()) {
                 return Encoded { json: None, findings: vec![unreadable(tool, key)] };
@@ -168,7 +169,8 @@ type ClientMember<'a> = (&'a str, Cow<'a, str>);
 /// The unknown members apart from those whose key is one of `ours`, which come second; the first of
 /// equal keys stays.
 fn free_members<'a>(extra: &'a Extra, own_keys: &[&str]) -> (Vec<ClientMember<'a>>, BTreeSet<&'a str>) {
-    let (mut seen, mut taken) = (BTreeSet::new(), BTreeSet::new());
+    let mut seen = BTreeSet::new();
+    let mut taken = BTreeSet::new();
     let mut members = Vec::new();
     for (key, json) in extra {
         if own_keys.contains(&key.as_ref()) {

@@ -137,7 +137,9 @@ impl Strict {
         }
         let Some(most) = self.request else { return Ok(()) };
         let cost = cost(schema)?;
-        let (tools, optional, unions) = (spent.tools + 1, spent.optional + cost.optional, spent.unions + cost.unions);
+        let tools = spent.tools + 1;
+        let optional = spent.optional + cost.optional;
+        let unions = spent.unions + cost.unions;
         if tools > most.tools || optional > most.optional || unions > most.unions {
             return Err(TransformError::Unsupported("no place left among the strict tools of one request".into()));
         }
@@ -164,7 +166,10 @@ fn cost(schema: &mut Value) -> Result<Spent, TransformError> {
 
 impl Size {
     fn check(&self, schema: &mut Value) -> Result<(), TransformError> {
-        let (mut properties, mut depth, mut characters, mut values) = (0, 0, 0, 0);
+        let mut properties = 0;
+        let mut depth = 0;
+        let mut characters = 0;
+        let mut values = 0;
         each_object(schema, |members, place| {
             depth = depth.max(place.depth);
             if let Some(known) = members.get("properties").and_then(Value::as_object) {

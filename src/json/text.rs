@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_within_texts_nest_nothing() {
+    fn depth_counts_no_brackets_within_strings() {
         let brackets = format!("\"{}\\\"{}\"", "[".repeat(200), "{".repeat(200));
         assert!(!JsonText::parse(&brackets).unwrap().nests_deeper_than(0));
         let nested = JsonText::parse(r#"[{"a":[]},[[1]]]"#).unwrap();

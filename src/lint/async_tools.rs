@@ -51,7 +51,8 @@ impl<'m> ToolParameters<'m> {
         let Some(Json::Object(members)) = Json::parse(tool.parameters.get()) else {
             return Self { required: Vec::new(), properties: HashMap::new() };
         };
-        let (mut required, mut properties) = (HashSet::new(), HashMap::new());
+        let mut required = HashSet::new();
+        let mut properties = HashMap::new();
         let mut order = Vec::new();
         for (name, value) in members {
             match (name.as_ref(), value) {
@@ -168,7 +169,8 @@ fn names_fit(field: &str, param: &str) -> bool {
         let words = apart.split_whitespace().map(str::to_lowercase);
         words.filter(|word| !ANY_ID.contains(&word.as_str())).collect()
     };
-    let (field, param) = (words(field), words(param));
+    let field = words(field);
+    let param = words(param);
     field.is_empty() || param.is_empty() || !field.is_disjoint(&param)
 }
 

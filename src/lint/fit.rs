@@ -61,14 +61,14 @@ fn judge(schema: &Json<'_>, value: &Json<'_>, at: &mut String, budget: &mut Step
         }
     }
     match value {
-        Json::Number(number) => out_of_range(schema, *number, ("minimum", "maximum"), ""),
+        Json::Number(number) => out_of_range(schema, *number, "minimum", "maximum", ""),
         Json::Text(text)
             if schema.get_non_null("minLength").is_some() || schema.get_non_null("maxLength").is_some() =>
         {
             budget.pay(text.len() / 16)?;
             #[expect(clippy::cast_precision_loss, reason = "no text is that long")]
             let length = text.chars().count() as f64;
-            out_of_range(schema, length, ("minLength", "maxLength"), " characters long")
+            out_of_range(schema, length, "minLength", "maxLength", " characters long")
         }
         Json::List(items) => {
             let schema = schema.get_non_null("items").filter(|items| matches!(items, Json::Object(_)))?;
@@ -95,7 +95,7 @@ fn further(
     found
 }
 
-fn out_of_range(schema: &Json<'_>, number: f64, (least, most): (&str, &str), unit: &str) -> Option<String> {
+fn out_of_range(schema: &Json<'_>, number: f64, least: &str, most: &str, unit: &str) -> Option<String> {
     let bound = |keyword| schema.get_non_null(keyword).and_then(Json::number);
     if let Some(low) = bound(least).filter(|low| number < *low) {
         return Some(format!("is {number}{unit}, and `{least}` is {low}"));
@@ -139,7 +139,8 @@ mod tests {
     use super::*;
 
     fn judged(schema: &str, value: &str) -> Option<(String, String)> {
-        let (schema, value) = (Json::parse(schema).unwrap(), Json::parse(value).unwrap());
+        let schema = Json::parse(schema).unwrap();
+        let value = Json::parse(value).unwrap();
         misfit(&schema, &value, &mut StepBudget::new()).map(|misfit| (misfit.at, misfit.what))
     }
 
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_misfit_is_told_with_its_place() {
+    fn the_first_misfit_is_reported_with_its_pointer() {
         let schema = r#"{"type":"object","properties":{"a/b":{"type":"array","items":{"type":"integer","maximum":9}},"c":{"enum":["x"]}},"required":["c"]}"#;
         for (value, at, part) in [
             ("[]", "", "is a list, not of the type `object`"),

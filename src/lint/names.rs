@@ -41,7 +41,8 @@ pub(super) fn document(manifest: &Manifest, findings: &mut CappedFindings) {
 
 /// Checks the name, the description and the category of a tool.
 pub(super) fn tool(place: &mut RuleContext<'_>, tool: &Tool, manifest: &Manifest) {
-    let (name, categories) = (tool.name.as_ref(), &*manifest.categories);
+    let name = tool.name.as_ref();
+    let categories = &*manifest.categories;
     // A manifest without a protocol version is a module's; names of module tools contain a dot.
     let dotted = manifest.protocol_version.is_empty();
     let in_grammar = name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || dotted && c == b'.');

@@ -70,7 +70,8 @@ fn types(place: &mut RuleContext<'_>, schema: &Json<'_>) {
 
 /// The parameter at this position, with those around it, such as `orders[].id`.
 fn parameter(place: &RuleContext<'_>) -> String {
-    let (mut name, mut steps) = (String::new(), place.steps().skip_while(|step| step != "properties"));
+    let mut name = String::new();
+    let mut steps = place.steps().skip_while(|step| step != "properties");
     while let Some(step) = steps.next() {
         match step.as_str() {
             "properties" => {

@@ -90,7 +90,8 @@ mod tests {
             let value = |family: &Family, at: usize| family.samples[at].value.clone();
             (value(&reloads, 0), value(&reloads, 1), value(&valid, 0), value(&at, 0))
         };
-        let (none, one) = (MetricValue::Whole(0), MetricValue::Whole(1));
+        let none = MetricValue::Whole(0);
+        let one = MetricValue::Whole(1);
         let at = |second| Timestamp::from_second(second).unwrap();
         loads.started(at(5));
         assert_eq!(shown(), (none.clone(), none.clone(), one.clone(), MetricValue::Real(5.0)));

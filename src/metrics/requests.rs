@@ -120,7 +120,8 @@ mod tests {
         for (path, method, status) in
             [("/a", &Method::GET, 200), ("/b", &strange, 418), ("/c", &strange, 419), ("/a", &Method::GET, 200)]
         {
-            let (route, method) = (requests.route(path), Requests::method(method));
+            let route = requests.route(path);
+            let method = Requests::method(method);
             requests.answered(route, method, StatusCode::from_u16(status).unwrap(), Duration::from_millis(1));
         }
         let [counts, times] = requests.families().try_into().unwrap();

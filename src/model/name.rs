@@ -140,7 +140,8 @@ impl PublishedName {
     pub fn qualified(id: &ToolId) -> Self {
         // A dot is legal in scenario names only, and far too common in them to make a hash appear
         // in every tool's name.
-        let (scenario, dotted) = (id.scenario.as_str(), id.scenario.as_str().contains('.'));
+        let scenario = id.scenario.as_str();
+        let dotted = id.scenario.as_str().contains('.');
         let undotted = if dotted { Cow::Owned(scenario.replace('.', "_")) } else { Cow::Borrowed(scenario) };
         let whole = [&*undotted, JOINER, &id.tool].concat();
         if is_legal(&whole) && !dotted {
@@ -154,7 +155,8 @@ impl PublishedName {
     /// `__`. What is too long or not legal, or could be read as the name of another tool, is cut
     /// and ends in a hash of the identity.
     pub fn for_mcp(id: &ToolId) -> Self {
-        let (scenario, tool) = (id.scenario.as_str(), &*id.tool);
+        let scenario = id.scenario.as_str();
+        let tool = &*id.tool;
         let whole = if tool.contains('.') { tool.replace('.', JOINER) } else { tool.to_owned() };
         let whole = [scenario, JOINER, &whole].concat();
         if whole.len() <= MCP_NAME_MAX && is_legal(&whole) && divides(scenario, tool) {
@@ -179,7 +181,8 @@ impl PublishedName {
     /// Whether this has the shape of [`Self::unique`]. Such a text is never given as an alias or as
     /// a plain name.
     pub fn is_reserved(&self) -> bool {
-        let (bytes, hex) = (self.0.as_bytes(), |c: &u8| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
+        let bytes = self.0.as_bytes();
+        let hex = |c: &u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
         let Some((head, tail)) = bytes.len().checked_sub(UNIQUE_SUFFIX).and_then(|at| bytes.split_at_checked(at))
         else {
             return false;
@@ -297,7 +300,8 @@ mod tests {
 
     #[test]
     fn illegal_names_are_repaired_and_stay_apart() {
-        let (a, b) = (PublishedName::plain("read file"), PublishedName::plain("read.file"));
+        let a = PublishedName::plain("read file");
+        let b = PublishedName::plain("read.file");
         assert!(is_legal(a.as_str()) && is_legal(b.as_str()));
         assert_ne!(a, b);
         assert!(a.as_str().starts_with("read_file_"));
@@ -309,8 +313,10 @@ mod tests {
 
     #[test]
     fn long_names_are_cut_and_stay_apart() {
-        let (a, b) = (format!("s/{}a", "x".repeat(80)), format!("s/{}b", "x".repeat(80)));
-        let (a, b) = (PublishedName::qualified(&id(&a)), PublishedName::qualified(&id(&b)));
+        let a = format!("s/{}a", "x".repeat(80));
+        let b = format!("s/{}b", "x".repeat(80));
+        let a = PublishedName::qualified(&id(&a));
+        let b = PublishedName::qualified(&id(&b));
         assert_eq!(a.as_str().len(), PUBLISHED_NAME_MAX);
         assert_ne!(a, b);
     }
@@ -323,7 +329,8 @@ mod tests {
     #[test]
     fn unique_forms_have_a_shape_of_their_own() {
         for text in ["a/b__c", "a__b/c", "1a/b", "A.b/read file", &format!("s/{}", "x".repeat(200))] {
-            let (unique, qualified) = (PublishedName::unique(&id(text)), PublishedName::qualified(&id(text)));
+            let unique = PublishedName::unique(&id(text));
+            let qualified = PublishedName::qualified(&id(text));
             assert!(is_legal(unique.as_str()) && unique.is_reserved(), "{unique}");
             assert!(!qualified.is_reserved() && !PublishedName::plain(text).is_reserved(), "{qualified}");
         }

@@ -386,7 +386,8 @@ mod tests {
 
     #[test]
     fn empty_settings_remove_the_preference() {
-        let (scope, target) = (Scope::Global, "tag:x".parse::<PreferenceTarget>().unwrap());
+        let scope = Scope::Global;
+        let target = "tag:x".parse::<PreferenceTarget>().unwrap();
         let mut set = PreferenceSet::default();
         set.set(scope.clone(), target.clone(), Settings { enabled: Some(false), ..Settings::default() });
         assert_eq!(set.get(&scope, &target).unwrap().enabled, Some(false));
@@ -397,7 +398,8 @@ mod tests {
     #[test]
     fn lower_preferences_hold_where_the_upper_ones_set_nothing() {
         let target: PreferenceTarget = "tool:disks/wipe".parse().unwrap();
-        let (mut upper, mut lower) = (PreferenceSet::default(), PreferenceSet::default());
+        let mut upper = PreferenceSet::default();
+        let mut lower = PreferenceSet::default();
         let off = Settings { enabled: Some(false), approval: Some(ApprovalPolicy::Require), ..Settings::default() };
         lower.set(Scope::Global, target.clone(), off.clone());
         assert_eq!(upper.over(&lower), lower);

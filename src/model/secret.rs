@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_prints_it() {
+    fn a_secret_is_never_printed() {
         let secret = Secret::new("hush");
         assert_eq!(format!("{secret} {secret:?} {:#?}", Some(&secret)), "*** *** Some(\n    ***,\n)");
         assert_eq!(secret.expose(), "hush");

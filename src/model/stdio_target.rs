@@ -40,7 +40,9 @@ impl StdioTarget {
     /// A program by its path, or by a name that is looked up in `PATH`.
     pub fn new(command: impl Into<String>) -> Self {
         let url = url("stdio:");
-        let (command, args, env) = (command.into(), Vec::new(), BTreeMap::new());
+        let command = command.into();
+        let args = Vec::new();
+        let env = BTreeMap::new();
         let interaction = Interaction::default();
         Self { command, args, env, cwd: None, call_timeout: None, interaction, revision: None, url }.located()
     }
@@ -128,8 +130,9 @@ impl StdioTarget {
         let line = self.to_string();
         // An address that begins with two slashes would have a host.
         let slashes = if line.starts_with("//") { line.len() - line.trim_start_matches('/').len() } else { 0 };
-        let (slashes, rest) = ("%2F".repeat(slashes), utf8_percent_encode(&line[slashes..], PLAIN));
-        self.url = url(&format!("{SCHEME}:{slashes}{rest}#{}", self.digest()));
+        let masked = "%2F".repeat(slashes);
+        let rest = utf8_percent_encode(&line[slashes..], PLAIN);
+        self.url = url(&format!("{SCHEME}:{masked}{rest}#{}", self.digest()));
         self
     }
 

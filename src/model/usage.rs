@@ -31,7 +31,8 @@ pub struct ToolUsage {
 impl ToolUsage {
     /// No calls, counted from this time on.
     pub fn since(first: Timestamp) -> Self {
-        let (total, longest) = (Duration::ZERO, Duration::ZERO);
+        let total = Duration::ZERO;
+        let longest = Duration::ZERO;
         Self { calls: 0, sent: 0, failures: BTreeMap::new(), total, longest, first, last: first }
     }
 

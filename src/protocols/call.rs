@@ -162,7 +162,8 @@ impl CallError {
         } else {
             format!("{why} (`{}`)", start.escape_debug())
         };
-        let (status, retry_after) = (answer.head.status.as_u16(), answer.retry_after());
+        let status = answer.head.status.as_u16();
+        let retry_after = answer.retry_after();
         Self::NotThisProtocol { answered: status_text(status), status: Some(status), excerpt, retry_after }
     }
 

@@ -172,7 +172,8 @@ mod tests {
 
     #[test]
     fn other_kinds_are_offered_each_by_itself() {
-        let (sampling, roots) = (wanted(InputMethod::Sampling, "{}"), wanted(InputMethod::Roots, "{}"));
+        let sampling = wanted(InputMethod::Sampling, "{}");
+        let roots = wanted(InputMethod::Roots, "{}");
         let offers = CallerOffers { sampling: true, ..CallerOffers::default() };
         assert!(sampling.is_offered(offers) && !roots.is_offered(offers));
         for method in [InputMethod::Elicitation, InputMethod::Sampling, InputMethod::Roots] {

@@ -32,7 +32,7 @@ pub async fn probe(
 ) -> Result<Probed, ListError> {
     let mut met: Vec<Attempt> = Vec::new();
     for (protocol, at) in in_order(protocols, target) {
-        match attempt(protocol, (target, transports), request, tries).await {
+        match attempt(protocol, target, transports, request, tries).await {
             Ok(probed) => return Ok(probed),
             // One that was met before by an answer of another kind may break off what it does not
             // know.
@@ -45,7 +45,8 @@ pub async fn probe(
 
 /// The protocols to try: first those that the target looks like.
 fn in_order<'a>(protocols: &'a Protocols, target: &Target) -> Vec<(&'a Arc<dyn Protocol>, &'static str)> {
-    let (mut first, mut others) = (Vec::new(), Vec::new());
+    let mut first = Vec::new();
+    let mut others = Vec::new();
     for protocol in protocols.iter() {
         match protocol.fits(target) {
             Fits::ProbeFirst { at } => first.push((protocol, at)),
@@ -59,7 +60,8 @@ fn in_order<'a>(protocols: &'a Protocols, target: &Target) -> Vec<(&'a Arc<dyn P
 
 async fn attempt(
     protocol: &Arc<dyn Protocol>,
-    (target, transports): (&Target, &Transports),
+    target: &Target,
+    transports: &Transports,
     request: &ListRequest,
     tries: &(dyn Fn(&Arc<dyn Session>) + Sync),
 ) -> Result<Probed, ListError> {

@@ -17,7 +17,7 @@ use crate::model::{Finding, FindingCode, Manifest, SentFindings, Severity};
 
 /// Bytes of a tool, or of another member of the document, that are read as a tree at most. A
 /// pointer into a larger one leads to the whole of it.
-const MOST: usize = 1 << 20;
+const TREE_PART_BYTES_MAX: usize = 1 << 20;
 
 /// How a protocol finds the place of a pointer in a document as sent, or the innermost one around
 /// it.
@@ -146,6 +146,11 @@ pub(super) fn steps(pointer: &str) -> Vec<String> {
     pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
 }
 
+/// The tools of a document, as they were sent.
+pub(super) fn tools(document: &Value) -> &[Value] {
+    document.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
 /// The indices, as sent, of the tools that decoding left out.
 pub(super) fn left_out(decoded: &[Finding]) -> HashSet<usize> {
     let is_left_out =
@@ -164,5 +169,5 @@ pub(super) fn with_index(pointer: &str, index: usize) -> String {
 }
 
 fn tree(raw: Raw<'_>) -> Option<Value> {
-    serde_json::from_str(Some(raw.get()).filter(|text| text.len() <= MOST)?).ok()
+    serde_json::from_str(Some(raw.get()).filter(|text| text.len() <= TREE_PART_BYTES_MAX)?).ok()
 }

@@ -79,7 +79,8 @@ impl Clock {
 
     /// The wall time at which a monotonic deadline falls, as seen from now.
     pub fn wall_at(self, deadline: Instant) -> Timestamp {
-        let (now, wall) = (self.now(), self.wall());
+        let now = self.now();
+        let wall = self.wall();
         let moved =
             if deadline >= now { wall.saturating_add(deadline - now) } else { wall.saturating_sub(now - deadline) };
         moved.unwrap_or(wall)

@@ -73,7 +73,8 @@ impl FileWatch {
     }
 
     fn watch(&mut self, names: &BTreeSet<PathBuf>) -> Result<(), String> {
-        let (followed, wake) = (names.clone(), self.wake.clone());
+        let followed = names.clone();
+        let wake = self.wake.clone();
         let handler = move |event: notify::Result<Event>| {
             if concerns(&followed, event) {
                 wake.send_replace(());

@@ -26,7 +26,7 @@ const FIRST: Duration = Duration::from_secs(1);
 /// in which allocations wait.
 const WHILE_WORTH: Duration = Duration::from_secs(10);
 /// The longest time between two runs otherwise.
-const LONGEST: Duration = Duration::from_secs(60);
+const INTERVAL_MAX: Duration = Duration::from_secs(60);
 /// The number of returned bytes that counts as much.
 const WORTH: u64 = 8 << 20;
 
@@ -89,7 +89,7 @@ pub async fn watch(clock: Clock, tasks: Tasks, stop: Stop) {
         });
         // An error means that the runtime is shutting down.
         let Ok(given) = given.await else { return };
-        pause = (pause * 2).min(if given >= WORTH { WHILE_WORTH } else { LONGEST });
+        pause = (pause * 2).min(if given >= WORTH { WHILE_WORTH } else { INTERVAL_MAX });
     }
 }
 

@@ -42,7 +42,8 @@ pub fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync
     if items.len() <= share {
         return items.into_iter().map(work).collect();
     }
-    let (count, mut items) = (items.len(), items.into_iter());
+    let count = items.len();
+    let mut items = items.into_iter();
     let shares = std::iter::from_fn(|| {
         let share: Vec<T> = items.by_ref().take(share).collect();
         (!share.is_empty()).then_some(share)
@@ -230,7 +231,8 @@ impl Tasks {
     #[cfg(target_os = "linux")]
     async fn on_a_slower_thread<T: Send + 'static>(&self, work: impl Fn() -> T + Clone + Send + 'static) -> T {
         let (sender, made) = tokio::sync::oneshot::channel();
-        let (own, counted) = (work.clone(), self.0.token());
+        let own = work.clone();
+        let counted = self.0.token();
         let started = start_detached_thread("background", BACKGROUND_STACK, move || {
             lower_priority();
             let made = std::panic::catch_unwind(AssertUnwindSafe(own));
@@ -308,7 +310,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_begun_goes_to_its_end_also_when_nobody_waits_any_more() {
-        let (tasks, (go, gone)) = (Tasks::new(), tokio::sync::oneshot::channel());
+        let tasks = Tasks::new();
+        let (go, gone) = tokio::sync::oneshot::channel();
         assert_eq!(tasks.run_to_completion(std::future::ready(7)).await, 7);
         assert!(tasks.0.is_empty(), "no task was needed");
 

@@ -65,7 +65,7 @@ impl CommandSocket {
         let serve = move |_: &UnixStream, let_go, load: &accept::ConnectionLoad| {
             front.connection(local, DisconnectTrigger(Arc::new(let_go)), load)
         };
-        let cut = accept::serve(self.listener, serve, limits, clock, tasks, ways).await;
+        let cut = accept::serve(self.listener, serve, limits, clock, tasks, ways.0, ways.1).await;
         drop(self.file);
         cut
     }

@@ -140,7 +140,8 @@ impl HttpServiceInner {
         let_go: &DisconnectTrigger,
         bytes: &ConnectionBytes,
     ) -> impl Future<Output = Result<HeldResponse, Infallible>> + Send + use<> {
-        let (begun, method) = (self.shared.clock.now(), Requests::method(request.method()));
+        let begun = self.shared.clock.now();
+        let method = Requests::method(request.method());
         let head_only = request.method() == Method::HEAD;
         let bytes = &self.bytes_for(request.headers(), bytes);
         let counted = Counted { begun, method, head_only, bytes: bytes.clone() };
@@ -148,7 +149,8 @@ impl HttpServiceInner {
         // is immutable or protects itself, so no half-changed state can be seen.
         let answered = match catch_unwind(AssertUnwindSafe(|| self.at_once(local, request, bytes))) {
             Ok(Begun::Passed(request, pass)) => {
-                let (inner, let_go) = (Arc::clone(self), let_go.clone());
+                let inner = Arc::clone(self);
+                let let_go = let_go.clone();
                 // Boxed, because hyper moves the future of each request.
                 return future::Either::Right(Box::pin(async move {
                     let answered =
@@ -239,7 +241,8 @@ impl HttpServiceInner {
         let_go: DisconnectTrigger,
         bytes: &ConnectionBytes,
     ) -> (ServiceResponse, RouteIndex) {
-        let (route, status) = (field::Empty, field::Empty);
+        let route = field::Empty;
+        let status = field::Empty;
         let span = tracing::debug_span!("request", method = %request.method(), route, status);
         request.extensions_mut().insert(let_go);
         request.extensions_mut().insert(bytes.clone());

@@ -154,6 +154,8 @@ struct ServerState {
     used_formats: api::findings::UsedFormats,
     bytes: http::held::ClientBytes,
     refused_profiles: api::refused_profiles::RefusedProfiles,
+    /// The description of the API. It is made of the table of routes, which leads to the handlers.
+    api_document: fn() -> &'static serde_json::Value,
 }
 
 /// The state of the axum routes.
@@ -205,6 +207,7 @@ impl ServerState {
             identities: json_rpc::Identities::default(),
             used_formats: api::findings::UsedFormats::default(),
             refused_profiles: api::refused_profiles::RefusedProfiles::default(),
+            api_document: openapi::serve::api_document,
             config,
             load_options,
             listens,
@@ -231,7 +234,9 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
         stop_timeout: server.stop_timeout,
         ..http::accept::ConnectionLimits::default()
     };
-    let (connections, clock, tasks) = (parts.connections.clone(), parts.clock, parts.tasks.clone());
+    let connections = parts.connections.clone();
+    let clock = parts.clock;
+    let tasks = parts.tasks.clone();
     let shared = Arc::new(ServerState::new(parts, local, &stop));
     #[cfg(unix)]
     if let Some(path) = &server.rpc_socket {
@@ -258,7 +263,7 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
         front.connection(local, events::DisconnectTrigger(Arc::new(let_go)), load)
     };
     tracing::info!(address = %local, "serving");
-    let by_address = http::accept::serve(listener, serve, limits, clock, &tasks, (&connections, &stop));
+    let by_address = http::accept::serve(listener, serve, limits, clock, &tasks, &connections, &stop);
     let (by_address, by_socket) = tokio::join!(by_address, by_socket);
     match by_address + by_socket {
         0 => Ok(()),

@@ -544,7 +544,8 @@ mod tests {
             report: false,
             coding: Coding::Identity,
         };
-        let (view, query) = (View::default(), ViewQuery::default());
+        let view = View::default();
+        let query = ViewQuery::default();
         let builder = report::ReportBuilder { view: &view, query: &query, format: &NativeFormat };
         let rendered = render(&view, Timestamp::UNIX_EPOCH, &NativeFormat);
         let answer = prepared(rendered, &builder, Arc::default());

@@ -61,8 +61,12 @@ pub(super) fn render_again(
     let frame = format.frame(&ListHead { generated_at, own_id, categories: categories.unique });
     let mut body = frame.open;
     body.reserve(known.map_or(0, CachedList::size));
-    let (mut places, mut tools, mut left_out, mut noted) = (Segments::new(), 0, 0, Vec::new());
-    let (mut lines, mut deferred) = (Vec::with_capacity(view.len()), 0);
+    let mut places = Segments::new();
+    let mut tools = 0;
+    let mut left_out = 0;
+    let mut noted = Vec::new();
+    let mut lines = Vec::with_capacity(view.len());
+    let mut deferred = 0;
     for part in &view.parts {
         let before = body.len();
         if tools > 0 {
@@ -106,7 +110,8 @@ pub(super) fn render_again(
 /// The tokens of the tools that are loaded at once, and the text by which a conversation carries
 /// them.
 fn loaded(view: &View, lines: &[Option<WrittenTool>], format: &dyn Format) -> (usize, Option<String>) {
-    let (mut tokens, mut marks): (usize, Vec<ToolMark>) = (0, Vec::new());
+    let mut tokens: usize = 0;
+    let mut marks: Vec<ToolMark> = Vec::new();
     for (tool, line) in view.tools().zip(lines) {
         if let Some(line) = line.filter(|_| !view.is_deferred(tool)) {
             tokens += format.limits().tokens(line.bytes as usize);

@@ -279,7 +279,8 @@ async fn bundles_beyond_their_memory_are_refused_and_a_start_stays_possible() {
 async fn bad_archives_are_refused_with_the_reason() {
     let home = Home::new();
     let daemon = with_tools(config(&home), &[("tides", get())]).await;
-    let (good, one) = (("bundle.json", definition(OTHER).to_string(), FILE), by_hand("a").to_string());
+    let good = ("bundle.json", definition(OTHER).to_string(), FILE);
+    let one = by_hand("a").to_string();
     let with = |member: &str, value: Value| {
         let mut document = definition(OTHER);
         document[member] = value;

@@ -24,9 +24,11 @@ impl Api {
     /// The closure gets the target and the number of the request, from 1.
     pub(crate) async fn answering(reply: impl Fn(&str, usize) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let bodies = Arc::new(Mutex::new(Vec::new()));
-        let (kept, reply) = (Arc::clone(&bodies), Arc::new(reply));
+        let kept = Arc::clone(&bodies);
+        let reply = Arc::new(reply);
         let server = UpstreamServer::serving(move |request, mut stream| {
-            let (kept, reply) = (Arc::clone(&kept), Arc::clone(&reply));
+            let kept = Arc::clone(&kept);
+            let reply = Arc::clone(&reply);
             Box::pin(async move {
                 let length = request.header("content-length").map_or(0, |length| length.parse().unwrap());
                 let mut body = vec![0; length];
@@ -209,7 +211,9 @@ fn cases() -> Vec<(&'static str, Value, Value)> {
 /// S1-29 to S1-33, S1-77: what is no success, and what that gives.
 #[tokio::test]
 async fn what_is_no_success_fails_or_is_empty() {
-    let (api, home, cases) = (odd_api().await, Home::new(), cases());
+    let api = odd_api().await;
+    let home = Home::new();
+    let cases = cases();
     let tool = |(n, (path, more, _)): (usize, &(&str, Value, Value))| {
         let mut implementation = json!({"urlTemplate": api.at(&format!("/{path}"))});
         implementation.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -229,7 +233,8 @@ async fn what_is_no_success_fails_or_is_empty() {
 /// S1-85, S1-86: the limits of bytes, both ways.
 #[tokio::test]
 async fn bytes_are_limited_both_ways() {
-    let (api, home) = (odd_api().await, Home::new());
+    let api = odd_api().await;
+    let home = Home::new();
     let large = http_tool(&json!({"urlTemplate": api.at("/large"), "maxResponseBytes": 4999}));
     let posted = http_tool(&json!({"method": "POST", "urlTemplate": api.at("/ok"), "body": {"x": "${x}"},
         "maxRequestBytes": 20}));

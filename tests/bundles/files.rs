@@ -175,7 +175,8 @@ async fn what_cannot_be_written_changes_nothing() {
 /// S1-81: two daemons share one folder.
 #[tokio::test]
 async fn what_one_daemon_stores_another_one_offers() {
-    let (home, second) = (Home::new(), Home::new());
+    let home = Home::new();
+    let second = Home::new();
     let content = http_tool(&json!({"urlTemplate": "http://127.0.0.1:9/"}));
     let one = with_tools(config(&home), &[("first", content.clone())]).await;
     let mut shared = config(&second);

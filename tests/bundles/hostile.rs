@@ -142,7 +142,8 @@ fn pipe(path: &std::path::Path) {
 async fn pipes_are_not_waited_for() {
     let home = Home::new();
     let mut config = config(&home);
-    let (token, shared) = (home.state().with_file_name("token"), home.state().with_file_name("shared"));
+    let token = home.state().with_file_name("token");
+    let shared = home.state().with_file_name("shared");
     pipe(&token);
     fs::create_dir(&shared).unwrap();
     pipe(&shared.join("p"));

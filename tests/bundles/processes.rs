@@ -35,7 +35,8 @@ fn content(by: usize) -> ToolContent {
 #[tokio::test]
 async fn one_writer() {
     let (Ok(folder), Ok(number)) = (std::env::var(FOLDER), std::env::var(NUMBER)) else { return };
-    let (store, number): (_, usize) = (store(&folder), number.parse().unwrap());
+    let store = store(&folder);
+    let number: usize = number.parse().unwrap();
     let about = BundleChange::parse(&members(&json!({"slug": "net", "displayName": "Net"}))).unwrap();
     let bundle: uuid::Uuid = NET.parse().unwrap();
     store.put_bundle(bundle, about).await.unwrap();
@@ -96,7 +97,8 @@ fn many_processes_lose_and_repeat_nothing() {
 async fn a_change_is_judged_by_what_is_in_the_folder_now() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().display().to_string();
-    let (first, second) = (store(&path), store(&path));
+    let first = store(&path);
+    let second = store(&path);
     let about = BundleChange::parse(&members(&json!({"slug": "net", "displayName": "Net"}))).unwrap();
     let bundle: uuid::Uuid = NET.parse().unwrap();
     first.put_bundle(bundle, about).await.unwrap();

@@ -16,7 +16,9 @@ async fn what_may_be_repeated_is_tried_again() {
     let busy = |target: &str, number: usize| {
         if target == "/third" && number > 2 { answer("200 OK", &[], b"1") } else { answer("503 Busy", &[], b"") }
     };
-    let (first, second, third) = (Api::answering(busy).await, Api::answering(busy).await, Api::answering(busy).await);
+    let first = Api::answering(busy).await;
+    let second = Api::answering(busy).await;
+    let third = Api::answering(busy).await;
     let tools = [
         ("get", http_tool(&json!({"urlTemplate": first.at("/third")}))),
         ("post", http_tool(&json!({"urlTemplate": second.at("/third"), "method": "POST"}))),
@@ -38,7 +40,8 @@ async fn a_request_whose_connection_broke_is_sent_again_where_that_is_safe() {
     let home = Home::new();
     // An answer without a byte: the connection is closed.
     let broken = |_: &str, number: usize| if number > 1 { answer("200 OK", &[], b"1") } else { Vec::new() };
-    let (first, second) = (Api::answering(broken).await, Api::answering(broken).await);
+    let first = Api::answering(broken).await;
+    let second = Api::answering(broken).await;
     let tools = [
         ("put", http_tool(&json!({"urlTemplate": first.at("/"), "method": "PUT", "body": {"x": 1}}))),
         ("post", http_tool(&json!({"urlTemplate": second.at("/"), "method": "POST", "body": {"x": 1}}))),

@@ -140,7 +140,8 @@ async fn a_version_is_stored_once_and_names_keep_their_grammar() {
 async fn bodies_are_objects_without_equal_members() {
     let home = Home::new();
     let daemon = with_tools(config(&home), &[("weather", get())]).await;
-    let (own, json) = (tool(NET, "weather", "v1"), [("content-type", "application/json")]);
+    let own = tool(NET, "weather", "v1");
+    let json = [("content-type", "application/json")];
     let twice = r#"{"isEnabled":false,"isEnabled":true}"#;
     let named = r#"{"slug":"a","slug":"b"}"#;
     let nested = get().to_string().replacen("\"impl\":{", "\"impl\":{\"method\":\"PUT\",\"method\":\"GET\",", 1);
@@ -215,7 +216,8 @@ async fn what_cannot_be_used_is_refused_with_its_place() {
 async fn disabled_and_deleted_bundles_refuse_changes() {
     let home = Home::new();
     let daemon = with_tools(config(&home), &[("weather", get())]).await;
-    let (one, new) = (tool(NET, "weather", "v1"), tool(NET, "new", "v1"));
+    let one = tool(NET, "weather", "v1");
+    let new = tool(NET, "new", "v1");
     daemon.until_tools(&["weather_v1"]).await;
     expect(&daemon, 200, "PATCH", &bundle(NET), &json!({"isEnabled": false})).await;
     daemon.until_tools(&[]).await;
@@ -334,7 +336,8 @@ async fn a_deleted_bundle_goes_after_two_days_if_it_is_still_empty() {
         assert_eq!(ask(address, "PUT", &bundle(id), &json, &about("net").to_string()).await.status, 201);
         assert_eq!(ask(address, "DELETE", &bundle(id), &json, "").await.status, 200);
     }
-    let (gone, kept) = (folder(&home).join(NET), folder(&home).join(OTHER));
+    let gone = folder(&home).join(NET);
+    let kept = folder(&home).join(OTHER);
     std::fs::write(kept.join("note.txt"), "still needed").unwrap();
     hand.step(SignedDuration::from_hours(47));
     looked(&running, &home, 0).await;
@@ -362,7 +365,8 @@ async fn looked(running: &InProcess, home: &Home, first: usize) {
         }
         file["slug"] = json!(format!("look-{n}"));
         std::fs::write(seen.join(format!("{n}.json")), file.to_string()).unwrap();
-        let (scenario, name) = ("seen".parse().unwrap(), format!("look-{n}_v1"));
+        let scenario = "seen".parse().unwrap();
+        let name = format!("look-{n}_v1");
         let has = |entry: &std::sync::Arc<callsheet::catalog::CatalogEntry>| entry.tool(&name).is_some();
         running.until("a look", |now| now.catalog.entry(&scenario).is_some_and(has)).await;
     }
@@ -386,7 +390,9 @@ async fn lists_are_filtered_and_paged() {
         expect(&daemon, 201, "PUT", &tool(&ids[1], &format!("t{n:02}"), "v1"), &content).await;
     }
     let walk = async |target: &str, size: &str| {
-        let (mut all, mut token, mut pages) = (Vec::new(), String::new(), 0);
+        let mut all = Vec::new();
+        let mut token = String::new();
+        let mut pages = 0;
         loop {
             let page = daemon.json(&format!("{target}&{size}&pageToken={token}")).await;
             all.extend(slugs(&page));

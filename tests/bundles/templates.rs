@@ -103,7 +103,8 @@ async fn check(api: &Api, daemon: &Daemon, args: &Value) {
     let (status, answer) = invoke(daemon, "t", args).await;
     assert_eq!(status, 200, "{args}: {answer}");
     let text = |name: &str| args[name].as_str().unwrap();
-    let (requests, bodies) = (api.server.requests(), api.bodies());
+    let requests = api.server.requests();
+    let bodies = api.bodies();
     if answer["ok"] == false {
         let dots: Vec<u8> = percent_decode_str(text("id")).collect();
         let long = ["id", "q"].iter().map(|name| text(name).len()).sum::<usize>() > 1_000;
@@ -114,7 +115,8 @@ async fn check(api: &Api, daemon: &Daemon, args: &Value) {
         return;
     }
     assert_eq!(requests.len(), before + 1);
-    let (request, body) = (&requests[before], &bodies[before]);
+    let request = &requests[before];
+    let body = &bodies[before];
     let (path, query) = request.target().split_once('?').unwrap();
     let decode = |part: &str| percent_decode_str(part).decode_utf8().unwrap().into_owned();
     let segments: Vec<String> = path.split('/').skip(1).map(decode).collect();

@@ -69,7 +69,8 @@ async fn until(daemon: &Daemon, id: &str, state: &str) -> Value {
 
 #[tokio::test]
 async fn a_yes_runs_exactly_what_was_asked_for_once() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let daemon = office(&home, &callee).await;
     assert_eq!(call(&daemon, &json!({"tool_name": "look", "arguments": {}})).await.status, 200);
     let id = ask(&daemon, "sda1").await;
@@ -107,7 +108,8 @@ async fn a_yes_runs_exactly_what_was_asked_for_once() {
 
 #[tokio::test]
 async fn a_no_is_for_good_and_says_why() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let daemon = office(&home, &callee).await;
     let id = ask(&daemon, "sda1").await;
     let rejected = decide(&daemon, &id, "reject", &json!({"by": "kim", "reason": "not today"})).await;
@@ -140,7 +142,8 @@ async fn showing(daemon: &Daemon, method: &str, target: &str, shown: &[&str], bo
 
 #[tokio::test]
 async fn with_a_token_whoever_calls_may_not_decide() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let mut config = config(&home, &callee);
     // The old name of `server.operator_token`.
     config.calls.approval_token = Some(callsheet::model::Secret::new(TOKEN));
@@ -263,7 +266,8 @@ fn inbox_enabled(enabled: bool) -> Change {
 /// An approval that callers could make needless would be none.
 #[tokio::test]
 async fn with_a_token_preferences_that_loosen_need_it_and_others_do_not() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let mut config = config(&home, &callee);
     config.server.operator_token = Some(callsheet::model::Secret::new(TOKEN));
     let daemon = Daemon::ready(config).await;
@@ -291,7 +295,8 @@ async fn with_a_token_preferences_that_loosen_need_it_and_others_do_not() {
 
 #[tokio::test]
 async fn without_a_token_every_caller_changes_every_preference() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let daemon = office(&home, &callee).await;
     let target = "tool:disks/wipe";
     for (method, place, body) in tightening(target).iter().chain(&loosening(target)) {
@@ -302,7 +307,8 @@ async fn without_a_token_every_caller_changes_every_preference() {
 
 #[tokio::test]
 async fn what_nobody_decides_in_time_is_never_run() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let mut config = config(&home, &callee);
     config.calls.approval_expiry = Duration::from_millis(50);
     let daemon = Daemon::ready(config).await;
@@ -377,7 +383,8 @@ async fn what_becomes_of_a_call_after_its_decision_is_in_the_log_with_its_client
 
 #[tokio::test]
 async fn of_many_decisions_one_counts() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let daemon = office(&home, &callee).await;
     let id = ask(&daemon, "sda1").await;
     let body = json!({});
@@ -393,7 +400,8 @@ async fn of_many_decisions_one_counts() {
 
 #[tokio::test]
 async fn the_same_call_waits_once_and_another_one_beside_it() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let daemon = office(&home, &callee).await;
     let first = ask(&daemon, "sda1").await;
     assert_eq!(ask(&daemon, "sda1").await, first, "a client that tries again does not ask twice");
@@ -414,7 +422,8 @@ async fn the_same_call_waits_once_and_another_one_beside_it() {
 
 #[tokio::test]
 async fn preferences_ask_for_a_yes_and_lift_it() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let daemon = office(&home, &callee).await;
     for (scope, target, approval) in [("global", "tool:disks/look", "require"), ("chat:9", "scenario:disks", "skip")] {
         let body = json!({"scope": scope, "target": target, "approval": approval});
@@ -433,7 +442,8 @@ async fn preferences_ask_for_a_yes_and_lift_it() {
 
 #[tokio::test]
 async fn a_yes_does_not_count_for_a_tool_that_is_another_by_now() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let daemon = office(&home, &callee).await;
     let id = ask(&daemon, "sda1").await;
     let revision = daemon.json("/api/v1/scenarios/disks").await["freshness"]["received_at"].clone();
@@ -460,7 +470,9 @@ async fn a_yes_does_not_count_for_a_tool_that_is_another_by_now() {
 
 #[tokio::test]
 async fn a_yes_does_not_count_for_another_owner_of_the_name() {
-    let (home, callee, stranger) = (Home::new(), Callee::echo(disks()).await, Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
+    let stranger = Callee::echo(disks()).await;
     let daemon = office(&home, &callee).await;
     let id = ask(&daemon, "sda1").await;
     daemon.stop().await;
@@ -479,9 +491,11 @@ async fn a_yes_does_not_count_for_another_owner_of_the_name() {
 
 #[tokio::test]
 async fn what_waits_outlives_the_daemon() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let daemon = office(&home, &callee).await;
-    let (first, second) = (ask(&daemon, "sda1").await, ask(&daemon, "sda2").await);
+    let first = ask(&daemon, "sda1").await;
+    let second = ask(&daemon, "sda2").await;
     let before = shown(&daemon, &first).await;
     decide(&daemon, &second, "reject", &json!({"by": "kim"})).await;
     daemon.stop().await;
@@ -553,7 +567,8 @@ fn begun(id: &str, waiting: &Value, idempotent: bool, owner: &Callee) -> Approva
 
 #[tokio::test]
 async fn what_was_under_way_when_a_daemon_ended_is_run_again_only_if_that_is_safe() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let daemon = office(&home, &callee).await;
     let waiting = shown(&daemon, &ask(&daemon, "sda1").await).await;
     daemon.stop().await;
@@ -603,7 +618,8 @@ async fn a_tools_own_failure_and_a_broken_way_are_told_apart() {
 
 #[tokio::test]
 async fn there_is_room_for_so_many_and_the_largest_group_gives_way() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let configured = || {
         let mut config = config(&home, &callee);
         config.calls.approvals_max = 2;
@@ -611,7 +627,8 @@ async fn there_is_room_for_so_many_and_the_largest_group_gives_way() {
     };
     let daemon = Daemon::ready(configured()).await;
     let wipe = |chat: &'static str| json!({"tool_name": "wipe", "arguments": {"disk": "sda3"}, "chat_id": chat});
-    let (first, second) = (ask(&daemon, "sda1").await, ask(&daemon, "sda2").await);
+    let first = ask(&daemon, "sda1").await;
+    let second = ask(&daemon, "sda2").await;
     let other = call(&daemon, &wipe("8")).await;
     assert_eq!(other.status, 202, "{other:?}");
     let gone = shown(&daemon, &first).await;
@@ -646,7 +663,8 @@ const REFUSE: &str = "CREATE TRIGGER refuse BEFORE INSERT ON approvals BEGIN SEL
 
 #[tokio::test]
 async fn an_approval_that_cannot_be_stored_sends_no_call() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let daemon = office(&home, &callee).await;
     let id = ask(&daemon, "sda1").await;
     let store = refusing_store(&home);
@@ -664,7 +682,8 @@ async fn an_approval_that_cannot_be_stored_sends_no_call() {
 
 #[tokio::test]
 async fn a_call_that_cannot_be_stored_takes_no_place() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let mut config = config(&home, &callee);
     config.calls.approvals_max = 1;
     let daemon = Daemon::ready(config).await;
@@ -718,7 +737,8 @@ async fn whoever_follows_hears_of_it() {
 
 #[tokio::test]
 async fn the_page_shows_what_waits_without_running_it() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let daemon = office(&home, &callee).await;
     let page = |target: &'static str| daemon.get(target);
     let empty = String::from_utf8(page("/dashboard/calls").await.body).unwrap();
@@ -742,7 +762,8 @@ async fn stored_waiting(home: &Home, callee: &Callee) -> ApprovalRequest {
 
 #[tokio::test]
 async fn a_call_waits_no_longer_than_it_may_when_the_clock_was_set_back() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let waiting = stored_waiting(&home, &callee).await;
     let far = waiting.expires_at.saturating_add(jiff::SignedDuration::from_hours(24 * 365)).unwrap();
     let id = waiting.id.to_string();
@@ -757,7 +778,8 @@ async fn a_call_waits_no_longer_than_it_may_when_the_clock_was_set_back() {
 
 #[tokio::test]
 async fn what_is_forgotten_leaves_the_database() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let mut config = config(&home, &callee);
     config.calls.keep = Duration::ZERO;
     let daemon = Daemon::ready(config).await;

@@ -25,7 +25,8 @@ async fn builds(name: &str, status: &Arc<Mutex<&'static str>>) -> Callee {
             "pending_values": ["at work"], "result_field": "output"},
         "cancellation": {"cancel_tool": "stop_run", "cancel_tool_id_param": "run_id"},
     });
-    let (on, none) = (json!({"enabled_by_default": true}), json!({"type": "object", "properties": {}}));
+    let on = json!({"enabled_by_default": true});
+    let none = json!({"type": "object", "properties": {}});
     let takes = json!({"type": "object", "properties": {"run_id": {"type": "string"}}, "required": ["run_id"]});
     let start = json!({"enabled_by_default": true, "async_behavior": behaviour});
     let tools =
@@ -85,7 +86,8 @@ async fn until(house: &House, id: &str, state: OperationState) -> Arc<Operation>
 #[tokio::test]
 async fn a_list_names_companions_as_it_publishes_them() {
     let status = Arc::new(Mutex::new("at work"));
-    let (one, two) = (builds("one", &status).await, builds("two", &status).await);
+    let one = builds("one", &status).await;
+    let two = builds("two", &status).await;
     let (first, second, address) = two_in_a_row(&one, &two).await;
     first.prefer("chat:7", "tool:two/stop_run", called("halt")).await;
     // Once one of two equal names is another one, the other is plain.
@@ -121,7 +123,8 @@ async fn a_list_names_companions_as_it_publishes_them() {
 #[tokio::test]
 async fn two_daemons_in_a_row_follow_an_operation_to_its_end() {
     let status = Arc::new(Mutex::new("at work"));
-    let (one, two) = (builds("one", &status).await, builds("two", &status).await);
+    let one = builds("one", &status).await;
+    let two = builds("two", &status).await;
     let (first, second, _) = two_in_a_row(&one, &two).await;
     let operation = begin(&second, "one__start").await;
     let id = Arc::clone(&operation.id);
@@ -142,7 +145,8 @@ async fn two_daemons_in_a_row_follow_an_operation_to_its_end() {
 #[tokio::test]
 async fn two_daemons_in_a_row_cancel_an_operation() {
     let status = Arc::new(Mutex::new("at work"));
-    let (one, two) = (builds("one", &status).await, builds("two", &status).await);
+    let one = builds("one", &status).await;
+    let two = builds("two", &status).await;
     let (first, second, _) = two_in_a_row(&one, &two).await;
     let operation = begin(&second, "two__start").await;
     second.app.calls().cancel(&operation.id).await.unwrap();

@@ -172,7 +172,8 @@ async fn only_the_scenario_that_started_it_is_asked() {
     let one = Callee::start(runs("one", &behaviour(), "string"), telling(json!("a"), running())).await;
     let two = Callee::start(runs("two", &behaviour(), "string"), telling(json!("b"), running())).await;
     let daemon = Daemon::ready(config(&home, &[("one", &one), ("two", &two)])).await;
-    let (first, second) = (begin(&daemon, "one/start").await, begin(&daemon, "two/start").await);
+    let first = begin(&daemon, "one/start").await;
+    let second = begin(&daemon, "two/start").await;
     until_state(&daemon, &first, "succeeded").await;
     until_state(&daemon, &second, "succeeded").await;
     for (callee, id) in [(&one, "a"), (&two, "b")] {
@@ -339,7 +340,8 @@ async fn a_scenario_that_moved_without_an_identity_ends_it_long_before_its_deadl
         config
     };
     let daemon = Daemon::ready(small(&callee)).await;
-    let (first, second) = (begin(&daemon, "start").await, begin(&daemon, "start").await);
+    let first = begin(&daemon, "start").await;
+    let second = begin(&daemon, "start").await;
     daemon.stop().await;
     let polls = asked_of(&callee, "get_run").len();
     let _old = callee.move_on().await;

@@ -102,7 +102,8 @@ fn broken_off() -> Response {
 
 impl Play {
     async fn begin() -> Self {
-        let (mut callees, mut broken) = (Vec::new(), Vec::new());
+        let mut callees = Vec::new();
+        let mut broken = Vec::new();
         for name in SCENARIOS {
             let flag = Arc::new(AtomicBool::new(false));
             let breaks = Arc::clone(&flag);
@@ -122,14 +123,18 @@ impl Play {
             config.calls.breaker_failures = 1000;
         })
         .await;
-        let (left, lists, calls, ended) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let left = Vec::new();
+        let lists = Vec::new();
+        let calls = Vec::new();
+        let ended = Vec::new();
         let mut play = Self { house, callees, broken, left, lists, calls, ended };
         play.take();
         play
     }
 
     fn take(&mut self) {
-        let (snapshot, query) = (self.house.app.snapshot(), ViewQuery::default());
+        let snapshot = self.house.app.snapshot();
+        let query = ViewQuery::default();
         let view = View::select(&snapshot.catalog, &query);
         let names = view.tools().map(|tool| (tool.name.to_string(), tool.id.clone())).collect();
         self.lists.push(List { revision: snapshot.catalog.revision_for(&query).to_string(), names });
@@ -224,7 +229,8 @@ fn no_call_goes_astray_and_none_runs_twice_unasked() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let config = Config { cases: CASES, max_shrink_iters: 64, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
-    let (well, sent) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
+    let well = std::cell::Cell::new(0);
+    let sent = std::cell::Cell::new(0);
     let outcome = runner.run(&acts(), |acts| {
         let calls = acts.iter().filter(|act| matches!(act, Act::Call(..))).count();
         let played = async {

@@ -125,7 +125,8 @@ async fn tools_inside_the_program_are_called_in_the_same_way() {
 async fn an_approved_call_is_not_taken_to_another_owner_on_the_way() {
     let needs = json!({"enabled_by_default": true, "requires_approval": true});
     let wipe = || manifest("disks", &[tool_with("wipe", &json!({"type": "object"}), &needs)]);
-    let (mut owner, other) = (Callee::echo(wipe()).await, Callee::echo(wipe()).await);
+    let mut owner = Callee::echo(wipe()).await;
+    let other = Callee::echo(wipe()).await;
     let house = House::with(&[("disks", owner.url())], |config| config.calls.reroute_wait = PATIENCE).await;
     let called = house.call("wipe", &json!({})).await;
     let Err(ExecuteError::ApprovalRequired { waiting: Some(waiting), .. }) = called else { panic!("{called:?}") };

@@ -15,10 +15,13 @@ use crate::support::mcp_server::{Answer, McpServer, legacy};
 /// What the calls of a script give, in their order: after how many milliseconds, and whether they
 /// succeed.
 async fn run(mode: CallMode, parallel: usize, script: &[(u64, bool)]) -> (Vec<Option<bool>>, usize, usize) {
-    let (at_once, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let at_once = AtomicUsize::new(0);
+    let most = AtomicUsize::new(0);
     let stopped = AtomicUsize::new(0);
     let call = |index: usize, stop: Stop| {
-        let ((wait, succeeds), at_once, most) = (script[index], &at_once, &most);
+        let (wait, succeeds) = script[index];
+        let at_once = &at_once;
+        let most = &most;
         let stopped = &stopped;
         async move {
             most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -31,7 +34,7 @@ async fn run(mode: CallMode, parallel: usize, script: &[(u64, bool)]) -> (Vec<Op
         }
     };
     let decides = |succeeded: &bool| mode.is_decided_by(true, *succeeded);
-    let outcomes = run_several((script.len(), parallel), call, decides).await;
+    let outcomes = run_several(script.len(), parallel, call, decides).await;
     (outcomes, most.load(Ordering::SeqCst), stopped.load(Ordering::SeqCst))
 }
 

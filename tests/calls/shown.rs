@@ -45,7 +45,8 @@ async fn page(daemon: &Daemon) -> String {
 
 #[tokio::test]
 async fn arguments_with_equal_members_are_refused_with_the_pointer_on_every_way_in() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let daemon = daemon(&home, &callee).await;
     let pointers = |answer: &Answer| {
         let problem = answer.json();
@@ -70,7 +71,8 @@ async fn arguments_with_equal_members_are_refused_with_the_pointer_on_every_way_
             );
             let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", tool)];
             let answer = post(&daemon, "/mcp", &headers, &call).await.json();
-            let (failed, text) = (&answer["result"]["isError"], answer["result"]["content"][0]["text"].to_string());
+            let failed = &answer["result"]["isError"];
+            let text = answer["result"]["content"][0]["text"].to_string();
             let named = format!("{place}: is given more than once");
             assert!(tool == "disks/look" || *failed == true && text.contains(&named), "MCP {tool}: {answer}");
         }
@@ -97,7 +99,8 @@ async fn an_embedding_program_is_refused_in_the_same_way() {
 
 #[tokio::test]
 async fn what_is_shown_for_approval_is_the_text_that_is_sent() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let daemon = daemon(&home, &callee).await;
     let written = r#"{"n":100000000000000000000000001,"x":1.50,"t":"\u202e\u00e9","blank":"/safe"#.to_owned()
         + "\u{3164}\u{2800}\u{200d}\u{fe0f}\u{e0101}\u{202e}x\"}";
@@ -132,11 +135,13 @@ async fn what_is_shown_for_approval_is_the_text_that_is_sent() {
 
 #[tokio::test]
 async fn a_call_that_the_page_cannot_show_whole_cannot_be_approved_there() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let daemon = daemon(&home, &callee).await;
     let long = json!({"note": "A".repeat(21_000), "cmd": "rm -rf /"}).to_string();
     let id = waiting(&daemon, &long).await;
-    let (approve, reject) = (format!("/api/v1/approvals/{id}/approve"), format!("/api/v1/approvals/{id}/reject"));
+    let approve = format!("/api/v1/approvals/{id}/approve");
+    let reject = format!("/api/v1/approvals/{id}/reject");
 
     let shown = page(&daemon).await;
 
@@ -174,7 +179,8 @@ async fn deep() -> Callee {
 
 #[tokio::test]
 async fn a_result_that_is_too_deep_is_refused_with_that_reason_and_never_ends_in_a_500() {
-    let (home, callee) = (Home::new(), deep().await);
+    let home = Home::new();
+    let callee = deep().await;
     let daemon = daemon(&home, &callee).await;
     let call = async |tool: &str, flat: bool| {
         let body = json!({"tool_name": tool, "arguments": {"flat": flat}}).to_string();

@@ -115,7 +115,8 @@ async fn no_tool_of_a_real_scenario_refuses_what_a_strict_list_makes_a_model_sen
         approval: Some(Some(ApprovalPolicy::Skip)),
         ..SettingsPatch::default()
     };
-    let (mut calls, mut adjusted) = (0, 0);
+    let mut calls = 0;
+    let mut adjusted = 0;
     for file in files.map(|file| file.unwrap().path()).filter(|path| path.extension().is_some_and(|ext| ext == "json"))
     {
         let callee = Callee::echo(serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap()).await;
@@ -179,7 +180,8 @@ fn schemas() -> impl Strategy<Value = Value> {
 
 fn object(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
     (prop::collection::vec((inner, any::<bool>()), 1..4), any::<bool>()).prop_map(|(members, is_closed)| {
-        let (mut properties, mut required) = (Map::new(), Vec::new());
+        let mut properties = Map::new();
+        let mut required = Vec::new();
         for (at, (schema, is_required)) in members.into_iter().enumerate() {
             properties.insert(format!("p{at}"), schema);
             required.extend(is_required.then(|| Value::from(format!("p{at}"))));
@@ -245,7 +247,8 @@ proptest! {
             }
             let strict = &encoded["parameters"];
             let sent = obeying(strict, strict, &mut choices.iter().copied());
-            let (schema, arguments) = (JsonText::parse(&root.to_string()).unwrap(), JsonText::parse(&sent.to_string()).unwrap());
+            let schema = JsonText::parse(&root.to_string()).unwrap();
+            let arguments = JsonText::parse(&sent.to_string()).unwrap();
             let left = unset::without_unset(&schema, &arguments).map_or(arguments, |left| left.arguments);
             let verdict = validate::check(&schema, &left);
             assert!(matches!(verdict, validate::ArgumentVerdict::Fits), "{schema:?} {sent} {left:?}: {verdict:?}");

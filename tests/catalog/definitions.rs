@@ -164,7 +164,8 @@ fn drafts(scenario: &str, tools: &[&str]) -> Vec<Draft> {
 proptest! {
     #[test]
     fn changes_one_by_one_decide_as_a_whole_build_does(acts in acts()) {
-        let (mut inputs, mut catalog) = (Inputs::default(), build(&Inputs::default()));
+        let mut inputs = Inputs::default();
+        let mut catalog = build(&Inputs::default());
         for act in acts {
             let (name, new) = match act {
                 Act::Put(name, tools, how) => (name, Some(standing(offer(name, &drafts(name, &tools)), how))),

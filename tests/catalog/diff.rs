@@ -103,7 +103,9 @@ proptest! {
     #[test]
     fn what_is_told_is_exactly_what_differs(steps in proptest::collection::vec((step(), any::<bool>()), 1..16)) {
         let first = build(&inputs(&[("a", &["x", "y"]), ("b", &["x"])]));
-        let (mut reported, mut now, mut preferences) = (first.clone(), first, PreferenceSet::default());
+        let mut reported = first.clone();
+        let mut now = first;
+        let mut preferences = PreferenceSet::default();
         for (step, look) in steps {
             now = apply(&now, &mut preferences, step);
             // Several changes are often told together.
@@ -112,7 +114,8 @@ proptest! {
             }
             let touched = Touched::between(&reported, &now);
             for query in queries() {
-                let (before, after) = (shown(&reported, &query), shown(&now, &query));
+                let before = shown(&reported, &query);
+                let after = shown(&now, &query);
                 let found = difference(&reported, &now, &touched, &query);
                 let names = |named: &[callsheet::catalog::ToolChange]| -> Vec<String> {
                     named.iter().map(|named| named.name.to_string()).collect()

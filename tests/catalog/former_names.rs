@@ -30,7 +30,8 @@ fn of_too_many_former_names_the_latest_are_remembered() {
 
 #[test]
 fn former_names_are_forgotten_in_time() {
-    let (old, new) = (catalog(&[("files", &["read"])], &[]), catalog(&[], &[]));
+    let old = catalog(&[("files", &["read"])], &[]);
+    let new = catalog(&[], &[]);
     let mut names = FormerNames::keeping(Duration::from_secs(10));
     names.note(&old, &new, second(100));
     assert_eq!(&*names.find("files/read").unwrap().cause, "scenario files is not known any more");
@@ -44,7 +45,8 @@ fn former_names_are_forgotten_in_time() {
 fn of_several_former_names_the_latest_is_found() {
     let read: &[&str] = &["read"];
     let all = [("desk", read), ("files", read), ("mail", read)];
-    let (three, two) = (catalog(&all, &[]), catalog(&[all[0], all[2]], &[]));
+    let three = catalog(&all, &[]);
+    let two = catalog(&[all[0], all[2]], &[]);
     let mut names = FormerNames::keeping(Duration::from_secs(3600));
     names.note(&three, &two, second(1));
     names.note(&two, &catalog(&[all[0]], &[]), second(2));

@@ -125,7 +125,7 @@ fn the_style_always_qualifies_all_but_aliased_tools() {
 }
 
 #[test]
-fn withdrawals_are_told_once_per_scenario_and_the_rest_per_tool() {
+fn withdrawal_findings_are_per_scenario_and_others_per_tool() {
     let mut inputs = inputs(&[("ok", &["go"])]);
     put(
         &mut inputs,

@@ -109,11 +109,13 @@ async fn the_prepared_body_is_the_rendered_view_in_every_coding() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_askers_share_one_rendering() {
-    let (counting, tasks) = (Counting::leaked(), Tasks::new());
+    let counting = Counting::leaked();
+    let tasks = Tasks::new();
     let views = ViewCache::new(MANY, tasks.clone());
     let snapshot = snapshot(catalog(&[("a", 20), ("b", 30)]), 1);
     let ask = |coding| {
-        let (views, snapshot) = (views.clone(), Arc::clone(&snapshot));
+        let views = views.clone();
+        let snapshot = Arc::clone(&snapshot);
         tasks.spawn(async move { views.prepare(&snapshot, &ViewQuery::default(), counting, coding).await })
     };
     let askers: Vec<_> = (0..80).map(|n| ask(Coding::ALL[n % 4])).collect();
@@ -127,7 +129,8 @@ async fn concurrent_askers_share_one_rendering() {
 async fn requests_for_a_body_larger_than_the_bound_share_one_rendering() {
     let held: &'static Held = Box::leak(Box::default());
     let views = ViewCache::new(1_000, Tasks::new());
-    let (snapshot, query) = (snapshot(catalog(&[("a", 20), ("b", 30)]), 1), ViewQuery::default());
+    let snapshot = snapshot(catalog(&[("a", 20), ("b", 30)]), 1);
+    let query = ViewQuery::default();
     let request = || views.prepare(&snapshot, &query, held, Coding::Identity);
     // Held, so that both requests are there before the body is.
     let until_both_wait = held.0.lock().unwrap();
@@ -143,7 +146,8 @@ async fn requests_for_a_body_larger_than_the_bound_share_one_rendering() {
 async fn a_body_larger_than_the_bound_is_not_kept() {
     let counting = Counting::leaked();
     let views = ViewCache::new(1_000, Tasks::new());
-    let (snapshot, query) = (snapshot(catalog(&[("a", 20), ("b", 30)]), 1), ViewQuery::default());
+    let snapshot = snapshot(catalog(&[("a", 20), ("b", 30)]), 1);
+    let query = ViewQuery::default();
     let mut made = Vec::new();
     for _ in 0..20 {
         made.push(Arc::downgrade(&views.prepare(&snapshot, &query, counting, Coding::Identity).await));
@@ -230,7 +234,8 @@ async fn lists_for_llms_are_capped_and_tell_what_they_left_out() {
     let views = ViewCache::new(MANY, Tasks::new());
     let snapshot = snapshot(catalog(&[("a", 100), ("b", 60)]), 1);
     let ask = |max_tools| {
-        let (views, snapshot) = (views.clone(), Arc::clone(&snapshot));
+        let views = views.clone();
+        let snapshot = Arc::clone(&snapshot);
         async move {
             let query = ViewQuery { max_tools, ..ViewQuery::default() };
             views.prepare(&snapshot, &query, &OpenAiFormat, Coding::Identity).await

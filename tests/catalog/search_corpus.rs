@@ -47,7 +47,9 @@ fn view_of(mut tools: Vec<Arc<Tool>>) -> View {
 /// What share of the right tools is among the first five hits of a question, and for which share of
 /// questions the first hit is right.
 fn scores<'a>(view: &View, questions: impl Iterator<Item = (&'a str, BTreeSet<&'a str>)>) -> (f64, f64) {
-    let (mut recall, mut first, mut count) = (0.0, 0.0, 0.0);
+    let mut recall = 0.0;
+    let mut first = 0.0;
+    let mut count = 0.0;
     for (question, right) in questions {
         let hits = view.rank(question, 5);
         let found = hits.iter().filter(|hit| right.contains(&*hit.tool.id.tool)).count();

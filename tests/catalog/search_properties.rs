@@ -52,7 +52,8 @@ fn anew(grown: &Catalog) -> [Catalog; 2] {
     let offers: BTreeMap<_, _> = grown
         .entries()
         .map(|entry| {
-            let (manifest, standing) = (entry.manifest.clone(), entry.visibility.clone());
+            let manifest = entry.manifest.clone();
+            let standing = entry.visibility.clone();
             (entry.name.clone(), callsheet::catalog::Offer { manifest, visibility: standing })
         })
         .collect();

@@ -96,7 +96,8 @@ fn a_whole_part_gives_the_same_bytes_alone_and_in_a_list() {
     let view = some_view();
     for format in [&NativeFormat as &dyn Format, &OpenAiFormat] {
         let texts: Vec<_> = view.parts[2].tools.iter().filter_map(|tool| format.encode(tool).json).collect();
-        let (alone, body) = (texts.join(&b','), render(&view, then(), format).body);
+        let alone = texts.join(&b',');
+        let body = render(&view, then(), format).body;
         assert_eq!(texts.len(), 40);
         assert!(body.windows(alone.len()).any(|window| window == alone), "{}", format.id());
     }

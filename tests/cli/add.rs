@@ -15,7 +15,8 @@ fn notes() -> Scenario {
 
 #[test]
 fn an_address_is_added_to_the_file_of_the_running_daemon_and_taken_out_again() {
-    let (scenario, home) = (notes(), Home::new());
+    let scenario = notes();
+    let home = Home::new();
     fs::create_dir_all(home.path("etc")).unwrap();
     let file = home.write("etc/mine.toml", MINE);
     #[cfg(unix)]
@@ -94,7 +95,8 @@ fn a_secret_joins_those_that_are_there_and_only_its_owner_may_read_them() {
 #[test]
 fn a_link_to_the_file_stays_and_the_file_is_changed() {
     let home = Home::new();
-    let (file, link) = (home.write("mine.toml", MINE), home.path("callsheet.toml"));
+    let file = home.write("mine.toml", MINE);
+    let link = home.path("callsheet.toml");
     std::os::unix::fs::symlink(&file, &link).unwrap();
     home.run(&["add", "notes", "http://127.0.0.1:1", "--config", "callsheet.toml"]).ok();
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
@@ -194,7 +196,8 @@ fn without_a_daemon_the_file_that_serve_takes_is_changed_or_a_new_one_made() {
 
 #[test]
 fn a_daemon_without_a_file_takes_the_new_one() {
-    let (scenario, home) = (notes(), Home::new());
+    let scenario = notes();
+    let home = Home::new();
     let _daemon = home.serve(&["--listen", "127.0.0.1:0"]);
     fs::create_dir_all(home.path("elsewhere")).unwrap();
     let mut add = home.command(&["add", "notes", &scenario.url]);

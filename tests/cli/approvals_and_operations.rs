@@ -269,7 +269,8 @@ async fn a_daemon_that_is_killed_between_the_yes_and_the_answer_never_runs_it_tw
         }
     });
     let id = call(&daemon, "wipe", &value!({"disk": "sda1"}))["approval_id"].as_str().unwrap().to_owned();
-    let (url, target) = (daemon.url.clone(), format!("/api/v1/approvals/{id}/approve"));
+    let url = daemon.url.clone();
+    let target = format!("/api/v1/approvals/{id}/approve");
     // Its answer never comes.
     let approving = std::thread::spawn(move || send(&url, "POST", &target, Some(&value!({"by": "kim"}))).is_err());
     callee.until_ran(1).await;

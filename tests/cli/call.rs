@@ -178,13 +178,15 @@ fn arguments_may_be_json() {
 #[test]
 fn numbers_are_sent_with_the_digits_as_written() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let (bodies, home) = (Arc::new(Mutex::new(Vec::new())), Home::with(""));
+    let bodies = Arc::new(Mutex::new(Vec::new()));
+    let home = Home::with("");
     let kept = Arc::clone(&bodies);
     let listed = json!({"name": "t", "parameters": {"type": "object", "properties": {
         "n": {"type": "integer"}, "x": {"type": "number"}, "l": {"type": "array", "items": {"type": "number"}}, "any": {},
     }}});
     let daemon = runtime.block_on(UpstreamServer::serving(move |request, mut stream| {
-        let (kept, listed) = (Arc::clone(&kept), listed.to_string());
+        let kept = Arc::clone(&kept);
+        let listed = listed.to_string();
         Box::pin(async move {
             let mut body = vec![0; request.header("content-length").map_or(0, |length| length.parse().unwrap())];
             stream.read_exact(&mut body).await.unwrap();

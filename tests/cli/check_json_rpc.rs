@@ -16,7 +16,8 @@ fn codes(checked: &Value) -> Vec<String> {
 
 #[test]
 fn a_good_server_passes_at_either_address() {
-    let (runtime, home) = (Runtime::new().unwrap(), Home::new());
+    let runtime = Runtime::new().unwrap();
+    let home = Home::new();
     let server = runtime.block_on(RpcServer::offering(IDENTITY, &[listed("read"), listed("write")]));
     for path in ["", "/rpc"] {
         let ran = home.run(&["check", "--json", "--strict", &format!("http://{}{path}", server.address)]);
@@ -33,7 +34,8 @@ fn a_good_server_passes_at_either_address() {
 
 #[test]
 fn faults_of_the_identity_and_of_the_list_are_found() {
-    let (runtime, home) = (Runtime::new().unwrap(), Home::new());
+    let runtime = Runtime::new().unwrap();
+    let home = Home::new();
     let mut count = 0;
     let mut untyped = listed("untyped");
     untyped["inputSchema"]["properties"]["path"]["type"] = json!("text");
@@ -84,7 +86,8 @@ fn faults_of_the_identity_and_of_the_list_are_found() {
 
 #[test]
 fn a_server_whose_list_cannot_be_read_says_why() {
-    let (runtime, home) = (Runtime::new().unwrap(), Home::new());
+    let runtime = Runtime::new().unwrap();
+    let home = Home::new();
     let server = runtime.block_on(RpcServer::start(offer(IDENTITY, &[])));
     for (list, part) in
         [(json!({"tools": {}}), "in its list is an object, not a list"), (json!([]), "`tools/list` cannot be read")]

@@ -53,7 +53,8 @@ fn operations(document: &Value) -> BTreeSet<String> {
             let operation_of = format!("{} {path}", method.to_uppercase());
             lines.insert(format!("operation {operation_of}"));
             for parameter in operation["parameters"].as_array().into_iter().flatten() {
-                let (place, name) = (parameter["in"].as_str().unwrap(), parameter["name"].as_str().unwrap());
+                let place = parameter["in"].as_str().unwrap();
+                let name = parameter["name"].as_str().unwrap();
                 lines.insert(format!("parameter {operation_of} {place} {name}"));
             }
             for status in operation["responses"].as_object().unwrap().keys() {

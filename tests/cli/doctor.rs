@@ -460,10 +460,8 @@ fn a_demo_at_the_configured_address_does_not_lack_a_socket() {
 #[test]
 fn who_may_say_yes_is_told_where_a_tool_asks_for_it() {
     let careful = ToolDefinition::new("wipe", "Wipes a disk").unwrap().requires_approval(true);
-    let (disks, notes) = (
-        Scenario::start("disks", vec![careful]),
-        Scenario::start("notes", vec![ToolDefinition::new("add", "Adds").unwrap()]),
-    );
+    let disks = Scenario::start("disks", vec![careful]);
+    let notes = Scenario::start("notes", vec![ToolDefinition::new("add", "Adds").unwrap()]);
     let look = |scenario: &Scenario, rest: &str| {
         let home = Home::with(&format!("{rest}\n{}", entry("only", &scenario.url)));
         let daemon = home.serve(&[]);

@@ -16,7 +16,8 @@ fn failed(ran: Ran, code: i32) -> Value {
 
 #[test]
 fn nobody_there_is_an_object_for_every_client_command() {
-    let (home, url) = (Home::new(), nobody());
+    let home = Home::new();
+    let url = nobody();
     for args in [
         &["tools"][..],
         &["search", "words"],
@@ -63,7 +64,8 @@ fn a_refusal_has_the_daemons_problem_document() {
     assert_eq!(hint, "`callsheet prefs set tool:notes/wipe --enabled true` switches it on", "{error}");
     let waits = home.run(&["call", "--json", "--url", &daemon.url, "send_mail", "--text", "x"]);
     assert_eq!(waits.code, Some(6));
-    let (answer, error) = (json(&waits.out), json(&waits.err));
+    let answer = json(&waits.out);
+    let error = json(&waits.err);
     assert_eq!(error["approval_id"], answer["approval_id"], "{error}");
     assert_eq!(error["exit_code"], 6);
     // What is no error is a line of JSON too.

@@ -12,7 +12,9 @@ fn ask(home: &Home, daemon: &Running, args: &[&str]) -> String {
 fn scenarios_that_collide_have_one_paragraph_and_the_worst_comes_first() {
     let names = ["search", "list_all", "open_one"];
     let tools = || names.iter().map(|name| tool(name, "Does it", "work")).collect::<Vec<_>>();
-    let (notes, mail, gone) = (Scenario::start("notes", tools()), Scenario::start("mail", tools()), nobody());
+    let notes = Scenario::start("notes", tools());
+    let mail = Scenario::start("mail", tools());
+    let gone = nobody();
     let home = Home::with(&format!(
         "health.grace = \"1ms\"\nhealth.failures = 1\n\
         [[scenarios]]\nname = \"notes\"\nurl = \"{}\"\n[[scenarios]]\nname = \"mail\"\nurl = \"{}\"\n[[scenarios]]\nname = \"gone\"\nurl = \"{gone}\"\n",
@@ -61,10 +63,8 @@ fn findings_are_filtered_and_programs_get_the_answer() {
 #[test]
 fn findings_of_one_cause_have_one_paragraph() {
     let off = |name: String| ToolDefinition::new(name, "Does it").unwrap().enabled_by_default(false);
-    let (many, two) = (
-        Scenario::start("many", (0..24).map(|n| off(format!("tool_{n:02}"))).collect()),
-        Scenario::start("two", (0..2).map(|n| off(format!("other_{n}"))).collect()),
-    );
+    let many = Scenario::start("many", (0..24).map(|n| off(format!("tool_{n:02}"))).collect());
+    let two = Scenario::start("two", (0..2).map(|n| off(format!("other_{n}"))).collect());
     let home = Home::naming(&[("many", &many.url), ("two", &two.url)]);
     let daemon = home.serve(&[]);
     let all = ask(&home, &daemon, &["--code", "disabled"]);

@@ -30,7 +30,8 @@ fn clients(home: &Home, address: &str) {
 
 #[test]
 fn servers_of_clients_are_shown_then_written_and_then_served() {
-    let (home, far) = (Home::new(), Scenario::start("far", vec![tool("go", "Goes there", "way")]));
+    let home = Home::new();
+    let far = Scenario::start("far", vec![tool("go", "Goes there", "way")]);
     clients(&home, &far.url);
     // A file of another program that cannot be read costs only that file.
     fs::create_dir_all(home.path(".codeium/windsurf")).unwrap();

@@ -169,7 +169,8 @@ fn one_scenario_is_told_in_full() {
 
 #[test]
 fn the_verdict_and_its_cause_come_first() {
-    let (notes, gone) = (Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]), nobody());
+    let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
+    let gone = nobody();
     let home = Home::naming(&[("notes", &notes.url), ("gone", &gone)]);
     let daemon = home.serve(&[]);
     let first = |name: &str| ask(&home, &daemon, &["explain", name]).out.lines().next().unwrap_or_default().to_owned();

@@ -22,7 +22,8 @@ impl Front {
         let mut command = home.command(&["mcp"]);
         command.current_dir(home.path(folder)).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
-        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().unwrap());
         Self { child, input, output }
     }
 

@@ -95,7 +95,8 @@ fn a_refresh_tells_whether_everyone_answered() {
     for args in [&["refresh"][..], &["refresh", "mail"], &["refresh", "notes", "mail", "--json"]] {
         let ran = ask(&home, &daemon, args);
         assert_eq!(ran.code, Some(1), "{ran:?}");
-        let (message, hint) = ("no good answer from mail", "`callsheet scenarios mail` shows details");
+        let message = "no good answer from mail";
+        let hint = "`callsheet scenarios mail` shows details";
         let error = if args.contains(&"--json") {
             assert_eq!(json(&ran.err)["error"], message, "{ran:?}");
             json(&ran.err)["hint"].as_str().unwrap().to_owned()

@@ -20,7 +20,8 @@ const REMOTE: [&[&str]; 12] = [
 
 #[test]
 fn nobody_there_is_told_with_the_next_step() {
-    let (home, url) = (Home::new(), nobody());
+    let home = Home::new();
+    let url = nobody();
     for args in REMOTE {
         let error = home.run(&[args, &["--url", &url][..]].concat()).failed(3);
         let lines: Vec<&str> = error.lines().collect();

@@ -10,7 +10,7 @@ fn refuses(file: &str, expected: &str) {
 }
 
 #[test]
-fn all_problems_are_told_at_once_in_the_order_of_the_file() {
+fn configuration_problems_are_reported_at_once_in_file_order() {
     let machine = Machine::new()
         .file(
             r#"[server]
@@ -484,7 +484,8 @@ work/callsheet.toml:10:6: discovery.mdns.id: "a b" cannot be an id
 
 #[test]
 fn an_old_and_a_new_name_with_different_values_are_refused() {
-    let (one, other) = ("0123456789abcret", "0123456789abcret-2");
+    let one = "0123456789abcret";
+    let other = "0123456789abcret-2";
     refuses(
         &format!("[server]\noperator_token = \"{one}\"\n\n[calls]\napproval_token = \"{other}\"\n"),
         "work/callsheet.toml:5:18: calls.approval_token: it is the old name of `server.operator_token`, which has another value\n  \

@@ -75,7 +75,9 @@ fn is_listed(key: &str) -> bool {
 /// The keys of the reference in order, each with whether a comment of at least one whole sentence
 /// stands right above it.
 fn documented() -> Vec<(String, bool)> {
-    let (mut section, mut above, mut found) = (String::new(), String::new(), Vec::new());
+    let mut section = String::new();
+    let mut above = String::new();
+    let mut found = Vec::new();
     for line in DEFAULT_TOML.lines() {
         let code = match line.strip_prefix('#') {
             Some(rest) if rest.is_empty() || rest.starts_with(' ') => {
@@ -291,7 +293,8 @@ fn every_server_key(server: &mut ServerConfig) {
 
 fn everything(machine: &Machine) -> Config {
     let mut expected = Config::for_state(machine.path("home/s.db"));
-    let (secs, millis) = (Duration::from_secs, Duration::from_millis);
+    let secs = Duration::from_secs;
+    let millis = Duration::from_millis;
     expected.server.operator_token = Some(Secret::new("0123456789abcdef"));
     every_server_key(&mut expected.server);
     let scenario = |name: &str, url: &str, protocol: Option<&str>| StaticScenario {
@@ -377,7 +380,8 @@ fn preferences() -> PreferenceSet {
 }
 
 fn profiles() -> BTreeMap<String, Profile> {
-    let (narrow, unknown) = (["a", "b.c"].map(|name| name.parse().unwrap()).into(), UnknownLevel::Guest);
+    let narrow = ["a", "b.c"].map(|name| name.parse().unwrap()).into();
+    let unknown = UnknownLevel::Guest;
     BTreeMap::from([
         (
             "narrow".into(),

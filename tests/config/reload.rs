@@ -9,7 +9,8 @@ use crate::support::config_file::{Counted, Following, HEAD, file, replace};
 
 #[test]
 fn a_file_that_is_replaced_is_read_and_equal_scenarios_are_left_alone() {
-    let (notes, mail) = (Counted::offering("notes", &["add_note"]), Counted::offering("mail", &["send_mail"]));
+    let notes = Counted::offering("notes", &["add_note"]);
+    let mail = Counted::offering("mail", &["send_mail"]);
     let following = Following::start(&file(&[notes.entry("notes")]));
     let started = following.configuration();
     assert_eq!(started["file"], following.path.to_str().unwrap());
@@ -41,7 +42,8 @@ fn a_file_that_is_replaced_is_read_and_equal_scenarios_are_left_alone() {
     let after = following.health("notes");
     for same in ["last_attempt", "last_success", "next_attempt", "since", "restarts", "failures_in_a_row", "freshness"]
     {
-        let (before, after) = (&before[same], &after[same]);
+        let before = &before[same];
+        let after = &after[same];
         assert!(before == after || same == "freshness" && before["received_at"] == after["received_at"], "{same}");
     }
     assert_eq!(notes.asked(), 1);
@@ -53,7 +55,8 @@ fn a_file_that_is_replaced_is_read_and_equal_scenarios_are_left_alone() {
 
 #[test]
 fn a_file_that_is_written_in_place_is_read() {
-    let (notes, mail) = (Counted::offering("notes", &["add_note"]), Counted::offering("mail", &["send_mail"]));
+    let notes = Counted::offering("notes", &["add_note"]);
+    let mail = Counted::offering("mail", &["send_mail"]);
     let following = Following::start(&file(&[notes.entry("notes")]));
     // Emptied and written, as editors do it.
     fs::write(&following.path, file(&[mail.entry("mail")])).unwrap();
@@ -64,7 +67,8 @@ fn a_file_that_is_written_in_place_is_read() {
 
 #[test]
 fn a_folder_of_links_is_followed() {
-    let (notes, mail) = (Counted::offering("notes", &["add_note"]), Counted::offering("mail", &["send_mail"]));
+    let notes = Counted::offering("notes", &["add_note"]);
+    let mail = Counted::offering("mail", &["send_mail"]);
     let home = Home::new();
     fs::create_dir_all(home.path("mounted/..1")).unwrap();
     home.write("mounted/..1/callsheet.toml", &file(&[notes.entry("notes")]));
@@ -178,7 +182,8 @@ fn a_file_that_comes_later_is_read() {
 
 #[test]
 fn a_scenario_that_moves_is_asked_where_it_is_now() {
-    let (old, new) = (Counted::offering("notes", &["add_note"]), Counted::offering("notes", &["find_note"]));
+    let old = Counted::offering("notes", &["add_note"]);
+    let new = Counted::offering("notes", &["find_note"]);
     let following = Following::start(&file(&[old.entry("notes")]));
     replace(&following.path, &file(&[new.entry("notes")]));
     following.until_tools(&["find_note"]);

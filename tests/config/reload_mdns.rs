@@ -9,7 +9,8 @@ use crate::support::sources;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn trust_is_judged_anew_and_announcing_begins_and_ends() {
-    let (network, library) = (Network::new(), Counted::offering("library", &["find_book"]));
+    let network = Network::new();
+    let library = Counted::offering("library", &["find_book"]);
     let neighbour = network.neighbour();
     let port = library.url.rsplit(':').next().unwrap().parse().unwrap();
     let record = [("txtvers", "1"), ("path", "/api/v1/tools"), ("proto", "1.0"), ("id", "id-1"), ("boot", "boot-1")];

@@ -53,7 +53,8 @@ fn a_limit_on_answers_holds_from_the_next_one_on() {
 
 #[test]
 fn profiles_see_what_they_may_at_once() {
-    let (notes, mail) = (Counted::offering("notes", &["add_note"]), Counted::offering("mail", &["send_mail"]));
+    let notes = Counted::offering("notes", &["add_note"]);
+    let mail = Counted::offering("mail", &["send_mail"]);
     let entries = [notes.entry("notes"), mail.entry("mail")];
     let following = Following::start(&file(&entries));
     let seen = |following: &Following| following.json("/api/v1/tools?profile=guest")["tools"].as_array().unwrap().len();
@@ -212,7 +213,8 @@ fn a_connection_to_the_socket_loses_the_rights_of_operators_with_a_new_token() {
 fn another_token_holds_at_once_and_its_old_name_is_told() {
     let following = Following::start(HEAD);
     assert_eq!(blocked(&following, ""), 404);
-    let (one, other) = ("0123456789abcdef-one", "0123456789abcdef-two");
+    let one = "0123456789abcdef-one";
+    let other = "0123456789abcdef-two";
     replace(&following.path, &format!("{HEAD}calls.approval_token = \"{one}\"\n"));
     until("the token is needed", || blocked(&following, "") == 401);
     assert_eq!(blocked(&following, one), 404);

@@ -481,7 +481,8 @@ async fn events_are_masked_whole() {
 /// A token that was replaced is still masked, a short one never is, and an address in an error is.
 #[tokio::test]
 async fn old_tokens_are_masked_and_short_ones_are_words() {
-    let (old, new) = ("m4rk3r-0123456789", "9876543210-m4rk3r");
+    let old = "m4rk3r-0123456789";
+    let new = "9876543210-m4rk3r";
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
     fs::write(&path, old).unwrap();

@@ -119,6 +119,7 @@ async fn no_secret_is_in_anything_that_a_run_wrote() {
         let line = text.lines().find(|line| line.contains(MARKER));
         assert!(line.is_none(), "{name}: {}", line.unwrap_or_default());
     }
-    let (log, findings) = (&written[written.len().min(19)].1, &written[3].1);
+    let log = &written[written.len().min(19)].1;
+    let findings = &written[3].1;
     assert!(!log.is_empty() && String::from_utf8_lossy(findings).contains("needs-authorization"));
 }

@@ -61,7 +61,8 @@ async fn every_kind_is_sent_as_its_specification_says() {
 
 #[tokio::test]
 async fn a_changed_file_is_used_by_the_next_request() {
-    let (folder, server) = (TempDir::new().unwrap(), server().await);
+    let folder = TempDir::new().unwrap();
+    let server = server().await;
     let path = folder.path().join("token");
     fs::write(&path, "first\n").unwrap();
     let upstream = upstream(&server, Auth::Bearer(SecretSource::File { path: path.clone(), key: None }));
@@ -106,7 +107,8 @@ async fn files_that_hold_no_secret_are_refused_by_name_and_never_quoted() {
 
 #[tokio::test]
 async fn a_program_is_run_once_for_all_requests_of_its_time() {
-    let (folder, server) = (TempDir::new().unwrap(), server().await);
+    let folder = TempDir::new().unwrap();
+    let server = server().await;
     let runs = folder.path().join("runs");
     let source = script(&format!("echo ran >> {0}; echo printed", runs.display()), Duration::from_secs(3600));
     let upstream = upstream(&server, Auth::Bearer(source));
@@ -121,7 +123,8 @@ async fn a_program_is_run_once_for_all_requests_of_its_time() {
 #[tokio::test]
 async fn a_program_gets_a_small_environment_and_no_shell() {
     let all = vec!["/usr/bin/env".to_owned()];
-    let (folder, path) = (TempDir::new().unwrap(), std::env::var("PATH").unwrap());
+    let folder = TempDir::new().unwrap();
+    let path = std::env::var("PATH").unwrap();
     let kept = folder.path().join("environment");
     let source = script(&format!("env > {0}; echo printed", kept.display()), Duration::from_secs(1));
     let (carried, _) = sent(Auth::Bearer(source), "authorization").await;

@@ -215,7 +215,8 @@ impl Inner {
         }
         self.tokens += 1;
         let refresh = format!("{MARKER}-r{}", self.tokens);
-        let (access, expires) = (self.current(), &self.lifetime);
+        let access = self.current();
+        let expires = &self.lifetime;
         let refresh = self.renews.then_some(refresh);
         said(
             200,

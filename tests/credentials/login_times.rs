@@ -79,7 +79,9 @@ impl Run {
 async fn a_wrong_clock_costs_one_renewal_at_most() {
     // The clock after the restart, as seen from the one of the login; and how many tokens come.
     for (step, given) in [(SignedDuration::ZERO, 1), (DAY, 2), (-DAY, 2), (DAY * 3650, 2), (-DAY * 3650, 2)] {
-        let (server, kept, (clock, hand)) = (LoginServer::start().await, Kept::default(), Clock::with_hand());
+        let server = LoginServer::start().await;
+        let kept = Kept::default();
+        let (clock, hand) = Clock::with_hand();
         let first = Run::start(&server, &kept, clock, None);
         first.login().await.unwrap();
         // While the daemon runs, a clock that is set changes nothing.
@@ -103,7 +105,9 @@ async fn a_wrong_clock_costs_one_renewal_at_most() {
 #[tokio::test]
 async fn a_token_that_cannot_be_renewed_is_judged_by_its_server_and_by_no_clock() {
     for step in [DAY, -DAY] {
-        let (server, kept, (clock, hand)) = (LoginServer::start().await, Kept::default(), Clock::with_hand());
+        let server = LoginServer::start().await;
+        let kept = Kept::default();
+        let (clock, hand) = Clock::with_hand();
         server.set(|inner| inner.renews = false);
         Run::start(&server, &kept, clock, None).login().await.unwrap();
         hand.step(step);
@@ -127,7 +131,8 @@ async fn a_lifetime_that_cannot_be_is_not_believed() {
         (json!([3600]), None),
         (json!(null), None),
     ] {
-        let (server, kept) = (LoginServer::start().await, Kept::default());
+        let server = LoginServer::start().await;
+        let kept = Kept::default();
         server.set(|inner| inner.lifetime = lifetime.clone());
         let run = Run::start(&server, &kept, Clock::system(), None);
         run.login().await.unwrap();
@@ -141,7 +146,8 @@ async fn a_lifetime_that_cannot_be_is_not_believed() {
 
 #[tokio::test]
 async fn another_issuer_gets_nothing_of_the_one_before() {
-    let (server, kept) = (LoginServer::start().await, Kept::default());
+    let server = LoginServer::start().await;
+    let kept = Kept::default();
     let run = Run::start(&server, &kept, Clock::system(), None);
     run.login().await.unwrap();
     let other = server.url().join("other").unwrap().to_string();
@@ -164,7 +170,8 @@ async fn another_issuer_gets_nothing_of_the_one_before() {
 
 #[tokio::test]
 async fn the_secret_of_a_configured_client_goes_to_the_server_of_its_first_login_only() {
-    let (server, kept) = (LoginServer::start().await, Kept::default());
+    let server = LoginServer::start().await;
+    let kept = Kept::default();
     server.set(|inner| inner.wrong = vec![("token_endpoint_auth_methods_supported", json!(["client_secret_post"]))]);
     let auth = Some(own_client("hush", None));
     Run::start(&server, &kept, Clock::system(), auth.clone()).login().await.unwrap();
@@ -183,7 +190,8 @@ async fn the_secret_of_a_configured_client_goes_to_the_server_of_its_first_login
 
 #[tokio::test]
 async fn a_login_outlives_a_new_secret_of_its_client_and_not_a_new_address() {
-    let (server, kept) = (LoginServer::start().await, Kept::default());
+    let server = LoginServer::start().await;
+    let kept = Kept::default();
     let run = Run::start(&server, &kept, Clock::system(), Some(own_client("hush", None)));
     run.login().await.unwrap();
     let renewed = run.client.upstream_to(&target(&server, Some(own_client("hushed", None)))).unwrap();
@@ -197,7 +205,8 @@ async fn a_login_outlives_a_new_secret_of_its_client_and_not_a_new_address() {
 
 #[tokio::test]
 async fn a_configured_issuer_is_the_only_one_at_which_its_client_logs_in() {
-    let (server, kept) = (LoginServer::start().await, Kept::default());
+    let server = LoginServer::start().await;
+    let kept = Kept::default();
     let issuer = server.url().join("as").unwrap().to_string();
     for other in [format!("{issuer}/"), server.url().join("evil").unwrap().to_string()] {
         let run = Run::start(&server, &kept, Clock::system(), Some(own_client("hush", Some(&other))));

@@ -55,7 +55,8 @@ fn shown(requests: &[Request]) -> Vec<&str> {
 
 #[tokio::test]
 async fn one_token_serves_all_requests_of_its_lifetime() {
-    let (server, scenario) = (counting(3600).await, guarded("t1").await);
+    let server = counting(3600).await;
+    let scenario = guarded("t1").await;
     let upstream = upstream(&scenario, &server);
     let all = (0..4).map(|_| upstream.get("", None));
     for answered in futures_util::future::join_all(all).await {
@@ -70,18 +71,21 @@ async fn one_token_serves_all_requests_of_its_lifetime() {
 
 #[tokio::test]
 async fn a_lapsed_token_is_replaced_and_a_refused_one_is_renewed_once() {
-    let (server, scenario) = (counting(0).await, guarded("t1").await);
+    let server = counting(0).await;
+    let scenario = guarded("t1").await;
     let upstream = upstream(&scenario, &server);
     upstream.get("", None).await.unwrap();
     upstream.get("", None).await.unwrap_err();
     assert_eq!(shown(&scenario.requests())[..2], ["Bearer t1", "Bearer t2"]);
 
-    let (server, scenario) = (counting(3600).await, guarded("t2").await);
+    let server = counting(3600).await;
+    let scenario = guarded("t2").await;
     let upstream = self::upstream(&scenario, &server);
     upstream.get("", None).await.unwrap();
     assert_eq!(shown(&scenario.requests()), ["Bearer t1", "Bearer t2"]);
 
-    let (server, scenario) = (counting(3600).await, guarded("none").await);
+    let server = counting(3600).await;
+    let scenario = guarded("none").await;
     let upstream = self::upstream(&scenario, &server);
     assert_eq!(upstream.get("", None).await.unwrap_err().kind(), "status");
     assert_eq!(upstream.get("", None).await.unwrap_err().kind(), "credential");
@@ -116,7 +120,8 @@ async fn a_server_that_gives_no_token_is_told_and_left_alone() {
 #[tokio::test]
 async fn tokens_are_requested_from_the_allowed_hosts_only() {
     for (hosts, expected) in [(&[][..], 0), (&["localhost", "10.0.0.0/8"], 0), (&["127.0.0.0/8"], 1)] {
-        let (server, scenario) = (counting(3600).await, guarded("t1").await);
+        let server = counting(3600).await;
+        let scenario = guarded("t1").await;
         let answered = upstream_within(&scenario, &server, Some(hosts)).get("", None).await;
         assert_eq!(server.requests().len(), expected, "{hosts:?}");
         assert_eq!(scenario.requests().len(), expected, "{hosts:?}");

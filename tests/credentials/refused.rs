@@ -91,7 +91,8 @@ async fn an_mcp_server_that_refuses_wants_a_credential_whatever_its_body_says() 
         _ => came.error(401, -32_001, "who are you?"),
     })
     .await;
-    let (folder, sheet) = (TempDir::new().unwrap(), setting([("docs", server.url())]));
+    let folder = TempDir::new().unwrap();
+    let sheet = setting([("docs", server.url())]);
     let path = folder.path().join("token");
     fs::write(&path, "wrong").unwrap();
     let sheet = sheet.with(|config| {

@@ -85,14 +85,16 @@ fn shown(requests: &[Request]) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_refused_token_is_renewed_once_and_a_safe_request_sent_again() {
-    let (server, tokens) = (guarded("new").await, Tokens::new(&["old", "new"]));
+    let server = guarded("new").await;
+    let tokens = Tokens::new(&["old", "new"]);
     upstream(&server, &tokens).get("", None).await.unwrap();
     assert_eq!(shown(&server.requests()), ["Bearer old", "Bearer new"]);
     let challenge = tokens.challenges.lock().unwrap()[0].clone();
     assert_eq!(challenge.scope.as_deref(), Some("a b"));
     assert_eq!(challenge.resource_metadata.as_deref(), Some("https://h/m"));
 
-    let (server, tokens) = (guarded("third").await, Tokens::new(&["first", "second", "third"]));
+    let server = guarded("third").await;
+    let tokens = Tokens::new(&["first", "second", "third"]);
     let error = upstream(&server, &tokens).get("", None).await.unwrap_err();
     assert_eq!(error.kind(), "status", "{error}");
     assert_eq!(shown(&server.requests()), ["Bearer first", "Bearer second"]);
@@ -101,7 +103,8 @@ async fn a_refused_token_is_renewed_once_and_a_safe_request_sent_again() {
 
 #[tokio::test]
 async fn a_call_is_never_sent_again_but_the_next_one_has_the_new_token() {
-    let (server, tokens) = (guarded("new").await, Tokens::new(&["old", "new"]));
+    let server = guarded("new").await;
+    let tokens = Tokens::new(&["old", "new"]);
     let upstream = upstream(&server, &tokens);
     let limits = |repeatable| CallLimits { timeout: PATIENCE, max_body: 1_024, headers: HeaderMap::new(), repeatable };
     let refused = upstream.post("", "{}", &limits(false)).await.unwrap();
@@ -109,7 +112,8 @@ async fn a_call_is_never_sent_again_but_the_next_one_has_the_new_token() {
     assert_eq!(shown(&server.requests()), ["Bearer old"]);
     assert_eq!(upstream.post("", "{}", &limits(false)).await.unwrap().head.status, 200);
 
-    let (server, tokens) = (guarded("new").await, Tokens::new(&["old", "new"]));
+    let server = guarded("new").await;
+    let tokens = Tokens::new(&["old", "new"]);
     let upstream = self::upstream(&server, &tokens);
     upstream.post_streamed("{}", &limits(true)).await.unwrap();
     assert_eq!(shown(&server.requests()), ["Bearer old", "Bearer new"]);
@@ -117,7 +121,8 @@ async fn a_call_is_never_sent_again_but_the_next_one_has_the_new_token() {
 
 #[tokio::test]
 async fn without_a_token_the_refusal_is_told_and_nothing_is_repeated() {
-    let (server, tokens) = (guarded("new").await, Tokens::new(&[]));
+    let server = guarded("new").await;
+    let tokens = Tokens::new(&[]);
     let error = upstream(&server, &tokens).get("", None).await.unwrap_err();
     assert!(error.to_string().contains("401"), "{error}");
     assert_eq!(shown(&server.requests()), ["-"]);
@@ -126,7 +131,8 @@ async fn without_a_token_the_refusal_is_told_and_nothing_is_repeated() {
 
 #[tokio::test]
 async fn a_renewal_that_is_refused_says_so() {
-    let (server, tokens) = (guarded("new").await, Tokens::new(&["old"]));
+    let server = guarded("new").await;
+    let tokens = Tokens::new(&["old"]);
     let error = upstream(&server, &tokens).get("", None).await.unwrap_err();
     assert_eq!(error.kind(), "credential");
     assert!(error.to_string().contains("not logged in"), "{error}");

@@ -235,7 +235,8 @@ async fn a_body_that_cannot_be_is_refused() {
 async fn credentials_in_the_address_that_a_scenario_gives_itself_are_not_shown() {
     let mut list = manifest("files", &[callee::tool("read")]);
     list["scenario"]["base_url"] = json!("http://kim:hunter2@127.0.0.1:9/base");
-    let (home, files) = (Home::new(), Callee::echo(list).await);
+    let home = Home::new();
+    let files = Callee::echo(list).await;
     let mut config = home.config(&[]);
     config.scenarios = vec![configured("files", ([127, 0, 0, 1], files.port()).into())];
     let daemon = Daemon::ready(config).await;

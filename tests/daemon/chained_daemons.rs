@@ -42,7 +42,8 @@ async fn a_change_in_one_daemon_shows_in_the_one_that_lists_it() {
     second.until("live, though the list may not be used without asking", is_live).await;
     until_names(&second, &["read", "write"]).await;
 
-    let (clock, mut times) = (Clock::system(), Vec::new());
+    let clock = Clock::system();
+    let mut times = Vec::new();
     for (on, names) in [(false, &["read"][..]), (true, &["read", "write"]), (false, &["read"])] {
         first.prefer("global", "tool:files/write", switched(on)).await;
         let published = clock.now();
@@ -156,7 +157,8 @@ async fn a_daemon_that_sends_without_end_is_not_read_without_end() {
     let left = Arc::new(watch::Sender::new(false));
     let mut leaves = left.subscribe();
     let server = UpstreamServer::serving(move |request, mut stream| {
-        let (list, left) = (list.clone(), Arc::clone(&left));
+        let list = list.clone();
+        let left = Arc::clone(&left);
         Box::pin(async move {
             if request.target() == "/api/v1/tools" {
                 let _ = stream.write_all(&list).await;

@@ -80,7 +80,8 @@ async fn two_names_for_one_address_are_one_scenario() {
 #[tokio::test]
 async fn a_scenario_whose_process_has_ended_is_down_until_its_file_goes() {
     let home = Home::new();
-    let (stays, found) = (Scenario::of("stays", &["brew"]).await, Scenario::of("found", &["stir"]).await);
+    let stays = Scenario::of("stays", &["brew"]).await;
+    let found = Scenario::of("found", &["stir"]).await;
     let mut child = tokio::process::Command::new("sleep").arg("600").kill_on_drop(true).spawn().unwrap();
     let pid = child.id().unwrap();
     home.write_process_of(pid, "found", found.address.port());
@@ -131,9 +132,12 @@ async fn a_scenario_whose_process_has_ended_is_down_until_its_file_goes() {
 async fn a_scenario_without_a_port_is_down_once_its_process_has_ended() {
     let sleeper = || tokio::process::Command::new("sleep").arg("600").kill_on_drop(true).spawn().unwrap();
     let file = |pid: u32, port: Value| json!({ "pid": pid, "port": port, "started_at": "2016-01-05T10:00:00Z" });
-    let (home, stays) = (Home::new(), Scenario::of("stays", &["brew"]).await);
-    let (mut gone, mut zombie) = (sleeper(), sleeper());
-    let (gone_id, zombie_id) = (gone.id().unwrap(), zombie.id().unwrap());
+    let home = Home::new();
+    let stays = Scenario::of("stays", &["brew"]).await;
+    let mut gone = sleeper();
+    let mut zombie = sleeper();
+    let gone_id = gone.id().unwrap();
+    let zombie_id = zombie.id().unwrap();
     gone.kill().await.unwrap();
     zombie.start_kill().unwrap();
     home.write_process_file("gone", &file(gone_id, Value::Null));

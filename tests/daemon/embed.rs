@@ -96,7 +96,9 @@ impl Session for Names {
                 text.lines().map(|name| json!({ "name": name, "metadata": { "enabled_by_default": true } })).collect();
             let manifest = json!({ "protocol_version": "1.0", "scenario": { "name": "lines" }, "tools": tools });
             let decoded = tool_discovery::decode(manifest.to_string().as_bytes(), &request.accept)?;
-            let (manifest, findings, quarantined) = (decoded.manifest, decoded.findings, decoded.quarantined);
+            let manifest = decoded.manifest;
+            let findings = decoded.findings;
+            let quarantined = decoded.quarantined;
             Ok(Listing::Manifest { manifest, findings, quarantined, validity: self.0.freshness(&answer).into() })
         })
     }
@@ -190,7 +192,8 @@ async fn a_source_and_a_protocol_of_the_program_work_like_ours() {
 #[tokio::test]
 async fn what_the_program_names_no_other_source_takes_over() {
     let folder = tempfile::tempdir().unwrap();
-    let (ours, theirs) = (names_server().await, names_server().await);
+    let ours = names_server().await;
+    let theirs = names_server().await;
     let mut config = Config::for_state(folder.path().join("state.db"));
     config.scenarios = vec![StaticScenario {
         name: "files".parse().unwrap(),

@@ -45,7 +45,8 @@ async fn undisturbed(good: &[Scenario; 2]) -> Vec<u8> {
 
 /// Runs a daemon over the good and the hostile until each hostile one was asked three times.
 async fn endure(hostile: &[Hostile], timeout: Duration) {
-    let (home, good) = (Home::new(), good_ones().await);
+    let home = Home::new();
+    let good = good_ones().await;
     let alone = undisturbed(&good).await;
     let mut config = home.config(&[&good[0], &good[1]]);
     config.scenarios.extend(hostile.iter().map(|each| configured(each.name, each.server.address())));
@@ -73,7 +74,8 @@ async fn endure(hostile: &[Hostile], timeout: Duration) {
     daemon.stop().await;
     for each in hostile {
         // The limit, and what the buffers of two sockets hold on the way.
-        let (sent, requests) = (each.sent.load(Ordering::Relaxed), each.server.requests().len());
+        let sent = each.sent.load(Ordering::Relaxed);
+        let requests = each.server.requests().len();
         assert!(sent / requests.max(1) < 16 * MIB, "{}: {sent} bytes in {requests} answers", each.name);
     }
 }
@@ -107,7 +109,8 @@ async fn beside(
     manifest: impl Fn(usize) -> Vec<u8> + Send + Sync + 'static,
     change: impl FnOnce(&mut Config),
 ) -> (Home, Daemon, Scenario, UpstreamServer) {
-    let (home, good) = (Home::new(), Scenario::of("kitchen", &["brew"]).await);
+    let home = Home::new();
+    let good = Scenario::of("kitchen", &["brew"]).await;
     let polls = AtomicUsize::new(0);
     let server =
         UpstreamServer::answering(move |_| answer("200 OK", &[JSON], &manifest(polls.fetch_add(1, Ordering::Relaxed))))
@@ -175,7 +178,8 @@ async fn a_tool_that_is_too_large_or_too_deep_costs_itself() {
         huge["parameters"]["properties"]["x"] = json!({"type": "string", "description": "x".repeat(300_000)});
         let whole = manifest("large", &[huge, offering("deep"), offering("fine")]).to_string();
         // A depth that no library would write.
-        let (open, close) = ("{\"items\":".repeat(5_000), "}".repeat(5_000));
+        let open = "{\"items\":".repeat(5_000);
+        let close = "}".repeat(5_000);
         let deep = format!(r#""properties":{{"x":{open}{{}}{close}}}"#);
         let at = whole.find(r#""name":"deep""#).unwrap();
         let (before, after) = whole.split_at(at);
@@ -194,7 +198,8 @@ async fn a_tool_that_is_too_large_or_too_deep_costs_itself() {
 
 #[tokio::test]
 async fn what_is_too_large_beside_the_tools_costs_the_manifest() {
-    let (home, good) = (Home::new(), Scenario::of("kitchen", &["brew"]).await);
+    let home = Home::new();
+    let good = Scenario::of("kitchen", &["brew"]).await;
     let mut bloated = manifest("bloated", &[offering("fine")]);
     bloated["capabilities"] = json!(vec![json!({}); 100_000]);
     let server = UpstreamServer::answering(move |_| answer("200 OK", &[JSON], bloated.to_string().as_bytes())).await;

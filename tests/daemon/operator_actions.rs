@@ -17,7 +17,7 @@ async fn two() -> (Home, Daemon, Scenario, Scenario) {
 }
 
 #[tokio::test]
-async fn a_refresh_asks_now_and_answers_what_came_of_it() {
+async fn a_refresh_polls_at_once_and_answers_its_outcome() {
     let (_home, daemon, mut kitchen, _pantry) = two().await;
     kitchen.offer([tool("pour")]);
     let health = daemon.send("POST", "/api/v1/scenarios/kitchen/refresh").await;
@@ -33,7 +33,7 @@ async fn a_refresh_asks_now_and_answers_what_came_of_it() {
 }
 
 #[tokio::test]
-async fn unknown_scenarios_are_404_and_near_names_are_told() {
+async fn unknown_scenarios_are_404_with_near_names() {
     let (_home, daemon, _kitchen, _pantry) = two().await;
     for (method, action) in [
         ("GET", ""),
@@ -113,7 +113,7 @@ async fn a_block_before_the_first_answer_is_kept_and_lifted() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_refresh_is_told_when_a_block_comes_between() {
+async fn a_refresh_that_waits_ends_when_the_scenario_is_blocked() {
     let home = Home::new();
     let kitchen = Scenario::of("kitchen", &["brew"]).await;
     let mut config = home.config(&[&kitchen]);
@@ -141,7 +141,7 @@ async fn who_waits_for_a_refresh_is_told_when_a_block_comes_between() {
 }
 
 #[tokio::test]
-async fn what_web_pages_of_others_ask_is_refused() {
+async fn cross_origin_operator_actions_are_refused() {
     let (_home, daemon, _kitchen, _pantry) = two().await;
     let foreign = [("origin", "https://evil.example")];
     let block = "/api/v1/scenarios/kitchen/block";

@@ -51,7 +51,8 @@ async fn a_large_answer_waits_with_its_reason_and_is_read_once_it_is_trusted() {
 
 #[tokio::test]
 async fn the_bound_is_a_setting_and_holds_for_nobody_else() {
-    let (stranger, known) = (Scripted::saying(large()), Scripted::saying(large()));
+    let stranger = Scripted::saying(large());
+    let known = Scripted::saying(large());
     let mut home = Home::new();
     home.list("known", &known.url());
     home.config.refresh.max_pending_body = 1 << 20;

@@ -352,7 +352,8 @@ async fn preferences_are_filtered_by_scope_and_target() {
 async fn changes_at_the_same_time_lose_nothing() {
     let (_home, _scenarios, config, daemon) = daemon().await;
     let changes = (0..40).map(|n| {
-        let (scope, setting) = (format!("chat:{}", n / 2), if n % 2 == 0 { "enabled" } else { "priority" });
+        let scope = format!("chat:{}", n / 2);
+        let setting = if n % 2 == 0 { "enabled" } else { "priority" };
         let value = if n % 2 == 0 { json!(false) } else { json!(n) };
         let daemon = &daemon;
         async move { put(daemon, &scope, "tool:files/read", json!({setting: value})).await }

@@ -13,7 +13,8 @@ async fn many(name: &str, tools: usize) -> Scenario {
 #[tokio::test]
 async fn the_list_for_llms_has_at_most_128_tools_and_says_what_is_not_in_it() {
     let home = Home::new();
-    let (first, second) = (many("first", 100).await, many("second", 50).await);
+    let first = many("first", 100).await;
+    let second = many("second", 50).await;
     let daemon = Daemon::ready(home.config(&[&first, &second])).await;
     let list = daemon.get("/api/v1/tools?format=openai").await;
     let names = names_of(&list.json());
@@ -125,7 +126,8 @@ fn the_tool(list: &Value, name: &str) -> Value {
 
 #[tokio::test]
 async fn a_daemon_can_be_the_scenario_of_another() {
-    let (inner_home, outer_home) = (Home::new(), Home::new());
+    let inner_home = Home::new();
+    let outer_home = Home::new();
     let stock = Scenario::start("stock", [rich(), tool("list")]).await;
     let mail = Scenario::of("mail", &["list"]).await;
     let inner = Daemon::ready(inner_home.config(&[&stock, &mail])).await;
@@ -135,8 +137,10 @@ async fn a_daemon_can_be_the_scenario_of_another() {
     let outer = Daemon::ready(config).await;
     assert_eq!(outer.tools("").await, ["mail__list", "stock__list", "store", "brew"]);
 
-    let (within, without) = (inner.json("/api/v1/tools").await, outer.json("/api/v1/tools").await);
-    let (theirs, ours) = (the_tool(&within, "store"), the_tool(&without, "store"));
+    let within = inner.json("/api/v1/tools").await;
+    let without = outer.json("/api/v1/tools").await;
+    let theirs = the_tool(&within, "store");
+    let ours = the_tool(&without, "store");
     for member in ["description", "category", "parameters", "metadata", "requires_approval"] {
         assert_eq!(ours[member], theirs[member], "{member}");
     }

@@ -272,7 +272,8 @@ async fn a_stop_does_not_wait_for_a_slow_scenario() {
     prefer(&daemon, json!({"scope": "global", "target": "tool:kitchen/brew", "priority": 5})).await;
     // Someone waits for an answer that never comes: a stop tells them so, and does not need to cut
     // them off.
-    let (address, target) = (daemon.address, "/api/v1/scenarios/slow/refresh");
+    let address = daemon.address;
+    let target = "/api/v1/scenarios/slow/refresh";
     let asked = crate::support::serving::ask(address, "POST", target, &[], "");
     let stopped = async {
         daemon

@@ -158,7 +158,8 @@ async fn a_program_announces_itself_and_says_goodbye() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_announced_scenario_is_listed_by_the_daemon_and_leaves_with_its_goodbye() {
-    let (network, home) = (Network::new(), Home::new());
+    let network = Network::new();
+    let home = Home::new();
     let mut scenario = Scenario::of("library", &["find_book"]).await;
     let mut config = home.config(&[]);
     config.discovery.mdns = network.section();
@@ -177,7 +178,8 @@ async fn an_announced_scenario_is_listed_by_the_daemon_and_leaves_with_its_goodb
 #[tokio::test(flavor = "multi_thread")]
 async fn two_daemons_that_find_each_other_have_each_others_tools_once() {
     let network = Network::new();
-    let (homes, mut daemons) = ([Home::new(), Home::new()], Vec::new());
+    let homes = [Home::new(), Home::new()];
+    let mut daemons = Vec::new();
     let scenarios = [Scenario::of("files", &["read_file"]).await, Scenario::of("mail", &["send_mail"]).await];
     for (home, scenario) in homes.iter().zip(&scenarios) {
         let mut config = home.config(&[scenario]);

@@ -112,7 +112,8 @@ async fn a_swapped_folder_is_watched_anew() {
 #[tokio::test]
 async fn a_process_that_dies_takes_its_scenario_along() {
     let processes = Processes::new();
-    let (mut reaped, mut unreaped) = (sleeper(), sleeper());
+    let mut reaped = sleeper();
+    let mut unreaped = sleeper();
     processes.write("files", "start-api.json", &process_file(reaped.id().unwrap(), "files", 15000));
     processes.write("notes", "api.json", &process_file(unreaped.id().unwrap(), "notes", 15001));
     processes.write_live("tasks", 15002);

@@ -66,7 +66,8 @@ fn disks() -> Value {
 
 #[tokio::test]
 async fn after_damage_calls_are_refused_over_restarts_until_an_operator_accepts_the_loss() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let daemon = damaged(&home, &callee, |_| 0).await;
     let lost = (503, json!("state_lost"));
     assert_eq!(came(&daemon, "wipe").await, lost, "its approval is lost, so it must not run");
@@ -108,7 +109,8 @@ async fn after_damage_calls_are_refused_over_restarts_until_an_operator_accepts_
 
 #[tokio::test]
 async fn what_can_still_be_read_of_preferences_is_kept() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let daemon = damaged(&home, &callee, |state| page_of(state, "approvals")).await;
     assert_eq!(came(&daemon, "wipe").await, (503, json!("state_lost")), "what else was lost is not known");
     let kept = daemon.json("/api/v1/preferences").await;
@@ -122,7 +124,8 @@ async fn what_can_still_be_read_of_preferences_is_kept() {
 
 #[tokio::test]
 async fn preferences_of_the_configuration_survive_the_loss_of_all_others() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     damaged(&home, &callee, |_| 0).await.stop().await;
     let mut config = config(&home, &callee);
     let mut preferences = PreferenceSet::default();

@@ -42,7 +42,8 @@ fn other(daemon: &Found, name: &str) -> String {
 
 #[tokio::test]
 async fn what_takes_a_name_over_is_not_taken_for_what_had_it() {
-    let (mut first, second) = (Scripted::saying(pantry()), Scripted::saying(pantry()));
+    let mut first = Scripted::saying(pantry());
+    let second = Scripted::saying(pantry());
     let home = Home::new();
     let daemon = home.start([announced("pantry", &first.url(), Some("id-1"))]).await;
     daemon.until_pending("pantry").await;
@@ -67,7 +68,8 @@ async fn what_takes_a_name_over_is_not_taken_for_what_had_it() {
 /// A probe of MCP does more than look, and a credential is meant for one server only.
 #[tokio::test]
 async fn some_are_not_contacted_before_an_operator_trusts_them() {
-    let (mcp, keyed) = (Scripted::saying(pantry()), Scripted::saying(pantry()));
+    let mcp = Scripted::saying(pantry());
+    let keyed = Scripted::saying(pantry());
     let home = Home::new();
     let announced_mcp = Endpoint { protocol: Some("mcp".into()), ..announced("desk", &mcp.url(), None) };
     let token = HttpTarget { auth: Some(Auth::Bearer(Secret::new("hush-hush").into())), ..HttpTarget::at(keyed.url()) };
@@ -114,7 +116,8 @@ async fn who_was_found_waits_with_what_it_claims_to_be() {
 
 #[tokio::test]
 async fn a_yes_holds_over_restarts_of_both_sides_on_the_same_host() {
-    let (server, moved) = (Scripted::saying(pantry()), Scripted::saying(pantry()));
+    let server = Scripted::saying(pantry());
+    let moved = Scripted::saying(pantry());
     let home = Home::new();
     let daemon = home.start([announced("pantry", &server.url(), Some("id-1"))]).await;
     daemon.until_pending("pantry").await;
@@ -214,8 +217,8 @@ async fn who_waits_keeps_its_name_over_a_restart() {
     let server = Scripted::saying(pantry());
     let newcomer = Scripted::on(OTHER_HOST, pantry());
     let home = Home::new();
-    let (first, second) =
-        (announced("pantry", &server.url(), Some("id-1")), announced("pantry", &newcomer.url(), Some("id-2")));
+    let first = announced("pantry", &server.url(), Some("id-1"));
+    let second = announced("pantry", &newcomer.url(), Some("id-2"));
     let daemon = home.start([first.clone()]).await;
     daemon.until_pending("pantry").await;
     daemon.stop().await;
@@ -250,7 +253,8 @@ async fn another_identity_at_the_same_address_waits_again() {
 
 #[tokio::test]
 async fn without_an_identity_a_yes_is_for_the_exact_address() {
-    let (mut server, moved) = (Scripted::saying(pantry()), Scripted::saying(pantry()));
+    let mut server = Scripted::saying(pantry());
+    let moved = Scripted::saying(pantry());
     let home = Home::new();
     let daemon = home.start([announced("pantry", &server.url(), None)]).await;
     daemon.until_pending("pantry").await;
@@ -294,7 +298,8 @@ async fn a_decision_of_an_earlier_version_is_for_nobody() {
 
 #[tokio::test]
 async fn a_block_is_not_escaped_by_another_name_and_is_taken_back() {
-    let (server, moved) = (Scripted::saying(pantry()), Scripted::saying(pantry()));
+    let server = Scripted::saying(pantry());
+    let moved = Scripted::saying(pantry());
     let home = Home::new();
     let daemon = home.start([announced("pantry", &server.url(), Some("id-1"))]).await;
     daemon.until_pending("pantry").await;
@@ -340,7 +345,7 @@ async fn a_yes_is_taken_back() {
 }
 
 #[tokio::test]
-async fn who_waits_cannot_make_us_ask_or_learn_anything() {
+async fn a_pending_scenario_is_not_polled_again_and_gets_no_credentials() {
     let server = Scripted::saying(pantry().header("Cache-Control: no-cache"));
     let marker = Scripted::saying(Reply::tools("desk", &["note"]).header("Cache-Control: no-cache"));
     let mut home = Home::new();
@@ -361,7 +366,8 @@ async fn who_waits_cannot_make_us_ask_or_learn_anything() {
         daemon.hears([announced("pantry", &url, Some("id-1"))]);
         marker.until_asked(marker.count() + 1).await;
     }
-    let (polls, others) = (server.count() - from.0, marker.count() - from.1);
+    let polls = server.count() - from.0;
+    let others = marker.count() - from.1;
     assert!(polls * 2 <= others, "asked {polls} times, a trusted one {others} times");
     for seen in server.seen() {
         assert_eq!(seen.request.target(), "/api/v1/tools");
@@ -404,7 +410,8 @@ async fn tools_of_who_waits_do_not_collide() {
 
 #[tokio::test]
 async fn the_static_list_wins_over_the_network_by_name_and_address() {
-    let (server, stranger) = (Scripted::saying(pantry()), Scripted::on(OTHER_HOST, pantry()));
+    let server = Scripted::saying(pantry());
+    let stranger = Scripted::on(OTHER_HOST, pantry());
     let mut home = Home::new();
     home.list("pantry", &server.url());
     let announcements =
@@ -426,7 +433,8 @@ async fn what_leads_to_another_host_is_refused() {
     let redirecting = Scripted::saying(Reply::status("302 Found").header(&leads));
     let mut based = manifest("based", &["stock"]);
     based["scenario"]["base_url"] = Value::from(elsewhere.url().as_str());
-    let (found, written) = (Scripted::saying(Reply::json(&based)), Scripted::saying(Reply::json(&based)));
+    let found = Scripted::saying(Reply::json(&based));
+    let written = Scripted::saying(Reply::json(&based));
     let mut home = Home::new();
     home.list("written", &written.url());
     let announcements =
@@ -484,7 +492,8 @@ async fn long_texts_are_cut_where_they_are_shown() {
 
 #[tokio::test]
 async fn a_decision_is_seen_and_taken_back_while_nobody_is_there() {
-    let (server, other) = (Scripted::saying(pantry()), Scripted::saying(Reply::tools("desk", &["note"])));
+    let server = Scripted::saying(pantry());
+    let other = Scripted::saying(Reply::tools("desk", &["note"]));
     let home = Home::new();
     let announcements =
         [announced("pantry", &server.url(), Some("id-1")), announced("desk", &other.url(), Some("id-2"))];
@@ -553,7 +562,8 @@ async fn a_copy_of_an_identity_on_the_same_host_waits_while_the_known_one_answer
 
 #[tokio::test]
 async fn another_port_announced_beside_the_real_one_does_not_displace_it() {
-    let (server, dead) = (Scripted::saying(pantry()), Scripted::absent());
+    let server = Scripted::saying(pantry());
+    let dead = Scripted::absent();
     let home = Home::new();
     let real = announced("pantry", &server.url(), Some("id-1"));
     let daemon = home.start([real.clone()]).await;
@@ -567,7 +577,8 @@ async fn another_port_announced_beside_the_real_one_does_not_displace_it() {
 
 #[tokio::test]
 async fn a_name_of_the_network_counts_for_the_address_it_is_connected_to() {
-    let (server, copy) = (Scripted::saying(pantry()), Scripted::on(OTHER_HOST, pantry()));
+    let server = Scripted::saying(pantry());
+    let copy = Scripted::on(OTHER_HOST, pantry());
     let home = Home::new();
     // The host name is what the announcer says it is; only the source knows where it leads.
     let named = |server: &Scripted| {

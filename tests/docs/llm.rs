@@ -39,7 +39,8 @@ impl Llm {
 /// Reads one request, answers it with this message and returns its body.
 fn answer(stream: TcpStream, message: &Value) -> Value {
     let mut reader = BufReader::new(stream);
-    let (mut length, mut line) = (0, String::new());
+    let mut length = 0;
+    let mut line = String::new();
     reader.read_line(&mut line).unwrap();
     assert_eq!(line.trim_end(), "POST /v1/chat/completions HTTP/1.1");
     while line != "\r\n" {

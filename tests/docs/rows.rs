@@ -11,7 +11,8 @@ const ROWS: std::ops::RangeInclusive<u32> = 1..=57;
 #[test]
 fn each_row_of_the_json_rpc_page_names_tests_that_exist() {
     let page = Document::read("docs/protocols/json-rpc.md").text;
-    let (mut seen, mut problems) = (BTreeSet::new(), Vec::new());
+    let mut seen = BTreeSet::new();
+    let mut problems = Vec::new();
     for line in page.lines().filter(|line| line.starts_with("| S3-")) {
         let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
         let [rows, _, by] = cells.as_slice() else { panic!("{line}") };

@@ -32,7 +32,8 @@ fn the_client_lists_again_only_when_the_identity_differs() {
     if !is_installed("python3") {
         return;
     }
-    let (runtime, home) = (Runtime::new().unwrap(), Home::new());
+    let runtime = Runtime::new().unwrap();
+    let home = Home::new();
     let server = runtime.block_on(RpcServer::offering("a", &[listed("read_file")]));
     let url = format!("http://{}/rpc", server.address);
     for _ in 0..3 {

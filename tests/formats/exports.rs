@@ -155,8 +155,10 @@ fn the_end_of_a_list_is_marked_for_prompt_caches() {
     for (id, tools) in [("anthropic", ""), ("bedrock", "/tools")] {
         let plain = formats::by_id(id).unwrap();
         let marked = formats::with_options(plain, cached).unwrap();
-        let (without, with) = (body("plain", plain), body("plain", marked));
-        let (without, mut with) = (without.pointer(tools).unwrap().clone(), with.pointer(tools).unwrap().clone());
+        let without = body("plain", plain);
+        let with = body("plain", marked);
+        let without = without.pointer(tools).unwrap().clone();
+        let mut with = with.pointer(tools).unwrap().clone();
         let list = with.as_array_mut().unwrap();
         if id == "anthropic" {
             let end = list.last_mut().unwrap().as_object_mut().unwrap();
@@ -197,7 +199,8 @@ fn calls_are_explicit_or_latent_and_meta_fields_come_first() {
         (tool("s", "read", schema), "read", json!(["_tool", "_activity", "text"])),
         (latent, "", json!(["_tool", "_activity", "text", "_output"])),
     ] {
-        let (name, call) = (tool.id.tool.to_string(), encode(tool));
+        let name = tool.id.tool.to_string();
+        let call = encode(tool);
         assert_eq!(call["properties"]["_activity"], json!({"type": "string", "const": activity}), "{name}");
         assert_eq!(call["properties"]["_tool"]["const"], json!(name));
         assert_eq!(call["required"], required, "{name}");

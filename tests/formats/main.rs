@@ -11,3 +11,4 @@ mod served_bytes;
 mod stable_bytes;
 mod strict_compiles;
 mod tool_protocol;
+mod toy_format;

@@ -47,10 +47,12 @@ fn the_order_of_discovery_does_not_show() {
 
 #[test]
 fn a_newcomer_changes_no_byte_of_the_tools_before_it() {
-    let (few, all) = (offers::catalog(&FLEET[..3], &[]), offers::catalog(FLEET, &[]));
+    let few = offers::catalog(&FLEET[..3], &[]);
+    let all = offers::catalog(FLEET, &[]);
     let tools = |catalog: &Catalog| View::select(catalog, &ViewQuery::default()).parts;
     for format in format_cases::variants() {
-        let (before, after) = (body(&few, format), body(&all, format));
+        let before = body(&few, format);
+        let after = body(&all, format);
         let texts: Vec<_> = tools(&few).iter().flat_map(|part| part.tools.to_vec()).collect();
         let Some(last) = texts.iter().rev().find_map(|tool| format.encode(tool).json) else {
             panic!("{}", format.id())

@@ -39,7 +39,8 @@ fn compile(factory: &ParserFactory, schema: Value) -> Result<(), String> {
 /// How many of the schemas are offered strictly, for each mode; panics when some do not compile.
 fn compiled(schemas: &[(String, Value)]) -> Vec<usize> {
     let factory = ParserFactory::new_simple(&ApproximateTokEnv::single_byte_env()).unwrap();
-    let (mut counts, mut refused) = (Vec::new(), Vec::new());
+    let mut counts = Vec::new();
+    let mut refused = Vec::new();
     // The two shapes of OpenAI have the same schemas.
     let mut known = BTreeSet::new();
     for (id, place) in STRICT {

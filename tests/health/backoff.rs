@@ -71,7 +71,8 @@ async fn being_busy_in_between_does_not_wipe_failures_out() {
 
 #[tokio::test]
 async fn the_back_off_grows_and_stays_within_its_bounds() {
-    let (base, most) = (ms(10), ms(200));
+    let base = ms(10);
+    let most = ms(200);
     let server = Scripted::saying(Reply::status("500 Internal Server Error"));
     let setting = one("files", &server).with(|config| {
         (config.refresh.backoff_base, config.refresh.backoff_max) = (base, most);

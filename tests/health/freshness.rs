@@ -223,7 +223,8 @@ async fn validators_make_the_next_request_conditional_and_a_304_keeps_everything
     let request = &server.seen()[1].request;
     assert_eq!(request.header("if-none-match"), Some("\"v1\""));
     assert_eq!(request.header("if-modified-since"), Some(STAMP));
-    let (before, after) = (health(&first, "files"), health(&renewed, "files"));
+    let before = health(&first, "files");
+    let after = health(&renewed, "files");
     assert!(after.freshness.unwrap().received_at > before.freshness.unwrap().received_at);
     assert!(after.last_success > before.last_success);
     assert_eq!(after.freshness.unwrap().generated_at, before.freshness.unwrap().generated_at);

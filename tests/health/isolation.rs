@@ -57,7 +57,8 @@ async fn command(daemon: &Found, command: &'static str) -> String {
 
 #[tokio::test]
 async fn a_scenario_that_never_answered_is_not_stale_while_the_daemon_is_cut_off() {
-    let (mut servers, never) = (servers(4), Scripted::absent());
+    let mut servers = servers(4);
+    let never = Scripted::absent();
     let mut sheet = watching(&servers).with(|config| {
         let entry =
             StaticScenario { name: name("never"), target: callsheet::model::Target::at(never.url()), protocol: None };

@@ -207,8 +207,8 @@ async fn a_removed_scenario_that_is_named_again_is_down_until_it_answers() {
 #[tokio::test]
 async fn the_list_wins_over_the_folder_and_says_so() {
     let processes = Processes::new();
-    let (listed_at, found_at) =
-        (Scripted::saying(Reply::tools("files", &["read"])), Scripted::saying(Reply::tools("files", &["write"])));
+    let listed_at = Scripted::saying(Reply::tools("files", &["read"]));
+    let found_at = Scripted::saying(Reply::tools("files", &["write"]));
     processes.write_live("files", found_at.port());
     let fixed =
         StaticScenario { name: name("files"), target: callsheet::model::Target::at(listed_at.url()), protocol: None };

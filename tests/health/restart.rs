@@ -34,7 +34,8 @@ fn validating(tools: &'static [&'static str]) -> impl FnMut(&crate::support::scr
 #[tokio::test]
 async fn a_moved_scenario_is_asked_anew_where_it_is() {
     let processes = Processes::new();
-    let (old, new) = (Scripted::start(validating(&["read"])), Scripted::start(validating(&["write"])));
+    let old = Scripted::start(validating(&["read"]));
+    let new = Scripted::start(validating(&["write"]));
     processes.write_live("files", old.port());
     let sheet = following(&processes).start().await;
     sheet.until_listed(&["read"]).await;
@@ -220,7 +221,8 @@ async fn a_second_source_for_the_same_address_is_no_restart() {
 #[tokio::test]
 async fn a_scenario_that_its_source_finds_elsewhere_is_live_there_within_two_seconds() {
     let processes = Processes::new();
-    let (mut old, new) = (Scripted::start(validating(&["read"])), Scripted::start(validating(&["write"])));
+    let mut old = Scripted::start(validating(&["read"]));
+    let new = Scripted::start(validating(&["write"]));
     processes.write_live("files", old.port());
     // The gap and the back-off are the product's own.
     let setting = following(&processes).with(|config| {
@@ -231,7 +233,8 @@ async fn a_scenario_that_its_source_finds_elsewhere_is_live_there_within_two_sec
     let sheet = setting.start().await;
     sheet.until_listed(&["read"]).await;
     old.close().await;
-    let (clock, before) = (Clock::system(), sheet.health("files").last_restart);
+    let clock = Clock::system();
+    let before = sheet.health("files").last_restart;
     let began = clock.now();
     processes.write_live("files", new.port());
     let moved = sheet.until_listed(&["write"]).await;
@@ -246,7 +249,8 @@ async fn a_scenario_that_its_source_finds_elsewhere_is_live_there_within_two_sec
 #[tokio::test]
 async fn a_scenario_that_refuses_is_probed_instead_of_waited_for() {
     let mut server = Scripted::start(validating(&["read"]));
-    let (base, max) = (ms(100), HOUR);
+    let base = ms(100);
+    let max = HOUR;
     let setting = one("files", &server).seldom().with(|config| {
         config.health.grace = HOUR;
         (config.refresh.backoff_base, config.refresh.backoff_max) = (base, max);
@@ -297,7 +301,8 @@ async fn what_an_answer_shows_is_confirmed_by_one_more_ask() {
 #[tokio::test]
 async fn what_was_modified_before_shows_a_restart() {
     let dated = |date: &str, tools: &[&str]| Reply::tools("files", tools).header(&format!("Last-Modified: {date}"));
-    let (noon, eleven) = ("Tue, 03 Feb 2026 12:00:00 GMT", "Tue, 03 Feb 2026 11:00:00 GMT");
+    let noon = "Tue, 03 Feb 2026 12:00:00 GMT";
+    let eleven = "Tue, 03 Feb 2026 11:00:00 GMT";
     for (second, restarts) in
         [(dated(eleven, &["read", "write"]), 1), (dated(eleven, &["read"]), 0), (dated(noon, &["read", "write"]), 0)]
     {

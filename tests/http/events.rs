@@ -22,7 +22,8 @@ async fn prefer(daemon: &Daemon, preference: Value) {
 #[tokio::test]
 async fn a_stream_begins_with_a_snapshot() {
     let home = Home::new();
-    let (notes, mail) = (Scenario::of("notes", &["add", "find"]).await, Scenario::of("mail", &["find"]).await);
+    let notes = Scenario::of("notes", &["add", "find"]).await;
+    let mail = Scenario::of("mail", &["find"]).await;
     let mut config = home.config(&[&notes, &mail]);
     config.events.keep_alive = Duration::from_millis(30);
     let daemon = Daemon::ready(config).await;
@@ -113,7 +114,8 @@ fn restamped(about: &'static str) -> impl FnMut(&crate::support::scripted::Reque
 #[tokio::test]
 async fn names_come_and_go_with_their_reasons() {
     let home = Home::new();
-    let (notes, mail) = (Scenario::of("notes", &["add", "find"]).await, Scenario::of("mail", &["find"]).await);
+    let notes = Scenario::of("notes", &["add", "find"]).await;
+    let mail = Scenario::of("mail", &["find"]).await;
     let daemon = Daemon::ready(home.config(&[&notes])).await;
     let (mut listener, _) = Listener::begin(daemon.address, "").await;
     home.write_process("mail", mail.address.port());

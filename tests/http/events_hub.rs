@@ -37,7 +37,8 @@ impl Stage {
         limits(&mut events);
         let catalog = build(&inputs(&[("a", &["x"]), ("b", &["y"])]));
         let (writer, reader) = catalog_store(snapshot(&catalog, &StateTransitions::default(), 1));
-        let ((stop, stopping), tasks) = (StopTrigger::new(), Tasks::new());
+        let (stop, stopping) = StopTrigger::new();
+        let tasks = Tasks::new();
         let hub = Hub::start(reader, events, Clock::system(), &tasks, &stopping);
         Self { hub, writer, catalog, turns: StateTransitions::default(), sequence: 1, stop, tasks }
     }

@@ -40,7 +40,8 @@ async fn a_reader_that_was_cut_off_misses_nothing() {
             witness.next().await;
         }
         let mut resumed = Listener::resume(daemon.address, query, &first.id).await;
-        let (off, on) = (resumed.next().await, resumed.next().await);
+        let off = resumed.next().await;
+        let on = resumed.next().await;
         assert_eq!(off.event.as_str(), "catalog");
         assert_eq!(off.texts("removed"), vec!["add"]);
         assert_eq!(on.event.as_str(), "catalog");

@@ -125,7 +125,8 @@ fn expected(status: u16, code: &str) -> (u16, String) {
 
 #[tokio::test]
 async fn every_refusal_has_its_status_and_its_code() {
-    let (files, mails) = (obedient().await, Callee::echo(manifest("mails", &[tool("strict")])).await);
+    let files = obedient().await;
+    let mails = Callee::echo(manifest("mails", &[tool("strict")])).await;
     let house = House::of(&[("files", files.url()), ("mails", mails.url())]).await;
     let address = house.serve().await;
     let call = |name: &str| json!({"tool_name": name, "arguments": {}});

@@ -303,7 +303,8 @@ async fn an_outcome_is_handed_out_to_the_access_of_its_call_only() {
 /// The same holds for a call that comes while the approved one is under way.
 #[tokio::test]
 async fn the_outcome_that_a_call_waited_for_is_given_once() {
-    let (any, open) = (json!({"type": "object", "properties": {}}), watch::Sender::new(false));
+    let any = json!({"type": "object", "properties": {}});
+    let open = watch::Sender::new(false);
     let wipe = tool_with("wipe", &any, &json!({"enabled_by_default": true, "requires_approval": true}));
     let gate = open.clone();
     let callee = Callee::start(manifest("files", &[wipe]), move |ran: Ran| {
@@ -328,7 +329,8 @@ async fn the_outcome_that_a_call_waited_for_is_given_once() {
         };
         tokio::join!(json(&daemon, "tools/call", &call), release).0
     };
-    let (approve, none) = (format!("/api/v1/approvals/{id}/approve"), json!({}));
+    let approve = format!("/api/v1/approvals/{id}/approve");
+    let none = json!({});
     let (approved, again) = tokio::join!(daemon.send_json("POST", &approve, &none), again);
     assert!(approved.status < 300, "{approved:?}");
     assert_eq!(again["result"], json!({}), "{again}");

@@ -45,8 +45,10 @@ fn headers(answer: &Answer) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn a_list_that_is_too_large_to_be_kept_is_the_list_that_is_kept() {
-    let (large, little) = (served(64 << 20).await, served(LITTLE).await);
-    let (kept, sent) = (large.get(TARGET).await, little.get(TARGET).await);
+    let large = served(64 << 20).await;
+    let little = served(LITTLE).await;
+    let kept = large.get(TARGET).await;
+    let sent = little.get(TARGET).await;
     assert!(sent.body.len() as u64 > 8 * LITTLE && sent.status == 200);
     assert!(sent.body == kept.body);
     assert_eq!(headers(&sent), headers(&kept));
@@ -72,7 +74,8 @@ async fn a_list_that_is_too_large_to_be_kept_is_the_list_that_is_kept() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_client_that_requests_it_at_the_same_time_has_all_of_it() {
     let server = served(LITTLE).await;
-    let (address, tasks) = (server.address, Tasks::new());
+    let address = server.address;
+    let tasks = Tasks::new();
     let first = server.get(TARGET).await;
     let requests = (0..6).map(|_| tasks.spawn(async move { ask(address, "GET", TARGET, &[], "").await }));
     for request in requests.collect::<Vec<_>>() {

@@ -148,7 +148,8 @@ async fn the_stream_of_events_tells_what_is_described() {
     stream.write_all(ask.as_bytes()).await.unwrap();
     let mut lines = BufReader::new(stream).lines();
     let first = async {
-        let (mut head, mut event) = (Vec::new(), Vec::new());
+        let mut head = Vec::new();
+        let mut event = Vec::new();
         while let Some(line) = lines.next_line().await.unwrap() {
             head.push(line.clone());
             if let Some(data) = line.strip_prefix("data: ") {

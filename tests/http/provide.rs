@@ -248,7 +248,8 @@ impl Provider for Plugins {
 
 #[tokio::test]
 async fn what_changes_while_it_is_served_shows_at_once() {
-    let (registry, plugins) = (registry(), Plugins::default());
+    let registry = registry();
+    let plugins = Plugins::default();
     registry.register(plugins.clone());
     let scenario = Scenario::start(&registry).await;
     let mut seen = vec![scenario.get("/api/v1/tools").await];

@@ -125,7 +125,8 @@ async fn a_daemon_lists_it_over_json_rpc_and_publishes_the_same_identity() {
 #[tokio::test]
 async fn while_it_starts_every_route_answers_503_and_nobody_takes_a_part_for_the_whole() {
     let registry = registry();
-    let (first, second) = (registry.starting(), registry.starting());
+    let first = registry.starting();
+    let second = registry.starting();
     let (address, trigger) = serving(&registry).await;
     for (method, target) in [
         ("GET", "/api/v1/tools"),

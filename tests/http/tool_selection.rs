@@ -262,7 +262,8 @@ async fn deferred_newcomers_leave_the_loaded_prefix_alone() {
 
 #[tokio::test]
 async fn equal_requests_have_equal_bytes_at_any_daemon() {
-    let (here, there) = (served().await, served().await);
+    let here = served().await;
+    let there = served().await;
     let first = list(&here, "format=openai&q=letter+song&max_tools=3&sticky=").await;
     let sticky = first.header("callsheet-selection");
     for query in [
@@ -270,7 +271,8 @@ async fn equal_requests_have_equal_bytes_at_any_daemon() {
         "format=anthropic&defer=preference&max_tokens=60".to_owned(),
         format!("format=openai&q=animal&sticky={sticky}"),
     ] {
-        let (a, b) = (list(&here, &query).await, list(&there, &query).await);
+        let a = list(&here, &query).await;
+        let b = list(&there, &query).await;
         assert_eq!(a.header("etag"), b.header("etag"), "{query}");
         assert_eq!(a.body, b.body, "{query}");
     }

@@ -146,14 +146,13 @@ fn calling(name: &str) -> Value {
 
 #[tokio::test]
 async fn names_mean_what_they_meant_in_the_models_list() {
-    let (files, mails) = (
-        Callee::echo(manifest("files", &[tool("find"), tool("only")])).await,
-        Callee::echo(manifest("mails", &[tool("find")])).await,
-    );
+    let files = Callee::echo(manifest("files", &[tool("find"), tool("only")])).await;
+    let mails = Callee::echo(manifest("mails", &[tool("find")])).await;
     let house = House::of(&[("files", files.url())]).await;
     let address = house.serve().await;
     let list = ask(address, "GET", "/api/v1/tools?format=anthropic", &[], "").await;
-    let (revision, etag) = (list.header("callsheet-revision"), list.header("etag"));
+    let revision = list.header("callsheet-revision");
+    let etag = list.header("etag");
     house.place("mails", mails.url(), callsheet::discovery::SourceTrust::Trusted);
     house.until("mails", |snapshot| snapshot.catalog.entries().count() == 2).await;
 

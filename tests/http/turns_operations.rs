@@ -44,10 +44,12 @@ async fn stage() -> Stage {
         tool_with("stop_run", &takes, &on),
         tool("other"),
     ];
-    let (open, late) = (watch::Sender::new(false), watch::Sender::new(false));
+    let open = watch::Sender::new(false);
+    let late = watch::Sender::new(false);
     let gates = (open.clone(), late.clone());
     let callee = Callee::start(manifest("builds", &tools), move |ran: Ran| {
-        let (mut open, mut late) = (gates.0.subscribe(), gates.1.subscribe());
+        let mut open = gates.0.subscribe();
+        let mut late = gates.1.subscribe();
         async move {
             let gate = match ran.tool.as_str() {
                 "wait" => Some(&mut open),

@@ -33,10 +33,12 @@ async fn stage() -> Stage {
     let text = json!({"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}});
     tools.extend([tool_with("careful", &any, &risky), tool_with("hold", &any, &risky), tool("send")]);
     tools.push(tool_with("strict", &text, &safe));
-    let (open, approved) = (watch::Sender::new(false), watch::Sender::new(false));
+    let open = watch::Sender::new(false);
+    let approved = watch::Sender::new(false);
     let gates = (open.clone(), approved.clone());
     let callee = Callee::start(manifest("files", &tools), move |ran: Ran| {
-        let (mut open, mut approved) = (gates.0.subscribe(), gates.1.subscribe());
+        let mut open = gates.0.subscribe();
+        let mut approved = gates.1.subscribe();
         async move {
             match ran.tool.as_str() {
                 "fail" => return answer(200, &json!({"success": false, "error": "it did not work"})),
@@ -282,7 +284,8 @@ async fn a_call_that_was_approved_just_before_may_have_run() {
     #[expect(clippy::async_yields_async, reason = "the approval is answered after the turn only")]
     let approving = async {
         let approval = stage.waiting_approval().await;
-        let (address, target) = (stage.address, format!("/api/v1/approvals/{approval}/approve"));
+        let address = stage.address;
+        let target = format!("/api/v1/approvals/{approval}/approve");
         let approving = Tasks::new().spawn(async move { ask(address, "POST", &target, &[JSON], "{}").await });
         stage.callee.until_ran(2).await;
         stage.open.send_replace(true);

@@ -94,7 +94,8 @@ async fn approve(daemon: &Daemon, turn: &Value, number: usize) {
 
 #[tokio::test]
 async fn calls_run_side_by_side_and_results_keep_the_models_order() {
-    let (home, stage) = (Home::new(), stage().await);
+    let home = Home::new();
+    let stage = stage().await;
     let daemon = stage.daemon(&home).await;
     let begun = async {
         // The second one is answered while the first and the third are held.
@@ -112,7 +113,8 @@ async fn calls_run_side_by_side_and_results_keep_the_models_order() {
 
 #[tokio::test]
 async fn one_at_a_time_runs_in_the_models_order() {
-    let (home, stage) = (Home::new(), stage().await);
+    let home = Home::new();
+    let stage = stage().await;
     stage.open.send_replace(true);
     let daemon = stage.daemon(&home).await;
     let names = ["hold", "look", "hold", "look", "look"];
@@ -125,7 +127,8 @@ async fn one_at_a_time_runs_in_the_models_order() {
 
 #[tokio::test]
 async fn a_turn_waits_for_approval_and_is_completed_later() {
-    let (home, stage) = (Home::new(), stage().await);
+    let home = Home::new();
+    let stage = stage().await;
     let daemon = stage.daemon(&home).await;
     let answer = post(&daemon, &calls(&["look", "wipe", "wipe"])).await;
     assert_eq!(answer.status, 202, "{answer:?}");
@@ -151,7 +154,8 @@ async fn a_turn_waits_for_approval_and_is_completed_later() {
 
 #[tokio::test]
 async fn the_model_may_be_told_that_a_call_waits() {
-    let (home, stage) = (Home::new(), stage().await);
+    let home = Home::new();
+    let stage = stage().await;
     let daemon = stage.daemon(&home).await;
     let answer = post(&daemon, &json!({"response": calls(&["wipe"]), "approvals": "tell"})).await;
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -167,7 +171,8 @@ async fn the_model_may_be_told_that_a_call_waits() {
 
 #[tokio::test]
 async fn the_same_turn_sent_again_runs_no_call_twice() {
-    let (home, stage) = (Home::new(), stage().await);
+    let home = Home::new();
+    let stage = stage().await;
     let daemon = stage.daemon(&home).await;
     let body = json!({"response": calls(&["look", "hold"]), "turn_id": "turn-one-of-the-test"});
     let begun = async {
@@ -211,7 +216,8 @@ async fn the_same_turn_sent_again_runs_no_call_twice() {
 /// An equal call of another client is a new call, which a person decides about.
 #[tokio::test]
 async fn the_outcome_of_an_approved_call_is_given_to_its_turn_only() {
-    let (home, stage) = (Home::new(), stage().await);
+    let home = Home::new();
+    let stage = stage().await;
     let daemon = stage.daemon(&home).await;
     let turn = post(&daemon, &calls(&["wipe"])).await.json();
     approve(&daemon, &turn, 0).await;
@@ -227,7 +233,8 @@ async fn the_outcome_of_an_approved_call_is_given_to_its_turn_only() {
 
 #[tokio::test]
 async fn a_turn_that_waits_for_approval_outlives_the_daemon() {
-    let (home, stage) = (Home::new(), stage().await);
+    let home = Home::new();
+    let stage = stage().await;
     let daemon = stage.daemon(&home).await;
     let turn = post(&daemon, &calls(&["look", "wipe"])).await.json();
     daemon.stop().await;
@@ -244,7 +251,8 @@ async fn a_turn_that_waits_for_approval_outlives_the_daemon() {
 
 #[tokio::test]
 async fn what_had_begun_when_the_daemon_was_killed_is_not_sent_again() {
-    let (home, stage) = (Home::new(), stage().await);
+    let home = Home::new();
+    let stage = stage().await;
     let body = json!({"response": calls(&["look", "hold"]), "turn_id": "turn-that-was-cut-off"});
     let daemon = stage.daemon(&home).await;
     let first = tokio::select! {
@@ -305,7 +313,8 @@ async fn write(home: &Home, turn: StoredTurn) {
 #[tokio::test]
 async fn a_turn_belongs_to_the_identity_that_made_it() {
     const TOKEN: &str = "a-token-of-sixteen-letters";
-    let (home, stage) = (Home::new(), stage().await);
+    let home = Home::new();
+    let stage = stage().await;
     let mut config = stage.config(&home);
     config.server.operator_token = Some(Secret::new(TOKEN));
     let daemon = Daemon::ready(config).await;
@@ -325,7 +334,8 @@ async fn a_turn_belongs_to_the_identity_that_made_it() {
 
 #[tokio::test]
 async fn only_so_many_turns_and_calls_are_kept_and_run() {
-    let (home, stage) = (Home::new(), stage().await);
+    let home = Home::new();
+    let stage = stage().await;
     let mut config = stage.config(&home);
     (config.calls.turns.max, config.calls.turns.max_calls) = (2, 2);
     let daemon = Daemon::ready(config).await;
@@ -347,7 +357,8 @@ async fn only_so_many_turns_and_calls_are_kept_and_run() {
 
 #[tokio::test]
 async fn turns_that_gave_way_to_others_leave_the_store_too() {
-    let (home, stage) = (Home::new(), stage().await);
+    let home = Home::new();
+    let stage = stage().await;
     let mut config = stage.config(&home);
     config.calls.turns.max = 1;
     let daemon = Daemon::ready(config).await;
@@ -365,7 +376,8 @@ async fn turns_that_gave_way_to_others_leave_the_store_too() {
 /// A result of the Tool Protocol repeats its call, which the model would not know otherwise.
 #[tokio::test]
 async fn results_of_the_tool_protocol_are_the_same_after_a_restart() {
-    let (home, stage) = (Home::new(), stage().await);
+    let home = Home::new();
+    let stage = stage().await;
     let body = json!({"response": {"calls": [{"_tool": "look", "n": 1}]}, "turn_id": "turn-one-of-the-test"});
     let mut messages = Vec::new();
     for _ in 0..2 {
@@ -382,7 +394,8 @@ async fn results_of_the_tool_protocol_are_the_same_after_a_restart() {
 
 #[tokio::test]
 async fn stored_turns_that_are_not_kept_after_a_restart_are_a_finding() {
-    let (home, stage) = (Home::new(), stage().await);
+    let home = Home::new();
+    let stage = stage().await;
     let daemon = stage.daemon(&home).await;
     for id in ["turn-of-the-test-1", "turn-of-the-test-2", "turn-of-the-test-3"] {
         let body = json!({"response": calls(&["wipe"]), "turn_id": id});
@@ -565,7 +578,8 @@ async fn long_running(open: &watch::Sender<bool>) -> Callee {
 
 #[tokio::test]
 async fn an_operation_is_waited_for_or_said_to_go_on() {
-    let (home, open) = (Home::new(), watch::Sender::new(false));
+    let home = Home::new();
+    let open = watch::Sender::new(false);
     let callee = long_running(&open).await;
     let mut config = home.config(&[]);
     config.calls.poll_min = std::time::Duration::from_millis(5);
@@ -590,7 +604,8 @@ async fn an_operation_is_waited_for_or_said_to_go_on() {
 
 #[tokio::test]
 async fn a_turn_goes_on_when_its_caller_goes_away() {
-    let (home, stage) = (Home::new(), stage().await);
+    let home = Home::new();
+    let stage = stage().await;
     let daemon = stage.daemon(&home).await;
     let body = json!({"response": calls(&["hold", "look", "look"]), "parallel": 1, "turn_id": "turn-left-alone"});
     tokio::select! {
@@ -606,7 +621,8 @@ async fn a_turn_goes_on_when_its_caller_goes_away() {
 
 #[tokio::test]
 async fn a_turn_that_cannot_be_stored_runs_no_call() {
-    let (home, stage) = (Home::new(), stage().await);
+    let home = Home::new();
+    let stage = stage().await;
     let daemon = stage.daemon(&home).await;
     let refuse = "CREATE TRIGGER no_turns BEFORE INSERT ON turns BEGIN SELECT RAISE(ABORT, 'there is no room'); END";
     let allow = "DROP TRIGGER no_turns";
@@ -626,7 +642,8 @@ async fn a_turn_that_cannot_be_stored_runs_no_call() {
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_refused() {
-    let (home, stage) = (Home::new(), stage().await);
+    let home = Home::new();
+    let stage = stage().await;
     let mut config = stage.config(&home);
     config.server.max_body = 1_000;
     let daemon = Daemon::ready(config).await;

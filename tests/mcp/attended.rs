@@ -56,7 +56,8 @@ fn asking(_: &Came) -> Answer {
 /// A server whose tool asks for a name and gives it back.
 async fn asker() -> Arc<McpServer> {
     let server = Arc::new(server(asking).await);
-    let (replying, mut own) = (Arc::downgrade(&server), legacy("2025-11-25", &json!([tool("work")])));
+    let replying = Arc::downgrade(&server);
+    let mut own = legacy("2025-11-25", &json!([tool("work")]));
     let mut call_id = Value::Null;
     server.script(move |came: &Came| {
         if came.method() == "tools/call" {
@@ -328,7 +329,8 @@ fn a_terminal_shows_a_bar_until_the_result_is_there() {
     terminal.args(["-qec", &call, "/dev/null"]).env("TERM", "xterm").env("HOME", home.path(""));
     let mut ran = terminal.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut out = ran.stdout.take().unwrap();
-    let (mut shown, mut bytes) = (String::new(), [0; 1_000]);
+    let mut shown = String::new();
+    let mut bytes = [0; 1_000];
     // The tool ends when all that it said was seen.
     while !(shown.contains("50% 1 of 2: half") && shown.contains("warning: {\"left\":3}")) {
         let read = out.read(&mut bytes).unwrap();

@@ -256,7 +256,8 @@ async fn a_call_whose_stream_broke_is_not_sent_again() {
 async fn a_stream_that_ends_before_the_answer_is_continued_after_its_last_event() {
     let events =
         |text: String| Answer::With("content-type", "text/event-stream".to_owned(), Box::new(Answer::Text(200, text)));
-    let (mut own, mut call) = (legacy("2025-11-25", &json!([tool("slow")])), Value::Null);
+    let mut own = legacy("2025-11-25", &json!([tool("slow")]));
+    let mut call = Value::Null;
     let server = McpServer::start(move |came| match (came.method(), came.header("last-event-id")) {
         ("tools/call", _) => {
             call = came.message["id"].clone();

@@ -113,7 +113,8 @@ async fn a_server_that_wants_another_revision_first_is_asked_again() {
 
 #[tokio::test]
 async fn a_server_that_claims_the_modern_era_and_does_not_speak_it_is_greeted_the_old_way() {
-    let (mut claims, mut speaks) = (modern(&tools()), legacy("2025-11-25", &tools()));
+    let mut claims = modern(&tools());
+    let mut speaks = legacy("2025-11-25", &tools());
     let server = McpServer::start(move |came: &Came| match came.method() {
         "server/discover" => claims(came),
         _ => speaks(came),

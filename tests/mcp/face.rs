@@ -98,7 +98,9 @@ async fn a_list_has_pages_where_they_are_configured() {
     let files = McpServer::start(modern(&tools)).await;
     let house = House::with(&[("files", files.url())], |config| config.mcp_face.page_size = 2).await;
     let address = house.serve().await;
-    let (mut seen, mut cursor, mut pages) = (Vec::new(), None, 0);
+    let mut seen = Vec::new();
+    let mut cursor = None;
+    let mut pages = 0;
     while pages < 4 {
         let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
         let page = old(address, "tools/list", params).await;

@@ -163,7 +163,8 @@ async fn what_is_requested_before_the_answer_is_answered_though_both_come_togeth
 async fn waiting(on_own_stream: bool) -> Arc<McpServer> {
     let mut own = legacy("2025-11-25", &json!([tool("work")]));
     let server = Arc::new(McpServer::start(|_: &Came| Answer::Silence).await);
-    let (pushing, mut call_id) = (Arc::downgrade(&server), Value::Null);
+    let pushing = Arc::downgrade(&server);
+    let mut call_id = Value::Null;
     server.script(move |came: &Came| {
         let question =
             json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {"message": "Name?"}});

@@ -63,7 +63,8 @@ async fn tools_without_hints_count_as_configured_also_before_their_server_answer
     };
     let house = House::with(&[("disk", server.url())], change).await;
     assert_eq!(needing(&house), ["erase", "named", "plain"]);
-    let (snapshot, query) = (house.app.snapshot(), ViewQuery::default());
+    let snapshot = house.app.snapshot();
+    let query = ViewQuery::default();
     let view = house.app.view(&query);
     let plain = view.tools().find(|tool| &*tool.id.tool == "plain").unwrap();
     let explained = explain(&snapshot.catalog, &query, plain);

@@ -45,7 +45,8 @@ impl Front {
             .kill_on_drop(true)
             .spawn()
             .unwrap();
-        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let input = child.stdin.take().unwrap();
+        let output = child.stdout.take().unwrap();
         let mut front = Self { _child: child, input, output: BufReader::new(output).lines() };
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "front", "version": "1"}});
         front.write(&rpc("initialize", &params)).await;

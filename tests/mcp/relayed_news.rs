@@ -74,8 +74,8 @@ async fn a_resource_is_followed_once_for_all_its_clients_at_a_server_of_either_e
         let house = House::of(&[("docs", server.url())]).await;
         let address = house.serve().await;
         server.until(if is_modern { "subscriptions/listen" } else { "GET" }, 1).await;
-        let (new, old) =
-            (McpClient::modern(address, json!({})), McpClient::legacy(address, "2025-11-25", json!({})).await);
+        let new = McpClient::modern(address, json!({}));
+        let old = McpClient::legacy(address, "2025-11-25", json!({})).await;
         let wanted = json!({"notifications": {"resourceSubscriptions": ["test://none", "test://a"]}});
         let mut listening = new.follow(&json!(5), "subscriptions/listen", wanted).await;
         let acknowledged = listening.next().await.unwrap();

@@ -60,7 +60,8 @@ async fn both_eras_get_the_same_list_at_one_address() {
 async fn a_call_takes_the_way_of_every_call_and_its_failures_can_be_read_by_a_model() {
     let server = McpServer::start(modern(&json!([tool("read")]))).await;
     let (house, address) = served(&server).await;
-    let (old, new) = (McpClient::legacy(address, "2025-11-25", json!({})).await, McpClient::modern(address, json!({})));
+    let old = McpClient::legacy(address, "2025-11-25", json!({})).await;
+    let new = McpClient::modern(address, json!({}));
     let called = new.result("tools/call", json!({"name": "files__read", "arguments": {"a": 1}})).await;
     assert_eq!(called["structuredContent"], json!({"arguments": {"a": 1}}), "{called}");
     assert_eq!(called["content"][0]["text"], "done");

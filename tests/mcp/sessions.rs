@@ -151,7 +151,8 @@ async fn a_client_has_a_limited_number_of_streams_and_a_closed_one_makes_room() 
     let house = House::with(&[], |config| config.mcp_face.max_streams = 2).await;
     let address = house.serve().await;
     let client = McpClient::legacy(address, "2025-11-25", json!({})).await;
-    let (first, _second) = (client.listen().await, client.listen().await);
+    let first = client.listen().await;
+    let _second = client.listen().await;
     let mut refused = client.listen().await;
     assert_eq!(refused.status, 503);
     assert_eq!(refused.next().await.unwrap()["error"]["code"], -31_003);

@@ -161,7 +161,8 @@ async fn the_same_call_hands_out_the_outcome_once() {
     let first = waits().await;
     assert_eq!(waits().await, first);
     let blocks = json!([{"type": "image", "data": "aGk=", "mimeType": "image/png"}, {"type": "text", "text": "done"}]);
-    let (mut own, given) = (modern(&json!([tool("read")])), blocks.clone());
+    let mut own = modern(&json!([tool("read")]));
+    let given = blocks.clone();
     server.script(move |came| match came.method() {
         "tools/call" => {
             came.result(&json!({"resultType": "complete", "content": given, "structuredContent": {"n": 1}}))
@@ -203,7 +204,8 @@ async fn no_form_is_shown_where_it_is_switched_off_or_a_token_is_needed() {
 #[tokio::test]
 async fn a_call_of_a_legacy_client_goes_on_without_its_connection_and_asks_on_the_stream_of_a_get() {
     let replies = Arc::new(Mutex::new(Vec::new()));
-    let (mut own, kept) = (legacy("2025-11-25", &json!([tool("read")])), Arc::clone(&replies));
+    let mut own = legacy("2025-11-25", &json!([tool("read")]));
+    let kept = Arc::clone(&replies);
     let server = McpServer::start(move |came| {
         if came.message.get("result").is_some() {
             kept.lock().unwrap().push(came.message["result"].clone());

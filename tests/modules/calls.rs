@@ -78,7 +78,7 @@ async fn a_modules_own_failure_is_an_answer() {
 
 /// S4-47, S4-63: another status is told with its body, and asked once only.
 #[tokio::test]
-async fn another_status_is_told_with_its_body() {
+async fn an_error_status_of_a_module_is_reported_with_its_body() {
     let desk = Module::start("desk", &[tool("desk.try", "guest")]).await;
     for (status, say) in [(500, "Internal Server Error"), (503, "Module not ready"), (404, ""), (307, "elsewhere")] {
         let arguments = json!({"status": status, "say": say});
@@ -136,7 +136,8 @@ async fn a_call_has_the_time_of_its_module() {
         };
         // Time stands still from when the request is there, and goes on where nothing else is left
         // to do.
-        let (before, deadline) = (server.requests().len(), Clock::system().now() + PATIENCE);
+        let before = server.requests().len();
+        let deadline = Clock::system().now() + PATIENCE;
         let there = async {
             while server.requests().len() == before {
                 assert!(Clock::system().now() < deadline, "it never came");

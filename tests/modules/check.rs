@@ -56,7 +56,8 @@ fn the_module_of_the_guide_works() {
     let mut running = python.args(["-c", program]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut port = String::new();
     BufReader::new(running.stdout.take().unwrap()).read_line(&mut port).unwrap();
-    let (url, home) = (format!("http://127.0.0.1:{}", port.trim()), Home::new());
+    let url = format!("http://127.0.0.1:{}", port.trim());
+    let home = Home::new();
     let checked = home.run(&["check", &url, "--json"]);
     home.write("callsheet.toml", &format!("server.listen = \"127.0.0.1:0\"\n[modules]\ndice = \"{url}\"\n"));
     let daemon = home.serve(&[]);

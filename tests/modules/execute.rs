@@ -58,10 +58,8 @@ async fn a_call_arrives_as_the_original_sends_it() {
 /// original, after one try.
 #[tokio::test]
 async fn every_failure_is_an_answer_in_the_words_of_the_original() {
-    let (desk, mut gone) = (
-        Module::start("desk", &[tool("desk.try", "guest")]).await,
-        Module::start("gone", &[tool("gone.work", "guest")]).await,
-    );
+    let desk = Module::start("desk", &[tool("desk.try", "guest")]).await;
+    let mut gone = Module::start("gone", &[tool("gone.work", "guest")]).await;
     let scenario = Scenario::of("files", &["read"]).await;
     let home = Home::new();
     let mut config = calm(&home, &[&desk, &gone]);

@@ -22,8 +22,8 @@ fn an_entry_more_is_a_module_more() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let one = runtime.block_on(Module::start("one", &[tool("one.a", "guest")]));
     let two = runtime.block_on(Module::guarded("two", &[tool("two.a", "user")], Some("hush")));
-    let (first, second) =
-        (format!("[modules]\none = \"http://{}\"\n", one.address), format!("two = \"http://{}\"\n", two.address));
+    let first = format!("[modules]\none = \"http://{}\"\n", one.address);
+    let second = format!("two = \"http://{}\"\n", two.address);
     let home = Home::with(&first);
     let daemon = home.serve(&[]);
     assert_eq!(names(&daemon, ""), ["one_a"]);

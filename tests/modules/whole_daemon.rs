@@ -116,7 +116,7 @@ async fn a_profile_that_is_not_configured_sees_nothing() {
 
 /// S4-01, S4-07: what a module is, is found out by asking too, and nothing else is taken for one.
 #[tokio::test]
-async fn protocols_are_told_apart_by_asking() {
+async fn protocols_are_distinguished_by_probing() {
     let module = Module::start("research", &[tool("research.web_search", "guest")]).await;
     let scenario = Scenario::of("files", &["read"]).await;
     let home = Home::new();
@@ -137,10 +137,8 @@ async fn protocols_are_told_apart_by_asking() {
 /// is told with its reason, and is back when it answers.
 #[tokio::test]
 async fn one_that_fails_stops_nobody() {
-    let (good, mut late) = (
-        Module::start("good", &[tool("good.work", "guest")]).await,
-        Module::start("late", &[tool("late.work", "guest")]).await,
-    );
+    let good = Module::start("good", &[tool("good.work", "guest")]).await;
+    let mut late = Module::start("late", &[tool("late.work", "guest")]).await;
     let stranger = Scenario::of("stranger", &["read"]).await;
     late.stop();
     let home = Home::new();
@@ -163,8 +161,8 @@ async fn one_that_fails_stops_nobody() {
 /// S4-17, S4-18, S4-21, S4-69: all are asked again when someone wants it, and are shown.
 #[tokio::test]
 async fn modules_are_shown_and_asked_again() {
-    let (one, mut two) =
-        (Module::start("one", &[tool("one.a", "guest")]).await, Module::start("two", &[tool("two.a", "admin")]).await);
+    let one = Module::start("one", &[tool("one.a", "guest")]).await;
+    let mut two = Module::start("two", &[tool("two.a", "admin")]).await;
     two.stop();
     let scenario = Scenario::of("files", &["read"]).await;
     let home = Home::new();
@@ -289,7 +287,8 @@ async fn a_module_is_shown_its_token() {
     let wrong = calm(&home, &[&open, &shared, &own]);
     let mut right = wrong.clone();
     right.modules.token = Some(Secret::new("for-all").into());
-    let (folder, own_token) = (TempDir::new().unwrap(), "own".parse().unwrap());
+    let folder = TempDir::new().unwrap();
+    let own_token = "own".parse().unwrap();
     let path = folder.path().join("token");
     right.modules.tokens.insert(own_token, SecretSource::File { path: path.clone(), key: None });
     let daemon = Daemon::ready(wrong).await;

@@ -119,8 +119,11 @@ async fn our_own_cases_are_met_by_the_letter() {
 #[tokio::test(start_paused = true)]
 async fn the_public_cases_are_met_by_the_letter() {
     let Some(cases) = public_cases() else { return };
-    let (mut replayed, mut elsewhere, mut left_out) = ([0, 0], 0, 0);
-    let (mut otherwise, mut wrong) = (BTreeSet::new(), Vec::new());
+    let mut replayed = [0, 0];
+    let mut elsewhere = 0;
+    let mut left_out = 0;
+    let mut otherwise = BTreeSet::new();
+    let mut wrong = Vec::new();
     for case in &cases {
         if ELSEWHERE.iter().any(|(each, _)| *each == id(case)) {
             elsewhere += 1;

@@ -295,7 +295,8 @@ fn before_a_request_the_stored_answer_decides() {
         let stored = strict(lines);
         before_request(Some(&stored), later(&stored, seconds))
     };
-    let (tag, lasting) = ("ETag: \"1\"", "Cache-Control: max-age=10");
+    let tag = "ETag: \"1\"";
+    let lasting = "Cache-Control: max-age=10";
     assert_eq!(before_request(None, Clock::system().now()), Plan::Fetch(Meanwhile::Wait));
     assert_eq!(plan(&[lasting, tag], 9), Plan::Reuse);
     assert_eq!(plan(&[lasting, tag], 10), Plan::Revalidate(Meanwhile::Wait));
@@ -313,7 +314,8 @@ fn before_a_request_the_stored_answer_decides() {
 #[test]
 fn only_a_good_answer_takes_the_place_of_what_is_stored() {
     let rules = CacheRules::strict(Private);
-    let (tagged, plain) = (strict(&["Cache-Control: max-age=1", "ETag: \"1\""]), strict(&["Cache-Control: max-age=1"]));
+    let tagged = strict(&["Cache-Control: max-age=1", "ETag: \"1\""]);
+    let plain = strict(&["Cache-Control: max-age=1"]);
     let lasting = headers(&["Cache-Control: max-age=100"]);
     for status in [300, 301, 307, 400, 401, 404, 410, 429, 500, 503, 599] {
         let answer = head(status, lasting.clone());
@@ -352,7 +354,8 @@ fn the_last_good_answer_outlives_its_directives_only_by_the_rule_for_that() {
     for (said, usable) in USABLE {
         let lines = [format!("Cache-Control: {said}")];
         let lines = [lines[0].as_str()];
-        let (letter, ours) = (strict(&lines), cache_policy::freshness(&head(200, headers(&lines)), own));
+        let letter = strict(&lines);
+        let ours = cache_policy::freshness(&head(200, headers(&lines)), own);
         let at = usable.unwrap_or(1 << 31);
         assert_eq!(after_failure(Some(&letter), later(&letter, at)) == Stale::Allowed, usable.is_none(), "{said}");
         if at > 0 {

@@ -88,7 +88,8 @@ fn write(meant: &Meant, upper: &[bool]) -> String {
             argument.map_or_else(|| cased(name), |argument| format!("{}={argument}", cased(name)))
         }
         Meant::Seconds(name, seconds, quoted, zeros) => {
-            let (zeros, mark) = ("0".repeat(*zeros), if *quoted { "\"" } else { "" });
+            let zeros = "0".repeat(*zeros);
+            let mark = if *quoted { "\"" } else { "" };
             format!("{}={mark}{zeros}{seconds}{mark}", cased(name))
         }
         Meant::Extension(text) => (*text).into(),
@@ -142,11 +143,13 @@ proptest! {
                 lines.last_mut().unwrap().push(',');
             }
             let member = write(meant, &upper);
-            let (before, after) = (blanks.next().unwrap(), blanks.next().unwrap());
+            let before = blanks.next().unwrap();
+            let after = blanks.next().unwrap();
             lines.last_mut().unwrap().extend([before, member.as_str(), after]);
         }
         for scope in [CacheScope::Private, CacheScope::Shared] {
-            let (judged, shared) = (read(&lines, scope), scope == CacheScope::Shared);
+            let judged = read(&lines, scope);
+            let shared = scope == CacheScope::Shared;
             let s_maxage = least(&all, "s-maxage", Some(0)).filter(|_| shared);
             let no_store = has(&all, "no-store") || (shared && has(&all, "private"));
             let stale = no_store || has(&all, "no-cache");
@@ -166,7 +169,8 @@ proptest! {
         // What http refuses cannot come from the network either.
         let Ok(value) = HeaderValue::from_bytes(&line) else { return Ok(()) };
         let clock = Clock::system();
-        let (received, received_at) = (clock.now(), clock.wall());
+        let received = clock.now();
+        let received_at = clock.wall();
         let headers = HeaderMap::from_iter([(CACHE_CONTROL, value)]);
         let head = ResponseHead { status: http::StatusCode::OK, headers, requested: received, received, received_at };
         for scope in [CacheScope::Private, CacheScope::Shared] {

@@ -67,11 +67,14 @@ impl Server {
         let (counts, seen) = watch::channel(Seen::default());
         let mut accepting = JoinSet::new();
         accepting.spawn(async move {
-            let (counts, does, mut connections) = (Arc::new(counts), Arc::new(does), JoinSet::new());
+            let counts = Arc::new(counts);
+            let does = Arc::new(does);
+            let mut connections = JoinSet::new();
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 counts.send_modify(|seen| seen.opened += 1);
-                let (counts, does) = (Arc::clone(&counts), Arc::clone(&does));
+                let counts = Arc::clone(&counts);
+                let does = Arc::clone(&does);
                 connections.spawn(async move {
                     serve(stream, &counts, &*does).await;
                     counts.send_modify(|seen| seen.closed += 1);
@@ -90,7 +93,8 @@ impl Server {
     }
 
     fn post(&self) -> impl Future<Output = Result<HttpResponse, Unanswered>> + use<> {
-        let (upstream, limits) = (self.upstream.clone(), limits());
+        let upstream = self.upstream.clone();
+        let limits = limits();
         async move { upstream.post("/execute", BODY, &limits).await }
     }
 
@@ -105,7 +109,8 @@ fn limits() -> CallLimits {
 
 /// Serves one connection until either side has closed it.
 async fn serve(mut stream: TcpStream, counts: &watch::Sender<Seen>, does: &impl Fn(usize) -> Does) {
-    let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
+    let mut seen = Vec::new();
+    let mut buffer = [0; 4096];
     while let Ok(read @ 1..) = stream.read(&mut buffer).await {
         seen.extend_from_slice(&buffer[..read]);
         if !seen.ends_with(BODY) {
@@ -235,7 +240,8 @@ async fn a_kept_connection_is_not_used_for_another_machine_of_the_same_name() {
     let second = Server::bound(listener, answers(b"second"));
     let url: Url = format!("http://host-a.local:{port}/").parse().unwrap();
     let at = |address| first.client.upstream(url.clone()).unwrap().with_dial(Some(address));
-    let (one, two) = (at(first.address), at(second.address));
+    let one = at(first.address);
+    let two = at(second.address);
     for _ in 0..2 {
         for (upstream, body) in [(&one, &b"first"[..]), (&two, b"second")] {
             let answered = upstream.post("/execute", BODY, &limits()).await.unwrap();

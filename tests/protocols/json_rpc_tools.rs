@@ -180,7 +180,8 @@ async fn a_server_without_an_identity_is_listed_at_each_poll() {
 /// The list changes while it is requested: it must never count under the identity of the other one.
 #[tokio::test]
 async fn a_list_that_changes_while_it_is_requested_is_requested_again() {
-    let (mut before, mut after) = (offer("a", &[listed("one")]), offer("b", &[listed("one"), listed("two")]));
+    let mut before = offer("a", &[listed("one")]);
+    let mut after = offer("b", &[listed("one"), listed("two")]);
     let mut count = 0;
     let server = RpcServer::start(move |method, params| {
         count += 1;
@@ -336,7 +337,8 @@ async fn a_malformed_tool_costs_that_tool_and_a_further_page_is_a_finding() {
 #[tokio::test]
 async fn another_daemon_is_listed_and_called_over_json_rpc() {
     let files = Scenario::of("files", &["read"]).await;
-    let (home, own_home) = (Home::new(), Home::new());
+    let home = Home::new();
+    let own_home = Home::new();
     let other = home.start(&[&files]).await;
     other.until_tools(&["read"]).await;
     let mut config = own_home.config(&[]);

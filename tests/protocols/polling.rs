@@ -370,12 +370,14 @@ async fn the_environment_has_no_say() {
 #[tokio::test]
 async fn a_name_that_only_a_source_can_resolve_is_asked_where_it_says() {
     let answering = |body: &'static [u8]| UpstreamServer::answering(move |_| answer("200 OK", &[], body));
-    let (one, other) = (answering(b"one").await, answering(b"other").await);
+    let one = answering(b"one").await;
+    let other = answering(b"other").await;
     // The same name means another machine on another network.
     let base = |server: &UpstreamServer| format!("http://host-a.local:{}/", server.address().port()).parse().unwrap();
     let client = client(limits(), 4);
     let dialled = |server| client.upstream(base(server)).unwrap().with_dial(Some(server.address()));
-    let (first, second) = (dialled(&one), dialled(&other));
+    let first = dialled(&one);
+    let second = dialled(&other);
     let (first, second) = tokio::join!(first.get("/tools", None), second.get("/tools", None));
     assert_eq!(first.unwrap().body[..], b"one"[..]);
     assert_eq!(second.unwrap().body[..], b"other"[..]);

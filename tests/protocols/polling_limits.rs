@@ -60,7 +60,8 @@ async fn waiting_for_a_place_is_not_counted_into_the_whole_limit() {
     let quick = UpstreamServer::answering(|_| answer("200 OK", &[], b"quick")).await;
     let whole = Duration::from_millis(300);
     let client = client(ClientLimits { whole, ..limits() }, 1);
-    let (slow, quick) = (client.upstream(slow.url()).unwrap(), client.upstream(quick.url()).unwrap());
+    let slow = client.upstream(slow.url()).unwrap();
+    let quick = client.upstream(quick.url()).unwrap();
     // The second waits as long as the whole limit for the only place.
     let (timed_out, answered) = tokio::join!(biased; slow.get("", None), quick.get("", None));
     assert_eq!(timed_out.unwrap_err().kind(), "timeout");

@@ -52,10 +52,12 @@ impl Server {
         let builder = ServerConfig::builder_with_provider(ring).with_safe_default_protocol_versions().unwrap();
         let mut config = builder.with_no_client_auth().with_single_cert(certificates, key).unwrap();
         config.alpn_protocols = vec![protocol.to_vec()];
-        let (acceptor, listener) =
-            (TlsAcceptor::from(Arc::new(config)), TcpListener::bind("127.0.0.1:0").await.unwrap());
-        let (address, seen) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<Seen>>>::default());
-        let (mut accepting, counted) = (JoinSet::new(), Arc::clone(&seen));
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let seen = Arc::<Mutex<Vec<Seen>>>::default();
+        let mut accepting = JoinSet::new();
+        let counted = Arc::clone(&seen);
         accepting.spawn(async move {
             let mut connections = JoinSet::new();
             for number in 1.. {

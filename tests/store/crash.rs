@@ -113,7 +113,8 @@ fn decide_without_end(url: &str, acknowledged: &Mutex<Acknowledged>) {
 #[test]
 fn killed_at_any_moment_it_keeps_what_it_acknowledged() {
     let kills = std::env::var("CALLSHEET_TEST_KILLS").map_or(20, |kills| kills.parse().expect("a number of kills"));
-    let (home, acknowledged) = (stored(), Mutex::new(Acknowledged::default()));
+    let home = stored();
+    let acknowledged = Mutex::new(Acknowledged::default());
     acknowledged.lock().unwrap().blocked.push(false);
     let mut random = fastrand::Rng::with_seed(7);
     for round in 0..kills {
@@ -121,7 +122,8 @@ fn killed_at_any_moment_it_keeps_what_it_acknowledged() {
         assert_eq!(names(&daemon), ["brew", "stir"], "the last good list is there at once, round {round}");
         assert_eq!(findings(&daemon, "state-repaired"), Vec::<Value>::new(), "round {round}");
         let before = acknowledged.lock().unwrap().priorities.clone();
-        let (known, is_blocked) = (priorities(&daemon), blocked(&daemon));
+        let known = priorities(&daemon);
+        let is_blocked = blocked(&daemon);
         for (scope, priority) in before {
             // One that was sent and never answered may have replaced it, as long as it is a later
             // one.
@@ -134,7 +136,8 @@ fn killed_at_any_moment_it_keeps_what_it_acknowledged() {
         let may = std::mem::replace(&mut acknowledged.lock().unwrap().blocked, vec![is_blocked]);
         assert!(may.contains(&is_blocked), "round {round}: blocked {is_blocked}, acknowledged {may:?}");
 
-        let (url, enough) = (daemon.url.clone(), random.usize(0..12));
+        let url = daemon.url.clone();
+        let enough = random.usize(0..12);
         thread::scope(|scope| {
             scope.spawn(|| prefer_without_end(&url, round, &acknowledged));
             scope.spawn(|| decide_without_end(&url, &acknowledged));

@@ -91,7 +91,9 @@ async fn what_a_killed_daemon_leaves_is_whole() {
 async fn cut_or_scribbled_over_anywhere_it_starts_and_deletes_nothing() {
     let sound = killed().await;
     let mut random = fastrand::Rng::with_seed(11);
-    let (mut whole, mut moved_aside, mut salvaged) = (0, 0, 0);
+    let mut whole = 0;
+    let mut moved_aside = 0;
+    let mut salvaged = 0;
     for turn in 0..TRIES {
         let (folder, path) = place();
         let mut files = sound.clone();
@@ -238,15 +240,16 @@ async fn a_damaged_schema_is_a_loss_and_no_panic() {
 #[tokio::test]
 async fn a_stored_manifest_that_cannot_be_read_costs_its_scenario_alone() {
     let home = Home::new();
-    let (mut kitchen, mut pantry) =
-        (Scenario::of("kitchen", &["brew"]).await, Scenario::of("pantry", &["stock"]).await);
+    let mut kitchen = Scenario::of("kitchen", &["brew"]).await;
+    let mut pantry = Scenario::of("pantry", &["stock"]).await;
     let config = home.config(&[&kitchen, &pantry]);
     let daemon = Daemon::ready(config.clone()).await;
     daemon.until_tools(&["brew", "stock"]).await;
     daemon.stop().await;
     kitchen.stop().await;
     pantry.stop().await;
-    let (flag, long) = (r#"'"enabled_by_default":true'"#, r#"'"enabled_by_default":"' || hex(zeroblob(5000)) || '"'"#);
+    let flag = r#"'"enabled_by_default":true'"#;
+    let long = r#"'"enabled_by_default":"' || hex(zeroblob(5000)) || '"'"#;
     let change =
         format!("UPDATE manifests SET document = replace(document, {flag}, {long}) WHERE scenario = 'kitchen'");
     assert_eq!(Connection::open(home.state()).unwrap().execute(&change, []).unwrap(), 1);

@@ -150,7 +150,8 @@ fn enabled(enabled: bool) -> Settings {
 }
 
 fn get(restored: &Restored, scope: &str, target: &str) -> Option<Settings> {
-    let (scope, target): (Scope, PreferenceTarget) = (scope.parse().unwrap(), target.parse().unwrap());
+    let scope: Scope = scope.parse().unwrap();
+    let target: PreferenceTarget = target.parse().unwrap();
     restored.preferences.get(&scope, &target).cloned()
 }
 
@@ -563,7 +564,8 @@ async fn a_newer_file_is_refused_and_left_as_it_is() {
     let (_folder, path) = place();
     save(&path, vec![Write::Manifest(manifest("files", "{}"))]).await;
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
-    let (bytes, names) = (std::fs::read(&path).unwrap(), files(&path));
+    let bytes = std::fs::read(&path).unwrap();
+    let names = files(&path);
 
     let error = refusal(&path).to_string();
     assert!(error.contains(&*path.to_string_lossy()), "{error}");
@@ -673,7 +675,8 @@ const PAIRS: u32 = 5_000;
 
 /// Saves pairs of rows one after the other and tells each acknowledgement, until killed or refused.
 async fn write_without_end(path: &Path, tag: &str) {
-    let (store, mut out) = (open(path), std::io::stdout());
+    let store = open(path);
+    let mut out = std::io::stdout();
     let document = "x".repeat(8_000);
     for n in 0..PAIRS {
         let scenario = format!("{tag}-{n}");

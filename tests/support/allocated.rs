@@ -26,7 +26,8 @@ pub(crate) struct Took {
 
 /// Does some work and counts what it takes.
 pub(crate) fn took<T>(work: impl FnOnce() -> T) -> (T, Took) {
-    let (live, total) = (LIVE.load(SeqCst), TOTAL.load(SeqCst));
+    let live = LIVE.load(SeqCst);
+    let total = TOTAL.load(SeqCst);
     PEAK.store(live, SeqCst);
     let done = work();
     let peak = PEAK.load(SeqCst).saturating_sub(live);

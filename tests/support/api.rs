@@ -25,7 +25,8 @@ pub(crate) async fn described() -> (Home, Daemon, Scenario, Scenario) {
             offered("search_text", "Searches the text of all notes").parameter("words", path()),
         ],
     );
-    let (files, notes) = (files.await, notes.await);
+    let files = files.await;
+    let notes = notes.await;
     let mut config = home.config(&[&files, &notes]);
     config.refresh.min_interval = NEVER;
     config.refresh.max_interval = NEVER;

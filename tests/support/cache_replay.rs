@@ -204,7 +204,8 @@ fn conditions(request: &Value, asked: Option<&HttpValidators>, left_out: &mut us
         _ => None,
     };
     for expected in request["expected_request_headers"].as_array().into_iter().flatten() {
-        let (name, value) = (expected[0].as_str().unwrap(), expected[1].as_str().unwrap());
+        let name = expected[0].as_str().unwrap();
+        let value = expected[1].as_str().unwrap();
         match sent(name) {
             Some(sent) if sent.as_ref().is_some_and(|sent| sent == value) => {}
             Some(sent) => return Some(format!("{name} was {sent:?}, not {value}")),

@@ -141,7 +141,8 @@ impl Running {
     /// The next line of its output that fits. Fails the test when it does not come.
     #[track_caller]
     pub(crate) fn line(&self, fits: impl Fn(&str) -> bool) -> String {
-        let (clock, mut passed) = (Clock::system(), Vec::new());
+        let clock = Clock::system();
+        let mut passed = Vec::new();
         let deadline = clock.now() + PATIENCE;
         loop {
             match self.lines.recv_timeout(deadline.saturating_duration_since(clock.now())) {

@@ -28,8 +28,10 @@ impl Counted {
         let manifest = json!({"protocol_version": "1.0", "scenario": {"name": scenario, "version": "1.0.0",
             "description": "Says what the test says"}, "tools": tools, "categories": []});
         let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let (url, asked) = (format!("http://{}", server.local_addr().unwrap()), Arc::new(AtomicUsize::new(0)));
-        let (counts, body) = (Arc::clone(&asked), manifest.to_string());
+        let url = format!("http://{}", server.local_addr().unwrap());
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counts = Arc::clone(&asked);
+        let body = manifest.to_string();
         thread::spawn(move || {
             for stream in server.incoming().map_while(Result::ok) {
                 answer(stream, &body, &counts);

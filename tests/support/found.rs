@@ -83,7 +83,9 @@ impl Home {
     /// Starts a daemon that hears these announcements first.
     pub(crate) async fn start(&self, endpoints: impl IntoIterator<Item = Endpoint>) -> Found {
         let config = Arc::new(self.config.clone());
-        let (clock, tasks, readiness) = (Clock::system(), Tasks::new(), Readiness::new());
+        let clock = Clock::system();
+        let tasks = Tasks::new();
+        let readiness = Readiness::new();
         let (trigger, stop) = StopTrigger::new();
         let store = sqlite::open(&config.state.path, clock).unwrap();
         let restored = store.load().await.unwrap();

@@ -40,7 +40,8 @@ impl Hostile {
         let sent = Arc::<AtomicUsize>::default();
         let count = Arc::clone(&sent);
         let server = UpstreamServer::serving(move |_, mut stream| {
-            let (head, count) = (head.clone(), Arc::clone(&count));
+            let head = head.clone();
+            let count = Arc::clone(&count);
             Box::pin(async move {
                 if put(&mut stream, head.as_bytes(), &count).await {
                     while put(&mut stream, piece, &count).await {
@@ -103,7 +104,8 @@ pub(crate) async fn quick(elsewhere: &UpstreamServer) -> Vec<Hostile> {
 pub(crate) async fn slow() -> Vec<Hostile> {
     let late = ("timeout", "no answer within");
     let body = format!("HTTP/1.1 200 OK\r\n{JSON}\r\nContent-Length: 1000\r\n\r\n");
-    let (tick, head) = (Duration::from_millis(100), "HTTP/1.1 200 OK\r\nX-Slow: ".to_owned());
+    let tick = Duration::from_millis(100);
+    let head = "HTTP/1.1 200 OK\r\nX-Slow: ".to_owned();
     vec![
         Hostile::endless("drips-body", late, body, b" ", tick).await,
         Hostile::endless("drips-head", late, head, b"x", tick).await,

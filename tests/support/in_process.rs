@@ -47,7 +47,8 @@ impl InProcess {
     /// returned.
     pub(crate) async fn serve_at(&self, address: SocketAddr) -> SocketAddr {
         let listener = TcpListener::bind(address).await.unwrap();
-        let (address, app) = (listener.local_addr().unwrap(), Arc::clone(&self.app));
+        let address = listener.local_addr().unwrap();
+        let app = Arc::clone(&self.app);
         self.serving.lock().unwrap().push(Tasks::new().spawn(async move { app.serve(listener).await }));
         address
     }

@@ -276,7 +276,8 @@ impl Daemon {
     /// Looks at the health of a scenario until it is as asked; what was seen last, when that takes
     /// longer than `limit`.
     fn look(&self, limit: Duration, scenario: &str, is: impl Fn(&Value) -> bool) -> Result<Value, Value> {
-        let (end, mut last) = (Instant::now() + limit, Value::Null);
+        let end = Instant::now() + limit;
+        let mut last = Value::Null;
         loop {
             // What is seen late was still there in time when the look began in time.
             let late = Instant::now() >= end;

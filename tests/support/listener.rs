@@ -90,7 +90,8 @@ impl Listener {
     /// The next whole piece of what came.
     fn frame(&mut self) -> Option<String> {
         let (frame, rest) = self.buffer.split_once("\n\n")?;
-        let (frame, rest) = (frame.to_owned(), rest.to_owned());
+        let frame = frame.to_owned();
+        let rest = rest.to_owned();
         self.buffer = rest;
         Some(frame)
     }

@@ -181,7 +181,8 @@ impl Streamed {
             let mut lines = BufReader::new(stream).lines();
             let first = lines.next_line().await.unwrap().expect("a status line");
             let status = first.split(' ').nth(1).unwrap().parse().unwrap();
-            let (mut is_stream, mut length) = (false, 0_usize);
+            let mut is_stream = false;
+            let mut length = 0_usize;
             while let Some(line) = lines.next_line().await.unwrap().filter(|line| !line.is_empty()) {
                 let (name, value) = line.split_once(": ").unwrap();
                 is_stream |= name == "content-type" && value == "text/event-stream";

@@ -175,7 +175,8 @@ pub(crate) fn priority(priority: i32) -> Settings {
 pub(crate) fn preferences(all: &[(&str, &str, Settings)]) -> Arc<PreferenceSet> {
     let mut set = PreferenceSet::default();
     for (scope, target, settings) in all {
-        let (scope, target): (Scope, PreferenceTarget) = (scope.parse().unwrap(), target.parse().unwrap());
+        let scope: Scope = scope.parse().unwrap();
+        let target: PreferenceTarget = target.parse().unwrap();
         set.set(scope, target, settings.clone());
     }
     Arc::new(set)

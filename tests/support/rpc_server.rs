@@ -87,7 +87,8 @@ impl Drop for RpcServer {
 
 /// The script of a server that offers these tools under this identity.
 pub(crate) fn offer(identity: &str, tools: &[Value]) -> impl FnMut(&str, &Value) -> Result<Value, Value> + use<> {
-    let (identity, tools) = (identity.to_owned(), tools.to_vec());
+    let identity = identity.to_owned();
+    let tools = tools.to_vec();
     move |method, params| match method {
         "server/identity" => Ok(json!({"server_id": identity, "tools_count": tools.len(), "protocol_version": "1.0"})),
         "tools/list" => Ok(json!({"tools": tools})),

@@ -223,7 +223,9 @@ impl Session for ScriptedSession {
             let decoded = tool_discovery::decode(manifest.to_string().as_bytes(), &request.accept)?;
             let validity = Validity::made_here(self.clock, *self.script.0.fresh_for.lock().unwrap());
             self.script.happens("list");
-            let (manifest, findings, quarantined) = (decoded.manifest, decoded.findings, decoded.quarantined);
+            let manifest = decoded.manifest;
+            let findings = decoded.findings;
+            let quarantined = decoded.quarantined;
             Ok(Listing::Manifest { manifest, findings, quarantined, validity })
         })
     }

@@ -140,7 +140,8 @@ pub(crate) async fn serve_following(
     let address = listener.local_addr().unwrap();
     let (writer, reader) = catalog_store(first);
     let (stop, stopping) = StopTrigger::new();
-    let (readiness, tasks) = (Readiness::new(), Tasks::new());
+    let readiness = Readiness::new();
+    let tasks = Tasks::new();
     let engine = EngineHandle::ended(reader.clone());
     let held = ByteBudget::new(server.held_bytes);
     let limits = config::CallsConfig::default();

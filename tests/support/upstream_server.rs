@@ -147,7 +147,8 @@ where
     let mut connections = JoinSet::new();
     for number in 1.. {
         let (mut stream, _) = listener.accept().await.unwrap();
-        let (seen, serve) = (Arc::clone(&seen), Arc::clone(&serve));
+        let seen = Arc::clone(&seen);
+        let serve = Arc::clone(&serve);
         connections.spawn(async move {
             if let Some(head) = read_head(&mut stream).await {
                 let request = Request { number, head };

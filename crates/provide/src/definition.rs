@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::parameter::Parameter;
+use super::parameter::{Parameter, append, object_schema};
 
 /// The longest name of a tool, in bytes.
 const TOOL_NAME_MAX: usize = 100;
@@ -253,25 +253,6 @@ impl CategoryDefinition {
         insert_some(&mut category, "icon", self.icon.as_deref());
         insert_some(&mut category, "display_order", self.display_order);
         category.into()
-    }
-}
-
-/// The schema of an object without properties.
-pub(super) fn object_schema() -> Map<String, Value> {
-    let mut schema = Map::new();
-    schema.insert("type".to_owned(), "object".into());
-    schema.insert("properties".to_owned(), Map::new().into());
-    schema
-}
-
-/// Appends to the array at `key`, which is made when there is none; anything else at `key` is
-/// replaced.
-pub(super) fn append(object: &mut Map<String, Value>, key: &str, item: Value) {
-    match object.get_mut(key) {
-        Some(Value::Array(items)) => items.push(item),
-        _ => {
-            object.insert(key.to_owned(), vec![item].into());
-        }
     }
 }
 

@@ -2,8 +2,6 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::definition::{append, object_schema};
-
 /// One parameter of a tool, or one property or element inside a parameter. Optional unless
 /// [`Parameter::required`].
 #[derive(Debug, Clone, PartialEq)]
@@ -137,6 +135,25 @@ impl Parameter {
         let properties = object.entry("properties").or_insert_with(|| Map::new().into());
         if let Value::Object(properties) = properties {
             properties.insert(name, self.schema.into());
+        }
+    }
+}
+
+/// The schema of an object without properties.
+pub(super) fn object_schema() -> Map<String, Value> {
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), "object".into());
+    schema.insert("properties".to_owned(), Map::new().into());
+    schema
+}
+
+/// Appends to the array at `key`, which is made when there is none; anything else at `key` is
+/// replaced.
+pub(super) fn append(object: &mut Map<String, Value>, key: &str, item: Value) {
+    match object.get_mut(key) {
+        Some(Value::Array(items)) => items.push(item),
+        _ => {
+            object.insert(key.to_owned(), vec![item].into());
         }
     }
 }

@@ -158,7 +158,8 @@ impl Registry {
                 return Err(InvalidDefinition::BaseUrl(text.clone()));
             }
         }
-        let (providers, current) = (RwLock::default(), Mutex::default());
+        let providers = RwLock::default();
+        let current = Mutex::default();
         let starting = AtomicUsize::new(0);
         Ok(Self(Arc::new(RegistryState { config, now: Box::new(now), providers, current, starting })))
     }
@@ -263,11 +264,13 @@ struct MergedDefinitions {
 
 impl MergedDefinitions {
     fn from_providers(providers: &[Arc<dyn Provider>]) -> Self {
-        let (mut tools, mut categories) = (BTreeMap::<String, (String, Value)>::new(), BTreeMap::new());
+        let mut tools = BTreeMap::<String, (String, Value)>::new();
+        let mut categories = BTreeMap::new();
         let mut shadowed = Vec::new();
         for provider in providers {
             for tool in provider.tools() {
-                let (name, provider) = (tool.name().to_owned(), provider.name().to_owned());
+                let name = tool.name().to_owned();
+                let provider = provider.name().to_owned();
                 match tools.get(&name) {
                     Some((kept, _)) => shadowed.push(Shadowed { tool: name, provider, kept: kept.clone() }),
                     None => drop(tools.insert(name, (provider, tool.to_json()))),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The most events of one call in a window.
-const MOST: u32 = 50;
+const EVENTS_PER_WINDOW_MAX: u32 = 50;
 /// The window.
 const WINDOW: Duration = Duration::from_secs(1);
 
@@ -27,7 +27,7 @@ impl EventPace {
             *self = Self::new(now);
         }
         self.sent += 1;
-        self.sent <= MOST
+        self.sent <= EVENTS_PER_WINDOW_MAX
     }
 }
 

@@ -140,7 +140,8 @@ impl Approvals {
         unanswered: Box<dyn UnansweredCallRecorder>,
         parts: CallDependencies,
     ) -> Self {
-        let (now, wall) = (parts.clock.now(), parts.clock.wall());
+        let now = parts.clock.now();
+        let wall = parts.clock.wall();
         let restored = restored.into_iter().map(|request| {
             let left = Duration::try_from(request.expires_at.duration_since(wall)).unwrap_or_default();
             // No call waits longer than the limit, even if the wall clock was set.
@@ -179,7 +180,8 @@ impl Approvals {
     }
 
     async fn store_request(self, wanted: NewApproval) -> Result<Arc<ApprovalRequest>, EnqueueError> {
-        let (limits, clock) = (**self.0.limits.load(), self.0.parts.clock);
+        let limits = **self.0.limits.load();
+        let clock = self.0.parts.clock;
         let collects = wanted.collects;
         let requester = wanted.requester.clone();
         let request = Arc::new(request(wanted, clock.wall(), limits.expiry));
@@ -271,14 +273,17 @@ impl Approvals {
 
     /// Rejects a call. It is not run.
     pub async fn reject(&self, id: &str, by: &str, reason: Option<&str>) -> Result<Arc<ApprovalRequest>, DecideError> {
-        let (approvals, id) = (self.clone(), Arc::<str>::from(id));
-        let (by, reason) = (by.into(), reason.map(Into::into));
+        let approvals = self.clone();
+        let id = Arc::<str>::from(id);
+        let by = by.into();
+        let reason = reason.map(Into::into);
         let rejecting = self.0.parts.tasks.spawn(async move {
             let clock = approvals.0.parts.clock;
             let request = approvals.0.kept.table().hold(&id, clock.now(), clock.wall())?;
             let at = clock.wall();
             let decided = Some(ApprovalDecision { by, at, reason });
-            let (state, ended_at) = (ApprovalState::Rejected, Some(at));
+            let state = ApprovalState::Rejected;
+            let ended_at = Some(at);
             approvals.decide(ApprovalRequest { state, decided, ended_at, ..ApprovalRequest::clone(&request) }).await
         });
         rejecting.await.unwrap_or(Err(DecideError::Stopping))

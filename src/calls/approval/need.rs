@@ -45,7 +45,8 @@ pub fn changed(request: &ApprovalRequest, standing: Option<&CurrentTool>) -> Opt
         return Some(format!("`{}` is not offered to the caller now", request.tool));
     };
     if !request.owner.holds_for(&standing.owner) {
-        let (owner, now) = (&request.owner, &standing.owner);
+        let owner = &request.owner;
+        let now = &standing.owner;
         let scenario = &request.tool.scenario;
         return Some(format!(
             "another peer answers for `{scenario}` now: it was the one {owner}, and is the one {now}"
@@ -100,7 +101,8 @@ mod tests {
     fn only_a_preference_lifts_what_the_manifest_asks_for() {
         let preference =
             || Provenance::Preference(Arc::new(("global".parse().unwrap(), "tool:disks/wipe".parse().unwrap())));
-        let (yes, no) = (r#"{"requires_approval":true}"#, r#"{"requires_approval":false}"#);
+        let yes = r#"{"requires_approval":true}"#;
+        let no = r#"{"requires_approval":false}"#;
         assert!(!needed(&tool(no, false, false, Provenance::Manifest)));
         assert!(!needed(&tool("{}", false, false, Provenance::Manifest)));
         assert!(needed(&tool(yes, true, true, Provenance::Manifest)));
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_yes_counts_for_what_was_asked_for_and_for_nothing_else() {
+    fn an_approval_holds_only_for_the_approved_call() {
         let view = tool("{}", false, true, Provenance::Manifest);
         let mut request = request("1");
         request.definition = binding::definition(&view.tool);

@@ -27,7 +27,8 @@ impl Approvals {
 
     async fn repeat<R: ApprovedCallRunner>(self, runner: R, request: Arc<ApprovalRequest>) {
         let clock = self.0.parts.clock;
-        let (mut reader, deadline) = (self.0.parts.reader.clone(), clock.now() + WAIT);
+        let mut reader = self.0.parts.reader.clone();
+        let deadline = clock.now() + WAIT;
         while changed(&request, runner.current_tool(&request).as_ref()).is_some() {
             let goes_on = tokio::select! {
                 () = self.0.parts.stop.wait() => return,

@@ -14,9 +14,9 @@ use serde_json::value::RawValue;
 use crate::model::{JsonText, Tool};
 
 /// The poll interval if the tool does not declare one.
-const INTERVAL: Duration = Duration::from_secs(5);
+const POLL_INTERVAL_DEFAULT: Duration = Duration::from_secs(5);
 /// How long an operation is followed if the tool does not declare it.
-const LONGEST: Duration = Duration::from_secs(3600);
+const FOLLOWED_DEFAULT: Duration = Duration::from_secs(3600);
 /// How long cancelling may take if the tool does not declare it.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longer than any operation, and short enough that adding it to a clock reading does not overflow.
@@ -142,14 +142,14 @@ impl Behaviour {
             let missing = "`completion_conditions` has no `success_values`, so its end cannot be recognised";
             return Err(Untrackable::Incomplete(missing));
         }
-        let interval = seconds(polling, "poll_interval_seconds").unwrap_or(INTERVAL);
+        let interval = seconds(polling, "poll_interval_seconds").unwrap_or(POLL_INTERVAL_DEFAULT);
         let (interval, growth) = backoff(polling.get("backoff"), interval);
         Ok(Self {
             status: CompanionTool { tool, param },
             id_field,
             interval,
             growth,
-            longest: seconds(polling, "max_poll_duration_seconds").unwrap_or(LONGEST),
+            longest: seconds(polling, "max_poll_duration_seconds").unwrap_or(FOLLOWED_DEFAULT),
             status_field,
             success,
             failure: values(completion, "failure_values"),
@@ -287,8 +287,8 @@ pub(super) mod tests {
             "status_tool_id_param": "id", "poll_interval_seconds": 0, "backoff": {}});
         declaration["cancellation"] = json!({});
         let read = behaviour(&declaration);
-        assert_eq!(read.interval, INTERVAL);
-        assert_eq!(read.longest, LONGEST);
+        assert_eq!(read.interval, POLL_INTERVAL_DEFAULT);
+        assert_eq!(read.longest, FOLLOWED_DEFAULT);
         assert_eq!(read.growth, None);
         assert_eq!(read.cancellation, None);
         declaration["status_polling"]["poll_interval_seconds"] = json!("0.25");

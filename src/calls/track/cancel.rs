@@ -31,7 +31,9 @@ impl OperationTracker {
     /// If that tool cannot be called, the operation is not followed any more and becomes
     /// `abandoned`. A repeated cancel has no further effect.
     pub async fn cancel<S: ToolCaller>(&self, side: &S, id: &str) -> Result<Arc<Operation>, CancelError> {
-        let (tracker, side, id) = (self.clone(), side.clone(), Arc::<str>::from(id));
+        let tracker = self.clone();
+        let side = side.clone();
+        let id = Arc::<str>::from(id);
         // A task of its own, so that it is not cut off with the request: the state here must say
         // what the scenario was sent.
         let cancelling = self.0.parts.tasks.spawn(async move { tracker.cancel_in_scenario(side, &id).await });
@@ -102,7 +104,8 @@ fn cancel_call<S: ToolCaller>(
         return Err(CompanionUnavailable::NotAllowed("its tool declares no way to cancel it".to_owned()));
     };
     let id = status_tool(&operation.tool, &cancellation.partner);
-    let (owner, asker) = (operation.owner.clone(), operation.caller.clone());
+    let owner = operation.owner.clone();
+    let asker = operation.caller.clone();
     let named = |why: &str| format!("its cancel tool `{}` {why}", id.tool);
     let offered = side.offered(&id, &owner, &asker).map_err(|why| match why {
         CompanionUnavailable::Offline(why) => CompanionUnavailable::Offline(named(&why)),

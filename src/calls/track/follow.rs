@@ -40,7 +40,8 @@ impl OperationTracker {
             Err(why) => return self.end(&operation.id, OperationState::Abandoned, why.to_string()).await,
         };
         let clock = self.0.parts.clock;
-        let (now, wall) = (clock.now(), clock.wall());
+        let now = clock.now();
+        let wall = clock.wall();
         let left = Duration::try_from(operation.deadline_at.duration_since(wall)).unwrap_or_default();
         let limits = **self.0.limits.load();
         // The limit holds even if the wall clock was set.
@@ -62,7 +63,8 @@ impl OperationTracker {
 
 impl<S: ToolCaller> OperationFollower<S> {
     async fn run(&mut self, mut changes: watch::Receiver<u64>) {
-        let (clock, stop) = (self.tracker.0.parts.clock, self.tracker.0.parts.stop.clone());
+        let clock = self.tracker.0.parts.clock;
+        let stop = self.tracker.0.parts.stop.clone();
         loop {
             let Some(operation) = self.tracker.get(&self.id).filter(|operation| !operation.state.is_over()) else {
                 return;
@@ -132,7 +134,8 @@ impl<S: ToolCaller> OperationFollower<S> {
 
     /// Why the scenario may not find the operation although it has just started it.
     fn misunderstanding(&self, operation: &Operation) -> String {
-        let (CompanionTool { tool, param }, field) = (&self.behaviour.status, &self.behaviour.id_field);
+        let CompanionTool { tool, param } = &self.behaviour.status;
+        let field = &self.behaviour.id_field;
         let id = &operation.reference;
         format!("`{param}` of its tool `{tool}` may mean another id than {}, the `{field}` of the answer", id.get())
     }
@@ -166,7 +169,8 @@ impl<S: ToolCaller> OperationFollower<S> {
         })?;
         let reference: Value = serde_json::from_str(operation.reference.get()).unwrap_or_default();
         let arguments = companion_tool::arguments(&self.behaviour.status, &offered, &reference).map_err(unasked)?;
-        let (owner, asker) = (operation.owner.clone(), operation.caller.clone());
+        let owner = operation.owner.clone();
+        let asker = operation.caller.clone();
         let reply = self.side.call(CompanionCall { id, owner, arguments, asker, timeout: Some(PATIENCE) }).await;
         reply.map_err(|CompanionError { why, retry_after }| (why, PollFailure::NoAnswer(retry_after)))
     }

@@ -217,7 +217,9 @@ impl OperationTracker {
         let Some(forgotten) = admitted else { return FollowUp::Untracked(Untrackable::Full) };
         // Followed before it is stored: it is running already, and the request that started it may
         // be cut off here.
-        let (tracker, side, followed) = (self.clone(), side.clone(), Arc::clone(&operation));
+        let tracker = self.clone();
+        let side = side.clone();
+        let followed = Arc::clone(&operation);
         let stored = self.0.parts.tasks.spawn(async move {
             tracker.0.kept.store(vec![Write::Operation(Arc::clone(&followed))], &forgotten).await;
             tracker.0.parts.hub.publish(Event::Operation(Arc::clone(&followed))).await;
@@ -250,7 +252,8 @@ impl OperationTracker {
         let offered =
             offered.map_err(|why| Untrackable::Partner(format!("its status tool `{}` {why}", status.tool)))?;
         companion_tool::arguments(&behaviour.status, &offered, &reference).map_err(Untrackable::Partner)?;
-        let (now, longest) = (self.0.parts.clock.wall(), self.0.limits.load().longest);
+        let now = self.0.parts.clock.wall();
+        let longest = self.0.limits.load().longest;
         let reference = JsonText::parse(&reference.to_string()).map_err(|error| Untrackable::Id(error.to_string()))?;
         Ok(Some(Operation {
             // 122 random bits from the system.
@@ -311,7 +314,8 @@ fn value(text: Option<&JsonText>) -> Option<Value> {
 impl TrackerLimits {
     pub(in crate::calls::track) fn for_tests() -> Self {
         let hour = Duration::from_secs(3600);
-        let (poll_min, poll_max) = (Duration::from_secs(1), Duration::from_secs(60));
+        let poll_min = Duration::from_secs(1);
+        let poll_max = Duration::from_secs(60);
         Self { most: 100, bytes: 1_000_000, keep: hour, poll_min, poll_max, longest: hour }
     }
 }

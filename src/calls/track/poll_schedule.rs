@@ -205,7 +205,8 @@ mod tests {
 
     /// The times of the next `times` polls, in seconds since the start.
     fn times_polled(watch: &mut PollSchedule, begun: Instant, times: usize) -> Vec<u64> {
-        let (mut now, mut seconds_polled) = (begun, Vec::new());
+        let mut now = begun;
+        let mut seconds_polled = Vec::new();
         while seconds_polled.len() < times {
             match watch.due(now) {
                 PollAction::Poll => {
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_declaration_asks_more_often_or_more_rarely_than_is_allowed() {
+    async fn declared_poll_intervals_are_kept_within_their_limits() {
         let mut declaration = full();
         declaration["status_polling"]["backoff"] = json!({});
         declaration["status_polling"]["poll_interval_seconds"] = json!(0.001);

@@ -169,8 +169,8 @@ mod tests {
     #[test]
     fn the_result_goes_before_the_whole_answer() {
         let behaviour = behaviour(&full());
-        let (result, document) =
-            (json!({"status": "running"}), json!({"status": "done", "result": {"status": "running"}}));
+        let result = json!({"status": "running"});
+        let document = json!({"status": "done", "result": {"status": "running"}});
         assert_eq!(parse_status(&behaviour, Some(&result), Some(&document)).end, None);
         assert!(parse_status(&behaviour, None, Some(&document)).end.is_some());
     }

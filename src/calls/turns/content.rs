@@ -85,7 +85,8 @@ fn block(sent: McpContentBlock<'_>) -> ModelBlock {
             (None, None) => ModelBlock::Text(format!("[resource {}]", resource.uri.unwrap_or_default())),
         },
         ("resource_link", ..) => {
-            let (name, uri) = (sent.name.unwrap_or_default(), sent.uri.unwrap_or_default());
+            let name = sent.name.unwrap_or_default();
+            let uri = sent.uri.unwrap_or_default();
             ModelBlock::Text(format!("[resource {name}: {uri}]"))
         }
         _ => ModelBlock::Text(format!("[{kind}: this content cannot be shown]")),
@@ -102,7 +103,10 @@ fn file(media_type: Option<String>, mut data: String) -> ModelBlock {
 /// least one block, and no blank one: vendors refuse a whole request for a blank text.
 pub(super) fn within(blocks: Vec<ModelBlock>, limits: &ContentLimits<'_>) -> (Vec<ModelBlock>, bool) {
     let total: usize = blocks.iter().map(text_bytes).sum();
-    let (mut shown, mut files, mut is_cut, mut fitting) = (0, 0, false, Vec::new());
+    let mut shown = 0;
+    let mut files = 0;
+    let mut is_cut = false;
+    let mut fitting = Vec::new();
     for block in blocks {
         match block {
             ModelBlock::Text(text) if text.trim().is_empty() => {}

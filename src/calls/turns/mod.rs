@@ -13,6 +13,7 @@ mod content;
 mod document;
 mod follow;
 mod left_out;
+mod marks;
 mod meaning;
 mod messages;
 mod model_answer;
@@ -26,6 +27,7 @@ mod turn;
 mod vendors;
 mod words;
 
+pub use marks::BodyMarks;
 pub use model_answer::{ModelAnswer, ModelBlock};
 pub use read::{ReadCall, ReadError, ReadTurn};
 pub use register::{TurnError, Turns};
@@ -39,6 +41,6 @@ pub use vendors::{TURN_FORMATS, TurnFormat, by_id};
 /// # Errors
 /// The body is of another vendor, is a stream, or cannot be read.
 pub fn read_response(format: &dyn TurnFormat, body: &str) -> Result<ReadTurn, ReadError> {
-    shape::check(format.id(), body)?;
+    shape::check(format, body)?;
     format.read(body)
 }

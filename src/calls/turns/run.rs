@@ -63,7 +63,9 @@ impl Calls {
             turn.end(&words::not_stored());
             return Err(error.into());
         }
-        let (calls, run, parallel) = (self.clone(), Arc::clone(&turn), request.parallel);
+        let calls = self.clone();
+        let run = Arc::clone(&turn);
+        let parallel = request.parallel;
         self.0.tasks.spawn(async move { calls.run_turn(run, names, to_send, parallel).await });
         Ok(turn)
     }
@@ -105,7 +107,9 @@ impl Calls {
     /// A turn whose calls are looked up, with those that are to be sent.
     fn new_turn(&self, request: &TurnRequest, names: &TurnNames, limits: &TurnsConfig) -> (Turn, CallsToSend) {
         let id: Arc<str> = request.id.clone().unwrap_or_else(|| Uuid::new_v4().to_string()).into();
-        let (mut ids, mut to_send, mut calls) = (HashSet::new(), Vec::new(), Vec::new());
+        let mut ids = HashSet::new();
+        let mut to_send = Vec::new();
+        let mut calls = Vec::new();
         for (number, read) in request.read.calls.iter().enumerate() {
             let is_repeated = read.id.as_deref().is_some_and(|id| !id.is_empty() && !ids.insert(id));
             let looked_up = if is_repeated {
@@ -148,7 +152,10 @@ impl Calls {
     /// Sends the calls in their order, at most `parallel` at once. Where one may make the others
     /// needless, a call that waits for a person or an operation keeps its place.
     async fn run_turn(self, turn: Arc<Turn>, names: Arc<TurnNames>, to_send: CallsToSend, parallel: Option<usize>) {
-        let (calls, turn, names, to_send) = (&self, &turn, &names, &to_send);
+        let calls = &self;
+        let turn = &turn;
+        let names = &names;
+        let to_send = &to_send;
         let run = |index: usize, unneeded: Stop| async move {
             let Some((number, request)) = to_send.get(index).cloned() else { return false };
             let call = TurnCallRun { turn: Arc::clone(turn), names: Arc::clone(names), number, unneeded };
@@ -157,7 +164,7 @@ impl Calls {
             let _ = calls.0.tasks.spawn(calls.clone().run_one(call, request)).await;
             turn.decides(number)
         };
-        run_several((to_send.len(), parallel.unwrap_or(usize::MAX)), run, |decides| *decides).await;
+        run_several(to_send.len(), parallel.unwrap_or(usize::MAX), run, |decides| *decides).await;
         if self.is_stopped() {
             return;
         }

@@ -1,113 +1,37 @@
-//! Which vendors a body may be from, by the members that it has.
+//! Whether a body is of the vendor that it is said to be of, and else of which.
 //!
 //! A whole response has marks of its own. A message alone may be of several vendors, since some
-//! share their shape.
+//! share their shape. The marks stand with each vendor.
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::marks::BodyMarks;
 use super::read::ReadError;
+use super::vendors::{TURN_FORMATS, TurnFormat};
+use crate::json::members::each_item;
 
-/// The vendors whose messages are those of Chat Completions.
-const CHAT: &[&str] = &["openai", "mistral", "cohere", "ollama"];
-/// The vendors whose messages hold a text, or blocks with a `type`.
-const TYPED: &[&str] = &["openai", "anthropic", "mistral", "cohere", "ollama"];
-/// The vendors whose messages may hold an empty list.
-const EMPTY: &[&str] = &["openai", "anthropic", "bedrock", "mistral", "cohere", "ollama"];
-/// What a message consists of: blocks of its content, or its calls. Without the message around
-/// them, they are of several vendors.
-const PARTS_OF_MESSAGES: &[&str] =
-    &["text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use", "function"];
-
-/// The members by which bodies differ.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct BodyMarks<'a> {
-    #[serde(borrow)]
-    object: Option<&'a RawValue>,
-    #[serde(borrow, rename = "type")]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    role: Option<&'a RawValue>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tool_calls: Option<&'a RawValue>,
-    #[serde(borrow)]
-    choices: Option<&'a RawValue>,
-    #[serde(borrow)]
-    output: Option<&'a RawValue>,
-    #[serde(borrow)]
-    candidates: Option<&'a RawValue>,
-    #[serde(borrow)]
-    parts: Option<&'a RawValue>,
-    #[serde(borrow)]
-    message: Option<&'a RawValue>,
-    #[serde(borrow)]
-    done: Option<&'a RawValue>,
-    #[serde(borrow)]
-    created_at: Option<&'a RawValue>,
-    #[serde(borrow)]
-    finish_reason: Option<&'a RawValue>,
-    #[serde(borrow)]
-    calls: Option<&'a RawValue>,
-    #[serde(borrow)]
-    delta: Option<&'a RawValue>,
-    #[serde(borrow)]
-    index: Option<&'a RawValue>,
-    /// What Gemini says of a response that may be without a candidate.
-    #[serde(borrow, rename = "promptFeedback", alias = "prompt_feedback")]
-    prompt_feedback: Option<&'a RawValue>,
-    #[serde(borrow, rename = "usageMetadata", alias = "usage_metadata")]
-    usage_metadata: Option<&'a RawValue>,
-    /// The events of Bedrock, each under its own name.
-    #[serde(
-        borrow,
-        rename = "messageStart",
-        alias = "contentBlockStart",
-        alias = "contentBlockDelta",
-        alias = "contentBlockStop",
-        alias = "messageStop"
-    )]
-    converse_event: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
-}
-
-/// One block of a message's content.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct BlockMarks<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow, rename = "toolUse")]
-    tool_use: Option<&'a RawValue>,
-}
+/// How lines of a stream of events begin.
+const STREAM_LINES: [&str; 5] = ["data:", "event:", "id:", ":", "retry:"];
 
 /// Whether a body may be a response of `format`.
-pub(super) fn check(format: &'static str, body: &str) -> Result<(), ReadError> {
+pub(super) fn check(format: &dyn TurnFormat, body: &str) -> Result<(), ReadError> {
     let body = body.trim_start();
-    if ["data:", "event:", "id:", ":", "retry:"].iter().any(|line| body.starts_with(line)) {
+    if STREAM_LINES.iter().any(|line| body.starts_with(line)) {
         return Err(ReadError::Stream);
     }
-    let known = match body.as_bytes().first() {
-        Some(b'[') => list(body)?,
-        Some(b'{') => object(body)?,
+    match body.as_bytes().first() {
+        Some(b'[') => check_list(format, body),
+        Some(b'{') => check_object(format, body),
         _ => {
             // Says what is wrong if it is not JSON at all.
             serde_json::from_str::<&RawValue>(body)?;
-            &[]
+            Err(ReadError::UnknownFormat(format.id()))
         }
-    };
-    match known.first() {
-        Some(_) if known.contains(&format) => Ok(()),
-        Some(like) => Err(ReadError::OtherFormat { format, like }),
-        None => Err(ReadError::UnknownFormat(format)),
     }
 }
 
-fn object(body: &str) -> Result<&'static [&'static str], ReadError> {
-    let marks: BodyMarks<'_> = match serde_json::from_str(body) {
+fn check_object(format: &dyn TurnFormat, body: &str) -> Result<(), ReadError> {
+    let marks = match BodyMarks::parse(body) {
         Ok(marks) => marks,
         // Several objects, one in each line.
         Err(error) if error.to_string().starts_with("trailing characters") && error.line() > 1 => {
@@ -115,109 +39,50 @@ fn object(body: &str) -> Result<&'static [&'static str], ReadError> {
         }
         Err(error) => return Err(error.into()),
     };
-    marks.vendors()
-}
-
-/// A list: of output items, or of what a vendor streamed.
-fn list(body: &str) -> Result<&'static [&'static str], ReadError> {
-    let items: Vec<BodyMarks<'_>> = serde_json::from_str(body)?;
-    let Some(first) = items.first() else { return Ok(&["openai-responses"]) };
-    if first.candidates.is_some() || first.choices.is_some() || first.done.is_some() || first.is_event() {
+    if all(format).any(|vendor| vendor.is_event(&marks)) {
         return Err(ReadError::Stream);
     }
-    Ok(match text(first.kind) {
-        "" => &[],
-        kind if PARTS_OF_MESSAGES.contains(&kind) => &[],
-        _ => &["openai-responses"],
-    })
+    if let Some(judged) = judged(format, |vendor| vendor.is_response(&marks)) {
+        return judged;
+    }
+    if marks.has("role") {
+        let judged = judged(format, |vendor| vendor.is_message(&marks));
+        return judged.unwrap_or(Err(ReadError::UnknownFormat(format.id())));
+    }
+    if marks.has("error") {
+        let what = "it is an error of the vendor, not a response of its model";
+        return Err(ReadError::Malformed(what.to_owned()));
+    }
+    Err(ReadError::UnknownFormat(format.id()))
 }
 
-impl BodyMarks<'_> {
-    fn vendors(&self) -> Result<&'static [&'static str], ReadError> {
-        if self.is_event() {
-            return Err(ReadError::Stream);
-        }
-        Ok(if self.choices.is_some() {
-            &["openai", "mistral"]
-        } else if begins(self.output, '[') || text(self.kind) == "function_call" {
-            &["openai-responses"]
-        } else if begins(self.output, '{') {
-            &["bedrock"]
-        } else if self.is_gemini() {
-            &["gemini"]
-        } else if self.calls.is_some() {
-            &["calls"]
-        } else if begins(self.message, '{') {
-            if self.done.is_some() || self.created_at.is_some() {
-                &["ollama"]
-            } else if self.index.is_some() {
-                &["openai", "mistral"]
-            } else if self.finish_reason.is_some() {
-                &["cohere"]
-            } else {
-                &["cohere", "ollama"]
-            }
-        } else if self.role.is_some() {
-            self.of_message()
-        } else if self.error.is_some() {
-            let what = "it is an error of the vendor, not a response of its model";
-            return Err(ReadError::Malformed(what.to_owned()));
-        } else {
-            &[]
-        })
+/// A list: of what a vendor has in place of a message, or of what one streamed.
+fn check_list(format: &dyn TurnFormat, body: &str) -> Result<(), ReadError> {
+    serde_json::from_str::<&RawValue>(body)?;
+    let mut items = Vec::new();
+    let read = each_item(body, |_, item| items.push(BodyMarks::parse(item.get())));
+    read.map_err(|found| ReadError::Malformed(format!("it is {found}, not a list")))?;
+    let items = items.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let first = items.first();
+    let is_part = |vendor: &dyn TurnFormat, first: &BodyMarks<'_>| {
+        vendor.is_event(first) || (vendor.is_response(first) && !vendor.is_list(Some(first)))
+    };
+    if first.is_some_and(|first| all(format).any(|vendor| is_part(vendor, first))) {
+        return Err(ReadError::Stream);
     }
-
-    /// Whether it is a response of Gemini, one of its candidates, or the content of one.
-    fn is_gemini(&self) -> bool {
-        let marks = [self.candidates, self.parts, self.prompt_feedback, self.usage_metadata];
-        marks.iter().any(Option::is_some) || begins(self.content, '{') || text(self.role) == "model"
-    }
-
-    /// Whether it is one part of a stream.
-    fn is_event(&self) -> bool {
-        let kind = text(self.kind);
-        let events = ["message_", "content_block_", "response.", "content-", "tool-call-", "message-"];
-        text(self.object) == "chat.completion.chunk"
-            || events.iter().any(|event| kind.starts_with(event))
-            || self.converse_event.is_some()
-            || (self.delta.is_some() && self.role.is_none())
-    }
-
-    /// The vendors that have such messages.
-    fn of_message(&self) -> &'static [&'static str] {
-        if self.tool_calls.is_some_and(|calls| calls.get() != "null") {
-            return CHAT;
-        }
-        if !begins(self.content, '[') {
-            return TYPED;
-        }
-        let blocks = self.content.map(|content| serde_json::from_str::<Vec<BlockMarks<'_>>>(content.get()));
-        let Some(Ok(blocks)) = blocks else { return TYPED };
-        if blocks.is_empty() {
-            return if text(self.kind) == "message" { &["anthropic", "openai-responses"] } else { EMPTY };
-        }
-        if blocks.iter().any(|block| block.tool_use.is_some() || block.kind.is_none()) {
-            return &["bedrock"];
-        }
-        if blocks.iter().any(|block| text(block.kind) == "output_text") {
-            return &["openai-responses"];
-        }
-        let is_anthropic = |block: &BlockMarks<'_>| text(block.kind).ends_with("tool_use");
-        if text(self.kind) == "message" || blocks.iter().any(is_anthropic) {
-            return &["anthropic"];
-        }
-        if blocks.iter().all(|block| text(block.kind) == "text") {
-            return TYPED;
-        }
-        &["anthropic", "mistral", "cohere"]
-    }
+    judged(format, |vendor| vendor.is_list(first)).unwrap_or(Err(ReadError::UnknownFormat(format.id())))
 }
 
-fn begins(value: Option<&RawValue>, letter: char) -> bool {
-    value.is_some_and(|value| value.get().starts_with(letter))
+/// The requested format first, then every vendor.
+fn all(format: &dyn TurnFormat) -> impl Iterator<Item = &dyn TurnFormat> {
+    std::iter::once(format).chain(TURN_FORMATS.iter().map(|vendor| *vendor as &dyn TurnFormat))
 }
 
-/// A short text without escapes; empty if it is something else.
-fn text(value: Option<&RawValue>) -> &str {
-    value.map_or("", |value| value.get().trim_matches('"'))
+/// Whether a body is of this format, or the first one that it is of; `None` if it is of none.
+fn judged(format: &dyn TurnFormat, is_own: impl Fn(&dyn TurnFormat) -> bool) -> Option<Result<(), ReadError>> {
+    let like = all(format).find(|vendor| is_own(*vendor))?.id();
+    if like == format.id() {
+        return Some(Ok(()));
+    }
+    Some(Err(ReadError::OtherFormat { format: format.id(), like }))
 }

@@ -29,7 +29,8 @@ impl<'s> Schemas<'s> {
     /// The schemas that hold for a value: these, those that they refer to, all of `allOf`, and of
     /// alternatives the first that the value may be meant for.
     pub(super) fn applying(&self, value: &Value, schemas: &[&'s Value]) -> Vec<&'s Value> {
-        let (mut found, mut open): (Vec<&'s Value>, _) = (Vec::new(), schemas.to_vec());
+        let mut found: Vec<&'s Value> = Vec::new();
+        let mut open = schemas.to_vec();
         while let Some(schema) = open.pop() {
             if found.len() >= MAX_FOLLOWED {
                 break;
@@ -155,7 +156,8 @@ pub(super) fn further_properties<'s>(schemas: &[&'s Value]) -> Vec<&'s Value> {
 /// What these schemas say of the item at this index, in the words of every draft.
 pub(super) fn items<'s>(schemas: &[&'s Value], index: usize) -> Vec<&'s Value> {
     let item = |schema: &&'s Value| {
-        let (items, first) = (schema.get("items"), schema.get("prefixItems").and_then(Value::as_array));
+        let items = schema.get("items");
+        let first = schema.get("prefixItems").and_then(Value::as_array);
         match (first, items) {
             (Some(first), _) if index < first.len() => first.get(index),
             (None, Some(Value::Array(each))) => each.get(index).or_else(|| schema.get("additionalItems")),

@@ -17,7 +17,7 @@ mod rewrite;
 use intended::Schemas;
 
 /// Levels of arguments that are looked at. Deeper ones keep what they have.
-const MAX_DEPTH: usize = 100;
+const VISITED_LEVELS_MAX: usize = 100;
 /// Members that were taken out and are named.
 const MAX_NAMED: usize = 100;
 
@@ -57,7 +57,7 @@ struct Walk<'s> {
 impl<'s> Walk<'s> {
     /// Takes out what is unset in a value for which all of these schemas hold.
     fn value(&mut self, value: &mut Value, schemas: &[&'s Value], depth: usize) {
-        if depth > MAX_DEPTH || schemas.is_empty() || !matches!(value, Value::Object(_) | Value::Array(_)) {
+        if depth > VISITED_LEVELS_MAX || schemas.is_empty() || !matches!(value, Value::Object(_) | Value::Array(_)) {
             return;
         }
         let schemas = self.schemas.applying(value, schemas);

@@ -25,7 +25,7 @@ const OBJECT_UNITS: u64 = 8;
 const POINTER_UNIT: u64 = 16;
 /// How deep the schema and all that it refers to may nest, taken together: as deep as the longest
 /// chain of references could lead. Such a chain is compiled, applied and freed by recursion.
-const DEEPEST: u64 = 4_000;
+const SCHEMA_LEVELS_MAX: u64 = 4_000;
 /// References with different targets or spellings. What is compiled later is kept with all the
 /// schemas that lead to it.
 const MOST_REFERENCES: usize = 2_000;
@@ -90,7 +90,7 @@ pub(super) enum NotCompiled {
     /// More than [`MOST_UNITS`].
     #[error("it is too large together with what it refers to")]
     Size,
-    /// Deeper than [`DEEPEST`].
+    /// Deeper than [`SCHEMA_LEVELS_MAX`].
     #[error("the schemas that it refers to nest too deeply together")]
     Depth,
     /// More than [`MOST_LOOKS`].
@@ -106,7 +106,7 @@ pub(super) fn measure(schema: &Value) -> Result<u64, NotCompiled> {
     while let Some(reference) = count.waiting.pop() {
         let target = count.references.target(reference)?;
         deep += count.part(target, reference.len() as u64, false)?;
-        if deep > DEEPEST {
+        if deep > SCHEMA_LEVELS_MAX {
             return Err(NotCompiled::Depth);
         }
     }
@@ -314,7 +314,8 @@ mod tests {
 
     #[test]
     fn a_schema_has_one_address_and_one_draft() {
-        let (draft_4, draft_7) = ("http://json-schema.org/draft-04/schema#", "http://json-schema.org/draft-07/schema#");
+        let draft_4 = "http://json-schema.org/draft-04/schema#";
+        let draft_7 = "http://json-schema.org/draft-07/schema#";
         for (schema, refused) in [
             (json!({"$id": "https://example.com/a.json", "properties": {"$id": {"type": "string"}}}), None),
             (json!({"properties": {"id": {"type": "string", "default": {"id": "x"}, "examples": [{"id": 1}]}}}), None),

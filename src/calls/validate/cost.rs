@@ -92,7 +92,8 @@ impl<'a> Meter<'a> {
     /// Counts for this schema.
     pub(super) fn new(schema: &'a Value) -> Self {
         let references = References::new(schema);
-        let (counts, counted) = (CostKind::Work, HashMap::new());
+        let counts = CostKind::Work;
+        let counted = HashMap::new();
         Self { references, bounds: ANY, counts, counted, weights: Weights::default(), visits: 0 }
     }
 
@@ -339,7 +340,8 @@ mod tests {
     fn a_brief_check_is_counted_alike_and_bounded_in_work_and_depth() {
         let brief = |schema: &Value, arguments: &Value| Meter::of_brief(schema).measure(arguments);
         let each = json!({"properties": {"x": {"items": {"type": "integer", "minimum": 1}}}});
-        let (few, many) = (json!({"x": vec![1; 20]}), json!({"x": vec![1; 2_000]}));
+        let few = json!({"x": vec![1; 20]});
+        let many = json!({"x": vec![1; 2_000]});
         assert_eq!(brief(&each, &few), measure(&each, &few));
         assert!(measure(&each, &many).is_ok());
         assert_eq!(brief(&each, &many), Err(TooExpensive::Work));
@@ -365,7 +367,8 @@ mod tests {
     fn recursive_branches_double_with_each_level_of_the_arguments() {
         let schema = expression();
         let work = |levels| measure(&schema, &nested(levels));
-        let (three, four) = (work(3).unwrap(), work(4).unwrap());
+        let three = work(3).unwrap();
+        let four = work(4).unwrap();
         assert!(three < 200 && four > three * 3 / 2 && four < three * 3, "{three} {four}");
         assert_eq!(work(60), Err(TooExpensive::Work));
         // One way back only costs as much as the arguments are deep.

@@ -114,7 +114,7 @@ impl ArgumentValidator {
         rules: &config::CallsConfig,
     ) -> Result<(), ExecuteError> {
         let schema = &tool.tool.parameters;
-        match self.judge(tool, schema, arguments, (CompiledSchema::check, rules)).await? {
+        match self.judge(tool, schema, arguments, CompiledSchema::check, rules).await? {
             ArgumentVerdict::Fits => Ok(()),
             ArgumentVerdict::Unfit(violations, more) => {
                 Err(ExecuteError::Invalid { tool: tool.name.as_str().to_owned(), violations, more })
@@ -135,7 +135,7 @@ impl ArgumentValidator {
         result: &JsonText,
         rules: &config::CallsConfig,
     ) -> Result<ArgumentVerdict, ExecuteError> {
-        self.judge(tool, schema, result, (CompiledSchema::check_result, rules)).await
+        self.judge(tool, schema, result, CompiledSchema::check_result, rules).await
     }
 
     /// The verdict about a value of `tool`, as `check` finds it. An error says that too many other
@@ -145,14 +145,16 @@ impl ArgumentValidator {
         tool: &ViewTool,
         schema: &JsonText,
         value: &JsonText,
-        (check, rules): (fn(&CompiledSchema, &JsonText) -> ArgumentVerdict, &config::CallsConfig),
+        check: fn(&CompiledSchema, &JsonText) -> ArgumentVerdict,
+        rules: &config::CallsConfig,
     ) -> Result<ArgumentVerdict, ExecuteError> {
         let digest = xxh3_128(schema.get().as_bytes());
         let known = self.known(digest);
         if known.as_ref().is_some_and(|schema| plainly_fits(schema, value)) {
             return Ok(ArgumentVerdict::Fits);
         }
-        let (text, value) = (schema.clone(), value.clone());
+        let text = schema.clone();
+        let value = value.clone();
         let work = move || {
             let schema = known.unwrap_or_else(|| Arc::new(CompiledSchema::compile(&text)));
             let verdict = check(&schema, &value);
@@ -282,7 +284,8 @@ mod tests {
 
     #[test]
     fn kept_schemas_are_bounded_in_bytes() {
-        let (mut kept, each) = (SchemaCache::default(), schema(0).bytes());
+        let mut kept = SchemaCache::default();
+        let each = schema(0).bytes();
         for n in 0..20 {
             kept.uses += 1;
             kept.insert(n, schema(0));
@@ -331,7 +334,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_brief_check_against_a_known_schema_waits_for_no_thread() {
-        let (validators, rules) = (ArgumentValidator::new(Clock::system()), config::CallsConfig::default());
+        let validators = ArgumentValidator::new(Clock::system());
+        let rules = config::CallsConfig::default();
         let no_room = config::CallsConfig { check_queue: 0, ..rules.clone() };
         let tool = tool(&json!({"type": "object", "properties": {"path": {"type": "string"}}}));
         let brief = JsonText::parse(r#"{"path":"a"}"#).unwrap();

@@ -38,7 +38,8 @@ impl ArgumentValidator {
         rules: &config::CallsConfig,
     ) {
         let digest = xxh3_128(schema.get().as_bytes());
-        let (known, text) = (self.known(digest), schema.clone());
+        let known = self.known(digest);
+        let text = schema.clone();
         let work = move || {
             let compiled = known.unwrap_or_else(|| Arc::new(CompiledSchema::compile(&text)));
             let broken = compiled.broken_at(&result);

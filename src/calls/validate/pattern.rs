@@ -16,7 +16,7 @@ const STATE_BYTES: u64 = 32;
 const PATTERN_BYTES: u64 = 8 * 1024;
 /// Bytes of a pattern that is measured. A longer one counts as larger than any may be, because
 /// parsing it takes long by itself.
-const LONGEST: usize = 4 * 1024;
+const MEASURED_PATTERN_BYTES_MAX: usize = 4 * 1024;
 /// States that one character is held against in one unit of work. All may be followed at once.
 const STATES_A_UNIT: u64 = 4;
 /// States of a class with characters beyond ASCII, which are sequences of bytes, besides those of
@@ -25,7 +25,7 @@ const SEQUENCES: u64 = 8;
 
 /// The number of states that a pattern compiles to, roughly.
 pub(super) fn states(pattern: &str) -> u64 {
-    if pattern.len() > LONGEST {
+    if pattern.len() > MEASURED_PATTERN_BYTES_MAX {
         return u64::MAX;
     }
     // ECMA's classes such as `\w` are those of ASCII.
@@ -82,7 +82,7 @@ mod tests {
         assert!(states("[é-ü]+") < 40);
         assert!(work(states("^a+$"), &"a".repeat(800)) < 2_000);
         assert!(states(".{100}") >= 1_000 && states("[^a]{100}") >= 1_000, "characters are up to four bytes");
-        assert_eq!(states(&"a".repeat(LONGEST + 1)), u64::MAX);
+        assert_eq!(states(&"a".repeat(MEASURED_PATTERN_BYTES_MAX + 1)), u64::MAX);
     }
 
     #[test]

@@ -323,7 +323,8 @@ mod tests {
         let ran = Arc::new(AtomicUsize::new(0));
         let waiting: Vec<_> = (0..PATIENT.queue)
             .map(|_| {
-                let (pool, ran) = (Arc::clone(&pool), Arc::clone(&ran));
+                let pool = Arc::clone(&pool);
+                let ran = Arc::clone(&ran);
                 let work = move || _ = ran.fetch_add(1, Ordering::SeqCst);
                 let mut check = Box::pin(async move { pool.run(&owner(0), PATIENT, work).await });
                 assert!(futures_util::FutureExt::now_or_never(check.as_mut()).is_none());
@@ -332,7 +333,8 @@ mod tests {
             .collect();
         assert_eq!(pool.run(&owner(0), PATIENT, || ()).await, Err(PoolError::QueueFull));
         drop(waiting);
-        let (last, pool) = (Arc::clone(&pool), pool);
+        let last = Arc::clone(&pool);
+        let pool = pool;
         let last = crate::runtime::Tasks::new().spawn(async move { last.run(&owner(0), PATIENT, || ()).await });
         drop(gate);
         assert_eq!(running.await.unwrap(), Ok(()));

@@ -198,7 +198,8 @@ impl CompiledSchema {
 
 impl Usable {
     fn violations(&self, arguments: &Value) -> ArgumentVerdict {
-        let (mut listed, mut bytes) = (Vec::new(), 0);
+        let mut listed = Vec::new();
+        let mut bytes = 0;
         let mut errors = self.validator.iter_errors(arguments);
         for error in errors.by_ref().take(MOST_VIOLATIONS) {
             let violation = Violation { pointer: cut(&error.instance_path()), message: cut(&error) };
@@ -497,7 +498,8 @@ mod tests {
             (&doubling, deep(20), false),
             (&json!({"type": 7}), json!({}), false),
         ] {
-            let (schema, arguments) = (CompiledSchema::compile(&text(schema)), text(&arguments));
+            let schema = CompiledSchema::compile(&text(schema));
+            let arguments = text(&arguments);
             assert_eq!(schema.plainly_fits(&arguments), at_once, "{schema:?}");
             assert!(!at_once || schema.check(&arguments) == ArgumentVerdict::Fits, "{schema:?}");
         }

@@ -1,7 +1,7 @@
 //! How far a mistyped word is from one that exists, up to a bound.
 
 /// Characters of a word at most; longer ones are not compared.
-const LONGEST: usize = 32;
+const COMPARED_CHARACTERS_MAX: usize = 32;
 
 /// Slips that are forgiven in a typed word of so many characters: none in a short one, where every
 /// slip gives another word.
@@ -20,7 +20,7 @@ pub(super) fn within(typed: &[char], word: &str, most: usize, open: bool) -> Opt
     let bytes = word.len();
     // A character has 1 to 4 bytes.
     if bytes * 4 < typed.len().saturating_sub(most)
-        || typed.len() > LONGEST
+        || typed.len() > COMPARED_CHARACTERS_MAX
         || (!open && bytes > 4 * (typed.len() + most))
     {
         return None;
@@ -41,7 +41,8 @@ pub(super) fn within(typed: &[char], word: &str, most: usize, open: bool) -> Opt
 /// which makes nothing far.
 fn is_far(typed: &[char], word: &str, most: usize, open: bool) -> bool {
     let bits = |bits: u64, letter: char| bits | 1 << (u32::from(letter) % u64::BITS);
-    let (of_typed, of_word) = (typed.iter().copied().fold(0, bits), word.chars().fold(0, bits));
+    let of_typed = typed.iter().copied().fold(0, bits);
+    let of_word = word.chars().fold(0, bits);
     let missing = |from: u64, other: u64| (from & !other).count_ones() as usize;
     missing(of_typed, of_word) > most || !open && missing(of_word, of_typed) > most
 }
@@ -49,16 +50,18 @@ fn is_far(typed: &[char], word: &str, most: usize, open: bool) -> bool {
 /// The alignment itself, row by row of the word's characters.
 #[expect(clippy::cast_possible_truncation, reason = "no row or column is beyond the longest word and what is forgiven")]
 fn aligned(typed: &[char], word: &str, most: usize, open: bool) -> Option<usize> {
-    let (columns, most) = (typed.len(), most.min(LONGEST) as u8);
-    let mut before = [0_u8; LONGEST + 1];
-    let mut last: [u8; LONGEST + 1] = std::array::from_fn(|at| at as u8);
-    let (mut best, mut previous) = (if open { last[columns] } else { u8::MAX }, None);
+    let columns = typed.len();
+    let most = most.min(COMPARED_CHARACTERS_MAX) as u8;
+    let mut before = [0_u8; COMPARED_CHARACTERS_MAX + 1];
+    let mut last: [u8; COMPARED_CHARACTERS_MAX + 1] = std::array::from_fn(|at| at as u8);
+    let mut best = if open { last[columns] } else { u8::MAX };
+    let mut previous = None;
     for (row, c) in (1..).zip(word.chars()) {
         if row > last_row(columns, most) {
             // No beginning this long is near enough.
             return (open && best <= most).then_some(usize::from(best));
         }
-        let mut now = [row; LONGEST + 1];
+        let mut now = [row; COMPARED_CHARACTERS_MAX + 1];
         for (at, t) in typed.iter().enumerate() {
             let mut cost = (last[at] + u8::from(*t != c)).min(last[at + 1] + 1).min(now[at] + 1);
             if at > 0 && Some(*t) == previous && typed[at - 1] == c {
@@ -104,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_apart_by_letters_is_not_near() {
+    fn distances_are_those_of_a_plain_alignment() {
         let letters = ["a", "b", "c", "é"];
         let words = |length: u32| {
             (0..4_usize.pow(length))

@@ -55,7 +55,8 @@ struct Maker {
 
 impl Maker {
     fn new(scenario: &ScenarioName) -> Self {
-        let (mut splitter, mut terms) = (Splitter::default(), Vec::new());
+        let mut splitter = Splitter::default();
+        let mut terms = Vec::new();
         splitter.split(scenario.as_str(), |word| terms.push(TermHash::from_word(&stem(word))));
         Self {
             splitter,

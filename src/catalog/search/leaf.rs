@@ -70,7 +70,8 @@ impl Leaf {
     pub(super) fn build(occurrences: &mut [Occurrence], names: LeafNames, saturate: impl Fn(f32) -> f32) -> Self {
         // The field is in the key too: the sum of floats depends on their order.
         occurrences.sort_unstable_by_key(|one| (one.term, one.tool, one.field));
-        let (mut terms, mut postings) = (Vec::new(), Vec::with_capacity(occurrences.len()));
+        let mut terms = Vec::new();
+        let mut postings = Vec::with_capacity(occurrences.len());
         for same_term in occurrences.chunk_by(|a, b| a.term == b.term) {
             terms.push((same_term[0].term, index(postings.len())));
             postings.extend(same_term.chunk_by(|a, b| a.tool == b.tool).map(|same_tool| {

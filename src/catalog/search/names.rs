@@ -31,7 +31,8 @@ pub(super) struct LeafNamesBuilder {
 impl LeafNamesBuilder {
     /// Adds a name or title of a tool.
     pub(super) fn put(&mut self, tool: u8, name: &str, splitter: &mut Splitter) {
-        let (mut whole, first) = (String::new(), self.words.len());
+        let mut whole = String::new();
+        let first = self.words.len();
         splitter.parts(name, |word| {
             whole.push_str(word);
             self.word(tool, word, false);

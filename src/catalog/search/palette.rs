@@ -64,7 +64,8 @@ struct Typed {
 
 impl Typed {
     fn parse(text: &str) -> Self {
-        let (mut whole, mut words) = (String::new(), Vec::new());
+        let mut whole = String::new();
+        let mut words = Vec::new();
         Splitter::default().parts(text, |word| {
             if words.len() < WORDS {
                 whole.push_str(word);

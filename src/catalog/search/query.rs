@@ -27,7 +27,8 @@ impl SearchQuery {
     }
 
     fn of_words(text: &str, counts: impl Fn(&str) -> bool) -> Self {
-        let (mut query, mut splitter) = (Self::default(), Splitter::default());
+        let mut query = Self::default();
+        let mut splitter = Splitter::default();
         for sentence in sentences(text) {
             let mut places = Vec::new();
             for run in sentence.split_whitespace() {
@@ -66,7 +67,8 @@ impl SearchQuery {
 /// The sentences of a text: each ends with a full stop or the like and a blank, or with its line.
 fn sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
-    let (mut rest, mut from) = (text, 0);
+    let mut rest = text;
+    let mut from = 0;
     while found.len() + 1 < SENTENCES {
         let Some(at) = rest.get(from..).and_then(|rest| rest.find(ends_a_sentence)).map(|at| at + from) else { break };
         let after = at + rest[at..].chars().next().map_or(1, char::len_utf8);

@@ -60,7 +60,9 @@ impl<'a> TermMatches<'a> {
     /// Looks every term up in every leaf, and weighs the terms by how many tools have them. The
     /// indices are those of the view.
     pub(super) fn look_up(view: &View, indices: &'a [Arc<SearchIndex>], terms: &'a [TermHash]) -> Self {
-        let (mut postings, mut having, mut all) = (Vec::new(), vec![0; terms.len()], 0);
+        let mut postings = Vec::new();
+        let mut having = vec![0; terms.len()];
+        let mut all = 0;
         for (part, index) in view.parts.iter().zip(indices) {
             all += part.entry.tools.len();
             for leaf in &index.leaves {
@@ -107,7 +109,8 @@ impl<'a> TermMatches<'a> {
     /// with whether it is a whole name.
     pub(super) fn each_name(view: &View, mut each: impl FnMut(u32, u32, &[(bool, &str)])) {
         for (number, part) in (0..).zip(&view.parts) {
-            let (places, index) = (ToolPositions::for_part(part), part.entry.index());
+            let places = ToolPositions::for_part(part);
+            let index = part.entry.index();
             for (at, leaf) in index.leaves.iter().enumerate() {
                 leaf.names.each_tool(|tool, words| {
                     if let Some(place) = places.place(at * TOOLS + usize::from(tool)) {
@@ -126,8 +129,10 @@ impl<'a> TermMatches<'a> {
     /// Ranks by the sentence that fits a tool best. The scores of sentences are made comparable by
     /// their best tools.
     fn best_sentences(&self, view: &View, sentences: &[Vec<usize>], best: &mut Best) {
-        let (mut kept, mut scores) = (Vec::new(), Vec::new());
-        let (mut top, mut top_whole) = (vec![0.0_f32; sentences.len()], 0.0_f32);
+        let mut kept = Vec::new();
+        let mut scores = Vec::new();
+        let mut top = vec![0.0_f32; sentences.len()];
+        let mut top_whole = 0.0_f32;
         self.each(view, |candidate, weighed| {
             top_whole = top_whole.max(candidate.score);
             kept.push(candidate);
@@ -219,7 +224,8 @@ impl ToolPositions {
         if Arc::ptr_eq(&part.tools, &entry.tools) {
             return Self { by_entry: None, renamed: Vec::new() };
         }
-        let (mut by_entry, mut renamed) = (vec![None; entry.tools.len()], Vec::new());
+        let mut by_entry = vec![None; entry.tools.len()];
+        let mut renamed = Vec::new();
         // Both are sorted by name.
         let mut global = entry.tools.iter().enumerate();
         for (place, tool) in (0..).zip(part.tools.iter()) {

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use super::fold::fold;
 
 /// Characters of a word at most; the rest of it is not looked at. Longer ones are data, not words.
-const LONGEST: usize = 64;
+const WORD_CHARACTERS_MAX: usize = 64;
 
 /// Splits texts; keeps its buffers from one text to the next.
 #[derive(Debug, Default)]
@@ -121,7 +121,7 @@ impl Splitter {
             _ => None,
         };
         self.last = [kind, last];
-        if self.length == LONGEST {
+        if self.length == WORD_CHARACTERS_MAX {
             return;
         }
         self.parts.extend(at.filter(|at| *at > 0));

@@ -89,9 +89,12 @@ impl View {
 
     /// Keeps what was chosen, in the usual order. A part of which nothing was taken stays whole.
     fn keep(&mut self, fates: Vec<(Placement, Pick)>) {
-        let (mut fates, picks, left_out) = (fates.into_iter(), &mut self.picks, &mut self.left_out);
+        let mut fates = fates.into_iter();
+        let picks = &mut self.picks;
+        let left_out = &mut self.left_out;
         self.parts.retain_mut(|part| {
-            let (mut kept, mut changed) = (Vec::with_capacity(part.tools.len()), false);
+            let mut kept = Vec::with_capacity(part.tools.len());
+            let mut changed = false;
             for (tool, (fate, pick)) in part.tools.iter().zip(&mut fates) {
                 changed |= !matches!(fate, Placement::Loaded);
                 if let Placement::Out(why) = fate {

@@ -60,7 +60,8 @@ impl<'a> ViewFilter<'a> {
         if plain && leaves {
             return (!entry.listed.is_empty()).then(whole);
         }
-        let (mut tools, mut is_whole) = (Vec::new(), true);
+        let mut tools = Vec::new();
+        let mut is_whole = true;
         for global in entry.tools.iter() {
             let tool = if leaves { Arc::clone(global) } else { lens.tool(global) };
             let takes = self.refuses(&tool).is_none();
@@ -95,7 +96,8 @@ impl<'a> ViewFilter<'a> {
     /// Why the client does not get a tool of a published scenario within its bounds, if so. The
     /// first reason counts.
     pub(super) fn refuses(&self, tool: &ViewTool) -> Option<Absence> {
-        let (query, offered) = (self.query, &*tool.tool);
+        let query = self.query;
+        let offered = &*tool.tool;
         let required = offered.facts.required_permission;
         if let Some(bounds) = self.bounds.filter(|bounds| !bounds.allows_permission(required)) {
             let level = bounds.permission.unwrap_or_default();

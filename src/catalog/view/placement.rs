@@ -38,13 +38,17 @@ impl<'a> PlacementBudget<'a> {
         let scarce = query.defer.is_some()
             || query.max_tokens.is_some()
             || limits.iter().flatten().any(|most| *most < candidates.len());
-        let (loaded, tokens, deferred, misses) = (0, 0, 0, 0);
+        let loaded = 0;
+        let tokens = 0;
+        let deferred = 0;
+        let misses = 0;
         Self { query, target, scarce, loaded, tokens, deferred, misses, pinned_over: false, one_loaded: false }
     }
 
     /// What becomes of the next one in the ranking.
     pub(super) fn fate(&mut self, candidate: &ViewCandidate) -> Placement {
-        let (query, pinned) = (self.query, candidate.why == Why::Pinned);
+        let query = self.query;
+        let pinned = candidate.why == Why::Pinned;
         if query.q.is_some() && query.defer != Some(Defer::Relevance) && candidate.why == Why::Order {
             return Placement::Out(Absence::Irrelevant);
         }

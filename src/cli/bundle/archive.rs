@@ -76,9 +76,9 @@ impl ImportArchiveArgs {
         let archive = self.read()?;
         let daemon = DaemonClient::for_operator(&self.remote)?;
         let answer = daemon.import_bundle(archive, self.new).await.map_err(|error| self.refused(error))?;
-        let (id, count) = (output::text(&answer.value, "/bundle/id"), |name: &str| {
-            answer.value[name].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or_default()
-        });
+        let id = output::text(&answer.value, "/bundle/id");
+        let count =
+            |name: &str| answer.value[name].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or_default();
         if count("leftOut") > 0 {
             let tools = output::count(count("leftOut"), "tool");
             output::note(&format!(
@@ -88,7 +88,8 @@ impl ImportArchiveArgs {
         if self.remote.json {
             output::answer(&answer.body, &answer.value);
         } else {
-            let (slug, tools) = (output::text(&answer.value, "/bundle/slug"), output::count(count("tools"), "tool"));
+            let slug = output::text(&answer.value, "/bundle/slug");
+            let tools = output::count(count("tools"), "tool");
             output::line(&format!("{slug} with {tools} is stored: {id}"));
         }
         Ok(())

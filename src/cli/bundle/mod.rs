@@ -263,7 +263,8 @@ async fn tools(daemon: &DaemonClient, id: &str, all: bool) -> Result<Vec<Value>,
 
 /// All pages of a list.
 async fn pages(daemon: &DaemonClient, member: &str, query: QueryPairs<'_>) -> Result<Vec<Value>, CommandError> {
-    let (mut rows, mut token) = (Vec::new(), String::new());
+    let mut rows = Vec::new();
+    let mut token = String::new();
     loop {
         let mut query = query.clone();
         query.push(("pageToken", token.clone()));

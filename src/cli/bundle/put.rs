@@ -51,7 +51,8 @@ impl PutArgs {
         };
         if answer.value.get("leftOut").is_some() {
             let text = |pointer| output::text(&answer.value, pointer);
-            let (why, next) = (text("/leftOut/message"), text("/leftOut/hint"));
+            let why = text("/leftOut/message");
+            let next = text("/leftOut/hint");
             output::note(&format!("{} is stored, and left out of the list: {why}; {next}", text("/tool")));
         }
         if self.remote.json {

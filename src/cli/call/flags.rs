@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_told() {
+    fn typing_errors_in_flags_are_reported() {
         for (words, part) in [
             (&[][..], "--query"),
             (&["--query", "a", "--max-results", "many"], "`--max-results` takes a whole number, not `many`"),
@@ -392,7 +392,8 @@ mod tests {
 
     #[test]
     fn the_help_shows_what_the_schema_says() {
-        let (tool, parameters) = (tool(), tool()["parameters"].clone());
+        let tool = tool();
+        let parameters = tool["parameters"].clone();
         let help = command("try", &tool, &flags(&parameters), false).render_long_help().to_string();
         for part in
             ["Tries", "--max-results <WHOLE NUMBER>", "[default: 10]", "What to look for", "slow", "more than once"]

@@ -138,7 +138,8 @@ fn style(template: &str) -> ProgressStyle {
 
 /// How much of the whole is done, of [`WHOLE`]; `None` if the tool does not say what is complete.
 fn share(data: &Value) -> Option<u64> {
-    let (done, total) = (data["progress"].as_f64()?, data["total"].as_f64().filter(|total| *total > 0.0)?);
+    let done = data["progress"].as_f64()?;
+    let total = data["total"].as_f64().filter(|total| *total > 0.0)?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between 0 and `WHOLE`")]
     let share = ((done / total).clamp(0.0, 1.0) * f64::from(WHOLE)) as u64;
     Some(share)
@@ -166,7 +167,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn events_are_told_in_one_line_each() {
+    fn progress_events_take_one_line_each() {
         for (data, expected) in [
             (json!({"what": "progress", "progress": 1.0, "total": 2.0, "message": "half"}), Some("1 of 2: half")),
             (json!({"what": "progress", "progress": 0.5}), Some("0.5")),

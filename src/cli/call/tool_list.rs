@@ -8,7 +8,7 @@ use super::super::client::{DaemonClient, QueryPairs};
 use super::super::{Cli, CommandError, output};
 
 /// Tools that the help names at most.
-const MOST: usize = 40;
+const NAMED_TOOLS_MAX: usize = 40;
 /// Columns of a line.
 const COLUMNS: usize = 100;
 /// Columns of a name at most.
@@ -24,7 +24,7 @@ pub(super) async fn print_help(daemon: Result<DaemonClient, CommandError>, mut q
     if let Some(call) = cli.find_subcommand_mut("call") {
         output::line(&call.render_long_help().ansi().to_string());
     }
-    query.push(("max_tools", MOST.to_string()));
+    query.push(("max_tools", NAMED_TOOLS_MAX.to_string()));
     let listed = match daemon {
         Ok(daemon) => tokio::time::timeout(WAIT, daemon.list(query)).await.ok().and_then(Result::ok),
         Err(_) => None,

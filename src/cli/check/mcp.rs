@@ -22,7 +22,7 @@ use crate::transports::{TransportError, Transports};
 const LAST_LINES: usize = 10;
 
 /// How often it is looked whether a server answers.
-const LOOK: Duration = Duration::from_millis(200);
+const ANSWER_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Why a server cannot be listed.
 pub(in crate::cli) struct Unlisted {
@@ -32,7 +32,8 @@ pub(in crate::cli) struct Unlisted {
 
 /// Lists the tools of a server as a daemon with this configuration would, and checks them.
 pub(in crate::cli) async fn inspect_server(target: &Target, config: &Config) -> Result<Inspected, Unlisted> {
-    let (clock, tasks) = (Clock::system(), Tasks::new());
+    let clock = Clock::system();
+    let tasks = Tasks::new();
     let client = Client::new(config.http_limits(), 1, config.cache_rules(), clock, tasks);
     let children = Children::watched(clock, watchdog::command());
     let transports = Transports::new(client).with_children(Arc::clone(&children));
@@ -55,7 +56,7 @@ async fn inspect_patiently(session: &McpSession, clock: Clock) -> Result<Inspect
     loop {
         tokio::select! {
             inspected = &mut inspecting => return inspected,
-            () = clock.sleep(LOOK) => {}
+            () = clock.sleep(ANSWER_CHECK_INTERVAL) => {}
         }
         let Some(awaited) = session.awaited().filter(|awaited| awaited.waited >= REPORTED_AFTER) else { continue };
         // A person sees that time passes; a log gets one line.

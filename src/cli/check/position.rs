@@ -19,7 +19,8 @@ pub(super) fn lines_of<'a>(text: &str, pointers: impl Iterator<Item = &'a str>) 
 
 /// Where the value begins, in bytes; a member with its name.
 fn offset(root: &Value<'_>, pointer: &str) -> usize {
-    let (mut value, mut at) = (root, root.start());
+    let mut value = root;
+    let mut at = root.start();
     for step in pointer.split('/').skip(1) {
         let step = step.replace("~1", "/").replace("~0", "~");
         let next = match value {

@@ -36,7 +36,8 @@ pub(super) fn scenario() -> Result<StaticScenario, anyhow::Error> {
 
 /// Answers messages until the input ends.
 pub(in crate::cli) fn run() -> std::io::Result<()> {
-    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
+    let mut input = std::io::stdin().lock();
+    let mut output = std::io::stdout().lock();
     loop {
         let mut line = String::new();
         if input.by_ref().take(MAX_MESSAGE).read_line(&mut line)? == 0 {
@@ -99,7 +100,8 @@ fn called(params: &Value) -> Value {
         Some((*name, *metres))
     };
     let converted = || {
-        let ((_, from), (name, to)) = (unit("from")?, unit("to")?);
+        let (_, from) = unit("from")?;
+        let (name, to) = unit("to")?;
         Some(json!({"value": arguments["value"].as_f64()? * from / to, "unit": name}))
     };
     let known = params["name"] == "convert_length";

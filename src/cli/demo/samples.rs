@@ -30,24 +30,20 @@ pub(super) struct SampleScenario {
 
 /// Starts all three: two that offer a tool of the same name, and one that goes away and comes back.
 pub(super) async fn start(clock: Clock, tasks: &Tasks) -> Result<[SampleScenario; 3], CommandError> {
-    let built = || -> Result<[(&str, &str, StaticProvider); 3], InvalidDefinition> {
-        Ok([
-            ("notes", "Keeps short notes", notes()?),
-            ("mail", "Reads and writes letters", mail()?),
-            ("weather", "Tells the weather of a place", weather()?),
-        ])
-    };
+    let built = || -> Result<[StaticProvider; 3], InvalidDefinition> { Ok([notes()?, mail()?, weather()?]) };
     let [notes, mail, weather] = built().map_err(anyhow::Error::from).context("a sample is not well-formed")?;
     Ok([
-        SampleScenario::start(notes, clock, tasks).await?,
-        SampleScenario::start(mail, clock, tasks).await?,
-        SampleScenario::start(weather, clock, tasks).await?,
+        SampleScenario::start("notes", "Keeps short notes", notes, clock, tasks).await?,
+        SampleScenario::start("mail", "Reads and writes letters", mail, clock, tasks).await?,
+        SampleScenario::start("weather", "Tells the weather of a place", weather, clock, tasks).await?,
     ])
 }
 
 impl SampleScenario {
     async fn start(
-        (name, description, provider): (&str, &str, StaticProvider),
+        name: &str,
+        description: &str,
+        provider: StaticProvider,
         clock: Clock,
         tasks: &Tasks,
     ) -> Result<Self, CommandError> {
@@ -106,7 +102,8 @@ fn notes() -> Result<StaticProvider, InvalidDefinition> {
         .enabled_by_default(false)
         .requires_approval(true);
     let shelf = SampleItems::new([json!({ "text": "two lemons", "tags": ["shopping"] })]);
-    let (writes, wiped) = (shelf.clone(), shelf.clone());
+    let writes = shelf.clone();
+    let wiped = shelf.clone();
     Ok(StaticProvider::new("notes")
         .runs(add, move |note| done(json!({ "notes": writes.put(note) })))
         .runs(search, move |given| done(shelf.find(&given, &["text"])))
@@ -164,7 +161,7 @@ struct SampleItems(Arc<Mutex<Vec<Value>>>);
 
 impl SampleItems {
     /// Things on it at most; a demo that is called all day keeps the first.
-    const MOST: usize = 1000;
+    const LISTED_THINGS_MAX: usize = 1000;
 
     fn new(first: [Value; 1]) -> Self {
         Self(Arc::new(Mutex::new(first.into())))
@@ -177,7 +174,7 @@ impl SampleItems {
     /// Puts a thing on it, and answers how many there are.
     fn put(&self, thing: Value) -> usize {
         let mut things = self.things();
-        if things.len() < Self::MOST {
+        if things.len() < Self::LISTED_THINGS_MAX {
             things.push(thing);
         }
         things.len()

@@ -40,12 +40,13 @@ async fn check_through_daemon(
     let severities = ["error", "warning"].map(|severity| ("severity", severity.to_owned()));
     let findings = daemon.get(&["findings"], severities.to_vec(), "findings").await?.value;
     in_force(&known, daemon, report);
-    let (counts, hints) = (counts(&findings), credential_hints(&findings));
+    let counts = counts(&findings);
+    let hints = credential_hints(&findings);
     let scenarios = output::list(&known, "scenarios");
     for scenario in scenarios {
         let name = scenario["name"].as_str().unwrap_or_default();
-        let of = (counts.get(name).copied().unwrap_or_default(), hints.get(name).copied());
-        state(scenario, of, report);
+        let counts = counts.get(name).copied().unwrap_or_default();
+        state(scenario, counts, hints.get(name).copied(), report);
     }
     let names: BTreeSet<&str> = scenarios.iter().filter_map(|scenario| scenario["name"].as_str()).collect();
     for missing in config.scenarios.iter().filter(|scenario| !names.contains(scenario.name.as_str())) {
@@ -125,7 +126,7 @@ fn credential_hints(findings: &Value) -> BTreeMap<&str, &str> {
 
 /// One scenario, as the daemon sees it, with its findings and the next step if it wants a
 /// credential.
-fn state(scenario: &Value, (counts, hint): (FindingCounts, Option<&str>), report: &mut DoctorReport) {
+fn state(scenario: &Value, counts: FindingCounts, hint: Option<&str>, report: &mut DoctorReport) {
     let name = output::text(scenario, "/name");
     let state = output::text(scenario, "/state");
     let why = output::first_line(scenario, "/reason");
@@ -165,7 +166,8 @@ const UPDATE: &str = "update the scenario or this daemon, or widen `protocol.acc
 /// The next step for a scenario that does not work, by the kind of its last failure: one that
 /// answers need not be started.
 fn start(scenario: &Value) -> String {
-    let (name, url) = (output::text(scenario, "/name"), output::text(scenario, "/url"));
+    let name = output::text(scenario, "/name");
+    let url = output::text(scenario, "/url");
     let is_program = output::text(scenario, "/protocol") == MCP && !url.starts_with("http");
     match output::text(scenario, "/last_error/kind").as_str() {
         "command-not-found" if has_blank(&output::text(scenario, "/last_error/message")) => {
@@ -206,7 +208,8 @@ fn look(name: &str, url: &str) -> String {
 }
 
 /// Reports the manifest of a scenario that answers.
-fn manifest(name: &str, url: &str, tools: i64, (errors, warnings): FindingCounts, report: &mut DoctorReport) {
+fn manifest(name: &str, url: &str, tools: i64, counts: FindingCounts, report: &mut DoctorReport) {
+    let (errors, warnings) = counts;
     let tools = output::count(usize::try_from(tools).unwrap_or_default(), "tool");
     let hint = || format!("`{}` shows the findings and how to fix them", look(name, url));
     match (errors, warnings) {

@@ -35,7 +35,8 @@ fn check_file(path: &Path, folder: &Path) -> Result<bool, (String, &'static str)
     if path.is_dir() {
         return Err(("a folder is in its place".into(), "move it away, or set `state.path` to a file"));
     }
-    let (there, known) = (path.is_file(), folder.ancestors().find(|folder| folder.symlink_metadata().is_ok()));
+    let there = path.is_file();
+    let known = folder.ancestors().find(|folder| folder.symlink_metadata().is_ok());
     let known = known.unwrap_or(folder);
     if !known.is_dir() {
         let message = format!("`{}` is not a folder", shown(known));

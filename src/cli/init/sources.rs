@@ -11,7 +11,7 @@ use crate::model::{SourceAbsence, SourceId};
 use crate::runtime::{Clock, StopTrigger, Tasks};
 
 /// How long a source may take; that of announcements waits three seconds for answers.
-const LONGEST: Duration = Duration::from_secs(5);
+const SOURCE_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// One endpoint that a source found.
 #[derive(Debug)]
@@ -53,12 +53,13 @@ pub(super) async fn scan(config: &Config, clock: Clock) -> ScannedSources {
 async fn one(factory: &SourceFactory, config: &Config, clock: Clock) -> ScannedSources {
     let Some(finder) = (factory.make)(config, clock) else { return ScannedSources::default() };
     let (out, mut sets) = watch::channel(EndpointSet::default());
-    let ((trigger, stop), tasks) = (StopTrigger::new(), Tasks::new());
+    let (trigger, stop) = StopTrigger::new();
+    let tasks = Tasks::new();
     let running = tasks.spawn(finder.run(out, stop));
     tokio::select! {
         // A source that has ended has sent its last set.
         _ = sets.wait_for(|set| set.initial_scan_done) => {}
-        () = clock.sleep(LONGEST) => {}
+        () = clock.sleep(SOURCE_TIME_MAX) => {}
     }
     let set = sets.borrow().clone();
     let endpoints = set.endpoints.values().filter_map(|endpoint| endpoint_of(factory.id, endpoint)).collect();

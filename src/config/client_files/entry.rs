@@ -8,7 +8,7 @@ use url::Url;
 
 use super::variables::Variables;
 use crate::config::units::ValueError;
-use crate::config::{header, scenarios, secret_value};
+use crate::config::{header, secret_value};
 use crate::model::{HttpTarget, Secret, StdioTarget, Target};
 
 /// The members that name an address.
@@ -76,8 +76,8 @@ impl EntryTarget {
                     secret_value::without_nul(text).map_err(message)?;
                 }
                 for (name, value) in env {
-                    scenarios::variable_name(name).map_err(|wrong| format!("{name:?}: {}", wrong.message))?;
-                    let value = scenarios::variable_value(Secret::new(value.as_str())).map_err(message)?;
+                    secret_value::variable_name(name).map_err(|wrong| format!("{name:?}: {}", wrong.message))?;
+                    let value = secret_value::variable_value(Secret::new(value.as_str())).map_err(message)?;
                     variables.push((name.clone(), value));
                 }
                 Ok(StdioTarget::new(command).with_args(args.clone()).with_env(variables).with_cwd(cwd.clone()).into())

@@ -36,7 +36,8 @@ impl<'a> Variables<'a> {
     /// A text with its variables expanded. `file` is the file that it stands in. The error names
     /// the variable that has no value.
     pub(super) fn expand(&self, text: &str, file: &Path) -> Result<String, String> {
-        let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
         while let Some(at) = next(rest) {
             out.push_str(&rest[..at]);
             rest = &rest[at..];

@@ -102,7 +102,8 @@ pub(super) fn without(text: &str, spans: &[Range<usize>]) -> String {
 
 /// The bytes of a table from its header to its last value, and of the tables below it.
 fn spans_of(table: &Table, spans: &mut Vec<Range<usize>>) {
-    let (mut own, mut below) = (Vec::from_iter(table.span()), Vec::new());
+    let mut own = Vec::from_iter(table.span());
+    let mut below = Vec::new();
     for (name, item) in table {
         match item {
             Item::Table(inner) if !inner.is_dotted() => spans_of(inner, &mut below),
@@ -110,7 +111,8 @@ fn spans_of(table: &Table, spans: &mut Vec<Range<usize>>) {
             item => own.extend(keyed(table.key(name), item)),
         }
     }
-    let (start, end) = (own.iter().map(|span| span.start).min(), own.iter().map(|span| span.end).max());
+    let start = own.iter().map(|span| span.start).min();
+    let end = own.iter().map(|span| span.end).max();
     spans.extend(start.zip(end).map(|(start, end)| start..end));
     spans.append(&mut below);
 }
@@ -124,7 +126,8 @@ fn keyed(key: Option<&Key>, item: &Item) -> Vec<Range<usize>> {
             table.iter().for_each(|(name, inner)| spans.extend(keyed(table.key(name), inner)));
         }
         other => {
-            let (key, value) = (key.and_then(Key::span), other.span());
+            let key = key.and_then(Key::span);
+            let value = other.span();
             let start = key.or(value.clone()).map(|span| span.start);
             spans.extend(start.zip(value.map(|span| span.end)).map(|(start, end)| start..end));
         }

@@ -39,7 +39,7 @@ impl FileEdit {
         readers: FileReaders,
         by_hand: (&str, &'static str),
     ) -> Result<(), EditError> {
-        let failed = |error: std::io::Error| self.unwritable(error.to_string(), by_hand);
+        let failed = |error: std::io::Error| self.unwritable(error.to_string(), by_hand.0, by_hand.1);
         if let Some(folder) = self.path.parent() {
             std::fs::create_dir_all(folder).map_err(failed)?;
         }
@@ -59,7 +59,7 @@ impl FileEdit {
         }
     }
 
-    pub(super) fn unwritable(&self, why: String, (lines, by_hand): (&str, &'static str)) -> EditError {
+    pub(super) fn unwritable(&self, why: String, lines: &str, by_hand: &'static str) -> EditError {
         let what = if self.before == Ok(None) { "created" } else { "changed" };
         EditError::Unwritable { path: self.path.clone(), what, why, by_hand, lines: lines.to_owned() }
     }

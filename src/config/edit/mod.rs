@@ -80,7 +80,8 @@ impl ConfigEdit {
         let options = LoadOptions { file: Some(path.to_owned()), ..options.clone() };
         let file = FileEdit::open(path);
         let text = file.text().unwrap_or_default().to_owned();
-        let (secrets, lines) = (Vec::new(), String::new());
+        let secrets = Vec::new();
+        let lines = String::new();
         Self {
             file,
             text,
@@ -184,7 +185,8 @@ impl ConfigEdit {
     pub(crate) fn remove(&mut self, name: &str) -> Result<(), EditError> {
         let entries = self.entries()?;
         let Some(spans) = entries.spans.get(name) else {
-            let (path, name) = (self.file.path().to_owned(), name.to_owned());
+            let path = self.file.path().to_owned();
+            let name = name.to_owned();
             return Err(EditError::NotThere { path, name, known: entries.spans.into_keys().collect() });
         };
         self.by_hand = TAKE_OUT;
@@ -214,7 +216,8 @@ impl ConfigEdit {
         }
         written?;
         let secrets = secrets.map(|file| file.path().to_owned());
-        let (path, leaves_secrets) = (self.file.path().to_owned(), self.leaves_secrets);
+        let path = self.file.path().to_owned();
+        let leaves_secrets = self.leaves_secrets;
         Ok(WrittenConfig { path, lines: self.lines, secrets, leaves_secrets })
     }
 
@@ -268,6 +271,6 @@ impl ConfigEdit {
     }
 
     fn unwritable_file(&self, file: &FileEdit, why: &str) -> EditError {
-        file.unwritable(why.trim().to_owned(), (self.lines.as_str(), self.by_hand))
+        file.unwritable(why.trim().to_owned(), self.lines.as_str(), self.by_hand)
     }
 }

@@ -56,7 +56,8 @@ impl Browser {
         let receiver: Receiver<ServiceEvent> = daemon.command(|daemon| daemon.browse(&full)).await?;
         let generation = self.newest.get(service_type).map_or(0, |newest| newest + 1);
         self.newest.insert(Arc::clone(service_type), generation);
-        let (of, end) = (Arc::clone(service_type), Arc::clone(service_type));
+        let of = Arc::clone(service_type);
+        let end = Arc::clone(service_type);
         let events = receiver.into_stream().map(move |event| (Arc::clone(&of), generation, Some(event)));
         self.events.push(events.chain(stream::iter([(end, generation, None)])).boxed());
         Ok(())

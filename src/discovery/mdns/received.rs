@@ -103,7 +103,9 @@ impl ReceivedAnnouncement {
         url.set_path(prefix);
         let label = without_conflict(&self.instance).to_owned();
         let name = legal_name(&label);
-        let (id, boot, protocol) = (self.word("id"), self.word("boot"), is_mcp.then_some(MCP));
+        let id = self.word("id");
+        let boot = self.word("boot");
+        let protocol = is_mcp.then_some(MCP);
         Ok(AnnouncedScenario { id, boot, name, label, url, protocol, dial, address: at.ip })
     }
 
@@ -270,7 +272,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn records_say_who_and_how_and_unknown_keys_do_not_matter() {
+    fn txt_records_are_read_and_unknown_keys_are_ignored() {
         let txt = [("txtvers", "1"), ("id", " abc "), ("boot", "7"), ("tls", "1"), ("proto", "9"), ("zzz", "")];
         let claim = announcement("a", &["10.0.0.5"], &txt).claim().unwrap();
         assert_eq!(claim.id.as_deref(), Some("abc"));

@@ -283,7 +283,8 @@ fn candidates<'a>(
     let mut in_force: Vec<_> =
         instances.values().filter_map(|instance| Some((instance.arrival, instance.in_force.as_ref()?))).collect();
     in_force.sort_by_key(|(arrival, _)| *arrival);
-    let (mut candidates, mut ignored) = (Vec::new(), 0_usize);
+    let mut candidates = Vec::new();
+    let mut ignored = 0_usize;
     for (arrival, announcement) in in_force {
         match announcement.claim() {
             Ok(claim) if claim.id.is_some() && claim.id == rules.own_id => {}
@@ -480,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_make_room_for_who_is_trusted_and_nobody_else() {
+    fn untrusted_announcements_give_way_to_trusted_ones_only() {
         let (mut table, start) = table(MdnsTrust::Local, 2);
         let announce = |table: &mut AnnouncementTable, name: &str, address: &str| {
             let announced = announcement(name, &[address], &[("id", name)]);
@@ -560,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_that_make_no_sense_are_told_of_but_not_without_end() {
+    fn malformed_announcements_are_reported_up_to_a_limit() {
         let (mut table, start) = table(MdnsTrust::All, 99);
         for index in 0..30 {
             table.resolved(announcement(&format!("bad\n{index}"), &["10.0.0.5"], &[("path", "/x")]), start);

@@ -97,7 +97,8 @@ impl Judge<'_> {
             Ok(files) => files,
             Err(problem) => return self.remembered(&self.folder.path, problem, self.before, assembled),
         };
-        let (mut portless, mut ended) = (None, Vec::new());
+        let mut portless = None;
+        let mut ended = Vec::new();
         for file in files {
             let path = self.folder.path.join(file.name);
             let read = file.text.as_deref().map_err(ProcessFileError::clone).and_then(Process::parse);
@@ -258,7 +259,9 @@ mod tests {
 
     #[test]
     fn the_first_usable_file_wins() {
-        let (dead, null, live) = (text(DEAD, "15000"), text(LIVE, "null"), text(LIVE, "15002"));
+        let dead = text(DEAD, "15000");
+        let null = text(LIVE, "null");
+        let live = text(LIVE, "15002");
         let later = text(LIVE, "15003");
         for (files, port, findings) in [
             (vec![("start-api.json", &live), ("app.json", &later)], Some(15002), 0),
@@ -278,7 +281,8 @@ mod tests {
     #[test]
     fn a_bad_file_is_a_finding_and_the_rest_goes_on() {
         let live = text(LIVE, "15002");
-        let (wrong, dead_and_wrong) = (text(LIVE, "70000"), text(DEAD, "70000"));
+        let wrong = text(LIVE, "70000");
+        let dead_and_wrong = text(DEAD, "70000");
         let folders = [
             folder("a", &[("start-api.json", &wrong), ("api.json", &live)]),
             folder("b", &[("start-api.json", &dead_and_wrong)]),
@@ -298,7 +302,8 @@ mod tests {
 
     #[test]
     fn a_file_that_falls_silent_keeps_its_entry_while_the_process_lives() {
-        let (whole, later) = (text(LIVE, "15000"), text(LIVE, "15009"));
+        let whole = text(LIVE, "15000");
+        let later = text(LIVE, "15009");
         let before = assemble(&[folder("a", &[("start-api.json", &whole)])], &BTreeMap::new(), &alive).entries;
         let torn = folder("a", &[("start-api.json", &whole[..20]), ("api.json", &later)]);
         let closed = Folder { files: Err(ProcessFileError::Unreadable("no".into())), ..torn.clone() };

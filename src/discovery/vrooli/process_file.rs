@@ -129,7 +129,8 @@ mod tests {
             "scenario": "files", "step": "start-api", "command": "./files-api", "working_dir": "/srv/files",
             "log_file": "/var/log/files.log", "port": 15000, "started_at": "2026-01-05T10:00:00Z", "status": "running"}"#;
         let process = Process::parse(text).unwrap();
-        let (boot, started) = ("41 2026-01-05T10:00:00Z".into(), "2026-01-05T11:00:00+01:00".parse().ok());
+        let boot = "41 2026-01-05T10:00:00Z".into();
+        let started = "2026-01-05T11:00:00+01:00".parse().ok();
         assert_eq!(process, Process { pid: 41, port: Ok(Some(15000)), boot, started });
     }
 
@@ -170,7 +171,8 @@ mod tests {
     #[test]
     fn a_boot_is_short_and_differs_with_each_start() {
         let boot = |started: &str| Process::parse(&format!(r#"{{"pid": 41, "started_at": {started}}}"#)).unwrap().boot;
-        let (long_a, long_b) = (format!("\"{}a\"", "x".repeat(9000)), format!("\"{}b\"", "x".repeat(9000)));
+        let long_a = format!("\"{}a\"", "x".repeat(9000));
+        let long_b = format!("\"{}b\"", "x".repeat(9000));
         assert_eq!(boot("null"), "41");
         assert_eq!(boot("1767606000"), "41 1767606000");
         assert_ne!(boot(&long_a), boot(&long_b));

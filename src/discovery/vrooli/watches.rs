@@ -139,7 +139,9 @@ impl Watches {
         let watcher = if let Some(watcher) = self.watcher.take() {
             watcher
         } else {
-            let (root, believed, wake) = (self.root.clone(), Arc::clone(&self.believed), self.wake.clone());
+            let root = self.root.clone();
+            let believed = Arc::clone(&self.believed);
+            let wake = self.wake.clone();
             (self.make)(Handler { root, believed, wake })?
         };
         Ok(self.watcher.insert(watcher))
@@ -318,7 +320,8 @@ mod tests {
     #[test]
     fn watches_that_are_not_wanted_any_more_end() {
         let folder = tempfile::tempdir().unwrap();
-        let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+        let a = folder.path().join("a");
+        let b = folder.path().join("b");
         std::fs::create_dir(&a).unwrap();
         std::fs::create_dir(&b).unwrap();
         let mut watches = Watches::new(folder.path().into(), recommended, watch::channel(()).0);

@@ -21,7 +21,7 @@ use crate::state::{StateStore, StoredManifest, Write, manifest};
 const GATHER: Duration = Duration::from_millis(500);
 /// The longest time of gathering: a crash loses at most this much, and all of it can be fetched
 /// again.
-const LONGEST: Duration = Duration::from_secs(5);
+const GATHERING_MAX: Duration = Duration::from_secs(5);
 /// The number of manifests written in one save, which bounds the texts in memory: about 5 MB of
 /// usual ones.
 const BATCH: usize = 256;
@@ -125,7 +125,7 @@ impl ManifestWriter {
         let mut gathered = SaveBatch::from([(first.subject(), first)]);
         let begun = self.clock.now();
         loop {
-            let end = (begun + LONGEST).min(self.clock.now() + GATHER);
+            let end = (begun + GATHERING_MAX).min(self.clock.now() + GATHER);
             let next = tokio::select! {
                 biased;
                 next = self.saves.recv() => next,

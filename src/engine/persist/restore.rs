@@ -74,7 +74,8 @@ fn record(
     protocols: &Protocols,
     now: Now,
 ) -> Result<Scenario, String> {
-    let (accept, most) = (&config.protocol.accept, config.refresh.max_tools);
+    let accept = &config.protocol.accept;
+    let most = config.refresh.max_tools;
     let manifest =
         manifest::read(&stored.document).map_err(|error| truncate_at_char_boundary(error, MOST_ERROR_BYTES).text)?;
     let restored = tool_discovery::restored(manifest, accept, most).map_err(|error| error.to_string())?;

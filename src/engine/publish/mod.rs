@@ -41,7 +41,7 @@ const REVISIONS: usize = 64;
 /// then published together, and publishing takes at most a tenth of the time: one snapshot for each
 /// of 1,000 answers took a third of the processor time of the sweep. A single change is published
 /// at once.
-const PAUSE: u32 = 9;
+const PAUSE_TIMES: u32 = 9;
 /// The longest such wait.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// The same factor while scenarios are awaited that were not polled yet. Each catalog of a first
@@ -305,7 +305,8 @@ impl SnapshotPublisher {
             let begun = self.clock.now();
             self.publish(records, now);
             let end = self.clock.now();
-            let (times, longest) = if sweeping { (SWEEP_PAUSE, LONGEST_SWEEP_PAUSE) } else { (PAUSE, LONGEST_PAUSE) };
+            let (times, longest) =
+                if sweeping { (SWEEP_PAUSE, LONGEST_SWEEP_PAUSE) } else { (PAUSE_TIMES, LONGEST_PAUSE) };
             self.next = end + longest.min((end - begun) * times);
         }
     }

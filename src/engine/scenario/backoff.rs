@@ -74,7 +74,9 @@ mod tests {
 
     #[test]
     fn programs_are_started_again_after_half_a_second_to_five_minutes() {
-        let (backoff, mut wait, mut waits) = (Backoff::of_programs(), None, Vec::new());
+        let backoff = Backoff::of_programs();
+        let mut wait = None;
+        let mut waits = Vec::new();
         for _ in 0..12 {
             wait = Some(backoff.doubled(wait, 0.0));
             waits.extend(wait.map(|wait| wait.as_millis()));

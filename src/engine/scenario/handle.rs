@@ -331,7 +331,8 @@ impl Scenario {
         if !self.is_trusted() {
             return self.take_claim();
         }
-        let (held, protocol) = (self.offer.as_ref()?, self.protocol.as_ref()?);
+        let held = self.offer.as_ref()?;
+        let protocol = self.protocol.as_ref()?;
         let wanted = held.fresh.as_ref()?.may_store.then(|| held.to_keep());
         if self.kept == wanted {
             return None;

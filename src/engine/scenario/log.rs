@@ -10,7 +10,7 @@ use crate::engine::scenario::Scenario;
 use crate::model::{ScenarioState, StateTransition};
 
 /// The largest number of characters of a reason, which may quote an answer.
-const LONGEST: usize = 300;
+const REASON_CHARACTERS_MAX: usize = 300;
 
 /// Its tools changed, or are known for the first time.
 pub(in crate::engine) fn known(record: &Scenario, tools: usize) {
@@ -42,5 +42,5 @@ pub(in crate::engine) fn turned(turn: &StateTransition) {
 
 /// The text in one line.
 fn plain(text: &dyn Display) -> String {
-    text.to_string().chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.to_string().chars().take(REASON_CHARACTERS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

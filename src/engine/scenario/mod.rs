@@ -382,7 +382,9 @@ impl Scenario {
         reason: String,
         now: Now,
     ) -> StateTransition {
-        let (name, at, restarts) = (self.name.clone(), now.wall, self.restarts.count());
+        let name = self.name.clone();
+        let at = now.wall;
+        let restarts = self.restarts.count();
         StateTransition { name, from, to, reason, at, restarts, failures_in_a_row: self.failures }
     }
 }

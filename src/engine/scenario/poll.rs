@@ -26,7 +26,7 @@ pub(in crate::engine) struct DuePoll {
     pub(in crate::engine) protocol: Option<Arc<dyn Protocol>>,
     pub(in crate::engine) request: ListRequest,
     /// Whether the scenario waits for approval.
-    pub(in crate::engine) is_stranger: bool,
+    pub(in crate::engine) is_untrusted: bool,
 }
 
 impl Scenario {
@@ -38,7 +38,7 @@ impl Scenario {
         }
         let target = self.target.clone()?;
         self.polls.last = Some((now.mono, now.wall));
-        let is_stranger = !self.is_trusted();
+        let is_untrusted = !self.is_trusted();
         let held = self.offer.as_ref();
         let request = ListRequest {
             known: held.filter(|_| !self.polls.unconditional).and_then(known),
@@ -46,12 +46,13 @@ impl Scenario {
             bounds: config.manifest_bounds(),
             // Any program on the network can be found and wait for approval, so only a limited part
             // of such an answer is read.
-            max_body: is_stranger.then_some(config.refresh.max_pending_body),
+            max_body: is_untrusted.then_some(config.refresh.max_pending_body),
             judged: held.filter(|held| held.manifest.sent_findings.get().is_some()).map(|held| held.manifest.digest),
             whole_after: config.refresh.max_interval,
         };
-        let (name, protocol) = (self.name.clone(), self.protocol.clone());
-        Some(DuePoll { name, generation: self.polls.generation, target, protocol, request, is_stranger })
+        let name = self.name.clone();
+        let protocol = self.protocol.clone();
+        Some(DuePoll { name, generation: self.polls.generation, target, protocol, request, is_untrusted })
     }
 
     /// Records that the due poll is under way.

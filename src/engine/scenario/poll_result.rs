@@ -33,13 +33,13 @@ pub(in crate::engine) fn apply(
     let followed = answered.followed;
     match answered.result {
         Ok((protocol, Listing::Unchanged(validity))) => {
-            succeeded(record, protocol, (&validity, followed), config, now, random);
+            succeeded(record, protocol, &validity, followed, config, now, random);
         }
         Ok((protocol, Listing::Manifest { mut manifest, findings, quarantined, mut validity })) => {
             let foreign = refuse_foreign_base(record, &mut manifest);
             count_age(record, &manifest, &mut validity);
             let restarted = shows_restart(record, &manifest, &validity);
-            let plan = succeeded(record, protocol, (&validity, followed), config, now, random);
+            let plan = succeeded(record, protocol, &validity, followed, config, now, random);
             confirm(record, restarted, config, now);
             let mut findings = named(findings, record, &manifest);
             findings.extend(foreign);
@@ -70,7 +70,8 @@ fn count_age(record: &mut Scenario, manifest: &Manifest, fresh: &mut Validity) {
 fn succeeded(
     record: &mut Scenario,
     protocol: Arc<dyn Protocol>,
-    (fresh, followed): (&Validity, bool),
+    fresh: &Validity,
+    followed: bool,
     config: &Config,
     now: Now,
     random: f64,

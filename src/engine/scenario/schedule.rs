@@ -131,7 +131,8 @@ mod tests {
     /// Seconds from the answer to the next poll, and to the end of being live.
     fn plan(lifetime: u64, took: u64, random: f64) -> (f64, f64) {
         let clock = crate::runtime::Clock::following(jiff::Timestamp::UNIX_EPOCH);
-        let (received, took) = (clock.now(), Duration::from_secs(took));
+        let received = clock.now();
+        let took = Duration::from_secs(took);
         let mut headers = http::HeaderMap::new();
         headers.insert(http::header::CACHE_CONTROL, format!("max-age={lifetime}").parse().unwrap());
         let head = ResponseHead {
@@ -154,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn the_floor_holds_and_a_minute_stays_live_over_its_ask() {
+    fn polls_keep_the_minimum_interval_and_a_list_of_a_minute_stays_live() {
         let (next, live) = plan(60, 0, 0.5);
         assert!((60.0..=63.0).contains(&next), "{next}");
         assert!(live >= next + 10.0, "{live}");
     }
 
     #[test]
-    fn a_slow_answer_of_a_minute_stays_live_over_its_ask() {
+    fn a_slow_poll_keeps_a_list_of_a_minute_live() {
         let (next, live) = plan(60, 3, 0.0);
         assert!(next >= 60.0 && live >= next + 10.0, "{next} {live}");
     }

@@ -95,7 +95,8 @@ impl TrustStatus {
 
     /// Applies the current decisions to it.
     pub(super) fn rule(&mut self, name: &ScenarioName, verdict: TrustVerdict) -> TrustChange {
-        let (was_refused, was_given) = (self.is_refused(), self.was_given);
+        let was_refused = self.is_refused();
+        let was_given = self.was_given;
         let is_news = (self.decision, &self.note) != (verdict.decision, &verdict.note);
         self.finding = withheld(name, &verdict, self.vouched).map(Box::new);
         self.decision = verdict.decision;
@@ -244,7 +245,8 @@ mod tests {
 
     #[test]
     fn a_yes_counts_for_whom_it_was_given() {
-        let (id, here) = ("7", "http://10.0.0.5:80");
+        let id = "7";
+        let here = "http://10.0.0.5:80";
         for (given, now, counts) in [
             (at(id, here), at(id, here), true),
             (at(id, here), at(id, "http://10.0.0.5:81"), true),
@@ -267,7 +269,9 @@ mod tests {
 
     #[test]
     fn a_block_holds_whatever_it_calls_itself() {
-        let (id, here, there) = ("7", "http://10.0.0.5:80", "http://10.0.0.6:80");
+        let id = "7";
+        let here = "http://10.0.0.5:80";
+        let there = "http://10.0.0.6:80";
         for (name, announced, now, vouched, blocked) in [
             ("pantry", "pantry", at("", there), false, true),
             ("pantry", "pantry", at("", there), true, true),

@@ -196,7 +196,8 @@ impl Sessions {
             spec.protocol.recall(spec.target, version);
         }
         let session = self.make(spec)?;
-        let (target, protocol) = (spec.target.clone(), Arc::clone(spec.protocol));
+        let target = spec.target.clone();
+        let protocol = Arc::clone(spec.protocol);
         self.connected(name, Connected { target, protocol, session }, now);
         self.kept.get(name).map(KeptSession::link)
     }

@@ -10,7 +10,7 @@ use crate::config::RefreshConfig;
 const GAP: Duration = Duration::from_millis(100);
 /// The number of listings by hints in a [`WINDOW`] that cause no slowdown while each shows a
 /// change.
-const MOST: u32 = 30;
+const LISTINGS_PER_WINDOW_MAX: u32 = 30;
 /// The time over which they are counted.
 const WINDOW: Duration = Duration::from_secs(60);
 
@@ -41,7 +41,7 @@ impl Pace {
             (self.window, self.listings) = (now, 0);
         }
         self.listings += 1;
-        self.gap = if changed && self.listings <= MOST {
+        self.gap = if changed && self.listings <= LISTINGS_PER_WINDOW_MAX {
             (self.gap / 2).max(GAP)
         } else {
             (self.gap * 2).min(refresh.min_interval.max(GAP))
@@ -59,7 +59,9 @@ mod tests {
     fn in_an_hour(changed: bool) -> u32 {
         let refresh = Config::for_state("state.db").refresh;
         let begun = Clock::system().now();
-        let (mut pace, mut past, mut listings) = (Pace::new(begun), Duration::ZERO, 0);
+        let mut pace = Pace::new(begun);
+        let mut past = Duration::ZERO;
+        let mut listings = 0;
         while past < Duration::from_secs(3600) {
             past += pace.gap();
             pace.learn(changed, &refresh, begun + past);

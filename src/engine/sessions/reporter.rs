@@ -20,7 +20,7 @@ use crate::runtime::Clock;
 /// Hints within this time count as one.
 const TOGETHER: Duration = Duration::from_millis(20);
 /// The largest number of hints that are read as one before other tasks run.
-const MOST: usize = 1_000;
+const HINTS_AT_ONCE_MAX: usize = 1_000;
 
 /// Passes the reports of one session to the loop.
 pub(super) struct Reporter {
@@ -47,7 +47,7 @@ impl Reporter {
         // Ends after a panic.
         let mut hints = AssertUnwindSafe(hints).catch_unwind().fuse();
         while let Some(Ok(mut hint)) = hints.next().await {
-            for _ in 0..MOST {
+            for _ in 0..HINTS_AT_ONCE_MAX {
                 let Some(Some(Ok(next))) = hints.next().now_or_never() else { break };
                 if next == Hint::Following {
                     hint = next;

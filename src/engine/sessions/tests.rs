@@ -77,7 +77,8 @@ async fn sessions_that_end_again_and_again_are_made_after_growing_waits() {
         fixture.now = at;
         fixture.connect();
     }
-    let (base, max) = (fixture.refresh.backoff_base, fixture.refresh.backoff_max);
+    let base = fixture.refresh.backoff_base;
+    let max = fixture.refresh.backoff_max;
     assert_eq!(waits[0], base / 4, "the first wait is short");
     assert!(waits[1..].iter().all(|wait| (base..=max).contains(wait)), "{waits:?}");
     assert!(waits.iter().any(|wait| *wait > base * 4), "they grow: {waits:?}");
@@ -108,7 +109,7 @@ async fn a_hint_during_a_listing_leads_to_another_one() {
 }
 
 #[tokio::test]
-async fn the_word_of_an_earlier_session_counts_for_nothing() {
+async fn hints_of_an_earlier_session_are_ignored() {
     let mut fixture = Fixture::new();
     fixture.connect();
     fixture.listed(ListOutcome::Changed);

@@ -10,7 +10,8 @@ use super::{Context, TransformError, each_once, take};
 /// Merges every `allOf`. Its parts are moved, never copied.
 pub fn merge(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_object(schema, |members, place| {
-        let (mut merged, mut lost) = (false, false);
+        let mut merged = false;
+        let mut lost = false;
         // A branch may have an `allOf` of its own.
         while let Some(Value::Array(branches)) = take(members, "allOf") {
             merged = true;

@@ -15,9 +15,9 @@ use super::{Context, TransformError, each_once, take};
 /// What may not stand at the root, and `$ref`, which hides what stands there.
 const BARRED: [&str; 7] = ["$ref", "allOf", "anyOf", "oneOf", "enum", "const", "not"];
 /// References and branches followed one within the other.
-const MAX_DEPTH: usize = 60;
+const FOLLOWED_LEVELS_MAX: usize = 60;
 /// Work for each schema that is read, whatever its content.
-const LOOK: usize = 512;
+const SCHEMA_READ_WORK: usize = 512;
 
 /// Folds the branches at the root into its properties.
 pub fn flat_root(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
@@ -83,12 +83,12 @@ impl<'a> Fold<'a> {
     /// A schema with its references and branches folded in. One that leads back to itself says no
     /// more than it said already.
     fn shape(&mut self, schema: &'a Value) -> Result<FoldedObject, TransformError> {
-        self.budget.charge(LOOK)?;
+        self.budget.charge(SCHEMA_READ_WORK)?;
         let Some(members) = schema.as_object() else { return Ok(FoldedObject::default()) };
         if self.within.iter().any(|outer| std::ptr::eq(*outer, schema)) {
             return Ok(FoldedObject::default());
         }
-        if self.within.len() == MAX_DEPTH {
+        if self.within.len() == FOLLOWED_LEVELS_MAX {
             return Err(TransformError::TooLarge);
         }
         self.within.push(schema);

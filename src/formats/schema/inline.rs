@@ -9,7 +9,7 @@ use super::walk::{Holds, each_object, holds};
 use super::{Context, TransformError};
 
 /// Schemas one within the other; what nests deeper is refused by common readers.
-const MAX_DEPTH: usize = 60;
+const SCHEMA_LEVELS_MAX: usize = 60;
 
 /// Replaces every reference, and takes definitions out.
 pub fn inline(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
@@ -54,7 +54,7 @@ struct Inline<'a> {
 impl<'a> Inline<'a> {
     /// A schema written out.
     fn write(&mut self, schema: &'a Value, depth: usize) -> Result<Value, TransformError> {
-        if depth > MAX_DEPTH {
+        if depth > SCHEMA_LEVELS_MAX {
             return Err(TransformError::TooLarge);
         }
         let Some(members) = schema.as_object() else { return self.budget.copy(schema) };

@@ -27,11 +27,13 @@ pub struct Vocabulary {
 /// Removes what the target does not support; one note for what moved into descriptions, one for
 /// what is lost.
 pub fn keep(schema: &mut Value, context: &mut Context, vocabulary: &Vocabulary) -> Result<(), TransformError> {
-    let (mut folded, mut lost) = (BTreeSet::new(), BTreeSet::new());
+    let mut folded = BTreeSet::new();
+    let mut lost = BTreeSet::new();
     each_object(schema, |members, place| {
         let known = if place.role == Role::Root { vocabulary.at_root } else { vocabulary.elsewhere };
         let describes = known.contains(&"description");
-        let (before, mut texts) = (members.len(), Vec::new());
+        let before = members.len();
+        let mut texts = Vec::new();
         members.retain(|keyword, value| {
             if known.contains(&keyword.as_str()) && (vocabulary.takes)(keyword, value) {
                 return true;

@@ -14,7 +14,7 @@ use super::walk::each_object;
 use super::{Context, TransformError, take};
 
 /// Bytes of a pattern that is parsed at most: its tree takes two hundred times as much memory.
-const LONGEST: usize = 8 * 1024;
+const PARSED_PATTERN_BYTES_MAX: usize = 8 * 1024;
 /// Work for each byte of a pattern.
 const NODE: usize = 16;
 const HINT: &str = "keep to what JavaScript and Python both read, without look-around";
@@ -63,12 +63,12 @@ fn keep(schema: &mut Value, context: &mut Context, reads: fn(&str) -> bool) -> R
 /// Whether an engine reads a pattern. One that is too long is not looked at: parsers take far more
 /// than its length.
 fn is_read(pattern: &str, reads: fn(&str) -> bool) -> bool {
-    pattern.len() <= LONGEST && reads(pattern)
+    pattern.len() <= PARSED_PATTERN_BYTES_MAX && reads(pattern)
 }
 
 /// What parsing a pattern costs, roughly: its tree has a node for each character.
 fn cost(pattern: &str) -> usize {
-    pattern.len().min(LONGEST).saturating_mul(NODE) + VALUE
+    pattern.len().min(PARSED_PATTERN_BYTES_MAX).saturating_mul(NODE) + VALUE
 }
 
 fn is_sound(pattern: &str) -> bool {
@@ -82,7 +82,8 @@ fn neutral(pattern: &str) -> String {
     for look in ["(?=", "(?!", "(?<=", "(?<!"] {
         text = text.replace(look, "(?:");
     }
-    let (mut out, mut escaped) = (String::with_capacity(text.len()), false);
+    let mut out = String::with_capacity(text.len());
+    let mut escaped = false;
     for c in text.chars() {
         if escaped && c.is_ascii_digit() {
             out.pop();

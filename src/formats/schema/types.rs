@@ -30,7 +30,8 @@ pub fn alternatives_to_types(schema: &mut Value, context: &mut Context) -> Resul
 
 /// The keywords of all branches as one schema; `None` if that would change the meaning.
 fn keywords(branches: &[Value]) -> Option<HashSet<&str>> {
-    let (mut types, mut keywords) = (HashSet::new(), HashSet::from(["type"]));
+    let mut types = HashSet::new();
+    let mut keywords = HashSet::from(["type"]);
     let mut all_listed = true;
     for branch in branches {
         let branch = branch.as_object()?;
@@ -63,7 +64,8 @@ fn keywords(branches: &[Value]) -> Option<HashSet<&str>> {
 
 /// The branches as one schema.
 fn merged(branches: Vec<Value>) -> Map<String, Value> {
-    let (mut types, mut rest) = (Vec::new(), Map::new());
+    let mut types = Vec::new();
+    let mut rest = Map::new();
     let mut values: Option<Vec<Value>> = None;
     for mut branch in branches {
         let members = branch.as_object_mut().map(std::mem::take).unwrap_or_default();

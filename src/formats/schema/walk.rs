@@ -72,7 +72,7 @@ pub fn each_schema(
     root: &mut Value,
     mut visit: impl FnMut(&mut Value, &SchemaLocation<'_>) -> Result<(), TransformError>,
 ) -> Result<(), TransformError> {
-    descend(root, &mut String::new(), (Role::Root, 0), &mut visit)
+    descend(root, &mut String::new(), Role::Root, 0, &mut visit)
 }
 
 /// The same without those that are no objects: `true`, `false`, and what is not a schema.
@@ -86,7 +86,8 @@ pub fn each_object(
 fn descend(
     schema: &mut Value,
     pointer: &mut String,
-    (role, depth): (Role, usize),
+    role: Role,
+    depth: usize,
     visit: &mut Visit<'_>,
 ) -> Result<(), TransformError> {
     visit(schema, &SchemaLocation { pointer, role, depth })?;
@@ -99,7 +100,7 @@ fn descend(
         let mut inside = |step: &str, inner: &mut Value| {
             let outer = pointer.len();
             push_step(pointer, step);
-            let done = descend(inner, pointer, (role, depth), visit);
+            let done = descend(inner, pointer, role, depth, visit);
             pointer.truncate(outer);
             done
         };
@@ -109,7 +110,7 @@ fn descend(
                 list.iter_mut().enumerate().try_for_each(|(index, inner)| inside(&index.to_string(), inner))?;
             }
             (Holds::Map, Value::Object(map)) => map.iter_mut().try_for_each(|(name, inner)| inside(name, inner))?,
-            (Holds::One, inner) => descend(inner, pointer, (role, depth), visit)?,
+            (Holds::One, inner) => descend(inner, pointer, role, depth, visit)?,
             (Holds::List | Holds::Map, _) => {}
         }
         pointer.truncate(outer);

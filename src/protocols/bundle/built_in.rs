@@ -52,10 +52,11 @@ pub(super) async fn run(
     arguments: Map<String, Value>,
     settings: &BundleSettings,
     transports: &Transports,
-    (limit, max_body): (Duration, usize),
+    limit: Duration,
+    max_body: usize,
 ) -> Found {
     if tool == BuiltInTool::FetchUrl {
-        return fetch(text(&arguments, "url"), settings, transports, (limit, max_body)).await;
+        return fetch(text(&arguments, "url"), settings, transports, limit, max_body).await;
     }
     let folders = settings.folders.clone();
     let (end, stop) = StopTrigger::new();
@@ -166,7 +167,8 @@ fn go_on(stop: &Stop) -> Result<(), String> {
 
 /// What is below a folder, and whether it is a folder, by name. Links are not followed.
 fn below(root: &Path, stop: &Stop) -> Result<Vec<(PathBuf, bool)>, String> {
-    let (mut found, mut folders) = (Vec::new(), vec![(root.to_owned(), 0)]);
+    let mut found = Vec::new();
+    let mut folders = vec![(root.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {
         go_on(stop)?;
         let Ok(entries) = fs::read_dir(&folder) else { continue };
@@ -197,7 +199,8 @@ fn shown(path: &Path, root: &Path) -> String {
 /// A pattern of names: `*` and `?` stay within one part of a path, `**` does not.
 fn pattern(arguments: &Map<String, Value>, usual: &str) -> Result<Regex, String> {
     let written = Some(text(arguments, "pattern")).filter(|pattern| !pattern.is_empty()).unwrap_or(usual);
-    let (mut expression, mut rest) = ("^".to_owned(), written);
+    let mut expression = "^".to_owned();
+    let mut rest = written;
     while let Some(c) = rest.chars().next() {
         let (part, length) = match c {
             '*' if rest.starts_with("**/") => ("(?:.*/)?".to_owned(), 3),
@@ -218,7 +221,8 @@ async fn fetch(
     url: &str,
     settings: &BundleSettings,
     transports: &Transports,
-    (timeout, max_body): (Duration, usize),
+    timeout: Duration,
+    max_body: usize,
 ) -> Found {
     let url = Url::parse(url).map_err(|error| format!("`url` is no address: {error}"))?;
     if !url.username().is_empty() || url.password().is_some() {

@@ -24,7 +24,7 @@ use crate::transports::http::destination::{self, NoDestination};
 use crate::transports::http::{CallLimits, HttpResponse, Unanswered};
 
 /// The pause before the first further try; it doubles with each.
-const PAUSE: Duration = Duration::from_millis(200);
+const RETRY_DELAY_FIRST: Duration = Duration::from_millis(200);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// The time of a function whose call has no limit.
@@ -66,9 +66,10 @@ impl BundleSession {
             ToolImplementation::Http(http) => {
                 let arguments = WrittenValue::parse(&call.arguments).map_err(unread)?;
                 let limit = call.limit(http.timeout).min(http.timeout);
-                match self.answer(tool, http, &arguments, (call, limit)).await {
+                match self.answer(tool, http, &arguments, call, limit).await {
                     Ok(answer) => {
-                        let (http, most) = (Arc::clone(http), call.max_body);
+                        let http = Arc::clone(http);
+                        let most = call.max_body;
                         // Reading a large answer takes a while.
                         self.transports.tasks().blocking(move || answer::outcome(&http, &answer, most)).await
                     }
@@ -76,8 +77,9 @@ impl BundleSession {
                 }
             }
             ToolImplementation::BuiltIn(tool) => {
-                let (settings, limits) = (self.store.settings(), (call.limit(BUILT_IN_TIMEOUT), call.max_body));
-                match built_in::run(*tool, members()?, &settings, &self.transports, limits).await {
+                let settings = self.store.settings();
+                let limit = call.limit(BUILT_IN_TIMEOUT);
+                match built_in::run(*tool, members()?, &settings, &self.transports, limit, call.max_body).await {
                     Ok(value) => self.done(value).await,
                     Err(why) => ToolFailure("failed", why).into(),
                 }
@@ -111,7 +113,8 @@ impl BundleSession {
         tool: &StoredTool,
         http: &HttpTool,
         arguments: &WrittenValue,
-        (call, limit): (&Call, Duration),
+        call: &Call,
+        limit: Duration,
     ) -> Result<HttpResponse, ToolFailure> {
         let settings = self.store.settings();
         let used = usable::check(tool, &settings, self.store.functions());
@@ -157,7 +160,7 @@ impl BundleSession {
         let max_body = http.max_response.unwrap_or(max_body).min(max_body);
         // The whole call has its own limit.
         let limits = CallLimits { timeout: http.timeout, max_body, headers, repeatable: http.is_idempotent() };
-        let mut pause = PAUSE;
+        let mut pause = RETRY_DELAY_FIRST;
         for left in (0..=http.max_retries).rev() {
             let answered = self.once(http, settings, secrets, request, &limits).await?;
             let wait = match &answered {

@@ -15,7 +15,9 @@ pub(super) fn decode(
     store: &BundleStore,
     request: &ListRequest,
 ) -> Result<(Manifest, Vec<Finding>, usize), ListError> {
-    let (mut findings, mut tools, mut left_out) = (CappedFindings::default(), Vec::new(), 0);
+    let mut findings = CappedFindings::default();
+    let mut tools = Vec::new();
+    let mut left_out = 0;
     if bundle.definition.is_enabled {
         bundle.findings.iter().cloned().for_each(|finding| findings.push(finding));
         left_out += bundle.findings.iter().filter(|finding| finding.code == FindingCode::ToolQuarantined).count();

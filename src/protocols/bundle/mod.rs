@@ -69,7 +69,8 @@ impl Protocol for BundleProtocol {
     ) -> BoxFuture<'a, Result<Arc<dyn Session>, ConnectError>> {
         let session = match target {
             Target::Bundle(id) => {
-                let (store, transports) = (self.0.clone(), transports.clone());
+                let store = self.0.clone();
+                let transports = transports.clone();
                 Ok(Arc::new(BundleSession { id: id.uuid(), store, transports }) as _)
             }
             other => Err(ConnectError::NotThisProtocol(format!("{other} is no bundle"))),

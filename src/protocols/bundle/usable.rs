@@ -50,14 +50,14 @@ pub(super) fn check<'a>(
             host(http.url.origin(), settings)?;
             let secrets = secrets(tool, http, settings)?;
             for name in &secrets {
-                shown_to(("the secret", *name), http.url.origin(), settings)?;
+                shown_to("the secret", name, http.url.origin(), settings)?;
             }
             if let Some(ToolAuth::OAuth { token_url, client_secret, .. }) = &http.auth {
                 host(token_url, settings)?;
                 if let Some(name) = client_secret {
-                    shown_to(("the secret", name.as_str()), token_url, settings)?;
+                    shown_to("the secret", name.as_str(), token_url, settings)?;
                     // A token gives the access of the secret that it was requested with.
-                    shown_to(("a token for the secret", name.as_str()), http.url.origin(), settings)?;
+                    shown_to("a token for the secret", name.as_str(), http.url.origin(), settings)?;
                 }
             }
             Ok(secrets)
@@ -101,7 +101,7 @@ fn host(url: &Url, settings: &BundleSettings) -> Result<(), Unusable> {
 }
 
 /// Refuses a secret, or what it is exchanged for, that may not be sent to a host.
-fn shown_to((what, name): (&str, &str), url: &Url, settings: &BundleSettings) -> Result<(), Unusable> {
+fn shown_to(what: &str, name: &str, url: &Url, settings: &BundleSettings) -> Result<(), Unusable> {
     let Some(secret) = settings.secrets.get(name) else {
         return unusable(format!("uses the secret `{name}`, which is not configured"), "add it to `[bundles.secrets]`");
     };

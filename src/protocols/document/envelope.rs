@@ -16,10 +16,10 @@ use crate::model::{Extra, JsonText};
 
 /// The most unknown members of one object, and the most items of a list that becomes more than its
 /// text.
-pub(in crate::protocols) const MOST: usize = 1_000;
+pub(in crate::protocols) const UNKNOWN_MEMBERS_MAX: usize = 1_000;
 /// The most members of one object, known and unknown. Writing an object adds some known members,
 /// and the result must be readable again.
-const MEMBERS: usize = MOST + 32;
+const MEMBERS_MAX: usize = UNKNOWN_MEMBERS_MAX + 32;
 
 /// The members of one object that have not been taken yet, in the order sent. Names are unique.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl<'a> Members<'a> {
         let mut is_within = true;
         // Reads the object to its end, because the check for valid JSON comes first.
         each_member(text, |member| {
-            is_within &= members.len() < MEMBERS;
+            is_within &= members.len() < MEMBERS_MAX;
             if is_within {
                 members.push((member.name, Raw::from_raw_value(member.value)));
             }
@@ -105,7 +105,7 @@ impl<'a> Members<'a> {
 
     /// The members that are left, to be passed on.
     pub(in crate::protocols) fn into_extra(self, budget: &mut DecodeBudget) -> Result<Extra, Flaw> {
-        if self.0.len() > MOST {
+        if self.0.len() > UNKNOWN_MEMBERS_MAX {
             return Err(too_many());
         }
         let mut share = |(name, raw): (Cow<'_, str>, Raw<'_>)| {
@@ -160,5 +160,6 @@ pub(in crate::protocols) fn share_unknown(raw: Raw<'_>, budget: &mut DecodeBudge
 }
 
 fn too_many() -> Flaw {
-    Flaw::new("", format!("has more than {MOST} members")).hint("leave out members that the protocol does not know")
+    Flaw::new("", format!("has more than {UNKNOWN_MEMBERS_MAX} members"))
+        .hint("leave out members that the protocol does not know")
 }

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_name_takes_no_place_and_what_is_no_list_is_told() {
+    fn items_without_a_name_are_not_selected_and_other_kinds_are_refused() {
         let sent = r#"[7,{"name":1},{"name":"b"},{"name":"\ud800"},{"\ud800":0,"name":"b"},[],{"name":"a"}]"#;
         assert_eq!(first(sent, 1), (vec![("a".to_owned(), 6)], 1, vec![0, 1, 3, 4, 5]));
         let raw: &RawValue = serde_json::from_str("{}").unwrap();

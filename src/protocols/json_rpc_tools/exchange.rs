@@ -90,7 +90,8 @@ impl Exchange {
     }
 
     async fn result(&self, body: &Bytes) -> Result<Result<JsonText, RpcError>, String> {
-        let (length, body) = (body.len(), body.clone());
+        let length = body.len();
+        let body = body.clone();
         decode_answer(self.upstream.tasks(), length, move || result(&body)).await
     }
 }

@@ -12,9 +12,9 @@ use crate::lint::{McpServing, check_mcp, check_mcp_serving};
 use crate::model::finding::quoted_excerpt;
 use crate::model::{Bounds, CappedFindings, Finding, FindingCode, JsonText};
 use crate::protocols::mcp::decode_list;
-use crate::protocols::sent_document::left_out;
+use crate::protocols::sent_document::{left_out, tools};
 use crate::protocols::tool_discovery::Inspected;
-use crate::protocols::tool_discovery::inspect::{renumbered, tools};
+use crate::protocols::tool_discovery::inspect::renumbered;
 use crate::protocols::tool_discovery::unknown_keys::near_misses;
 use crate::protocols::{ListError, ListRequest};
 
@@ -65,7 +65,8 @@ impl JsonRpcSession {
 
 /// Checks the answers, the first list in detail.
 fn examine(answers: &Answers) -> Result<Inspected, ListError> {
-    let (mut responses, mut first) = (Vec::new(), None);
+    let mut responses = Vec::new();
+    let mut first = None;
     for (list, took) in &answers.lists {
         let (manifest, of_decoding, _) = decode_list(list, Bounds::NONE, None)?;
         let document = value(list);

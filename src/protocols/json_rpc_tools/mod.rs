@@ -118,7 +118,8 @@ impl JsonRpcSession {
 
     async fn listed(&self, request: &ListRequest) -> Result<Listing, ListError> {
         let clock = self.transports.clock();
-        let (begun, listed) = (clock.now(), clock.wall());
+        let begun = clock.now();
+        let listed = clock.wall();
         let address = &*self.exchange.upstream.shown();
         let known = request.known.as_ref();
         let remembered = known.and_then(|known| KnownIdentity::read(&known.validators, address, request.bounds));
@@ -130,7 +131,8 @@ impl JsonRpcSession {
         {
             return Ok(Listing::Unchanged(self.validity(begun, known.validators.clone())));
         }
-        let (mut list, mut is_steady) = (self.tools(request).await?, identity.is_none());
+        let mut list = self.tools(request).await?;
+        let mut is_steady = identity.is_none();
         for _ in 0..ATTEMPTS {
             if is_steady {
                 break;
@@ -142,8 +144,10 @@ impl JsonRpcSession {
                 list = self.tools(request).await?;
             }
         }
-        let (bytes, more) = (list.get().len(), further_page(&list));
-        let (bounds, judged) = (request.bounds, request.judged);
+        let bytes = list.get().len();
+        let more = further_page(&list);
+        let bounds = request.bounds;
+        let judged = request.judged;
         let decode = move || decode_list(&list, bounds, judged);
         let (manifest, mut findings, quarantined) =
             decode_manifest(self.exchange.upstream.tasks(), bytes, decode).await?;

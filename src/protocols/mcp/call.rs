@@ -52,7 +52,8 @@ pub(super) async fn call(
     server: &McpServer,
     call: &Call,
     io: &dyn CallIo,
-    (limit, address): (Duration, &str),
+    limit: Duration,
+    address: &str,
 ) -> Result<Outcome, Failed> {
     let table = server.headers.lock().clone();
     let params = table.get(&call.tool).map_or(&[][..], Vec::as_slice);
@@ -76,7 +77,8 @@ pub(super) async fn converse(
     io: &dyn CallIo,
     address: &str,
 ) -> Result<Outcome, Failed> {
-    let (interaction, offers) = (&*server.interaction, io.offers());
+    let interaction = &*server.interaction;
+    let offers = io.offers();
     request.capabilities = inputs::capabilities(interaction, offers);
     request.log_level = offers.log_level;
     request.trace = io.trace().cloned();

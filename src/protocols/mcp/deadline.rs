@@ -30,7 +30,8 @@ pub(super) struct Deadline {
 impl Deadline {
     /// That of a request that begins now.
     pub(super) fn new(began: Instant, request: &McpRequest) -> Self {
-        let (limit, longest) = (request.limit, request.longest);
+        let limit = request.limit;
+        let longest = request.longest;
         Self { began, limit, longest, waited: Duration::ZERO, at: began + limit.min(longest) }
     }
 

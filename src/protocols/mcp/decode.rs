@@ -82,8 +82,10 @@ pub(super) fn milliseconds(ttl: Option<&RawValue>) -> u64 {
 /// Decodes all pages of a list.
 pub(super) fn decode(
     pages: &[JsonText],
-    (server, revision): (&ServerDescription, &'static str),
-    (bounds, wants_headers): (Bounds, bool),
+    server: &ServerDescription,
+    revision: &'static str,
+    bounds: Bounds,
+    wants_headers: bool,
 ) -> Result<DecodedTools, ListError> {
     let refuse = |flaw: Flaw| {
         let at = if flaw.pointer.is_empty() { "it" } else { flaw.pointer.as_str() };
@@ -92,12 +94,15 @@ pub(super) fn decode(
     let list = joined(pages)?;
     let raw: &RawValue = serde_json::from_str(&list)
         .map_err(|error| ListError::Malformed(format!("its list of tools cannot be read: {error}")))?;
-    let (mut findings, mut budget) = (DocumentFindings::default(), DecodeBudget::for_document(list.len()));
-    let limits = (bounds.tools, budget.tools());
+    let mut findings = DocumentFindings::default();
+    let mut budget = DecodeBudget::for_document(list.len());
+    let affordable = budget.tools();
     let (items, beyond) =
-        tool_discovery::first_by_name(Raw::from_raw_value(raw), limits, &mut findings).map_err(refuse)?;
+        tool_discovery::first_by_name(Raw::from_raw_value(raw), bounds.tools, affordable, &mut findings)
+            .map_err(refuse)?;
     let mut tools: Vec<Arc<Tool>> = Vec::with_capacity(items.len());
-    let (mut quarantined, mut table) = (beyond, HeaderTable::new());
+    let mut quarantined = beyond;
+    let mut table = HeaderTable::new();
     for item in items {
         match tool(&item, bounds, wants_headers, &mut budget) {
             // Tools with the same name follow each other.
@@ -129,7 +134,7 @@ pub(in crate::protocols) fn decode_list(
 ) -> Result<(Manifest, Vec<Finding>, usize), ListError> {
     let pages = std::slice::from_ref(list);
     let DecodedTools { mut manifest, findings, quarantined, .. } =
-        decode(pages, (&ServerDescription::default(), ""), (bounds, false))?;
+        decode(pages, &ServerDescription::default(), "", bounds, false)?;
     if judged != Some(manifest.digest) {
         manifest.sent_findings = sent_findings(pages, &manifest, check_tools, &findings);
     }
@@ -361,7 +366,7 @@ mod tests {
         let pages: Vec<_> = pages.iter().map(|page| JsonText::parse(page).unwrap()).collect();
         let server =
             ServerDescription { name: "files".into(), instructions: "Use it.".into(), ..ServerDescription::default() };
-        decode(&pages, (&server, "2025-11-25"), (Bounds::NONE, true)).unwrap()
+        decode(&pages, &server, "2025-11-25", Bounds::NONE, true).unwrap()
     }
 
     #[test]
@@ -415,7 +420,7 @@ mod tests {
     fn a_list_that_is_none_is_refused() {
         for page in ["{}", "[]", r#"{"tools":{}}"#, r#"{"tools":null}"#] {
             let pages = [JsonText::parse(page).unwrap()];
-            let decoded = decode(&pages, (&ServerDescription::default(), ""), (Bounds::NONE, false));
+            let decoded = decode(&pages, &ServerDescription::default(), "", Bounds::NONE, false);
             assert!(matches!(decoded, Err(ListError::Malformed(_))), "{page}");
         }
     }

@@ -27,7 +27,7 @@ impl Era {
 }
 
 /// The most servers that are remembered.
-const MOST: usize = 10_000;
+const REMEMBERED_SERVERS_MAX: usize = 10_000;
 
 /// The era of each server, by its address.
 #[derive(Debug, Default)]
@@ -45,14 +45,14 @@ impl Eras {
     /// What was spoken in another run of the daemon. What this run found out counts more.
     pub(super) fn recall(&self, target: &Target, era: Era) {
         let mut table = self.table();
-        if table.len() < MOST {
+        if table.len() < REMEMBERED_SERVERS_MAX {
             table.entry(target.url().as_str().to_owned()).or_insert(era);
         }
     }
 
     pub(super) fn remember(&self, target: &Target, era: Era) {
         let mut table = self.table();
-        if table.len() >= MOST {
+        if table.len() >= REMEMBERED_SERVERS_MAX {
             table.clear();
         }
         table.insert(target.url().as_str().to_owned(), era);

@@ -16,7 +16,7 @@ const ANNOTATION: &str = "x-mcp-header";
 /// The largest whole number that every JSON reader keeps.
 const SAFE_INTEGER: i64 = (1 << 53) - 1;
 /// The deepest nesting of properties that is looked at.
-const MAX_DEPTH: usize = 32;
+const PROPERTY_LEVELS_MAX: usize = 32;
 
 /// For each tool the arguments that go into headers.
 pub(super) type HeaderTable = BTreeMap<Arc<str>, Vec<HeaderParam>>;
@@ -36,7 +36,8 @@ pub(super) fn annotations(schema: &str) -> Result<Vec<HeaderParam>, String> {
         return Ok(Vec::new());
     }
     let schema: Value = serde_json::from_str(schema).map_err(|error| error.to_string())?;
-    let (mut found, mut names) = (Vec::new(), HashSet::new());
+    let mut found = Vec::new();
+    let mut names = HashSet::new();
     visit(&schema, &mut Vec::new(), &mut found, &mut names)?;
     let reachable = found.len();
     if count(&schema, 0) > reachable {
@@ -51,7 +52,7 @@ fn visit(
     found: &mut Vec<HeaderParam>,
     names: &mut HashSet<String>,
 ) -> Result<(), String> {
-    if path.len() > MAX_DEPTH {
+    if path.len() > PROPERTY_LEVELS_MAX {
         return Ok(());
     }
     if let Some(annotation) = schema.get(ANNOTATION).filter(|_| !path.is_empty()) {
@@ -79,7 +80,7 @@ fn visit(
 /// How many annotations a schema has, wherever they are. A property may be called like the
 /// annotation, so only texts count.
 fn count(schema: &Value, depth: usize) -> usize {
-    if depth > 4 * MAX_DEPTH {
+    if depth > 4 * PROPERTY_LEVELS_MAX {
         return 0;
     }
     match schema {

@@ -12,9 +12,9 @@ use crate::lint::serving::ListResponse;
 use crate::lint::{McpServing, check_mcp, check_mcp_serving};
 use crate::model::{Bounds, JsonText};
 use crate::protocols::ListError;
-use crate::protocols::sent_document::left_out;
+use crate::protocols::sent_document::{left_out, tools};
 use crate::protocols::tool_discovery::Inspected;
-use crate::protocols::tool_discovery::inspect::{renumbered, tools};
+use crate::protocols::tool_discovery::inspect::renumbered;
 
 /// How often the tools are listed, to see whether the answers agree.
 const LISTINGS: usize = 3;
@@ -32,7 +32,8 @@ impl McpSession {
         for _ in 1..LISTINGS {
             listings.push(self.listed(most).await?.1);
         }
-        let (info, revision) = (server.info.clone(), server.revision().as_str());
+        let info = server.info.clone();
+        let revision = server.revision().as_str();
         let noise = super::session::output_noise(&server);
         let work = move || examine(&listings, &info, revision);
         let mut inspected = self.transports().tasks().off_thread(work).await?;
@@ -43,9 +44,10 @@ impl McpSession {
 
 /// Checks the listings, the first one in detail.
 fn examine(listings: &[Pages], info: &ServerDescription, revision: &'static str) -> Result<Inspected, ListError> {
-    let (mut answers, mut first) = (Vec::new(), None);
+    let mut answers = Vec::new();
+    let mut first = None;
     for listing in listings {
-        let decoded = decode(&listing.results, (info, revision), (Bounds::NONE, true))?;
+        let decoded = decode(&listing.results, info, revision, Bounds::NONE, true)?;
         answers.push(ListResponse {
             headers: HeaderMap::new(),
             took: listing.took,

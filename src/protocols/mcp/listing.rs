@@ -17,7 +17,7 @@ use crate::transports::TransportError;
 /// The most pages of one list.
 const MAX_PAGES: usize = 1_000;
 /// The longest lifetime of a list that is believed.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const LIST_LIFETIME_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// A list of a server.
 #[derive(Debug, Clone, Copy)]
@@ -76,11 +76,15 @@ pub(super) async fn pages(
     list: ServerList,
     limit: Duration,
     max_bytes: usize,
-    (address, clock): (&str, Clock),
+    address: &str,
+    clock: Clock,
 ) -> Result<Pages, PagesError> {
     let began = clock.now();
     let malformed = |why: String| PagesError::Unusable(ListError::Malformed(why));
-    let (mut pages, mut cursors, mut bytes, mut lifetime) = (Vec::new(), HashSet::new(), 0, u64::MAX);
+    let mut pages = Vec::new();
+    let mut cursors = HashSet::new();
+    let mut bytes = 0;
+    let mut lifetime = u64::MAX;
     let mut params = String::new();
     loop {
         let left = limit.saturating_sub(clock.now() - began);
@@ -117,6 +121,6 @@ pub(super) async fn pages(
             )));
         }
     }
-    let lifetime = Duration::from_millis(lifetime).min(LONGEST);
+    let lifetime = Duration::from_millis(lifetime).min(LIST_LIFETIME_MAX);
     Ok(Pages { results: pages, lifetime, took: clock.now() - began })
 }

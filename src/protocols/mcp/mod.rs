@@ -148,6 +148,6 @@ impl Mcp {
                 return Err(ConnectError::NotThisProtocol(format!("{target} is inside this program")));
             }
         };
-        Ok(Arc::new(McpSession::new(target, way, transports, (Arc::clone(&self.eras), self.patience))))
+        Ok(Arc::new(McpSession::new(target, way, transports, Arc::clone(&self.eras), self.patience)))
     }
 }

@@ -90,13 +90,16 @@ fn list_of(kind: RelayedKind) -> ServerList {
 pub(super) async fn list(
     server: &McpServer,
     known: &RelayedOffers,
-    (limit, max_bytes, bounds): (Duration, usize, Bounds),
-    (address, clock): (&str, Clock),
+    limit: Duration,
+    max_bytes: usize,
+    bounds: Bounds,
+    address: &str,
+    clock: Clock,
 ) -> ListedOffers {
     let mut listed = ListedOffers::default();
     let mut left = max_bytes;
     for kind in RelayedKind::ALL.into_iter().filter(|kind| is_declared(&server.info, *kind)) {
-        match pages(server, list_of(kind), limit, left, (address, clock)).await {
+        match pages(server, list_of(kind), limit, left, address, clock).await {
             Ok(Pages { results, lifetime, .. }) => {
                 left -= results.iter().map(|page| page.get().len()).sum::<usize>().min(left);
                 match decode(kind, &results, bounds) {
@@ -129,7 +132,9 @@ fn decode(
     pages: &[JsonText],
     bounds: Bounds,
 ) -> Result<(Arc<[RelayedOffer]>, Vec<Finding>), ListError> {
-    let (mut offers, mut findings, mut index) = (BTreeMap::new(), CappedFindings::default(), 0_usize);
+    let mut offers = BTreeMap::new();
+    let mut findings = CappedFindings::default();
+    let mut index = 0_usize;
     let mut budget = DecodeBudget::for_document(pages.iter().map(|page| page.get().len()).sum());
     for page in pages {
         let Some(items) = OffersPage::parse(page)?.items(kind) else { continue };
@@ -197,7 +202,8 @@ fn meta_keys_left_out(kind: RelayedKind, index: usize, offer: &RelayedOffer, key
 }
 
 fn left_out(kind: RelayedKind, index: usize, flaw: &Flaw) -> Finding {
-    let (pointer, what) = (&flaw.pointer, &flaw.what);
+    let pointer = &flaw.pointer;
+    let what = &flaw.what;
     let at = if pointer.is_empty() { String::new() } else { format!("`{pointer}` ") };
     let message = format!("one of its `{}` is left out: {at}{what}", kind.member());
     Finding::new(FindingCode::OfferLeftOut, message).at(format!("/{}/{index}{pointer}", kind.member()))

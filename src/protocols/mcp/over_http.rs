@@ -76,10 +76,10 @@ async fn connect_legacy(upstream: &Upstream, setup: &ServerSetup) -> Result<(Mcp
         }
         Ok(answered) => {
             let refusal = answered.reply.err().map_or_else(not_mcp, |error| negotiate::refused(&error));
-            sse_or((upstream, setup), refusal).await
+            sse_or(upstream, setup, refusal).await
         }
         Err(RequestError::NotRpc { status, error }) if is_refusal(status) => {
-            sse_or((upstream, setup), ListError::NotThisProtocol(error.to_string())).await
+            sse_or(upstream, setup, ListError::NotThisProtocol(error.to_string())).await
         }
         Err(RequestError::NotRpc { error, .. }) => Err(ListError::NotThisProtocol(error.to_string())),
         Err(error) => Err(error.into_list_error()),
@@ -92,10 +92,7 @@ fn not_mcp() -> ListError {
 
 /// Tries HTTP+SSE; a server that does not speak it either is refused for the reason that came
 /// before.
-async fn sse_or(
-    (upstream, setup): (&Upstream, &ServerSetup),
-    refusal: ListError,
-) -> Result<(McpServer, Era), ListError> {
+async fn sse_or(upstream: &Upstream, setup: &ServerSetup, refusal: ListError) -> Result<(McpServer, Era), ListError> {
     match sse::connect(upstream, setup).await {
         Ok(connected) => Ok((connected, Era::Sse)),
         Err(ListError::NotThisProtocol(_) | ListError::Transport(TransportError::Status { .. })) => Err(refusal),

@@ -73,12 +73,7 @@ pub struct McpSession {
 }
 
 impl McpSession {
-    pub(super) fn new(
-        target: &Target,
-        way: Way,
-        transports: &Transports,
-        (eras, patience): (Arc<Eras>, Patience),
-    ) -> Self {
+    pub(super) fn new(target: &Target, way: Way, transports: &Transports, eras: Arc<Eras>, patience: Patience) -> Self {
         Self {
             address: target.to_string().into(),
             target: target.clone(),
@@ -132,8 +127,7 @@ impl McpSession {
         match &self.way {
             Way::Http(upstream) => over_http::connect(upstream, known, &self.setup).await,
             Way::Stdio(target) => {
-                let known = (known, self.patience);
-                stdio::connect(&self.transports, target, &self.setup, known, &self.stderr).await
+                stdio::connect(&self.transports, target, &self.setup, known, self.patience, &self.stderr).await
             }
         }
     }
@@ -141,7 +135,8 @@ impl McpSession {
     /// Ends the session with the connection that carries it.
     fn watch_end(&self, server: &McpServer) {
         if let Carrier::Lines(lines, _) = &server.carrier {
-            let (mut ended, reason) = (lines.incoming().ended(), self.ended.clone());
+            let mut ended = lines.incoming().ended();
+            let reason = self.ended.clone();
             self.transports.tasks().spawn(async move {
                 // Fails when the connection was dropped, which is no end by itself.
                 if let Ok(why) = ended.wait_for(Option::is_some).await {
@@ -176,7 +171,7 @@ impl McpSession {
     async fn pages(&self, server: &Arc<McpServer>, max_body: usize) -> Result<Pages, PagesError> {
         let limit = self.transports.poll_timeout();
         let list = tools_list(&server.info);
-        let result = pages(server, list, limit, max_body, (&self.address, self.transports.clock())).await;
+        let result = pages(server, list, limit, max_body, &self.address, self.transports.clock()).await;
         if result.is_ok() {
             server.has_listed.store(true, Ordering::Relaxed);
         }
@@ -208,10 +203,11 @@ impl McpSession {
     }
 
     /// What the server offers besides tools. The last good lists are kept for a list that fails.
-    async fn offers(&self, server: &McpServer, (max_body, bounds): (usize, Bounds)) -> ListedOffers {
+    async fn offers(&self, server: &McpServer, max_body: usize, bounds: Bounds) -> ListedOffers {
         let known = self.offered.lock().clone();
-        let limits = (self.transports.poll_timeout(), max_body, bounds);
-        let listed = offers::list(server, &known, limits, (&self.address, self.transports.clock())).await;
+        let limit = self.transports.poll_timeout();
+        let clock = self.transports.clock();
+        let listed = offers::list(server, &known, limit, max_body, bounds, &self.address, clock).await;
         *self.offered.lock() = listed.offers.clone();
         listed
     }
@@ -224,16 +220,18 @@ impl McpSession {
         let most = self.transports.max_body();
         let max_body = request.max_body.map_or(most, |own| own.min(most));
         let (server, Pages { results, lifetime, took }) = self.listed(max_body).await?;
-        let (info, revision) = (server.info.clone(), server.revision().as_str());
-        let (bounds, wants_headers) = (request.bounds, server.wants_headers());
+        let info = server.info.clone();
+        let revision = server.revision().as_str();
+        let bounds = request.bounds;
+        let wants_headers = server.wants_headers();
         let results_bytes: usize = results.iter().map(|page| page.get().len()).sum();
         let results = Arc::new(results);
         let pages = Arc::clone(&results);
-        let work = move || decode(&results, (&info, revision), (bounds, wants_headers));
+        let work = move || decode(&results, &info, revision, bounds, wants_headers);
         let decoded = decode_manifest(self.transports.tasks(), results_bytes, work).await?;
         let decoded = through_daemons::follow(decoded, &server.info.via, self.transports.own_id())?;
         let DecodedTools { mut manifest, mut findings, quarantined, headers } = decoded;
-        let offered = self.offers(&server, (max_body.saturating_sub(results_bytes), bounds)).await;
+        let offered = self.offers(&server, max_body.saturating_sub(results_bytes), bounds).await;
         let lifetime = offered.lifetime.map_or(lifetime, |shortest| shortest.min(lifetime));
         findings.extend(offered.findings);
         if !offered.offers.is_empty() {
@@ -241,7 +239,8 @@ impl McpSession {
             manifest.digest = manifest.content_digest();
         }
         if request.judged != Some(manifest.digest) {
-            let (judged, decoded) = (manifest.clone(), findings.clone());
+            let judged = manifest.clone();
+            let decoded = findings.clone();
             let work = move || sent_findings(&pages, &judged, lint::check_mcp, &decoded);
             manifest.sent_findings = decode_manifest(self.transports.tasks(), results_bytes, work).await;
         }
@@ -276,7 +275,7 @@ impl McpSession {
         let greeting = tokio::time::timeout(limit, self.server()).await;
         let timeout = || TransportError::Timeout { url: self.address.to_string(), limit };
         let server = greeting.map_err(|_| CallError::Unsent(timeout()))?.map_err(ungreeted(&self.address))?;
-        let outcome = call::call(&server, called, io, (limit, &self.address)).await;
+        let outcome = call::call(&server, called, io, limit, &self.address).await;
         let lost = matches!(&outcome, Err(call::Failed::SessionLost));
         let stale_headers = matches!(&outcome, Ok(outcome) if call::wants_other_headers(outcome));
         if lost {
@@ -291,14 +290,14 @@ impl McpSession {
             return outcome.map_err(|error| error.into_call_error(&self.address));
         }
         let server = self.server().await.map_err(ungreeted(&self.address))?;
-        let outcome = call::call(&server, called, io, (limit, &self.address)).await;
+        let outcome = call::call(&server, called, io, limit, &self.address).await;
         outcome.map_err(|error| error.into_call_error(&self.address))
     }
 }
 
 /// Keeps the arguments that a list wants in headers.
 fn keep_headers(server: &McpServer, pages: &Pages) {
-    let decoded = decode(&pages.results, (&server.info, ""), (Bounds::NONE, true));
+    let decoded = decode(&pages.results, &server.info, "", Bounds::NONE, true);
     if let Ok(decoded) = decoded {
         *server.headers.lock() = Arc::new(decoded.headers);
     }

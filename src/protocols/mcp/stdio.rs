@@ -52,25 +52,22 @@ pub(super) async fn connect(
     transports: &Transports,
     target: &StdioTarget,
     setup: &ServerSetup,
-    (known, patience): (Option<Era>, Patience),
+    known: Option<Era>,
+    patience: Patience,
     stderr: &ArcSwapOption<StderrTail>,
 ) -> Result<(McpServer, Era), ListError> {
     if known != Some(Era::Legacy) {
         let lines = start(transports, target, setup, stderr)?;
-        if let Some(greeted) = either_way(&lines, setup, patience).await? {
-            return Ok(connected(lines, greeted, setup));
+        if let Some((info, revision)) = either_way(&lines, setup, patience).await? {
+            return Ok(connected(lines, info, revision, setup));
         }
     }
     let lines = start(transports, target, setup, stderr)?;
-    let greeted = handshake(&lines, setup, patience).await.map_err(Refused::into_list_error)?;
-    Ok(connected(lines, greeted, setup))
+    let (info, revision) = handshake(&lines, setup, patience).await.map_err(Refused::into_list_error)?;
+    Ok(connected(lines, info, revision, setup))
 }
 
-fn connected(
-    lines: Lines,
-    (info, revision): (ServerDescription, McpRevision),
-    setup: &ServerSetup,
-) -> (McpServer, Era) {
+fn connected(lines: Lines, info: ServerDescription, revision: McpRevision, setup: &ServerSetup) -> (McpServer, Era) {
     (McpServer::new(Carrier::Lines(lines, revision), info, Arc::clone(&setup.interaction)), Era::of(revision))
 }
 
@@ -156,7 +153,8 @@ fn start(
 ) -> Result<Lines, ListError> {
     let mut child = transports.stdio(target)?;
     stderr.store(Some(Arc::new(child.stderr())));
-    let (incoming, output) = (Incoming::new(&setup.interaction, child.masks().clone()), child.lines());
+    let incoming = Incoming::new(&setup.interaction, child.masks().clone());
+    let output = child.lines();
     setup.greeting.started(&incoming, transports.clock().now());
     let child = Arc::new(child);
     let reader = read(output, Arc::clone(&incoming), Arc::clone(&child));

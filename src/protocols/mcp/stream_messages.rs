@@ -222,7 +222,8 @@ impl<'a> StreamMessages<'a> {
     async fn read(&mut self) -> Result<(), RequestError> {
         let event = self.event().await?;
         if event.cut {
-            let (url, limit) = (self.upstream.to_string(), self.max_body);
+            let url = self.upstream.to_string();
+            let limit = self.max_body;
             return Err(RequestError::Unanswered(TransportError::TooLarge { url, limit }));
         }
         if event.event == "message" {

@@ -37,7 +37,9 @@ struct Subscribed {
 impl Drop for Subscribed {
     fn drop(&mut self) {
         let Some(server) = self.server.upgrade() else { return };
-        let (listening, limit, params) = (self.listening, self.limit, member(&self.uri));
+        let listening = self.listening;
+        let limit = self.limit;
+        let params = member(&self.uri);
         self.tasks.spawn(async move {
             if let (Carrier::Lines(lines, _), Some(id)) = (&server.carrier, listening) {
                 let _ = lines.cancel(id).await;
@@ -81,7 +83,8 @@ impl McpSession {
                 None
             }
         };
-        let (uri, tasks) = (uri.to_owned(), self.transports().tasks().clone());
+        let uri = uri.to_owned();
+        let tasks = self.transports().tasks().clone();
         let subscribed = Subscribed { server: Arc::downgrade(&server), uri, listening, limit, tasks };
         // The subscription ends with the stream.
         let updates = stream::unfold((updates, subscribed), |(mut updates, subscribed)| async move {

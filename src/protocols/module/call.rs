@@ -55,7 +55,8 @@ pub fn error_message(error: &CallError) -> String {
 
 /// The body of a call. Arguments are sent unchanged; the user id is sent only if it is known.
 fn body(call: &Call) -> String {
-    let (tool, arguments) = (serde_json::Value::from(&*call.tool), call.arguments.get());
+    let tool = serde_json::Value::from(&*call.tool);
+    let arguments = call.arguments.get();
     match call.user_id.as_deref().filter(|user| !user.is_empty()) {
         None => format!(r#"{{"tool_name":{tool},"arguments":{arguments}}}"#),
         Some(user) => {

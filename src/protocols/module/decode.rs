@@ -42,13 +42,14 @@ pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> 
     let name = members.take_text("module_name").map_err(refuse)?.unwrap_or_default();
     let description = members.take_text("description").map_err(refuse)?.unwrap_or_default();
     let listed = listed.ok_or_else(|| refuse(Flaw::new("/tools", "is missing")))?;
-    let (mut findings, mut budget) = (DocumentFindings::default(), DecodeBudget::for_document(text.len()));
+    let mut findings = DocumentFindings::default();
+    let mut budget = DecodeBudget::for_document(text.len());
     // Counted before the tools, because the tools may use all that is left; a tool beyond the
     // budget is left out alone.
     let extra = members.into_extra(&mut budget).map_err(refuse)?;
-    let (items, beyond) = tool_discovery::first_by_name(listed, (bounds.tools, budget.tools()), &mut findings)
+    let (items, beyond) = tool_discovery::first_by_name(listed, bounds.tools, budget.tools(), &mut findings)
         .map_err(|flaw| refuse(flaw.within("tools")))?;
-    let (tools, malformed) = tools(items, (&name, bounds), &mut budget, &mut findings);
+    let (tools, malformed) = tools(items, &name, bounds, &mut budget, &mut findings);
     let scenario = ScenarioInfo {
         name: name.as_ref().into(),
         description: description.as_ref().into(),
@@ -62,11 +63,13 @@ pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> 
 /// finding. Returns the tools and the number of malformed ones.
 fn tools(
     items: Vec<NamedItem<'_>>,
-    (module, bounds): (&str, Bounds),
+    module: &str,
+    bounds: Bounds,
     budget: &mut DecodeBudget,
     findings: &mut DocumentFindings,
 ) -> (Vec<Arc<Tool>>, usize) {
-    let (mut tools, mut quarantined): (Vec<Arc<Tool>>, _) = (Vec::with_capacity(items.len()), 0);
+    let mut tools: Vec<Arc<Tool>> = Vec::with_capacity(items.len());
+    let mut quarantined = 0;
     for item in items {
         let index = item.index;
         match tool(&item, bounds, budget) {

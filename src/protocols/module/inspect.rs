@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use crate::protocols::document::flaw::tool_index;
-use crate::protocols::sent_document::{innermost, left_out, steps};
-use crate::protocols::tool_discovery::inspect::{content_findings, refused, tools};
+use crate::protocols::sent_document::{innermost, left_out, steps, tools};
+use crate::protocols::tool_discovery::inspect::{content_findings, refused};
 use crate::protocols::tool_discovery::{Decoded, Inspected};
 
 /// Whether a document says that it is a module's.

@@ -98,7 +98,9 @@ impl Session for ModuleSession {
                 Fetched::Unchanged(validity) => return Ok(Listing::Unchanged(validity)),
                 Fetched::Document(body, validity) => (body, validity),
             };
-            let (length, bounds, judged) = (body.len(), request.bounds, request.judged);
+            let length = body.len();
+            let bounds = request.bounds;
+            let judged = request.judged;
             let decoded = decode_manifest(self.upstream.tasks(), length, move || read(&body, bounds, judged)).await?;
             let Decoded { manifest, findings, quarantined } = decoded;
             Ok(Listing::Manifest { manifest, findings, quarantined, validity })

@@ -6,7 +6,7 @@ use crate::json::scan::kind;
 use crate::json::write::write_string;
 use crate::model::JsonText;
 use crate::protocols::document::budget::{DecodeBudget, shared_text_bytes};
-use crate::protocols::document::envelope::{MOST, Members, each_item};
+use crate::protocols::document::envelope::{Members, UNKNOWN_MEMBERS_MAX, each_item};
 use crate::protocols::document::flaw::{Flaw, quoted_excerpt};
 use crate::protocols::document::raw::Raw;
 
@@ -16,14 +16,15 @@ pub(super) fn schema(raw: Option<Raw<'_>>, budget: &mut DecodeBudget) -> Result<
     if let Some(raw) = raw {
         let mut read = Ok(());
         let count = each_item(raw, |index, raw| {
-            if read.is_ok() && index < MOST {
+            if read.is_ok() && index < UNKNOWN_MEMBERS_MAX {
                 read = schema.add(raw, budget).map_err(|flaw| flaw.within(&index.to_string()));
             }
         });
         let count = count.map_err(|found| Flaw::kind("", found, "a list of parameters"))?;
         read?;
-        if count > MOST {
-            return Err(Flaw::new("", format!("has {count} parameters, more than {MOST}")).hint("split the tool"));
+        if count > UNKNOWN_MEMBERS_MAX {
+            return Err(Flaw::new("", format!("has {count} parameters, more than {UNKNOWN_MEMBERS_MAX}"))
+                .hint("split the tool"));
         }
     }
     let written = schema.finish();

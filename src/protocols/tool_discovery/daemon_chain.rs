@@ -35,7 +35,8 @@ pub(in crate::protocols) fn follow(decoded: &mut Decoded, own_id: Option<&str>) 
         return Err(ListError::Malformed("this is the list of this daemon itself".to_owned()));
     }
     let mut chains = Chains { own_id, head, known: HashMap::new(), room: CHAINS, member: MEMBER.into() };
-    let (mut own, mut too_long) = (0_usize, 0_usize);
+    let mut own = 0_usize;
+    let mut too_long = 0_usize;
     decoded.manifest.tools.retain_mut(|tool| match chains.whole(chain(&tool.extra)) {
         ChainResult::Further(whole) => {
             chains.extend(Arc::make_mut(tool), whole);
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_through_us_is_left_out_and_the_rest_carries_its_chain() {
+    fn tools_that_came_through_this_daemon_are_left_out() {
         use serde_json::json;
         let written =
             manifest(&json!(["b"]), &[("mine", json!(["c", "a"])), ("theirs", json!(null)), ("third", json!(["c"]))]);
@@ -175,7 +176,8 @@ mod tests {
         assert!(follow(&mut read(&manifest(&json!(["a"]), &[])), Some("a")).is_err());
         for via in [json!(null), json!("a"), json!([1]), json!({})] {
             let written = manifest(&via, &[("one", json!(["a"]))]);
-            let (mut decoded, untouched) = (read(&written), read(&written));
+            let mut decoded = read(&written);
+            let untouched = read(&written);
             follow(&mut decoded, Some("a")).unwrap();
             assert_eq!(decoded.manifest.digest, untouched.manifest.digest, "{via}");
             assert_eq!(decoded.manifest.tools.len(), 1, "{via}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::budget::{DecodeBudget, SHARED};
 use super::envelope::share_unknown;
-use super::envelope::{MOST, Members};
+use super::envelope::{Members, UNKNOWN_MEMBERS_MAX};
 use super::first::{FirstByName, NamedItem};
 use super::flaw::{DocumentFindings, Flaw, quoted_excerpt};
 use super::interner::Interner;
@@ -49,11 +49,12 @@ pub fn decode_within(body: &[u8], accept: &AcceptedVersions, bounds: Bounds) -> 
     let (items, beyond) = match listed {
         None => Default::default(),
         Some(listed) => {
-            let most = (bounds.tools, shared.budget.tools());
-            first_by_name(listed, most, &mut findings).map_err(|flaw| refuse(flaw.within("tools")))?
+            let affordable = shared.budget.tools();
+            first_by_name(listed, bounds.tools, affordable, &mut findings)
+                .map_err(|flaw| refuse(flaw.within("tools")))?
         }
     };
-    let (tools, malformed) = tools(items, (protojson, bounds), &mut shared, &mut findings);
+    let (tools, malformed) = tools(items, protojson, bounds, &mut shared, &mut findings);
     let quarantined = malformed + beyond;
     let listed = Manifest::new(scenario, tools);
     let manifest = Manifest { protocol_version, categories, generated_at, extra, ..listed }.digested();
@@ -87,7 +88,8 @@ fn text_of(members: &mut Members<'_>, name: &str) -> Result<Arc<str>, Flaw> {
 /// pay for (the second).
 pub(in crate::protocols) fn first_by_name<'a>(
     list: Raw<'a>,
-    (allowed, affordable): (usize, usize),
+    allowed: usize,
+    affordable: usize,
     findings: &mut DocumentFindings,
 ) -> Result<(Vec<NamedItem<'a>>, usize), Flaw> {
     let most = allowed.min(affordable);
@@ -109,7 +111,7 @@ pub(in crate::protocols) fn first_by_name<'a>(
                 "split the scenario; most of its tools have neither a description nor parameters",
             )
         };
-        findings.push(beyond_limit((beyond, total, most), from, hint));
+        findings.push(beyond_limit(beyond, total, most, from, hint));
     }
     Ok((items, beyond + nameless))
 }
@@ -118,7 +120,7 @@ pub(in crate::protocols) fn first_by_name<'a>(
 pub(super) const FROM_ONE_SCENARIO: (&str, &str) = ("one scenario", "split the scenario, or raise `refresh.max_tools`");
 
 /// That a manifest has too many tools: how many are left out, of how many, and how many are taken.
-pub(super) fn beyond_limit((beyond, total, most): (usize, usize, usize), from: &str, hint: &'static str) -> Finding {
+pub(super) fn beyond_limit(beyond: usize, total: usize, most: usize, from: &str, hint: &'static str) -> Finding {
     let message =
         format!("{beyond} of its {total} tools are left out: only {most} are taken from {from}, the first by name");
     Finding::new(FindingCode::ToolsBeyondLimit, message).at("/tools").hint(hint)
@@ -140,14 +142,15 @@ fn quarantined(index: usize, flaw: Flaw, name: Option<&str>) -> Finding {
 /// repeated is left out with a finding; gives how many were malformed.
 fn tools(
     items: Vec<NamedItem<'_>>,
-    (protojson, bounds): (bool, Bounds),
+    protojson: bool,
+    bounds: Bounds,
     shared: &mut Interner,
     findings: &mut DocumentFindings,
 ) -> (Vec<Arc<Tool>>, usize) {
     let mut tools: Vec<Arc<Tool>> = Vec::with_capacity(items.len());
     let mut quarantined = 0;
     for item in items {
-        match tool(&item, (protojson, bounds), shared) {
+        match tool(&item, protojson, bounds, shared) {
             // Those of one name follow each other.
             Ok(tool) if tools.last().is_none_or(|last| last.name != tool.name) => tools.push(Arc::new(tool)),
             Ok(tool) => findings.push(second(tool.name, item.index)),
@@ -161,7 +164,7 @@ fn tools(
     (tools, quarantined)
 }
 
-fn tool(item: &NamedItem<'_>, (protojson, bounds): (bool, Bounds), shared: &mut Interner) -> Result<Tool, Flaw> {
+fn tool(item: &NamedItem<'_>, protojson: bool, bounds: Bounds, shared: &mut Interner) -> Result<Tool, Flaw> {
     let mut members = Members::from_raw(item.raw)?;
     let name = tool::name(&mut members)?;
     let size = members.bytes();
@@ -181,7 +184,7 @@ pub(in crate::protocols) fn second(name: Arc<str>, index: usize) -> Finding {
 }
 
 /// Reads the categories, sorted by id. What is malformed or repeated is left out with a finding,
-/// and so is what is beyond [`MOST`].
+/// and so is what is beyond [`UNKNOWN_MEMBERS_MAX`].
 fn categories(
     members: &mut Members<'_>,
     protojson: bool,
@@ -197,7 +200,7 @@ fn categories(
             ignore("a category is left out", flaw.within(&index.to_string()));
         }
     };
-    let FirstByName { items, beyond, .. } = match FirstByName::select("id", raw, MOST, nameless) {
+    let FirstByName { items, beyond, .. } = match FirstByName::select("id", raw, UNKNOWN_MEMBERS_MAX, nameless) {
         Ok(first) => first,
         Err(flaw) => {
             ignore("all categories are left out", flaw);
@@ -205,7 +208,8 @@ fn categories(
         }
     };
     if beyond > 0 {
-        let flaw = Flaw::new("", format!("has {beyond} more than the {MOST} that are taken, the first by id"));
+        let flaw =
+            Flaw::new("", format!("has {beyond} more than the {UNKNOWN_MEMBERS_MAX} that are taken, the first by id"));
         ignore("some categories are left out", flaw.hint("group the tools in fewer categories"));
     }
     let mut categories: Vec<Category> = Vec::with_capacity(items.len());

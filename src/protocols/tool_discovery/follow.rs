@@ -88,7 +88,8 @@ impl DaemonEvents {
             Peer::Silent { until } if upstream.now() >= until => {}
             Peer::Silent { .. } | Peer::Plain => return None,
         }
-        let (known, upstream) = (self.clone(), upstream.clone());
+        let known = self.clone();
+        let upstream = upstream.clone();
         let start = FollowStep::Closed(upstream.clone());
         let hints = unfold((start, known, upstream), |(step, known, upstream)| async move {
             match next(step).await {

@@ -198,7 +198,8 @@ fn seconds_and_nanos(raw: Raw<'_>) -> Option<Timestamp> {
         let Some(raw) = members.take_set(name) else { return Some(0) };
         raw.get().trim_matches('"').parse::<i64>().ok()
     };
-    let (seconds, nanos) = (part("seconds")?, part("nanos")?);
+    let seconds = part("seconds")?;
+    let nanos = part("nanos")?;
     Timestamp::new(seconds, i32::try_from(nanos).ok()?).ok()
 }
 

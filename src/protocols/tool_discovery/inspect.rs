@@ -17,7 +17,7 @@ use crate::lint;
 use crate::model::finding::push_step;
 use crate::model::{AcceptedVersions, Finding, FindingCode, Manifest};
 use crate::protocols::ListError;
-use crate::protocols::sent_document::{left_out, put, with_index};
+use crate::protocols::sent_document::{left_out, put, tools, with_index};
 
 /// A document and its findings.
 #[derive(Debug)]
@@ -90,10 +90,6 @@ pub fn inspect(body: &[u8], accept: &AcceptedVersions) -> Inspected {
     let order = tools(&document).iter().filter_map(|tool| Some(tool.get("name")?.as_str()?.to_owned())).collect();
     let stamp = ["generated_at", "generatedAt"].iter().find_map(|name| document.get(name)).map(Value::to_string);
     Inspected { manifest, findings, order, stamp, names }
-}
-
-pub(in crate::protocols) fn tools(document: &Value) -> &[Value] {
-    document.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Runs the rules on the manifest. Pointers get the tools' indices as sent, because the manifest is

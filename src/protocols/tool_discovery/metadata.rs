@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::envelope::MOST;
+use super::envelope::UNKNOWN_MEMBERS_MAX;
 use super::flaw::Flaw;
 use super::interner::Interner;
 use super::spelling::{
@@ -96,14 +96,15 @@ impl<'a> Plain<'a> {
             let count = value[..end].parse().ok();
             count.is_some() && std::mem::replace(&mut self.counts[at], count).is_none()
         } else if name == "tags" {
-            let (mut tags, mut count) = (Vec::new(), 0);
+            let mut tags = Vec::new();
+            let mut count = 0;
             let all = each_string(value, |tag| {
                 count += 1;
-                if count <= MOST {
+                if count <= UNKNOWN_MEMBERS_MAX {
                     tags.push(tag);
                 }
             });
-            all && count <= MOST && self.tags.replace(tags).is_none()
+            all && count <= UNKNOWN_MEMBERS_MAX && self.tags.replace(tags).is_none()
         } else if name == "required_permission" {
             self.permission = permission(value);
             true
@@ -233,8 +234,9 @@ fn as_count<'a>(node: &Node<'a>) -> Result<Node<'a>, Flaw> {
 
 fn as_tags(node: Node<'_>) -> Result<Node<'_>, Flaw> {
     let Node::List(items) = &node else { return Err(Flaw::kind("", node.kind(), "a list of texts")) };
-    if items.len() > MOST {
-        return Err(Flaw::new("", format!("has {} tags, more than {MOST}", items.len())).hint("give it fewer tags"));
+    if items.len() > UNKNOWN_MEMBERS_MAX {
+        return Err(Flaw::new("", format!("has {} tags, more than {UNKNOWN_MEMBERS_MAX}", items.len()))
+            .hint("give it fewer tags"));
     }
     match items.iter().position(|item| item.as_scalar().and_then(string).is_none()) {
         None => Ok(node),

@@ -121,7 +121,8 @@ impl Session for ToolDiscoverySession {
                 Fetched::Document(body, validity) => (body, validity),
             };
             let length = body.len();
-            let (request, from) = (request.clone(), upstream.clone());
+            let request = request.clone();
+            let from = upstream.clone();
             let work = move || read(&body, &request, from.own_id());
             let (is_of_a_daemon, decoded) = decode_manifest(upstream.tasks(), length, work).await?;
             self.events.listed(is_of_a_daemon);

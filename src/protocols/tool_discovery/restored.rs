@@ -21,7 +21,7 @@ pub fn restored(mut manifest: Manifest, accept: &AcceptedVersions, most: usize) 
     let beyond = total.saturating_sub(most);
     if beyond > 0 {
         let (from, hint) = FROM_ONE_SCENARIO;
-        findings.push(beyond_limit((beyond, total, most), from, hint));
+        findings.push(beyond_limit(beyond, total, most, from, hint));
         manifest.tools.truncate(most);
         manifest.digest = manifest.content_digest();
     }

@@ -70,7 +70,9 @@ fn parameters(raw: Option<Raw<'_>>, protojson: bool, shared: &mut Interner) -> R
     // In protojson something is wrapped or left out in nearly every schema, so that a look would be
     // in vain.
     if !protojson {
-        let (mut types, mut properties, mut sound) = (0, 0, true);
+        let mut types = 0;
+        let mut properties = 0;
+        let mut sound = true;
         let (found, text) = scan(json, is_foreign, |name, value| match name {
             "type" => {
                 types += 1;

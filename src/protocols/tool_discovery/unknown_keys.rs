@@ -10,6 +10,7 @@ use strsim::osa_distance;
 
 use crate::model::finding::{push_step, quoted_excerpt};
 use crate::model::{CappedFindings, Finding, FindingCode};
+use crate::protocols::sent_document::tools;
 
 const DOCUMENT: &[&str] = &["protocol_version", "scenario", "tools", "categories", "generated_at"];
 const SCENARIO: &[&str] = &["name", "version", "description", "base_url"];
@@ -42,8 +43,7 @@ pub(super) fn findings(document: &Value, broken: &HashSet<usize>) -> Vec<Finding
     for (index, category) in categories.enumerate() {
         near_misses(category, &format!("/categories/{index}"), CATEGORY, None, &mut found);
     }
-    for (index, tool) in super::inspect::tools(document).iter().enumerate().filter(|(index, _)| !broken.contains(index))
-    {
+    for (index, tool) in tools(document).iter().enumerate().filter(|(index, _)| !broken.contains(index)) {
         let name = tool.get("name").and_then(Value::as_str);
         near_misses(tool, &format!("/tools/{index}"), TOOL, name, &mut found);
         let metadata = tool.get("metadata").unwrap_or(&Value::Null);
@@ -78,10 +78,10 @@ pub(in crate::protocols) fn near_misses(
 /// The known name that an unknown one was meant to be, in either spelling; `None` for a known one,
 /// and for one that is too far from all.
 fn nearest<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
-    const LONGEST: usize = 40;
+    const KEY_BYTES_MAX: usize = 40;
     // What differs in hyphens and letter case alone is the same word.
     let plain = |text: &str| text.replace(['_', '-'], "").to_lowercase();
-    if known.contains(&key) || key.len() > LONGEST || known.iter().any(|known| key == camel(known)) {
+    if known.contains(&key) || key.len() > KEY_BYTES_MAX || known.iter().any(|known| key == camel(known)) {
         return None;
     }
     let wanted = plain(key);
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn typing_errors_are_told_from_other_words() {
+    fn typing_errors_in_member_names_are_distinguished_from_unknown_members() {
         for (key, near) in [
             ("paramters", Some("parameters")),
             ("Parameters", Some("parameters")),

@@ -106,7 +106,8 @@ pub(in crate::server) async fn list(
 ) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw.as_deref(), FILTERS)?;
     let states = parse_values(&query, "state", &ApprovalState::ALL, ApprovalState::as_str)?;
-    let (scenario, scope) = (query.scenario("scenario")?, query.scope()?);
+    let scenario = query.scenario("scenario")?;
+    let scope = query.scope()?;
     let all = shared.calls.approvals().map(Approvals::all).unwrap_or_default();
     let waiting = all.iter().filter(|request| request.state == ApprovalState::Waiting).count();
     let wanted = |request: &ApprovalRequest| {

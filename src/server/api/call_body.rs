@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_is_read_leniently_where_nothing_can_go_wrong() {
+    fn call_bodies_are_read_leniently_where_that_is_safe() {
         let parse_request = |body: &[u8]| super::parse_request(body, Requester::full_access());
         let request =
             parse_request(br#"{"tool_name":"t","chat_id":"","scenario":null,"x":1,"arguments":null}"#).unwrap();

@@ -40,7 +40,8 @@ pub(in crate::server) async fn list(
     let unused = if used_only { UnusedFormats::Counted } else { UnusedFormats::Included };
     let wanted = FindingFilter { severities, codes, scenario, unused };
     let found = open_findings(&shared, &shared.reader.snapshot(), &wanted).await;
-    let (hidden, findings) = (found.hidden, found.all());
+    let hidden = found.hidden;
+    let findings = found.all();
     shared_json::json(&Findings { findings: findings.iter().map(shared_json::finding).collect(), hidden })
 }
 

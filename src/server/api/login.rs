@@ -225,7 +225,8 @@ async fn polled(shared: &ServerState, name: &ScenarioName, is_logged_in: bool) {
 
 fn status_of(shared: &ServerState, name: &ScenarioName) -> Result<Response, Problem> {
     let LoginStatus { state, issuer, scopes, expires_at, renews, reason } = shared.logins.status(name)?;
-    let (name, expires_at) = (name.to_string(), expires_at.map(|at| at.to_string()));
+    let name = name.to_string();
+    let expires_at = expires_at.map(|at| at.to_string());
     shared_json::json(&LoginJson { name, state: state.as_str(), issuer, scopes, expires_at, renews, reason })
 }
 

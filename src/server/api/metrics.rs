@@ -27,16 +27,16 @@ pub(in crate::server) async fn scrape(
 ) -> Result<Response, Problem> {
     let style = style(&headers);
     let tasks = shared.tasks.clone();
-    let bodies = shared.views.kept().await;
+    let (bodies, bytes) = shared.views.kept().await;
     // Off the main threads, because it reads `/proc` and visits each scenario.
-    let text = tasks.off_thread(move || metrics::write(families(&shared, bodies), style)).await;
+    let text = tasks.off_thread(move || metrics::write(families(&shared, bodies, bytes), style)).await;
     let text = text.map_err(|error| Problem::internal(&error))?;
     let headers = [(CONTENT_TYPE, style.media_type()), (CACHE_CONTROL, "no-store"), (VARY, "accept")];
     Ok((headers, text).into_response())
 }
 
 /// All metrics. `bodies` is the number of prepared bodies in memory, `bytes` their size.
-fn families(shared: &ServerState, (bodies, bytes): (u64, u64)) -> Vec<Family> {
+fn families(shared: &ServerState, bodies: u64, bytes: u64) -> Vec<Family> {
     let snapshot = shared.reader.snapshot();
     let counts = shared.engine.counts();
     let mut all = vec![build()];
@@ -258,7 +258,8 @@ fn seconds(at: Timestamp) -> f64 {
 
 /// `OpenMetrics`, unless the client prefers `text/plain` (RFC 9110 section 12.5.1).
 fn style(headers: &HeaderMap) -> Style {
-    let (open, plain) = (weight(headers, "application", "openmetrics-text"), weight(headers, "text", "plain"));
+    let open = weight(headers, "application", "openmetrics-text");
+    let plain = weight(headers, "text", "plain");
     if plain > open { Style::Plain } else { Style::OpenMetrics }
 }
 
@@ -291,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_likes_plain_text_better_gets_it() {
+    fn metrics_are_plain_text_where_accept_prefers_it() {
         let style = |accept: &'static str| style(&HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]));
         for accept in [
             "*/*",

@@ -42,7 +42,8 @@ pub(in crate::server) async fn list(
 ) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw.as_deref(), FILTERS)?;
     let states = parse_values(&query, "state", &OperationState::ALL, OperationState::as_str)?;
-    let (scenario, scope) = (query.scenario("scenario")?, query.scope()?);
+    let scenario = query.scenario("scenario")?;
+    let scope = query.scope()?;
     let wanted = |operation: &Operation| {
         (states.is_empty() || states.contains(&operation.state))
             && scenario.as_ref().is_none_or(|scenario| *scenario == operation.tool.scenario)

@@ -330,7 +330,8 @@ pub(in crate::server) async fn reset_many(
 
 fn parse_reset(raw: Option<&str>) -> Result<(Scope, PreferenceTarget, SettingsPatch), Problem> {
     let query = QueryParams::parse(raw, RESET)?;
-    let (scope, target) = (query.required("scope")?.parse()?, query.required("target")?.parse()?);
+    let scope = query.required("scope")?.parse()?;
+    let target = query.required("target")?.parse()?;
     let settings = query.list("setting")?;
     if settings.is_empty() {
         return Ok((scope, target, SettingsPatch::reset()));

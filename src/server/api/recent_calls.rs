@@ -78,7 +78,8 @@ pub(in crate::server) async fn list(
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw.as_deref(), FILTERS)?;
-    let (scenario, scope) = (query.scenario("scenario")?, query.scope()?);
+    let scenario = query.scenario("scenario")?;
+    let scope = query.scope()?;
     let after = number(&query, "after")?.unwrap_or(0);
     let limit = count(&query, "limit")?.map_or(LIMIT, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     if limit == 0 {

@@ -83,7 +83,8 @@ pub(in crate::server) async fn list(
 ) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw.as_deref(), STATES)?;
     let states = parse_values(&query, "state", &ScenarioState::ALL, ScenarioState::as_str)?;
-    let (snapshot, now) = (shared.reader.snapshot(), shared.clock.wall());
+    let snapshot = shared.reader.snapshot();
+    let now = shared.clock.wall();
     let wanted = |health: &&Arc<Health>| states.is_empty() || states.contains(&health.state);
     let shown = snapshot.health.values().filter(wanted).map(|health| ListedScenario {
         scenario: shared_json::health(health, now),

@@ -125,7 +125,8 @@ pub(in crate::server) fn list_again(
     headers: &HeaderMap,
     budget: Option<&AnswerBudget>,
 ) -> Option<ToolHttpResponse> {
-    let (snapshot, coding) = (shared.reader.snapshot(), content_coding::choose(headers));
+    let snapshot = shared.reader.snapshot();
+    let coding = content_coding::choose(headers);
     let answer = shared.response_cache.answer(&snapshot, query.unwrap_or_default(), coding, headers, budget)?;
     shared.views.counts().repeated();
     Some(answer.unwrap_or_else(|exceeded| Problem::from(exceeded).into_full_response()))
@@ -283,7 +284,8 @@ pub(in crate::server) async fn one_route(
     let snapshot = shared.reader.snapshot();
     let catalog = &snapshot.catalog;
     if let Some(before) = rest.strip_suffix("/explain") {
-        let (name, whole) = (percent_decode(before)?, percent_decode(rest)?);
+        let name = percent_decode(before)?;
+        let whole = percent_decode(rest)?;
         let scope = QueryParams::parse(uri.query(), ONE).and_then(|query| query.scope());
         let scope = including_disabled(scope.unwrap_or_default());
         if lookup::exists(catalog, &scope, &name) || !lookup::exists(catalog, &scope, &whole) {

@@ -175,7 +175,8 @@ fn parse(
     body: &str,
 ) -> Result<(TurnRequest, Duration), Problem> {
     let query = QueryParams::parse(raw, PARAMS)?;
-    let (format, scope) = (format(&query)?, query.scope()?);
+    let format = format(&query)?;
+    let scope = query.scope()?;
     lookup::check_profile(shared, &shared.reader.snapshot().catalog, &scope)?;
     let body = options(body)?;
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());

@@ -349,7 +349,8 @@ mod tests {
 
     #[tokio::test]
     async fn with_a_token_exactly_what_is_reserved_needs_it() {
-        let (right, wrong) = (&*format!("Bearer {TOKEN}"), &*format!("Bearer {TOKEN}!"));
+        let right = &*format!("Bearer {TOKEN}");
+        let wrong = &*format!("Bearer {TOKEN}!");
         with_daemon(Some(TOKEN), async |address| {
             let operations = operations(address).await;
             assert!(operations.len() > 50, "both tables: {}", operations.len());
@@ -417,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn loosening_is_told_from_the_rest() {
+    fn preference_changes_that_loosen_are_distinguished() {
         let patch = SettingsPatch::default;
         let alias = || Some(PublishedName::alias("reader").unwrap());
         for loosening in [

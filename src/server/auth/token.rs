@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_is_equal_and_nothing_else() {
+    fn token_comparison_accepts_only_equal_tokens() {
         assert!(constant_time_eq(b"hush", b"hush"));
         for other in [&b""[..], b"hus", b"hushh", b"Hush"] {
             assert!(!constant_time_eq(other, b"hush"));

@@ -98,7 +98,8 @@ pub(in crate::server) async fn list(
 }
 
 fn listed(shared: &ServerState) -> Result<Response, Problem> {
-    let (snapshot, now) = (shared.reader.snapshot(), shared.clock.wall());
+    let snapshot = shared.reader.snapshot();
+    let now = shared.clock.wall();
     let all = modules(&snapshot).map(|health| {
         let entry = snapshot.catalog.entry(&health.name).filter(|entry| entry.is_published());
         let offers = entry.into_iter().flat_map(|entry| entry.tools.iter()).map(|tool| offer(tool)).collect();
@@ -141,7 +142,8 @@ pub(in crate::server) async fn execute(
     let mut request = parse_request(&body, access.requester())?;
     // Frees the buffer of the body for other requests while the call waits.
     drop(body);
-    let (tool, scope) = (request.name.clone(), request.scope());
+    let tool = request.name.clone();
+    let scope = request.scope();
     let snapshot = shared.reader.snapshot();
     let known = |name: &str| modules(&snapshot).any(|health| health.name.as_str() == name);
     let failed = |error: &str| tool_result(StatusCode::OK, &ModuleAnswer::failed(&tool, error), 0);

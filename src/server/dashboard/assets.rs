@@ -63,17 +63,17 @@ pub(super) fn href(name: &str) -> String {
 }
 
 /// `GET /dashboard/assets/{name}`.
-pub(super) async fn serve(Path(name): Path<String>, asked: HeaderMap) -> Result<Response, Problem> {
+pub(super) async fn serve(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {
     let found = ASSETS.iter().zip(CODED.iter()).find(|(asset, _)| asset.name == name);
     let Some((asset, coded)) = found else {
         return Err(Problem::not_found(format!("the dashboard has no file `{}`", excerpt(&name))));
     };
-    let wanted = content_coding::choose(&asked);
+    let wanted = content_coding::choose(&headers);
     let body = coded.bodies.iter().find(|(coding, _)| *coding == wanted);
     let (coding, body) = body.map_or((Coding::Identity, Bytes::from_static(asset.text.as_bytes())), Clone::clone);
     let etag = HeaderValue::try_from(format!("\"{}-{}\"", coded.digest, coding.as_str()));
     let etag = etag.map_err(|error| Problem::internal(&error))?;
-    let known = conditional::is_known(&asked, &etag);
+    let known = conditional::is_known(&headers, &etag);
     let mut response = Response::new(if known { Body::empty() } else { Body::from(body) });
     if known {
         *response.status_mut() = StatusCode::NOT_MODIFIED;

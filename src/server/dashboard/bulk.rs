@@ -96,7 +96,8 @@ pub(super) async fn change(
     let mut told = format!("{} {done} for {scope}.", count(number, "tool"));
     if !gone.is_empty() {
         let first: Vec<String> = gone.iter().take(TOLD).map(|name| excerpt(name)).collect();
-        let (first, more) = (first.join(", "), if gone.len() > TOLD { ", ..." } else { "" });
+        let first = first.join(", ");
+        let more = if gone.len() > TOLD { ", ..." } else { "" };
         // Writing to a text cannot fail.
         let _ = write!(told, " {} left out (not offered any more): {first}{more}.", gone.len());
     }
@@ -122,7 +123,8 @@ fn ticked(catalog: &Catalog, named: Option<&Value>) -> Result<(Vec<ToolId>, Vec<
     let Some(texts) = texts.filter(|texts| (1..=PREFERENCES_MAX).contains(&texts.len())) else {
         return Err(bad_member("tools", named, &allowed));
     };
-    let (mut tools, mut gone) = (Vec::new(), Vec::new());
+    let mut tools = Vec::new();
+    let mut gone = Vec::new();
     for text in texts {
         let Ok(PreferenceTarget::Tool(id)) = format!("tool:{text}").parse::<PreferenceTarget>() else {
             return Err(bad_member("tools", &text.into(), &allowed));

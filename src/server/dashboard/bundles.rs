@@ -33,7 +33,7 @@ const PAGE: &str = "/dashboard/bundles";
 pub(super) async fn page(
     State(shared): State<SharedState>,
     _: NoQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let main = html! {
@@ -48,16 +48,16 @@ pub(super) async fn page(
         }
     };
     let page = Page { nav: Some(NavPage::Bundles), title: "Bundles", snapshot: &snapshot, now };
-    html_response(&asked, page.render(&main))
+    html_response(&headers, page.render(&main))
 }
 
 /// `GET /dashboard/bundles/now`: the part that changes.
 pub(super) async fn part(
     State(shared): State<SharedState>,
     _: NoQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
-    html_response(&asked, all_bundles(&shared))
+    html_response(&headers, all_bundles(&shared))
 }
 
 fn new_bundle() -> Markup {
@@ -158,7 +158,9 @@ fn one(shared: &SharedState, stored: &StoredBundle) -> Markup {
 }
 
 fn row(shared: &SharedState, stored: &StoredBundle, tool: &StoredTool) -> Markup {
-    let (id, slug, version) = (stored.definition.id.to_string(), tool.slug.as_str(), tool.version.as_str());
+    let id = stored.definition.id.to_string();
+    let slug = tool.slug.as_str();
+    let version = tool.version.as_str();
     let listed = ToolId { scenario: stored.scenario.clone(), tool: tool.name().into() };
     let finding = bundle::left_out(tool, &shared.bundles);
     let preferred = bundles::preferred(&shared.reader.snapshot().catalog, stored, tool);
@@ -204,10 +206,11 @@ pub(super) async fn edit(
     State(shared): State<SharedState>,
     Path(id): Path<String>,
     RawQuery(raw): RawQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let query = QueryParams::parse(raw.as_deref(), EDIT)?;
-    let (set, id) = (shared.bundles.set(), bundle_id(&id)?);
+    let set = shared.bundles.set();
+    let id = bundle_id(&id)?;
     let stored = set.bundle(id).map_err(Problem::from)?;
     let named = |tool: &&std::sync::Arc<StoredTool>| {
         query.optional("tool") == Some(tool.slug.as_str()) && query.optional("version") == Some(tool.version.as_str())
@@ -225,7 +228,7 @@ pub(super) async fn edit(
         }
     };
     let page = Page { nav: Some(NavPage::Bundles), title: "A stored tool", snapshot: &snapshot, now };
-    html_response(&asked, page.render(&main))
+    html_response(&headers, page.render(&main))
 }
 
 /// A tool to begin with.

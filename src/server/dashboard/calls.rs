@@ -32,7 +32,7 @@ const WAITING: usize = 100;
 pub(super) async fn page(
     State(shared): State<SharedState>,
     access: Access,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let needs_token = shared.config.borrow().operator_token().is_some();
@@ -47,16 +47,16 @@ pub(super) async fn page(
         (latest_calls::section(&shared, access, now))
     };
     let page = Page { nav: Some(NavPage::Calls), title: "Calls", snapshot: &snapshot, now };
-    html_response(&asked, page.render(&main))
+    html_response(&headers, page.render(&main))
 }
 
 /// `GET /dashboard/calls/now`: the part that changes.
 pub(super) async fn part(
     State(shared): State<SharedState>,
     access: Access,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
-    html_response(&asked, present(&shared, access, shared.clock.wall()))
+    html_response(&headers, present(&shared, access, shared.clock.wall()))
 }
 
 /// When the part that changes is requested again. The stream of events of a page carries no token,
@@ -124,7 +124,8 @@ fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
     let by = json!({"by": "dashboard user"}).to_string();
     let arguments = ReadableArguments::new(&request.arguments, ARGUMENTS);
     let whole = arguments.is_whole && shows_whole_caller(&request.caller);
-    let (title, reason) = (format!("call-{}", request.id), format!("reason-{}", request.id));
+    let title = format!("call-{}", request.id);
+    let reason = format!("reason-{}", request.id);
     html! {
         section class="card" data-approval=(request.id) aria-labelledby=(title) {
             h3 id=(title) { a href=(links::tool(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, TOOL_NAME_MAX)) } }

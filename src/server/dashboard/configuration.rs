@@ -16,7 +16,7 @@ use crate::server::dashboard::text::{count, foreign};
 /// At most this many values are shown: a file may name thousands of scenarios.
 const SHOWN: usize = 2_000;
 /// At most this many characters of the search are used.
-const LONGEST: usize = 200;
+const SEARCH_CHARACTERS_MAX: usize = 200;
 
 /// The filter of the page.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl ShownValues {
         let mut wanted = Self::default();
         for (name, value) in form_urlencoded::parse(raw.unwrap_or_default().as_bytes()) {
             match &*name {
-                "q" => wanted.words = value.chars().take(LONGEST).collect(),
+                "q" => wanted.words = value.chars().take(SEARCH_CHARACTERS_MAX).collect(),
                 "set" => wanted.set = value == "true",
                 _ => {}
             }
@@ -50,7 +50,7 @@ impl ShownValues {
 pub(super) async fn page(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let values = shared.dashboard.settings.borrow().clone();
@@ -67,7 +67,7 @@ pub(super) async fn page(
         }
     };
     let page = Page { nav: Some(NavPage::Configuration), title: "Configuration", snapshot: &snapshot, now };
-    html_response(&asked, page.render(&main))
+    html_response(&headers, page.render(&main))
 }
 
 fn not_as_written(snapshot: &Snapshot) -> Markup {

@@ -12,9 +12,9 @@ use crate::server::ServerState;
 const ENTRY: &str = env!("CARGO_PKG_NAME");
 
 /// The addresses, and the entries of clients, which are folded until they are opened.
-pub(super) fn section(shared: &ServerState, asked: &HeaderMap) -> Markup {
+pub(super) fn section(shared: &ServerState, headers: &HeaderMap) -> Markup {
     // The address by which this browser reaches the daemon; the guard has checked it.
-    let host = asked.get(HOST).and_then(|host| host.to_str().ok()).map(str::to_owned);
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).map(str::to_owned);
     let host = host.unwrap_or_else(|| shared.config.borrow().server.listen.to_string());
     let mcp = format!("http://{host}/mcp");
     let list = format!("http://{host}/api/v1/tools?format=openai");

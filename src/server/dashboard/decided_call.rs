@@ -25,7 +25,7 @@ pub(super) async fn page(
     State(shared): State<SharedState>,
     access: Access,
     Path(id): Path<String>,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let request = approvals::require(&shared, &id)?;
     let (snapshot, now) = current_snapshot(&shared);
@@ -44,7 +44,7 @@ pub(super) async fn page(
         p class="quiet" { a href={ "/api/v1/approvals/" (segment(&request.id)) } { "The same as JSON" } }
     };
     let page = Page { nav: Some(NavPage::Calls), title: "Call", snapshot: &snapshot, now };
-    html_response(&asked, page.render(&main))
+    html_response(&headers, page.render(&main))
 }
 
 fn facts(request: &ApprovalRequest, now: Timestamp) -> Markup {

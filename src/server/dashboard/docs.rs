@@ -1,6 +1,6 @@
 //! The reference of the API: the description that `/openapi.json` serves, as a page.
 
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use axum::extract::State;
 use axum::response::Response;
@@ -11,22 +11,21 @@ use serde_json::Value;
 use crate::server::SharedState;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::http::query::NoQuery;
-use crate::server::openapi::serve::api_document;
 
 /// The description never changes while the program runs.
-static REFERENCE: LazyLock<String> = LazyLock::new(|| reference(api_document()).into_string());
+static REFERENCE: OnceLock<String> = OnceLock::new();
 
 /// `GET /docs`.
 pub(super) async fn page(
     State(shared): State<SharedState>,
     _: NoQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
-    let main = PreEscaped(&**REFERENCE);
+    let main = PreEscaped(REFERENCE.get_or_init(|| reference((shared.api_document)()).into_string()).as_str());
     let main = html! { (main) };
     let page = Page { nav: Some(NavPage::Api), title: "API", snapshot: &snapshot, now };
-    html_response(&asked, page.render(&main))
+    html_response(&headers, page.render(&main))
 }
 
 /// The whole reference.

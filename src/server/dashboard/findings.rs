@@ -85,7 +85,7 @@ impl ShownFindings {
 pub(super) async fn page(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let wanted = ShownFindings::parse(raw.as_deref());
@@ -100,19 +100,19 @@ pub(super) async fn page(
         }
     };
     let page = Page { nav: Some(NavPage::Findings), title: "Findings", snapshot: &snapshot, now };
-    html_response(&asked, page.render(&main))
+    html_response(&headers, page.render(&main))
 }
 
 /// `GET /dashboard/findings/now`: the part that changes.
 pub(super) async fn part(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let snapshot = shared.reader.snapshot();
     let wanted = ShownFindings::parse(raw.as_deref());
     let findings = open_findings(&shared, &snapshot, &wanted.filter()).await;
-    html_response(&asked, groups(&snapshot, &findings, &wanted))
+    html_response(&headers, groups(&snapshot, &findings, &wanted))
 }
 
 fn form(snapshot: &Snapshot, wanted: &ShownFindings) -> Markup {

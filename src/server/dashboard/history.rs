@@ -23,7 +23,7 @@ const MAX_LATENCIES: usize = 60;
 /// At most this many changes of a scenario are read from the log, and as many starts.
 const MAX_CHANGES: usize = 200;
 /// The minimum time between two looks at the snapshot.
-const PAUSE: Duration = Duration::from_millis(50);
+const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(50);
 
 /// Handle of the history. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -72,7 +72,7 @@ impl History {
                 };
                 let Some(snapshot) = snapshot else { return };
                 learning.catch_up(&snapshot);
-                clock.sleep(PAUSE).await;
+                clock.sleep(LOOK_INTERVAL_MIN).await;
             }
         });
         history

@@ -35,11 +35,13 @@ pub(super) fn waiting(waiting: &[(Arc<ActiveCall>, Arc<PendingInput>)], access: 
 }
 
 fn form(call: &ActiveCall, input: &PendingInput, now: Timestamp) -> Markup {
-    let (title, field) = (format!("input-{}", input.id), format!("content-{}", input.id));
+    let title = format!("input-{}", input.id);
+    let field = format!("content-{}", input.id);
     let schema = input.wanted.schema();
     let begun = first_value(schema.as_ref().map_or("{}", JsonText::get), FirstMembers::All);
     let at = format!("/api/v1/interactions/{}", segment(&input.id));
-    let (accept, decline) = (json!({"action": "accept"}).to_string(), json!({"action": "decline"}).to_string());
+    let accept = json!({"action": "accept"}).to_string();
+    let decline = json!({"action": "decline"}).to_string();
     html! {
         section class="card" data-interaction=(input.id) aria-labelledby=(title) {
             h3 id=(title) { (foreign(call.tool_name(), 100)) }

@@ -43,9 +43,9 @@ pub(super) fn section(shared: &ServerState, access: Access, now: Timestamp) -> M
 pub(super) async fn part(
     State(shared): State<SharedState>,
     access: Access,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
-    html_response(&asked, latest(&shared, access, shared.clock.wall()))
+    html_response(&headers, latest(&shared, access, shared.clock.wall()))
 }
 
 fn latest(shared: &ServerState, access: Access, now: Timestamp) -> Markup {

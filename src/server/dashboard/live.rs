@@ -32,7 +32,7 @@ use crate::server::http::query::{QueryParams, once};
 use crate::server::http::sse;
 
 /// The minimum time between two events.
-const PAUSE: Duration = Duration::from_millis(250);
+const EVENT_INTERVAL_MIN: Duration = Duration::from_millis(250);
 /// How often an idle stream sends a comment that keeps it alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// At most this many sentences are in one `news` event.
@@ -67,7 +67,8 @@ pub(super) async fn follow(
     let query = QueryParams::parse(raw.as_deref(), &[once("seen")])?;
     let place = Arc::clone(&shared.dashboard.streams).try_acquire_owned();
     let place = place.map_err(|_| Problem::busy("too many pages of the dashboard are open; close some"))?;
-    let (reader, calls) = (shared.reader.clone(), shared.events.call_events());
+    let reader = shared.reader.clone();
+    let calls = shared.events.call_events();
     let ended = shared.calls.ended_calls();
     let known = reader.snapshot();
     let mut waiting = VecDeque::from([sse::FIRST]);
@@ -136,7 +137,7 @@ impl PageStream {
         self.known = snapshot;
         self.send_ended();
         self.send_numbers().await;
-        self.next_look = self.clock.now() + PAUSE;
+        self.next_look = self.clock.now() + EVENT_INTERVAL_MIN;
     }
 
     /// Queues the signal that calls ended since the last one.

@@ -29,18 +29,18 @@ pub(super) async fn begin(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
     uri: Uri,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let name = find(&shared.reader.snapshot(), &name)?.name.clone();
-    let redirect = redirect_for(&uri, &asked)?;
+    let redirect = redirect_for(&uri, &headers)?;
     let started = shared.logins.begin(&name, &redirect).await?;
     Ok((StatusCode::NO_CONTENT, [(LEAVE, started.authorization_url.to_string())]).into_response())
 }
 
 /// The address of this daemon that the browser comes back to: the one that it uses. The guard has
 /// seen that its host is ours.
-fn redirect_for(uri: &Uri, asked: &HeaderMap) -> Result<Url, Problem> {
-    let text = |name| asked.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+fn redirect_for(uri: &Uri, headers: &HeaderMap) -> Result<Url, Problem> {
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let unknown = || Problem::bad_request("the request names no host that a browser could come back to");
     // HTTP/2 has no `Host`.
     let host = uri.authority().map(Authority::as_str).or(text(HOST)).filter(|host| !host.is_empty());
@@ -55,7 +55,7 @@ fn redirect_for(uri: &Uri, asked: &HeaderMap) -> Result<Url, Problem> {
 pub(super) async fn callback(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let name = finished(&shared, raw.as_deref().unwrap_or_default()).await?;
     let (snapshot, now) = current_snapshot(&shared);
@@ -66,7 +66,7 @@ pub(super) async fn callback(
         p { a href={ "/dashboard/scenarios/" (segment(name.as_str())) } { "Its page" } }
     };
     let page = Page { nav: Some(NavPage::Scenarios), title: "Logged in", snapshot: &snapshot, now };
-    html_response(&asked, page.render(&main))
+    html_response(&headers, page.render(&main))
 }
 
 /// The buttons of a scenario that takes a login: "Log in" always, for a person may need more scopes

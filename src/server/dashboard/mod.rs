@@ -89,7 +89,8 @@ impl Dashboard {
         stop: Stop,
     ) -> Self {
         let history = history::History::start(reader, clock, tasks, stop.clone());
-        let (streams, looks) = (Arc::new(Semaphore::new(STREAMS)), Semaphore::new(raw_answer::MAX_CONCURRENT));
+        let streams = Arc::new(Semaphore::new(STREAMS));
+        let looks = Semaphore::new(raw_answer::MAX_CONCURRENT);
         let errors = nav_numbers::ErrorCount::default();
         Self { history, errors, streams, raw_polls: looks, stop, settings }
     }
@@ -222,11 +223,12 @@ async fn make_page(
 
 /// The answer to a browser for a path that matches no route: a page. `None` for a client that wants
 /// data. `/dashboard` alone leads every client to the first page.
-pub(super) fn unknown(path: &str, asked: &HeaderMap, problem: impl FnOnce() -> Problem) -> Option<Response> {
+pub(super) fn unknown(path: &str, headers: &HeaderMap, problem: impl FnOnce() -> Problem) -> Option<Response> {
+    let to = |path: &'static str| Redirect::to(path).into_response();
     match path {
-        "/dashboard" | "/dashboard/" => Some(Redirect::to("/").into_response()),
-        "/docs/" => Some(Redirect::to("/docs").into_response()),
-        _ => page::wants_page(asked).then(|| page::ErrorPage::from(problem()).into_response()),
+        "/dashboard" | "/dashboard/" => Some(to("/")),
+        "/docs/" => Some(to("/docs")),
+        _ => page::wants_page(headers).then(|| page::ErrorPage::from(problem()).into_response()),
     }
 }
 
@@ -235,12 +237,12 @@ pub(super) async fn home(
     state: State<SharedState>,
     bytes: &ConnectionBytes,
     query: RawQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Option<Response> {
-    if !page::wants_page(&asked) {
+    if !page::wants_page(&headers) {
         return None;
     }
     let shared = Arc::clone(&state.0);
-    let made = rendered(&shared, bytes, async move { scenarios::page(state, query, &asked).into_response() }).await;
+    let made = rendered(&shared, bytes, async move { scenarios::page(state, query, &headers).into_response() }).await;
     Some(made.unwrap_or_else(|full| page::ErrorPage::from(Problem::from(full)).into_response()))
 }

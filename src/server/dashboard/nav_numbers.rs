@@ -14,7 +14,7 @@ use crate::server::api::findings::{FindingFilter, UnusedFormats, open_findings};
 use crate::server::dashboard::text::count;
 
 /// A larger number is shown as this one with a plus.
-const MOST: usize = 99;
+const SHOWN_NUMBER_MAX: usize = 99;
 
 /// One of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl NavNumbers {
         let value = self.get(number);
         html! {
             @if value > 0 {
-                span class="tally" aria-hidden="true" { (value.min(MOST)) @if value > MOST { "+" } }
+                span class="tally" aria-hidden="true" { (value.min(SHOWN_NUMBER_MAX)) @if value > SHOWN_NUMBER_MAX { "+" } }
                 span class="hidden" { " (" (number.words(value)) ")" }
             }
         }

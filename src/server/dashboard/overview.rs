@@ -32,14 +32,14 @@ pub(super) fn section(shared: &ServerState, snapshot: &Snapshot) -> Markup {
 }
 
 /// `GET /dashboard/overview`: the verdict and the cards.
-pub(super) async fn part(State(shared): State<SharedState>, asked: HeaderMap) -> Result<Response, ErrorPage> {
+pub(super) async fn part(State(shared): State<SharedState>, headers: HeaderMap) -> Result<Response, ErrorPage> {
     let (snapshot, _) = current_snapshot(&shared);
-    html_response(&asked, verdict(&snapshot))
+    html_response(&headers, verdict(&snapshot))
 }
 
 /// `GET /dashboard/overview/calls`: the calls that wait.
-pub(super) async fn calls_part(State(shared): State<SharedState>, asked: HeaderMap) -> Result<Response, ErrorPage> {
-    html_response(&asked, waiting(&shared))
+pub(super) async fn calls_part(State(shared): State<SharedState>, headers: HeaderMap) -> Result<Response, ErrorPage> {
+    html_response(&headers, waiting(&shared))
 }
 
 /// Whether a person should look at it.
@@ -58,7 +58,10 @@ fn needs_attention(health: &Health) -> bool {
 /// One sentence about everything, and the number of scenarios in each state.
 fn verdict(snapshot: &Snapshot) -> Markup {
     let mut states: BTreeMap<ScenarioState, usize> = BTreeMap::new();
-    let (mut published, mut quarantined, mut attention, mut known) = (0, 0, 0, 0);
+    let mut published = 0;
+    let mut quarantined = 0;
+    let mut attention = 0;
+    let mut known = 0;
     for health in snapshot.health.values() {
         *states.entry(health.state).or_default() += 1;
         published += health.tools.published;

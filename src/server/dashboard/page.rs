@@ -187,13 +187,13 @@ fn head(title: &str, now: Timestamp) -> Markup {
 }
 
 /// A page or a part of one. No cache may store it.
-pub(super) fn html_response(asked: &HeaderMap, markup: Markup) -> Result<Response, ErrorPage> {
-    html_response_with(asked, StatusCode::OK, markup)
+pub(super) fn html_response(headers: &HeaderMap, markup: Markup) -> Result<Response, ErrorPage> {
+    html_response_with(headers, StatusCode::OK, markup)
 }
 
-fn html_response_with(asked: &HeaderMap, status: StatusCode, markup: Markup) -> Result<Response, ErrorPage> {
+fn html_response_with(headers: &HeaderMap, status: StatusCode, markup: Markup) -> Result<Response, ErrorPage> {
     let plain = markup.into_string().into_bytes();
-    let coding = if plain.len() < WORTH_CODING { Coding::Identity } else { content_coding::choose(asked) };
+    let coding = if plain.len() < WORTH_CODING { Coding::Identity } else { content_coding::choose(headers) };
     let body = coding.encode(&plain).map_err(|error| Problem::internal(&error))?;
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
@@ -210,8 +210,8 @@ fn html_response_with(asked: &HeaderMap, status: StatusCode, markup: Markup) -> 
 
 /// Whether the client wants a page rather than data: it names `text/html`, as browsers do. `*/*`
 /// alone, as scripts send it, means data.
-pub(super) fn wants_page(asked: &HeaderMap) -> bool {
-    let lines = asked.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
+pub(super) fn wants_page(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
     let mut weights = lines.flat_map(|line| line.split(',')).filter_map(|element| {
         let mut parts = element.split(';');
         let is_page = parts.next()?.trim().eq_ignore_ascii_case("text/html");
@@ -295,7 +295,8 @@ fn page_of(route: &str) -> Option<(String, String)> {
 
 /// What a page is rendered from now, and the time. The history is recorded up to this snapshot.
 pub(super) fn current_snapshot(shared: &ServerState) -> (PageSource, Timestamp) {
-    let (snapshot, now) = (shared.reader.snapshot(), shared.clock.wall());
+    let snapshot = shared.reader.snapshot();
+    let now = shared.clock.wall();
     shared.dashboard.history.catch_up(&snapshot);
     let numbers = NavNumbers::at_hand(shared, &snapshot);
     (PageSource { snapshot, numbers }, now)

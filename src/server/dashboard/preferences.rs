@@ -17,18 +17,18 @@ use crate::server::dashboard::text::{count, foreign, foreign_plain, segment};
 /// At most this many preferences of one scope are shown.
 const SHOWN: usize = 500;
 /// At most this many characters of a parameter are used.
-const LONGEST: usize = 400;
+const PARAMETER_CHARACTERS_MAX: usize = 400;
 
 /// `GET /dashboard/preferences`. Parameters: `scope` and `target`, which the form begins with.
 pub(super) async fn page(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let of = |key: &str| {
         let found = form_urlencoded::parse(raw.as_deref().unwrap_or_default().as_bytes()).find(|(name, _)| name == key);
-        found.map(|(_, value)| value.chars().take(LONGEST).collect::<String>()).unwrap_or_default()
+        found.map(|(_, value)| value.chars().take(PARAMETER_CHARACTERS_MAX).collect::<String>()).unwrap_or_default()
     };
     let main = html! {
         h1 { "Preferences" }
@@ -37,12 +37,12 @@ pub(super) async fn page(
         div id="preferences" hx-get="/dashboard/preferences/now" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (groups(&snapshot, &shared.config.borrow().preferences)) }
     };
     let page = Page { nav: Some(NavPage::Preferences), title: "Preferences", snapshot: &snapshot, now };
-    html_response(&asked, page.render(&main))
+    html_response(&headers, page.render(&main))
 }
 
 /// `GET /dashboard/preferences/now`: the part that changes.
-pub(super) async fn part(State(shared): State<SharedState>, asked: HeaderMap) -> Result<Response, ErrorPage> {
-    html_response(&asked, groups(&shared.reader.snapshot(), &shared.config.borrow().preferences))
+pub(super) async fn part(State(shared): State<SharedState>, headers: HeaderMap) -> Result<Response, ErrorPage> {
+    html_response(&headers, groups(&shared.reader.snapshot(), &shared.config.borrow().preferences))
 }
 
 fn form(scope: &str, target: &str) -> Markup {

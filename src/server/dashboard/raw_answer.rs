@@ -30,7 +30,7 @@ const FIELDS: [HeaderName; 7] = [CONTENT_TYPE, CACHE_CONTROL, ETAG, LAST_MODIFIE
 pub(super) async fn poll_raw(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let name = find(&shared.reader.snapshot(), &name)?.name.clone();
     let place = shared.dashboard.raw_polls.try_acquire();
@@ -40,7 +40,7 @@ pub(super) async fn poll_raw(
         Ok(came) => shown(came.head.status, &came.head.headers, &came.body, came.head.received_at),
         Err(error) => html! { p class="bad" { "It gave no answer: " (sentence(&error.to_string(), 600)) } },
     };
-    html_response(&asked, markup).map_err(ErrorPage::into_problem)
+    html_response(&headers, markup).map_err(ErrorPage::into_problem)
 }
 
 fn shown(status: StatusCode, head: &HeaderMap, body: &[u8], received: Timestamp) -> Markup {

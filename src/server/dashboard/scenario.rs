@@ -34,7 +34,7 @@ const LINE: usize = 500;
 pub(super) async fn page(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let health = find(&snapshot, &name)?;
@@ -53,39 +53,39 @@ pub(super) async fn page(
         (model_box(health))
     };
     let page = Page { nav: Some(NavPage::Scenarios), title: health.name.as_str(), snapshot: &snapshot, now };
-    html_response(&asked, page.render(&main))
+    html_response(&headers, page.render(&main))
 }
 
 /// `GET /dashboard/scenarios/{name}/now`: its health.
 pub(super) async fn now(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let health = find(&snapshot, &name)?;
     let past = ScenarioHistory::read(&shared.calls, &health.name);
-    html_response(&asked, present(&shared, health, &past, now))
+    html_response(&headers, present(&shared, health, &past, now))
 }
 
 /// `GET /dashboard/scenarios/{name}/offer`: its findings and tools.
 pub(super) async fn offer_part(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let health = find(&snapshot, &name)?;
     let findings = findings_of(&shared, &snapshot, &health.name).await;
     let past = ScenarioHistory::read(&shared.calls, &health.name);
-    html_response(&asked, offer(&shared, &snapshot, health, &findings, &past, now))
+    html_response(&headers, offer(&shared, &snapshot, health, &findings, &past, now))
 }
 
 /// `GET /dashboard/scenarios/{name}/model`: how callsheet understood its manifest.
 pub(super) async fn model(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let snapshot = shared.reader.snapshot();
     let health = find(&snapshot, &name)?;
@@ -99,7 +99,7 @@ pub(super) async fn model(
             break;
         }
     }
-    html_response(&asked, html! { pre tabindex="0" { code { (foreign(&text, MODEL)) } } })
+    html_response(&headers, html! { pre tabindex="0" { code { (foreign(&text, MODEL)) } } })
 }
 
 fn present(shared: &ServerState, health: &Health, past: &ScenarioHistory, now: Timestamp) -> Markup {

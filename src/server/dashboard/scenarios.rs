@@ -107,14 +107,14 @@ fn urgency(state: ScenarioState) -> u8 {
 pub(super) fn page(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
-    asked: &HeaderMap,
+    headers: &HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let wanted = ScenarioFilter::parse(raw.as_deref());
     let main = html! {
         h1 { "Scenarios" }
         (overview::section(&shared, &snapshot))
-        div class="columns" { (connect::section(&shared, asked)) (add::section(&shared, snapshot.health.is_empty())) }
+        div class="columns" { (connect::section(&shared, headers)) (add::section(&shared, snapshot.health.is_empty())) }
         form id="filter" class="filter" method="get" action="/" role="search" {
             label { "Search" input type="search" name="q" value=(wanted.words) placeholder="name, address or words" data-search autocomplete="off"; }
             label { "State" select name="state" {
@@ -132,17 +132,17 @@ pub(super) fn page(
         }
     };
     let page = Page { nav: Some(NavPage::Scenarios), title: "Scenarios", snapshot: &snapshot, now };
-    html_response(asked, page.render(&main))
+    html_response(headers, page.render(&main))
 }
 
 /// `GET /dashboard/scenarios`: the part of the page that changes.
 pub(super) async fn part(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
-    html_response(&asked, list(&shared, &snapshot, &ScenarioFilter::parse(raw.as_deref()), now))
+    html_response(&headers, list(&shared, &snapshot, &ScenarioFilter::parse(raw.as_deref()), now))
 }
 
 fn list(shared: &ServerState, snapshot: &Snapshot, wanted: &ScenarioFilter, now: Timestamp) -> Markup {

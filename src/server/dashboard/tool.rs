@@ -35,7 +35,7 @@ pub(super) async fn page(
     State(shared): State<SharedState>,
     access: Access,
     RawQuery(raw): RawQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let query = QueryParams::parse(raw.as_deref(), &[once("id"), once("scope"), once("format")])?;
@@ -86,14 +86,14 @@ pub(super) async fn page(
         snapshot: &snapshot,
         now,
     };
-    html_response(&asked, page.render(&main))
+    html_response(&headers, page.render(&main))
 }
 
 /// `GET /dashboard/tool/now`: the parts that follow its settings. Parameters: `id`, `scope`.
 pub(super) async fn settings_part(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let query = QueryParams::parse(raw.as_deref(), &[once("id"), once("scope")])?;
     let scope: Scope = query.optional("scope").unwrap_or("global").parse().unwrap_or(Scope::Global);
@@ -101,7 +101,7 @@ pub(super) async fn settings_part(
     let snapshot = shared.reader.snapshot();
     let tool = lookup::resolve_tool(&snapshot.catalog, &view, query.required("id")?)?;
     let explained = explain(&snapshot.catalog, &view, &tool);
-    html_response(&asked, html! { (listed(&explained)) (why(&snapshot.catalog, &explained)) })
+    html_response(&headers, html! { (listed(&explained)) (why(&snapshot.catalog, &explained)) })
 }
 
 /// Whether it is in the list.
@@ -125,12 +125,12 @@ fn why(catalog: &Catalog, explained: &Explanation) -> Markup {
 pub(super) async fn format(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let query = QueryParams::parse(raw.as_deref(), &[once("id"), once("format")])?;
     let snapshot = shared.reader.snapshot();
     let tool = lookup::resolve_tool(&snapshot.catalog, &in_scope(&Scope::Global), query.required("id")?)?;
-    html_response(&asked, in_format(&snapshot.catalog, &tool, query.format()?.id()))
+    html_response(&headers, in_format(&snapshot.catalog, &tool, query.format()?.id()))
 }
 
 /// `GET /dashboard/tool/calls`: its counts and its latest calls. Parameter: `id`.
@@ -138,12 +138,12 @@ pub(super) async fn calls_part(
     State(shared): State<SharedState>,
     access: Access,
     RawQuery(raw): RawQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let query = QueryParams::parse(raw.as_deref(), &[once("id")])?;
     let (snapshot, now) = current_snapshot(&shared);
     let tool = lookup::resolve_tool(&snapshot.catalog, &in_scope(&Scope::Global), query.required("id")?)?;
-    html_response(&asked, calls(&shared, &tool.id, access, now))
+    html_response(&headers, calls(&shared, &tool.id, access, now))
 }
 
 fn calls(shared: &ServerState, id: &ToolId, access: Access, now: Timestamp) -> Markup {

@@ -28,9 +28,9 @@ use crate::views::Coding;
 /// Rows of one page.
 const PAGE: usize = 100;
 /// At most this many rows are fetched again at once.
-const MOST: usize = 2_000;
+const REFETCHED_ROWS_MAX: usize = 2_000;
 /// At most this many characters of a filter value are used.
-const LONGEST: usize = 200;
+const FILTER_CHARACTERS_MAX: usize = 200;
 
 /// The filter of the page. Values that cannot be parsed count as absent.
 #[derive(Debug, Clone, Default)]
@@ -68,7 +68,7 @@ impl ToolFilter {
     pub(super) fn parse(raw: Option<&str>) -> Self {
         let mut wanted = Self::default();
         for (name, value) in form_urlencoded::parse(raw.unwrap_or_default().as_bytes()) {
-            let text = || value.trim().chars().take(LONGEST).collect();
+            let text = || value.trim().chars().take(FILTER_CHARACTERS_MAX).collect();
             match &*name {
                 "q" => wanted.words = text(),
                 "scenario" => wanted.scenario = text(),
@@ -81,7 +81,7 @@ impl ToolFilter {
                 _ => {}
             }
         }
-        wanted.rows = wanted.rows.div_ceil(PAGE).max(1).saturating_mul(PAGE).min(MOST);
+        wanted.rows = wanted.rows.div_ceil(PAGE).max(1).saturating_mul(PAGE).min(REFETCHED_ROWS_MAX);
         wanted
     }
 
@@ -141,13 +141,13 @@ impl ToolFilter {
 /// Tools that match the typed words, best first: tools that contain every word; without any, tools
 /// that contain them with a typing error, then tools that are about them.
 fn searched(view: &View, typed: &str) -> Vec<Arc<ViewTool>> {
-    let mut hits = view.palette(typed, &[], MOST);
+    let mut hits = view.palette(typed, &[], REFETCHED_ROWS_MAX);
     let whole = hits.iter().position(|hit| hit.tier == Some(Tier::Fuzzy)).unwrap_or(hits.len());
     if whole > 0 {
         hits.truncate(whole);
     } else {
         let near: BTreeSet<_> = hits.iter().map(|hit| hit.tool.id.clone()).collect();
-        hits.extend(view.rank(typed, MOST).into_iter().filter(|hit| !near.contains(&hit.tool.id)));
+        hits.extend(view.rank(typed, REFETCHED_ROWS_MAX).into_iter().filter(|hit| !near.contains(&hit.tool.id)));
     }
     hits.into_iter().map(|hit| hit.tool).collect()
 }
@@ -167,7 +167,7 @@ pub(super) fn in_scope(scope: &Scope) -> ViewQuery {
 pub(super) async fn page(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let wanted = ToolFilter::parse(raw.as_deref());
@@ -189,7 +189,7 @@ pub(super) async fn page(
         }
     };
     let page = Page { nav: Some(NavPage::Tools), title: "Tools", snapshot: &snapshot, now };
-    html_response(&asked, page.render(&main))
+    html_response(&headers, page.render(&main))
 }
 
 /// The heads of a table of tools.
@@ -233,13 +233,13 @@ fn scopes(snapshot: &Snapshot) -> Vec<String> {
 pub(super) async fn part(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
-    asked: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let mut wanted = ToolFilter::parse(raw.as_deref());
     if wanted.from > 0 {
         wanted.rows = PAGE;
     }
-    html_response(&asked, rows(&shared.reader.snapshot(), &wanted))
+    html_response(&headers, rows(&shared.reader.snapshot(), &wanted))
 }
 
 fn rows(snapshot: &Snapshot, wanted: &ToolFilter) -> Markup {
@@ -284,7 +284,7 @@ fn counted(found: usize, shown: usize, snapshot: &Snapshot) -> Markup {
 pub(super) async fn prefer(
     State(shared): State<SharedState>,
     access: Access,
-    asked: HeaderMap,
+    headers: HeaderMap,
     ApiJson(body): ApiJson<ChangeBody>,
 ) -> Result<Response, Problem> {
     let (scope, target, patch) = body.into_patch()?;
@@ -296,7 +296,7 @@ pub(super) async fn prefer(
     let snapshot = shared.reader.snapshot();
     let found = lookup::resolve_tool(&snapshot.catalog, &in_scope(&scope), &id.to_string())?;
     let published = snapshot.catalog.entry(&id.scenario).is_some_and(|entry| entry.is_published());
-    html_response(&asked, tool_row(&snapshot, &scope, &found, published)).map_err(ErrorPage::into_problem)
+    html_response(&headers, tool_row(&snapshot, &scope, &found, published)).map_err(ErrorPage::into_problem)
 }
 
 /// A tool with its settings in a scope.
@@ -379,7 +379,7 @@ fn origin(source: &Provenance) -> Markup {
 
 /// `GET /dashboard/tools/formats`: the size of the list in each format, and the known limit of each
 /// format.
-pub(super) async fn formats(State(shared): State<SharedState>, asked: HeaderMap) -> Result<Response, ErrorPage> {
+pub(super) async fn formats(State(shared): State<SharedState>, headers: HeaderMap) -> Result<Response, ErrorPage> {
     let snapshot = shared.reader.snapshot();
     let mut lists = Vec::new();
     for format in formats::FORMATS.iter().copied() {
@@ -396,5 +396,5 @@ pub(super) async fn formats(State(shared): State<SharedState>, asked: HeaderMap)
         } }
         p class="quiet" { "Tokens are estimated and rather too high: vendors count differently and do not publish how." }
     };
-    html_response(&asked, markup)
+    html_response(&headers, markup)
 }

@@ -96,7 +96,8 @@ pub(in crate::server) async fn follow(
     lookup::check_profile(&shared, &shared.reader.snapshot().catalog, &request.query)?;
     let subscription = shared.events.subscribe(request).await.map_err(|full| Problem::busy(full.to_string()))?;
     let open = Arc::new(());
-    let (watch, clock) = (subscription.watch(), shared.clock);
+    let watch = subscription.watch();
+    let clock = shared.clock;
     // Over HTTP/2 a connection carries other requests too, so it is cut only if this stream is
     // still open.
     let hangs = (version >= Version::HTTP_2).then(|| Arc::downgrade(&open));

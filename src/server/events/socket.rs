@@ -87,7 +87,8 @@ pub(in crate::server) async fn follow(
     let upgrade = upgrade.map_err(|refused| Problem::upgrade_required(&refused.to_string()))?;
     let subscription = shared.events.subscribe(request).await.map_err(|full| Problem::busy(full.to_string()))?;
     let (opened, opening) = oneshot::channel();
-    let (clock, keep_alive) = (shared.clock, shared.events.keep_alive());
+    let clock = shared.clock;
+    let keep_alive = shared.events.keep_alive();
     // Spawned among the daemon's own tasks, so that a stop waits until the close frame was sent.
     shared.tasks.spawn(async move {
         if let Ok(socket) = opening.await {

@@ -202,7 +202,8 @@ pub(in crate::server) async fn serve<L, M, S, B>(
     limits: ConnectionLimits,
     clock: Clock,
     tasks: &Tasks,
-    (open, stop): (&OpenConnections, &Stop),
+    open: &OpenConnections,
+    stop: &Stop,
 ) -> usize
 where
     L: Listener,
@@ -293,7 +294,8 @@ async fn serve_connection<I, S, B>(
     let mut first_request = pin!(tokio::time::timeout(limits.head_timeout, requested.notified()));
     let mut has_to_end = pin!(has_to_end(&load, limits, clock));
     let mut cut = pin!(OptionFuture::from(None));
-    let (mut may_be_silent, mut stopping) = (true, false);
+    let mut may_be_silent = true;
+    let mut stopping = false;
     let ended = loop {
         tokio::select! {
             biased;

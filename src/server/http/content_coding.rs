@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn says_nothing_or_nothing_that_fits() {
+    fn an_accept_encoding_that_is_missing_or_unknown_gives_identity() {
         for lines in [&[][..], &[""], &["deflate"], &["*"], &["identity;q=0, *;q=0"], &["gzip;q=0"], &["gzip;q=2"]] {
             assert_eq!(chosen(lines), Coding::Identity, "{lines:?}");
         }

@@ -318,7 +318,8 @@ mod tests {
     #[tokio::test]
     async fn a_failure_of_ours_tells_no_details() {
         let store = |place: &str, kind| {
-            let (place, message) = (place.into(), "it cannot be".into());
+            let place = place.into();
+            let message = "it cannot be".into();
             EngineError::State(StateError { what: "cannot save", place, message, kind })
         };
         for (kind, expected) in [

@@ -480,7 +480,8 @@ mod tests {
 
     #[test]
     fn sockets_are_for_our_own_pages() {
-        let (host, upgrade) = (("host", "localhost:7400"), ("upgrade", "websocket"));
+        let host = ("host", "localhost:7400");
+        let upgrade = ("upgrade", "websocket");
         assert_eq!(status("GET", &[host, upgrade], false), 200, "no page sends it");
         for (origin, expected) in
             [("http://localhost:7400", 200), ("https://ui.example", 200), ("https://evil.example", 403), ("null", 403)]
@@ -534,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configured_origin_is_told_apart() {
+    fn a_configured_origin_is_distinguished() {
         let request = http::Request::builder().header("host", "localhost").header("origin", "https://ui.example");
         let (head, ()) = request.body(()).unwrap().into_parts();
         let pass = guard().check(&head, LOCAL, false).unwrap();

@@ -241,7 +241,8 @@ fn with_options(
         let have: Vec<String> = have.map(|format| format!("`{}`", format.id())).collect();
         let requested = [("`strict=true`", options.strict), ("`cache=true`", options.cache)];
         let requested: Vec<&str> = requested.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
-        let (requested, have) = (requested.join(" with "), have.join(", "));
+        let requested = requested.join(" with ");
+        let have = have.join(", ");
         let format = NextStep::parameter("format", format.id());
         Problem::bad_request(format!("{format} has no {requested}; these have it: {have}")).with_next(format)
     })

@@ -206,7 +206,8 @@ mod tests {
     }
 
     fn ready(body: impl Into<Bytes>) -> Arc<CachedResponse> {
-        let (found, known) = (HeaderMap::new(), HeaderMap::new());
+        let found = HeaderMap::new();
+        let known = HeaderMap::new();
         Arc::new(CachedResponse {
             body: body.into(),
             etag: HeaderValue::from_static("\"a\""),
@@ -239,7 +240,9 @@ mod tests {
 
     #[test]
     fn an_answer_is_found_by_its_words_coding_and_snapshot() {
-        let (repeats, now, none) = (ResponseCache::default(), snapshot(), HeaderMap::new());
+        let repeats = ResponseCache::default();
+        let now = snapshot();
+        let none = HeaderMap::new();
         repeats.insert(&now, "a=1", Coding::Gzip, &ready("x"));
         assert_eq!(answered(&repeats, &now, "a=1", Coding::Gzip, &none), Some((200, 1)));
         assert_eq!(answered(&repeats, &now, "a=1", Coding::Identity, &none), None);
@@ -249,7 +252,9 @@ mod tests {
 
     #[test]
     fn another_snapshot_takes_the_place_of_the_first() {
-        let (repeats, first, second) = (ResponseCache::default(), snapshot(), snapshot());
+        let repeats = ResponseCache::default();
+        let first = snapshot();
+        let second = snapshot();
         repeats.insert(&first, "", Coding::Identity, &ready("x"));
         repeats.insert(&second, "", Coding::Identity, &ready("yy"));
         assert!(!found(&repeats, &first, ""));
@@ -258,7 +263,8 @@ mod tests {
 
     #[test]
     fn of_a_long_answer_the_304_is_kept() {
-        let (repeats, now) = (ResponseCache::default(), snapshot());
+        let repeats = ResponseCache::default();
+        let now = snapshot();
         let long = ready(vec![b'x'; MAX_BYTES + 1]);
         for _ in 0..=MAX_RESPONSES {
             repeats.insert(&now, "long", Coding::Identity, &long);
@@ -278,7 +284,8 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_bounded() {
-        let (repeats, now) = (ResponseCache::default(), snapshot());
+        let repeats = ResponseCache::default();
+        let now = snapshot();
         for at in 0..=MAX_RESPONSES {
             repeats.insert(&now, &at.to_string(), Coding::Identity, &ready("x"));
         }

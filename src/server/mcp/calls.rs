@@ -29,7 +29,8 @@ struct ToolCallParams<'a> {
 pub(super) async fn call(
     context: &McpContext,
     client: McpClient,
-    (id, params): (&JsonText, Option<JsonText>),
+    id: &JsonText,
+    params: Option<JsonText>,
 ) -> Result<Answer, Refusal> {
     let text = params.as_ref().map_or("{}", JsonText::get);
     let unreadable = |error| Refusal::invalid(format!("no call can be read: {error}"));
@@ -57,7 +58,8 @@ pub(super) async fn call(
         collects: true,
         ..Request::new(sent.name, arguments, requester)
     };
-    let (shared, access) = (Arc::clone(&context.shared), context.access);
+    let shared = Arc::clone(&context.shared);
+    let access = context.access;
     let work = |caller, resumed| CallWork { shared, caller, access }.run(Request { resumed, ..request });
     let answered = answer.run(context, client, parts, work);
     drop(params);

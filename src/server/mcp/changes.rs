@@ -107,7 +107,8 @@ impl Drop for SessionStream {
 pub(super) async fn listen(
     context: &McpContext,
     client: &McpClient,
-    (id, params): (&JsonText, Option<&JsonText>),
+    id: &JsonText,
+    params: Option<&JsonText>,
 ) -> Result<Response, Refusal> {
     #[derive(Deserialize, Default)]
     struct ListenParams {
@@ -125,7 +126,8 @@ pub(super) async fn listen(
     let sent: ListenParams = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
     let sent = sent.notifications;
     let subscription: Value = serde_json::from_str(id.get()).unwrap_or_default();
-    let (mut honoured, mut lists) = (json!({}), BTreeSet::new());
+    let mut honoured = json!({});
+    let mut lists = BTreeSet::new();
     for (is_wanted, list, name) in [
         (sent.tools_list_changed, ListChange::Tools, "toolsListChanged"),
         (sent.prompts_list_changed, ListChange::Prompts, "promptsListChanged"),
@@ -151,7 +153,7 @@ pub(super) async fn listen(
     let end = event(rpc::response(id, Ok(&result)).as_bytes());
     let wanted =
         Wanted { lists, subscription: Some(subscription), followed: FollowedResources::These(followed), updates };
-    open(context, client.key(), wanted, (first, Some(end))).await
+    open(context, client.key(), wanted, first, Some(end)).await
 }
 
 /// The stream of a GET.
@@ -161,7 +163,7 @@ pub(super) async fn legacy(context: &McpContext, session: &Arc<LiveSession>) -> 
     let followed = FollowedResources::OfSession(Arc::clone(session), receiver);
     let updates = context.shared.mcp.watches.updates();
     let wanted = Wanted { lists, subscription: None, followed, updates };
-    let response = open(context, &session.claims.key, wanted, (sse::ALIVE, None)).await?;
+    let response = open(context, &session.claims.key, wanted, sse::ALIVE, None).await?;
     session.add_stream(sender);
     Ok(response)
 }
@@ -176,9 +178,11 @@ async fn open(
     context: &McpContext,
     client: &str,
     wanted: Wanted,
-    (first, end): (Bytes, Option<Bytes>),
+    first: Bytes,
+    end: Option<Bytes>,
 ) -> Result<Response, Refusal> {
-    let (shared, list) = (&context.shared, &context.list);
+    let shared = &context.shared;
+    let list = &context.list;
     let counted = shared.mcp.streams.open(client, shared.config.borrow().mcp_face.max_streams)?;
     let kinds = if wanted.lists.contains(&ListChange::Tools) { [EventType::Catalog].into() } else { BTreeSet::new() };
     let query = views::effective(&list.view, list.format);

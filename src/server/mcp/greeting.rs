@@ -36,7 +36,8 @@ pub(super) fn discover(context: &McpContext) -> Bytes {
 /// How to use the tools: in the daemon's own words, and in those of the scenarios that the
 /// configuration names for that, as far as this client sees them.
 fn instructions(context: &McpContext) -> String {
-    let (mut all, snapshot) = (INSTRUCTIONS.to_owned(), context.shared.reader.snapshot());
+    let mut all = INSTRUCTIONS.to_owned();
+    let snapshot = context.shared.reader.snapshot();
     let config = context.shared.config.borrow();
     for scenario in &config.scenarios {
         let is_wanted = scenario.target.interaction().is_some_and(|interaction| interaction.instructions);

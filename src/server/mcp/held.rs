@@ -19,7 +19,7 @@ use crate::server::mcp::caller::CallerEvent;
 use crate::server::mcp::refusal::Refusal;
 
 /// The most calls that wait.
-const MOST: usize = 256;
+const HELD_CALLS_MAX: usize = 256;
 
 /// What a call, or a request that is relayed, ended with.
 pub(super) enum LongRequestResult {
@@ -68,11 +68,13 @@ impl HeldCalls {
         &self,
         handle: String,
         call: OngoingCall,
-        (limit, clock): (Duration, Clock),
-        (tasks, stop): (&Tasks, Stop),
+        limit: Duration,
+        clock: Clock,
+        tasks: &Tasks,
+        stop: Stop,
     ) -> Result<(), Box<OngoingCall>> {
         let mut calls = self.calls();
-        if calls.len() >= MOST {
+        if calls.len() >= HELD_CALLS_MAX {
             return Err(Box::new(call));
         }
         calls.insert(handle.clone(), call);
@@ -139,10 +141,10 @@ mod tests {
         let limit = Duration::from_secs(60);
         let hold = |handle: &str| {
             let (call, cancelled) = held(&tasks);
-            calls.hold(handle.to_owned(), call, (limit, clock), (&tasks, stop.clone())).map(|()| cancelled)
+            calls.hold(handle.to_owned(), call, limit, clock, &tasks, stop.clone()).map(|()| cancelled)
         };
         let mut cancelled = Vec::new();
-        for number in 0..MOST {
+        for number in 0..HELD_CALLS_MAX {
             cancelled.push(hold(&number.to_string()).ok().expect("room"));
         }
         assert!(hold("one too many").is_err());

@@ -63,7 +63,8 @@ pub(super) async fn wait_for_first_answers(context: &McpContext) {
 
 /// `tools/list`.
 pub(super) async fn tools(context: &McpContext, params: Option<&JsonText>) -> Result<Bytes, Refusal> {
-    let (shared, snapshot) = (&context.shared, context.shared.reader.snapshot());
+    let shared = &context.shared;
+    let snapshot = context.shared.reader.snapshot();
     let format = format(context, &snapshot);
     shared.used_formats.add("mcp");
     let wanted = ViewRequest { query: &context.list.view, format, report: false };

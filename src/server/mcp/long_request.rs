@@ -94,7 +94,8 @@ impl PartsMeta<'_> {
     /// The trace that the request belongs to, if it says so (MCP 2026-07-28, `_meta`).
     fn trace(&self) -> Option<TraceContext> {
         let text = |value: Option<&RawValue>| serde_json::from_str::<String>(value?.get()).ok();
-        let (state, baggage) = (text(self.tracestate), text(self.baggage));
+        let state = text(self.tracestate);
+        let baggage = text(self.baggage);
         TraceContext::parse(&text(self.traceparent)?, state.as_deref(), baggage.as_deref())
     }
 }
@@ -136,7 +137,8 @@ fn input(responses: Option<&str>) -> Option<JsonText> {
 /// Begins the work of a request. It runs in a task of its own, since it may outlive the request.
 fn start<W, F>(
     context: &McpContext,
-    (client, trace): (McpClient, Option<TraceContext>),
+    client: McpClient,
+    trace: Option<TraceContext>,
     id: &JsonText,
     work: W,
 ) -> Result<OngoingCall, Refusal>
@@ -230,7 +232,8 @@ impl AnswerWriter {
         let responses = parts.input_responses.map(RawValue::get).filter(|responses| responses.starts_with('{'));
         let state = match parts.request_state.filter(|_| client.is_modern()) {
             Some(state) => {
-                let (sealer, now) = (&self.shared.mcp.sealer, self.shared.clock.wall());
+                let sealer = &self.shared.mcp.sealer;
+                let now = self.shared.clock.wall();
                 Some(RequestState::open(&state, sealer, &self.bound, now)?)
             }
             None => None,
@@ -248,7 +251,7 @@ impl AnswerWriter {
         };
         let resumed = resumed.map(|(responses, state)| InputRound { by_key: JsonText::known(responses), state });
         let trace = parts.meta.as_ref().and_then(PartsMeta::trace);
-        start(context, (client, trace), &self.id, |caller| work(caller, resumed)).map(BegunCall::Now)
+        start(context, client, trace, &self.id, |caller| work(caller, resumed)).map(BegunCall::Now)
     }
 
     async fn turn(&self, call: &mut OngoingCall) -> CallTurn {
@@ -324,14 +327,15 @@ impl AnswerWriter {
         let clock = self.shared.clock;
         let limit = self.shared.config.borrow().mcp_face.input_timeout;
         let handle = HeldCalls::handle();
-        let state = RequestState::Held(handle.clone()).seal(&face.sealer, &self.bound, (clock.wall(), limit));
+        let state = RequestState::Held(handle.clone()).seal(&face.sealer, &self.bound, clock.wall(), limit);
         let Some(state) = state else { return Err(Box::new(call)) };
         let method = input.wanted.method;
         let requests = format!(r#"{{"{KEY}":{{"method":"{method}","params":{}}}}}"#, input.wanted.params.get());
         call.input = Some(input);
-        let until = (&self.shared.tasks, self.shared.stop.clone());
+        let tasks = &self.shared.tasks;
+        let stop = self.shared.stop.clone();
         face.held
-            .hold(handle, call, (limit, clock), until)
+            .hold(handle, call, limit, clock, tasks, stop)
             .map_err(|call| Box::new(OngoingCall { input: None, ..*call }))?;
         Ok(input_required(&requests, Some(&state)))
     }
@@ -341,8 +345,8 @@ impl AnswerWriter {
         match end? {
             LongRequestResult::Complete(result) => Ok(result),
             LongRequestResult::NeedsInput(InputRound { by_key, state }) => {
-                let time = (self.shared.clock.wall(), LIFETIME);
-                let state = RequestState::Server(state).seal(&self.shared.mcp.sealer, &self.bound, time);
+                let now = self.shared.clock.wall();
+                let state = RequestState::Server(state).seal(&self.shared.mcp.sealer, &self.bound, now, LIFETIME);
                 Ok(input_required(by_key.get(), state.as_deref()))
             }
         }

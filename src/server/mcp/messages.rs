@@ -39,7 +39,7 @@ pub(super) async fn receive(mut context: McpContext, body: Bytes) -> Response {
     }
     drop(body);
     match messages.into_iter().next() {
-        Some(RpcMessage::Request(sent)) => request(&context, (&sent.id, &sent.method), sent.params).await,
+        Some(RpcMessage::Request(sent)) => request(&context, &sent.id, &sent.method, sent.params).await,
         Some(other) => match without_answer(&context, other) {
             Ok(()) => StatusCode::ACCEPTED.into_response(),
             Err(refusal) => refused(None, &refusal),
@@ -62,12 +62,12 @@ fn session(context: &McpContext) -> Result<Arc<LiveSession>, Refusal> {
 }
 
 /// Answers a request.
-async fn request(context: &McpContext, (id, method): (&JsonText, &str), params: Option<JsonText>) -> Response {
+async fn request(context: &McpContext, id: &JsonText, method: &str, params: Option<JsonText>) -> Response {
     if !is_id(id) {
         return refused(None, &Refusal::no_request("an id is a text or a number"));
     }
     let answered = match RequestEra::of(&context.headers, method, params.as_ref()) {
-        Ok(RequestEra::Modern(client)) => methods::modern(context, client, (id, method), params).await,
+        Ok(RequestEra::Modern(client)) => methods::modern(context, client, id, method, params).await,
         Ok(RequestEra::Legacy) if method == "initialize" => {
             let (claims, result) = greeting::initialize(context, params.as_ref());
             let mut response = answer::result(id.get(), result, context.bytes.answers());
@@ -78,7 +78,7 @@ async fn request(context: &McpContext, (id, method): (&JsonText, &str), params: 
             return response;
         }
         Ok(RequestEra::Legacy) => match session(context) {
-            Ok(session) => methods::legacy(context, &session, (id, method), params).await,
+            Ok(session) => methods::legacy(context, &session, id, method, params).await,
             Err(refusal) => Err(refusal),
         },
         Err(refusal) => Err(refusal),
@@ -141,7 +141,7 @@ async fn batch(context: &McpContext, messages: Vec<RpcMessage>) -> Result<Respon
             continue;
         }
         let answer = match RequestEra::of(&context.headers, &method, params.as_ref()) {
-            Ok(RequestEra::Legacy) if is_id(&id) => methods::legacy(context, &session, (&id, &method), params).await,
+            Ok(RequestEra::Legacy) if is_id(&id) => methods::legacy(context, &session, &id, &method, params).await,
             Ok(_) => Err(Refusal::no_request("a batch has requests of its session only, each with an id")),
             Err(refusal) => Err(refusal),
         };

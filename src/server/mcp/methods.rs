@@ -18,14 +18,15 @@ use crate::server::mcp::{calls, changes, greeting, lists, logging, own_tools, pr
 pub(super) async fn modern(
     context: &McpContext,
     client: ModernClient,
-    (id, method): (&JsonText, &str),
+    id: &JsonText,
+    method: &str,
     params: Option<JsonText>,
 ) -> Result<Answer, Refusal> {
     let client = McpClient::Modern(client);
     match method {
         "server/discover" => Ok(Answer::Result(greeting::discover(context))),
-        "subscriptions/listen" => changes::listen(context, &client, (id, params.as_ref())).await.map(Answer::Stream),
-        _ => common(context, client, (id, method), params).await,
+        "subscriptions/listen" => changes::listen(context, &client, id, params.as_ref()).await.map(Answer::Stream),
+        _ => common(context, client, id, method, params).await,
     }
 }
 
@@ -33,7 +34,8 @@ pub(super) async fn modern(
 pub(super) async fn legacy(
     context: &McpContext,
     session: &Arc<LiveSession>,
-    (id, method): (&JsonText, &str),
+    id: &JsonText,
+    method: &str,
     params: Option<JsonText>,
 ) -> Result<Answer, Refusal> {
     match method {
@@ -41,7 +43,7 @@ pub(super) async fn legacy(
         "logging/setLevel" => logging::set_level(session, params.as_ref()).map(Answer::Result),
         "resources/subscribe" => resources::subscribe(context, session, params.as_ref()).await.map(Answer::Result),
         "resources/unsubscribe" => resources::unsubscribe(session, params.as_ref()).map(Answer::Result),
-        _ => common(context, McpClient::Legacy(Arc::clone(session)), (id, method), params).await,
+        _ => common(context, McpClient::Legacy(Arc::clone(session)), id, method, params).await,
     }
 }
 
@@ -64,7 +66,8 @@ pub(super) fn notified(session: &LiveSession, method: &str, params: Option<&Json
 async fn common(
     context: &McpContext,
     client: McpClient,
-    (id, method): (&JsonText, &str),
+    id: &JsonText,
+    method: &str,
     params: Option<JsonText>,
 ) -> Result<Answer, Refusal> {
     // An array would be read as the members in their order.
@@ -80,17 +83,17 @@ async fn common(
             let params = own_tools::meant(params);
             match own_tools::call(context, params.as_ref()).await {
                 Some(own) => own.map(|result| Answer::Result(result.into())),
-                None => calls::call(context, client, (id, params)).await,
+                None => calls::call(context, client, id, params).await,
             }
         }
         "prompts/list" => relayed::list(context, RelayedKind::Prompts, params.as_ref()).map(Answer::Result),
-        "prompts/get" => prompts::get(context, client, (id, params.as_ref())).await,
+        "prompts/get" => prompts::get(context, client, id, params.as_ref()).await,
         "resources/list" => relayed::list(context, RelayedKind::Resources, params.as_ref()).map(Answer::Result),
         "resources/templates/list" => {
             relayed::list(context, RelayedKind::Templates, params.as_ref()).map(Answer::Result)
         }
-        "resources/read" => resources::read(context, client, (id, params.as_ref())).await,
-        "completion/complete" => resources::complete(context, client, (id, params.as_ref())).await,
+        "resources/read" => resources::read(context, client, id, params.as_ref()).await,
+        "completion/complete" => resources::complete(context, client, id, params.as_ref()).await,
         _ => Err(Refusal::unknown_method(client.is_modern(), method)),
     }
 }

@@ -124,7 +124,9 @@ fn hits(snapshot: &Snapshot, view: &crate::catalog::ViewQuery, text: &str) -> Ve
 
 /// The tools that fit into so many tokens, and the names of the next ones.
 fn within(hits: &[Hit], format: &'static dyn Format, tokens: usize) -> Value {
-    let (mut shown, mut others, mut left) = (Vec::new(), Vec::new(), tokens);
+    let mut shown = Vec::new();
+    let mut others = Vec::new();
+    let mut left = tokens;
     for hit in hits {
         let Some(tool) = definition(hit, format) else { continue };
         let cost = format.limits().tokens(tool.to_string().len());

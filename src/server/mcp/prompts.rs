@@ -12,13 +12,14 @@ use crate::server::mcp::relayed;
 pub(super) async fn get(
     context: &McpContext,
     client: McpClient,
-    (id, sent): (&JsonText, Option<&JsonText>),
+    id: &JsonText,
+    sent: Option<&JsonText>,
 ) -> Result<Answer, Refusal> {
     let mut params = relayed::object(RelayMethod::GetPrompt, sent)?;
     let name = params["name"].as_str().ok_or_else(|| Refusal::invalid("`name` is missing"))?;
     let (scenario, own) = find(context, name)?;
     params["name"] = own.into();
-    relayed::send(context, client, (id, sent), (scenario, RelayMethod::GetPrompt, params)).await
+    relayed::send(context, client, id, sent, scenario, RelayMethod::GetPrompt, params).await
 }
 
 /// The scenario of a prompt and its name there. A prompt is found by the name in the list, else by

@@ -41,7 +41,8 @@ pub(super) fn naming(context: &McpContext) -> NamingStyle {
 /// A list of one kind, or the page of it that the client wants.
 pub(super) fn list(context: &McpContext, kind: RelayedKind, params: Option<&JsonText>) -> Result<Bytes, Refusal> {
     let snapshot = context.shared.reader.snapshot();
-    let (catalog, view) = (&snapshot.catalog, &context.list.view);
+    let catalog = &snapshot.catalog;
+    let view = &context.list.view;
     let mut body = format!(r#"{{"resultType":"complete","{}":["#, kind.member());
     let mut is_first = true;
     let mut write = |key: &str, item: &RelayedItem<'_>| {
@@ -77,8 +78,11 @@ pub(super) fn object(method: RelayMethod, params: Option<&JsonText>) -> Result<V
 pub(super) async fn send(
     context: &McpContext,
     client: McpClient,
-    (id, sent): (&JsonText, Option<&JsonText>),
-    (scenario, method, mut params): (ScenarioName, RelayMethod, Value),
+    id: &JsonText,
+    sent: Option<&JsonText>,
+    scenario: ScenarioName,
+    method: RelayMethod,
+    mut params: Value,
 ) -> Result<Answer, Refusal> {
     let subject = method.subject().and_then(|member| params[member].as_str()).unwrap_or_default().to_owned();
     if let Some(members) = params.as_object_mut() {
@@ -93,11 +97,12 @@ pub(super) async fn send(
     let bound = StateBinding { profile: scope.profile.clone(), tool, arguments: params.clone() };
     let answer = AnswerWriter::new(context, id, &parts, bound);
     let requester = context.access.requester();
-    let (calls, is_modern) = (context.shared.calls.clone(), client.is_modern());
+    let calls = context.shared.calls.clone();
+    let is_modern = client.is_modern();
     let work = |caller: Arc<McpCaller>, resumed| async move {
         let request = RelayRequest { scenario, method, params, resumed, scope, requester };
         match calls.relay(request, Some(caller)).await {
-            Ok(answered) => finished(&answered, method, (is_modern, &subject)),
+            Ok(answered) => finished(&answered, method, is_modern, &subject),
             Err(refused) => Err(unanswered(&refused)),
         }
     };
@@ -110,7 +115,7 @@ pub(super) fn unanswered(refused: &ExecuteError) -> Refusal {
 }
 
 /// The result of a scenario, or its error. What is reserved for it is free again after that.
-fn finished(answered: &RelayResponse, method: RelayMethod, (is_modern, subject): (bool, &str)) -> LongRequestEnd {
+fn finished(answered: &RelayResponse, method: RelayMethod, is_modern: bool, subject: &str) -> LongRequestEnd {
     let outcome = &answered.outcome;
     if let Some(required) = &outcome.input_required {
         return Ok(LongRequestResult::NeedsInput(required.clone()));

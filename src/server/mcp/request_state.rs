@@ -60,7 +60,8 @@ impl RequestState {
         self,
         sealer: &Sealer,
         bound: &StateBinding,
-        (now, lifetime): (Timestamp, Duration),
+        now: Timestamp,
+        lifetime: Duration,
     ) -> Option<String> {
         let expires = now.saturating_add(lifetime).unwrap_or(now).as_second();
         let text = serde_json::to_string(&SealedState { state: self, expires }).ok()?;
@@ -91,11 +92,12 @@ mod tests {
 
     #[test]
     fn a_state_is_good_for_one_call_and_a_limited_time() {
-        let (sealer, now) = (Sealer::new(None), Timestamp::from_second(1_000).unwrap());
+        let sealer = Sealer::new(None);
+        let now = Timestamp::from_second(1_000).unwrap();
         let bound = binding(Some("p"), "files__read", r#"{"a": 1}"#);
         let same = binding(Some("p"), "files__read", r#"{ "a":1 }"#);
         let state = RequestState::Server(Some("inner".into()));
-        let text = state.clone().seal(&sealer, &bound, (now, Duration::from_secs(60))).unwrap();
+        let text = state.clone().seal(&sealer, &bound, now, Duration::from_secs(60)).unwrap();
         assert_eq!(RequestState::open(&text, &sealer, &same, now), Ok(state));
         for other in [
             binding(None, "files__read", r#"{"a": 1}"#),

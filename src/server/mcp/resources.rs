@@ -22,18 +22,20 @@ use crate::server::mcp::{prompts, relayed, uri_template};
 pub(super) async fn read(
     context: &McpContext,
     client: McpClient,
-    (id, sent): (&JsonText, Option<&JsonText>),
+    id: &JsonText,
+    sent: Option<&JsonText>,
 ) -> Result<Answer, Refusal> {
     let params = relayed::object(RelayMethod::ReadResource, sent)?;
     let uri = params["uri"].as_str().ok_or_else(|| Refusal::invalid("`uri` is missing"))?;
     let owner = owner(context, uri)?.ok_or_else(|| relayed::unknown_resource(client.is_modern(), uri))?;
-    relayed::send(context, client, (id, sent), (owner, RelayMethod::ReadResource, params)).await
+    relayed::send(context, client, id, sent, owner, RelayMethod::ReadResource, params).await
 }
 
 /// Follows a resource.
 pub(super) async fn follow(context: &McpContext, is_modern: bool, uri: &str) -> Result<Arc<ResourceWatch>, Refusal> {
     let scenario = owner(context, uri)?.ok_or_else(|| relayed::unknown_resource(is_modern, uri))?;
-    let (watches, key) = (&context.shared.mcp.watches, WatchKey { scenario, uri: uri.to_owned() });
+    let watches = &context.shared.mcp.watches;
+    let key = WatchKey { scenario, uri: uri.to_owned() };
     let followed = watches.follow(&context.shared, &context.list.view, key).await;
     let followed = followed.map_err(|refused| relayed::unanswered(&refused))?;
     followed.ok_or_else(|| Refusal::busy("too many resources are followed already; try again later"))
@@ -69,7 +71,8 @@ fn subject(params: Option<&JsonText>) -> Result<String, Refusal> {
 pub(super) async fn complete(
     context: &McpContext,
     client: McpClient,
-    (id, sent): (&JsonText, Option<&JsonText>),
+    id: &JsonText,
+    sent: Option<&JsonText>,
 ) -> Result<Answer, Refusal> {
     let mut params = relayed::object(RelayMethod::Complete, sent)?;
     let reference = &params["ref"];
@@ -88,14 +91,15 @@ pub(super) async fn complete(
             ));
         }
     };
-    relayed::send(context, client, (id, sent), (scenario, RelayMethod::Complete, params)).await
+    relayed::send(context, client, id, sent, scenario, RelayMethod::Complete, params).await
 }
 
 /// The scenario that has a resource or template with this URI; else the one with the template that
 /// it fits, of several templates the most specific one.
 pub(super) fn owner(context: &McpContext, uri: &str) -> Result<Option<ScenarioName>, Refusal> {
     let snapshot = relayed::snapshot(context);
-    let (catalog, view) = (&snapshot.catalog, &context.list.view);
+    let catalog = &snapshot.catalog;
+    let view = &context.list.view;
     let exact = [RelayedKind::Resources, RelayedKind::Templates]
         .into_iter()
         .flat_map(|kind| catalog.relayed_with_key(view, kind, uri))

@@ -12,13 +12,13 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use crate::model::Secret;
 
 /// Bytes of the key that the store keeps.
-const KEY: usize = 32;
+const KEY_BYTES: usize = 32;
 /// The most characters that are decoded. What is longer was not given out here.
-const LONGEST: usize = 64 * 1024;
+const SEALED_CHARACTERS_MAX: usize = 64 * 1024;
 
 /// A new key as the store keeps it, in base64. `None` if the system has no random numbers.
 pub(in crate::server) fn new_key() -> Option<Secret> {
-    let mut key = [0; KEY];
+    let mut key = [0; KEY_BYTES];
     SystemRandom::new().fill(&mut key).ok()?;
     Some(Secret::new(BASE64_STANDARD.encode(key)))
 }
@@ -36,7 +36,7 @@ impl Sealer {
     /// as the process.
     pub(super) fn new(key: Option<&Secret>) -> Self {
         let stored = key.and_then(|key| BASE64_STANDARD.decode(key.expose()).ok());
-        let stored = stored.filter(|key| key.len() == KEY);
+        let stored = stored.filter(|key| key.len() == KEY_BYTES);
         let key = stored.or_else(|| BASE64_STANDARD.decode(new_key()?.expose()).ok()).unwrap_or_default();
         let root = hmac::Key::new(hmac::HMAC_SHA256, &key);
         // One key for each use, so that nothing made for one is taken for the other.
@@ -44,7 +44,7 @@ impl Sealer {
         let cipher = UnboundKey::new(&CHACHA20_POLY1305, own(b"callsheet mcp request state").as_ref());
         Self {
             signing: hmac::Key::new(hmac::HMAC_SHA256, own(b"callsheet mcp session id").as_ref()),
-            cipher: cipher.ok().filter(|_| key.len() == KEY).map(LessSafeKey::new),
+            cipher: cipher.ok().filter(|_| key.len() == KEY_BYTES).map(LessSafeKey::new),
             random: SystemRandom::new(),
         }
     }
@@ -57,7 +57,7 @@ impl Sealer {
 
     /// The text that was signed here. `None` for everything else.
     pub(super) fn verify(&self, signed: &str) -> Option<String> {
-        let (text, signature) = signed.split_once('.').filter(|_| signed.len() <= LONGEST)?;
+        let (text, signature) = signed.split_once('.').filter(|_| signed.len() <= SEALED_CHARACTERS_MAX)?;
         let text = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
         let signature = BASE64_URL_SAFE_NO_PAD.decode(signature).ok()?;
         hmac::verify(&self.signing, &text, &signature).ok()?;
@@ -70,16 +70,19 @@ impl Sealer {
         let mut nonce = [0; NONCE_LEN];
         self.random.fill(&mut nonce).ok()?;
         let mut sealed = text.as_bytes().to_vec();
-        let (value, bound) = (Nonce::assume_unique_for_key(nonce), Aad::from(bound.as_bytes()));
+        let value = Nonce::assume_unique_for_key(nonce);
+        let bound = Aad::from(bound.as_bytes());
         self.cipher.as_ref()?.seal_in_place_append_tag(value, bound, &mut sealed).ok()?;
         Some(BASE64_URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat()))
     }
 
     /// The text that was sealed here with the same `bound`. `None` for everything else.
     pub(super) fn open(&self, sealed: &str, bound: &str) -> Option<String> {
-        let mut sealed = BASE64_URL_SAFE_NO_PAD.decode(Some(sealed).filter(|text| text.len() <= LONGEST)?).ok()?;
+        let mut sealed =
+            BASE64_URL_SAFE_NO_PAD.decode(Some(sealed).filter(|text| text.len() <= SEALED_CHARACTERS_MAX)?).ok()?;
         let nonce = sealed.first_chunk::<NONCE_LEN>().copied()?;
-        let (value, bound) = (Nonce::assume_unique_for_key(nonce), Aad::from(bound.as_bytes()));
+        let value = Nonce::assume_unique_for_key(nonce);
+        let bound = Aad::from(bound.as_bytes());
         let text = self.cipher.as_ref()?.open_within(value, bound, &mut sealed, NONCE_LEN..).ok()?;
         String::from_utf8(text.to_vec()).ok()
     }

@@ -6,11 +6,11 @@
 /// The most parts of a template that are looked at.
 const PARTS: usize = 64;
 /// The longest URI that is compared with templates, in bytes.
-const LONGEST: usize = 2_048;
+const URI_BYTES_MAX: usize = 2_048;
 
 /// How many bytes of the URI the template gives literally, if the URI fits it.
 pub(super) fn fit(template: &str, uri: &str) -> Option<usize> {
-    let parts = parts(template).filter(|_| uri.len() <= LONGEST)?;
+    let parts = parts(template).filter(|_| uri.len() <= URI_BYTES_MAX)?;
     let literal = parts.iter().map(|part| if let TemplatePart::Literal(text) = part { text.len() } else { 0 }).sum();
     fits(&parts, uri).then_some(literal)
 }
@@ -22,7 +22,8 @@ enum TemplatePart<'a> {
 }
 
 fn parts(template: &str) -> Option<Vec<TemplatePart<'_>>> {
-    let (mut parts, mut rest) = (Vec::new(), template);
+    let mut parts = Vec::new();
+    let mut rest = template;
     while let Some((literal, after)) = rest.split_once('{') {
         let (expression, after) = after.split_once('}')?;
         if !literal.is_empty() {

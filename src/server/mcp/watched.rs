@@ -21,7 +21,7 @@ use crate::runtime::Clock;
 use crate::server::SharedState;
 
 /// The most resources that are followed.
-const MOST: usize = 1_000;
+const WATCHED_RESOURCES_MAX: usize = 1_000;
 /// Updates that wait for the streams of clients. A stream that misses some takes it that all of its
 /// resources changed.
 const WAITING: usize = 1_024;
@@ -78,7 +78,7 @@ impl ResourceWatches {
                 return Ok(Some(watch));
             }
             watched.retain(|_, watch| watch.strong_count() > 0);
-            if watched.len() >= MOST {
+            if watched.len() >= WATCHED_RESOURCES_MAX {
                 return Ok(None);
             }
         }

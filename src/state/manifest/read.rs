@@ -76,7 +76,8 @@ fn scenario(mut members: StoredMembers<'_>) -> Result<ScenarioInfo, Error> {
 
 fn tool(mut members: StoredMembers<'_>, of_mcp: bool, shared: &mut Shared) -> Result<Tool, Error> {
     let metadata = members.need::<&RawValue>("metadata")?;
-    let (name, description) = (members.need("name")?, members.need("description")?);
+    let name = members.need("name")?;
+    let description = members.need("description")?;
     let category = members.take("category")?.map(|id| shared.text(id));
     let parameters = kept(members.need("parameters")?);
     let extra = members.rest();

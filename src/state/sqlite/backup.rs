@@ -139,7 +139,8 @@ fn prepare(from: &Path, incoming: &Path) -> Result<(), StateError> {
 
 /// Copies the identity beside one database to the other, where there is one.
 fn copy_identity(what: &'static str, from: &Path, to: &Path) -> Result<(), StateError> {
-    let (source, target) = (file::beside(from, IDENTITY), file::beside(to, IDENTITY));
+    let source = file::beside(from, IDENTITY);
+    let target = file::beside(to, IDENTITY);
     match fs::copy(source, &target) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(unwritable(what, &target, &error)),
         _ => Ok(()),

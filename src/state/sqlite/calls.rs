@@ -14,7 +14,8 @@ use crate::model::{
 };
 
 pub(super) fn put_approval(transaction: &Transaction<'_>, approval: &ApprovalRequest) -> rusqlite::Result<usize> {
-    let (decided, answer) = (approval.decided.as_ref(), approval.answer.as_ref());
+    let decided = approval.decided.as_ref();
+    let answer = approval.answer.as_ref();
     transaction
         .prepare_cached(
             "INSERT INTO approvals (id, tool, name, arguments, chat, profile, user_id, identity, origin, definition,

@@ -409,7 +409,8 @@ mod tests {
     #[test]
     fn a_lock_that_is_a_symbolic_link_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();
-        let (state, other) = (folder.path().join("state.db"), folder.path().join("other"));
+        let state = folder.path().join("state.db");
+        let other = folder.path().join("other");
         fs::write(&other, "of somebody else").unwrap();
         std::os::unix::fs::symlink(&other, beside(&state, ".lock")).unwrap();
         let refused = lock(&state).expect_err("a link is no lock").to_string();

@@ -24,7 +24,8 @@ const REPORTED: i64 = 100;
 
 /// Makes one change inside the caller's transaction.
 pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp) -> rusqlite::Result<()> {
-    let (sql, now) = (|text| transaction.prepare_cached(text), now.to_string());
+    let sql = |text| transaction.prepare_cached(text);
+    let now = now.to_string();
     match write {
         Write::Manifest(manifest) => put_manifest(transaction, manifest),
         Write::Claim(scenario, party) => {
@@ -246,7 +247,8 @@ fn read<T>(
     }
     let columns = schema::column_names(connection, table.name)?;
     let mut statement = connection.prepare(&format!("SELECT rowid, * FROM {} {}", table.name, table.filter))?;
-    let (mut rows, mut values) = (statement.query([])?, Vec::new());
+    let mut rows = statement.query([])?;
+    let mut values = Vec::new();
     while let Some(row) = rows.next()? {
         match decode(row) {
             Ok(value) => values.push(value),
@@ -256,7 +258,8 @@ fn read<T>(
                     content.insert(column.clone(), as_json(row.get_ref(index + 1)?));
                 }
                 let key: Vec<String> = content.values().take(table.key_columns).map(plain).collect();
-                let (rowid, key) = (row.get(0)?, key.join(" "));
+                let rowid = row.get(0)?;
+                let key = key.join(" ");
                 torn.push(UnreadableRow { table: table.name, rowid, key, content: content.into(), reason });
             }
         }
@@ -286,8 +289,10 @@ fn quarantined(connection: &Connection, place: &Path) -> rusqlite::Result<Vec<Fi
     let mut statement =
         connection.prepare("SELECT id, table_name, key, reason FROM quarantine ORDER BY id LIMIT ?1")?;
     let rows = statement.query_map([REPORTED], |row| {
-        let (id, table, key, reason): (i64, String, String, String) =
-            (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+        let id: i64 = row.get(0)?;
+        let table: String = row.get(1)?;
+        let key: String = row.get(2)?;
+        let reason: String = row.get(3)?;
         let message = format!(
             "row `{key}` of table `{table}` in `{place}` cannot be read ({reason}) and was moved to table `quarantine`"
         );

@@ -18,7 +18,7 @@ use crate::model::{Finding, FindingCode};
 use crate::state::{PREFERENCES_MAX, StateError, StateLoss, Write};
 
 /// The most rows that are read of one table. More than are kept of either.
-const MOST: usize = 2 * PREFERENCES_MAX;
+const TABLE_ROWS_MAX: usize = 2 * PREFERENCES_MAX;
 
 /// The readable rows of a damaged file, as changes of an empty one.
 #[derive(Debug, Default)]
@@ -35,7 +35,8 @@ pub(super) fn take_over(
     damage: &Damage,
     now: Timestamp,
 ) -> Result<Finding, StateError> {
-    let (aside, salvaged) = (damage.aside.display(), read(&damage.aside));
+    let aside = damage.aside.display();
+    let salvaged = read(&damage.aside);
     let what = format!(
         "the stored state in `{}` was damaged ({}) and is now `{aside}`; a fresh one took its place; of what operators \
          decided, {} preferences and {} decisions about scenarios could be read and were kept",
@@ -77,7 +78,7 @@ fn read(path: &Path) -> Salvaged {
 fn table(connection: &Connection, name: &str, decode: impl Fn(&Row<'_>) -> Result<Write, String>) -> Vec<Write> {
     let mut found = BTreeMap::new();
     for order in ["ASC", "DESC"] {
-        let sql = format!("SELECT rowid, * FROM {name} NOT INDEXED ORDER BY rowid {order} LIMIT {MOST}");
+        let sql = format!("SELECT rowid, * FROM {name} NOT INDEXED ORDER BY rowid {order} LIMIT {TABLE_ROWS_MAX}");
         let Ok(mut statement) = connection.prepare(&sql) else { continue };
         let Ok(mut rows) = statement.query([]) else { continue };
         // It ends at the end of the table, or at the first page that cannot be read.
@@ -87,7 +88,7 @@ fn table(connection: &Connection, name: &str, decode: impl Fn(&Row<'_>) -> Resul
             }
         }
     }
-    found.into_values().take(MOST).collect()
+    found.into_values().take(TABLE_ROWS_MAX).collect()
 }
 
 impl Salvaged {

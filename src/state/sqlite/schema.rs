@@ -197,7 +197,8 @@ pub(super) fn current() -> i64 {
 /// Reads the owner of the file. Changes no data.
 pub(super) fn owner(connection: &Connection) -> rusqlite::Result<FileOwner> {
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
-    let (application, version) = (number("application_id")?, number("user_version")?);
+    let application = number("application_id")?;
+    let version = number("user_version")?;
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     Ok(if application == 0 && version == 0 && tables == 0 {
         FileOwner::Us

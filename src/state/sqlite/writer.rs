@@ -88,7 +88,8 @@ impl StoreWriter {
     }
 
     fn transact<'a>(&mut self, writes: impl IntoIterator<Item = &'a Write>) -> Result<(), TransactionError> {
-        let (place, now) = (&self.place, self.clock.wall());
+        let place = &self.place;
+        let now = self.clock.wall();
         let error = |error: rusqlite::Error| failed(SAVE, place, &error);
         let transaction = self
             .connection

@@ -106,7 +106,8 @@ impl Address {
 
     /// The header that sends the credentials (RFC 7617 section 2), if the address has any.
     pub(super) fn credentials(&self) -> Option<HeaderValue> {
-        let (name, password) = (self.0.username(), self.0.password());
+        let name = self.0.username();
+        let password = self.0.password();
         if name.is_empty() && password.is_none() {
             return None;
         }

@@ -24,7 +24,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::http_date;
-use directives::{Directives, LONGEST};
+use directives::{DELTA_SECONDS_MAX, Directives};
 
 mod decide;
 mod directives;
@@ -191,7 +191,8 @@ impl HttpFreshness {
     /// conditions made of it, and handwritten servers often leave the `ETag` out.
     #[must_use]
     pub fn renewing(self, stored: &Self) -> Self {
-        let (new, old) = (self.basis, stored.basis.clone());
+        let new = self.basis;
+        let old = stored.basis.clone();
         let basis = Basis {
             cache_control: new.cache_control.or(old.cache_control),
             expires: new.expires.or(old.expires),
@@ -222,7 +223,7 @@ impl Basis {
             date: Some(first_date.unwrap_or_else(|| SystemTime::from(head.received_at))),
             age: age(head),
             took: head.received.saturating_duration_since(head.requested),
-            rules: CacheRules { default_lifetime: rules.default_lifetime.min(LONGEST), ..rules },
+            rules: CacheRules { default_lifetime: rules.default_lifetime.min(DELTA_SECONDS_MAX), ..rules },
         }
     }
 
@@ -280,7 +281,9 @@ impl Basis {
         // RFC 9111 section 5.3; both dates are the sender's, so its clock may be wrong.
         match (self.expires, self.date) {
             (Some(Expires::Past), _) => Duration::ZERO,
-            (Some(Expires::At(at)), Some(date)) => at.duration_since(date).unwrap_or(Duration::ZERO).min(LONGEST),
+            (Some(Expires::At(at)), Some(date)) => {
+                at.duration_since(date).unwrap_or(Duration::ZERO).min(DELTA_SECONDS_MAX)
+            }
             // The Tool Discovery Protocol's own default takes the place of section 4.2.2's guesses.
             _ => self.rules.default_lifetime,
         }

@@ -82,7 +82,8 @@ impl Client {
     ) -> Arc<Self> {
         let settings = ClientSettings::new(limits, concurrency, rules.into());
         let settings = Arc::new(ArcSwap::from_pointee(settings));
-        let (connection_tasks, (closing, end)) = (Tasks::new(), StopTrigger::new());
+        let connection_tasks = Tasks::new();
+        let (closing, end) = StopTrigger::new();
         let executor = Spawner { tasks: connection_tasks.clone(), end };
         let connections = Connections::new(Connector::new(Arc::clone(&settings)), executor);
         Arc::new(Self {

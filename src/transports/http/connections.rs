@@ -61,7 +61,8 @@ impl Connections {
                 .pool_max_idle_per_host(idle)
                 .build(connector.clone())
         };
-        let (polls, calls) = (Decompression::new(client(0)), client(IDLE_PER_HOST));
+        let polls = Decompression::new(client(0));
+        let calls = client(IDLE_PER_HOST);
         Arc::new(Self { connector, executor, polls, calls })
     }
 

@@ -355,7 +355,8 @@ impl Parser {
     fn dispatch(&mut self) -> Option<ServerEvent> {
         let place = &mut *self.place;
         place.id.clone_from(&place.next_id);
-        let (event, data) = (std::mem::take(&mut self.event), self.data.take());
+        let event = std::mem::take(&mut self.event);
+        let data = self.data.take();
         let cut = std::mem::take(&mut self.cut);
         let data = data.filter(|data| !data.is_empty())?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -369,7 +370,8 @@ mod tests {
     use super::*;
 
     fn read(chunks: &[&[u8]], most: usize) -> Vec<(String, String, bool)> {
-        let (mut parser, mut events) = (Parser::new(most), Vec::new());
+        let mut parser = Parser::new(most);
+        let mut events = Vec::new();
         for chunk in chunks {
             let mut bytes = Bytes::copy_from_slice(chunk);
             while let Some(event) = parser.read(&mut bytes) {

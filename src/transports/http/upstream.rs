@@ -74,6 +74,6 @@ impl Upstream {
     /// Begins a request to an address of this origin with its credentials. `is_repeatable` says
     /// whether it may be sent again after they were refused.
     pub(super) async fn attempt(&self, to: &Address, is_repeatable: bool) -> Result<Attempt<'_>, TransportError> {
-        Attempt::begin(&self.credentials, (to.url(), to.to_string()), is_repeatable).await
+        Attempt::begin(&self.credentials, to.url(), to.to_string(), is_repeatable).await
     }
 }

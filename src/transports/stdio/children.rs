@@ -110,14 +110,17 @@ impl Children {
     ) -> Option<ChildProcess> {
         let group = ProcessGroup::led_by(child.id()?);
         self.watchdog.watch(group);
-        let (stdout, stderr) = (child.stdout.take()?, child.stderr.take()?);
+        let stdout = child.stdout.take()?;
+        let stderr = child.stderr.take()?;
         let input = Arc::new(Mutex::new(child.stdin.take()));
         let (out, lines) = mpsc::channel(WAITING);
-        let ((cut, uncut), tail) = (StopTrigger::new(), StderrTail::default());
+        let (cut, uncut) = StopTrigger::new();
+        let tail = StderrTail::default();
         let masks = ProgramMasks::of(target);
         let reads_stderr =
             self.tasks.spawn(read_stderr(stderr, tail.clone(), masks.lines.clone(), uncut.clone(), self.clock));
-        let ((end, ended), fault) = (watch::channel(None), ProcessFault::new(&self.closes));
+        let (end, ended) = watch::channel(None);
+        let fault = ProcessFault::new(&self.closes);
         let reads_stdout = self.tasks.spawn(read_stdout(stdout, out, fault.clone(), uncut, self.clock));
         let supervised = Supervised {
             child,

@@ -11,7 +11,7 @@ use crate::runtime::{Clock, Tasks};
 pub(super) const GRACE: Duration = Duration::from_secs(3);
 
 /// How often groups are looked at while they end.
-const LOOK: Duration = Duration::from_millis(50);
+const GROUP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Ends all that is left in some groups, and all processes with the mark outside of them: SIGTERM,
 /// and after [`GRACE`] SIGKILL.
@@ -26,7 +26,7 @@ pub(super) async fn end_processes(groups: &[ProcessGroup], mark: Option<&Program
         let again = Some(signal).filter(|signal| *signal == EndSignal::Kill);
         let mut is_marked_left = signal_marked(mark, Some(signal), groups, tasks).await;
         while (is_marked_left || living.iter().any(|group| group.is_alive())) && clock.now() < deadline {
-            clock.sleep(LOOK).await;
+            clock.sleep(GROUP_CHECK_INTERVAL).await;
             is_marked_left = is_marked_left && signal_marked(mark, again, groups, tasks).await;
         }
     }

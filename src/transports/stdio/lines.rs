@@ -191,7 +191,8 @@ mod tests {
     use super::*;
 
     fn split(chunks: &[&str], limit: usize) -> Vec<(String, bool)> {
-        let (mut splitter, mut lines) = (LineSplitter::new(limit), Vec::new());
+        let mut splitter = LineSplitter::new(limit);
+        let mut lines = Vec::new();
         for chunk in chunks {
             let mut chunk = chunk.as_bytes();
             while let Some(raw) = splitter.next(&mut chunk) {

@@ -35,7 +35,8 @@ impl ListIdentity {
     /// The identity of these tools, in any order.
     pub fn of(mut tools: Vec<IdentifiedTool<'_>>) -> Self {
         tools.sort_unstable();
-        let (mut named, mut whole) = (Vec::new(), Vec::new());
+        let mut named = Vec::new();
+        let mut whole = Vec::new();
         for tool in &tools {
             for text in [tool.name, tool.description] {
                 add(&mut named, text);

@@ -38,7 +38,8 @@ where
         }
         Received::Batch(messages) => messages,
     };
-    let (run, bytes) = (&run, &AtomicUsize::new(0));
+    let run = &run;
+    let bytes = &AtomicUsize::new(0);
     let answers = stream::iter(messages).map(|message| async move {
         let answered = match message {
             IncomingMessage::Request { id, .. } if bytes.load(Ordering::Relaxed) > most => {
@@ -72,7 +73,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_batch_whose_answers_are_too_large_is_answered_in_part() {
-        let (run, request) = (AtomicUsize::new(0), r#"{"jsonrpc":"2.0","method":"m","id":1}"#);
+        let run = AtomicUsize::new(0);
+        let request = r#"{"jsonrpc":"2.0","method":"m","id":1}"#;
         let batch = format!("[{}]", vec![request; 100].join(","));
         let answer = |_, _| {
             run.fetch_add(1, Ordering::Relaxed);

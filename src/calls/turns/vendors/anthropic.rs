@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::super::marks::BodyMarks;
 use super::super::model_answer::{ModelAnswer, ModelBlock};
 use super::super::read::{ReadCall, ReadError, ReadTurn};
 use super::TurnFormat;
@@ -35,6 +36,24 @@ struct AnthropicBlock<'a> {
 impl TurnFormat for AnthropicTurns {
     fn id(&self) -> &'static str {
         "anthropic"
+    }
+
+    fn is_response(&self, _: &BodyMarks<'_>) -> bool {
+        // A whole response is a message.
+        false
+    }
+
+    fn is_message(&self, message: &BodyMarks<'_>) -> bool {
+        if message.has("tool_calls") {
+            return false;
+        }
+        let is_own =
+            |block: &BodyMarks<'_>| block.has("type") && !block.has("toolUse") && block.text("type") != "output_text";
+        message.blocks().is_none_or(|blocks| blocks.iter().all(is_own))
+    }
+
+    fn is_event(&self, body: &BodyMarks<'_>) -> bool {
+        ["message_", "content_block_"].into_iter().any(|event| body.text("type").starts_with(event))
     }
 
     fn read(&self, body: &str) -> Result<ReadTurn, ReadError> {

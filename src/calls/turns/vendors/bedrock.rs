@@ -7,9 +7,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::super::marks::BodyMarks;
 use super::super::model_answer::ModelAnswer;
 use super::super::read::{ReadCall, ReadError, ReadTurn};
 use super::TurnFormat;
+
+/// The events of its streams, each under its own name.
+const EVENTS: [&str; 5] = ["messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop"];
 
 /// `format=bedrock`.
 #[derive(Debug)]
@@ -57,6 +61,21 @@ struct BedrockCall<'a> {
 impl TurnFormat for BedrockTurns {
     fn id(&self) -> &'static str {
         "bedrock"
+    }
+
+    fn is_response(&self, body: &BodyMarks<'_>) -> bool {
+        body.begins("output", '{')
+    }
+
+    fn is_message(&self, message: &BodyMarks<'_>) -> bool {
+        let Some(blocks) = message.blocks().filter(|_| !message.has("tool_calls")) else { return false };
+        let is_empty = blocks.is_empty() && message.text("type") != "message";
+        // Its blocks are named by their one member.
+        is_empty || blocks.iter().any(|block| block.has("toolUse") || !block.has("type"))
+    }
+
+    fn is_event(&self, body: &BodyMarks<'_>) -> bool {
+        EVENTS.into_iter().any(|event| body.has(event))
     }
 
     fn read(&self, body: &str) -> Result<ReadTurn, ReadError> {

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::super::marks::BodyMarks;
 use super::super::model_answer::ModelAnswer;
 use super::super::read::{ReadCall, ReadError, ReadTurn};
 use super::TurnFormat;
@@ -27,6 +28,10 @@ struct CallsBody<'a> {
 impl TurnFormat for ProtocolTurns {
     fn id(&self) -> &'static str {
         "calls"
+    }
+
+    fn is_response(&self, body: &BodyMarks<'_>) -> bool {
+        body.has("calls")
     }
 
     fn read(&self, body: &str) -> Result<ReadTurn, ReadError> {

@@ -3,10 +3,36 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::super::marks::BodyMarks;
 use super::super::read::{ReadCall, ReadError, ReadTurn};
 
 /// What is said of a call in the form before `tool_calls`.
 const LEGACY: &str = "its call is a `function_call`, which `tool_calls` replaced; give the vendor the list as `tools`, not as `functions`";
+
+/// Whether a body is a response with choices, or one of its choices.
+pub(super) fn is_response(body: &BodyMarks<'_>) -> bool {
+    // Ollama says when it is done.
+    let is_choice = body.begins("message", '{') && body.has("index");
+    body.has("choices") || (is_choice && !body.has("done") && !body.has("created_at"))
+}
+
+/// Whether a message has calls, or a text, or blocks that are texts.
+pub(super) fn is_message(message: &BodyMarks<'_>) -> bool {
+    if message.has("tool_calls") {
+        return true;
+    }
+    let is_text = |block: &BodyMarks<'_>| block.text("type") == "text";
+    message.blocks().is_none_or(|blocks| message.text("type") != "message" && blocks.iter().all(is_text))
+}
+
+/// Whether a message has blocks of types that are of no other vendor.
+pub(super) fn has_blocks_of_other_types(message: &BodyMarks<'_>) -> bool {
+    let is_other = |block: &BodyMarks<'_>| {
+        let kind = block.text("type");
+        block.has("type") && !block.has("toolUse") && kind != "output_text" && !kind.ends_with("tool_use")
+    };
+    message.text("type") != "message" && message.blocks().is_some_and(|blocks| blocks.iter().all(is_other))
+}
 
 /// A response with choices, one of its choices, a response with one message, or a message.
 #[derive(Deserialize)]

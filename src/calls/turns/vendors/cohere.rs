@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::marks::BodyMarks;
 use super::super::model_answer::ModelAnswer;
 use super::super::read::{ReadCall, ReadError, ReadTurn};
 use super::{TurnFormat, chat};
@@ -13,6 +14,20 @@ pub(super) struct CohereTurns;
 impl TurnFormat for CohereTurns {
     fn id(&self) -> &'static str {
         "cohere"
+    }
+
+    fn is_response(&self, body: &BodyMarks<'_>) -> bool {
+        // A choice of Chat Completions has an index, and Ollama says when it is done.
+        let is_other = ["done", "created_at", "index"].into_iter().any(|name| body.has(name));
+        body.begins("message", '{') && !is_other
+    }
+
+    fn is_message(&self, message: &BodyMarks<'_>) -> bool {
+        chat::is_message(message) || chat::has_blocks_of_other_types(message)
+    }
+
+    fn is_event(&self, body: &BodyMarks<'_>) -> bool {
+        ["content-", "tool-call-", "message-"].into_iter().any(|event| body.text("type").starts_with(event))
     }
 
     fn read(&self, body: &str) -> Result<ReadTurn, ReadError> {

@@ -8,9 +8,15 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::super::marks::BodyMarks;
 use super::super::model_answer::{ModelAnswer, ModelBlock};
 use super::super::read::{ReadCall, ReadError, ReadTurn};
 use super::TurnFormat;
+
+/// The members of a response, of which one that says why there is no candidate may have the last
+/// ones only, and of the content of a candidate.
+const RESPONSE_MEMBERS: [&str; 6] =
+    ["candidates", "parts", "promptFeedback", "prompt_feedback", "usageMetadata", "usage_metadata"];
 
 /// `format=gemini`.
 #[derive(Debug)]
@@ -59,6 +65,12 @@ struct GeminiCall<'a> {
 impl TurnFormat for GeminiTurns {
     fn id(&self) -> &'static str {
         "gemini"
+    }
+
+    fn is_response(&self, body: &BodyMarks<'_>) -> bool {
+        RESPONSE_MEMBERS.into_iter().any(|name| body.has(name))
+            || body.begins("content", '{')
+            || body.text("role") == "model"
     }
 
     fn read(&self, body: &str) -> Result<ReadTurn, ReadError> {

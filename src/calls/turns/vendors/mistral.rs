@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::marks::BodyMarks;
 use super::super::model_answer::ModelAnswer;
 use super::super::read::{ReadError, ReadTurn};
 use super::{TurnFormat, chat};
@@ -14,6 +15,14 @@ pub(super) struct MistralTurns;
 impl TurnFormat for MistralTurns {
     fn id(&self) -> &'static str {
         "mistral"
+    }
+
+    fn is_response(&self, body: &BodyMarks<'_>) -> bool {
+        chat::is_response(body)
+    }
+
+    fn is_message(&self, message: &BodyMarks<'_>) -> bool {
+        chat::is_message(message) || chat::has_blocks_of_other_types(message)
     }
 
     fn read(&self, body: &str) -> Result<ReadTurn, ReadError> {

@@ -5,6 +5,7 @@
 //! and never decides what a result says. To add one: a file here and a line in [`TURN_FORMATS`],
 //! under the id that its list has.
 
+use super::marks::BodyMarks;
 use super::model_answer::ModelAnswer;
 use super::read::{ReadError, ReadTurn};
 
@@ -23,6 +24,28 @@ mod openai_responses;
 pub trait TurnFormat: Sync + std::fmt::Debug {
     /// Its id, the value of `format=`: that of its list.
     fn id(&self) -> &'static str;
+
+    /// Whether a body has the marks of a whole response of this vendor, or of one answer of its
+    /// model in one.
+    fn is_response(&self, body: &BodyMarks<'_>) -> bool;
+
+    /// Whether a message alone, which has a `role`, may be of this vendor.
+    fn is_message(&self, message: &BodyMarks<'_>) -> bool {
+        let _ = message;
+        false
+    }
+
+    /// Whether a list that begins with this item is a response of this vendor.
+    fn is_list(&self, first: Option<&BodyMarks<'_>>) -> bool {
+        let _ = first;
+        false
+    }
+
+    /// Whether a body is one part of a stream of this vendor.
+    fn is_event(&self, body: &BodyMarks<'_>) -> bool {
+        let _ = body;
+        false
+    }
 
     /// Reads the calls in a whole response, or in the assistant's message alone. The shape was
     /// checked before.

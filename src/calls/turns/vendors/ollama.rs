@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::marks::BodyMarks;
 use super::super::model_answer::ModelAnswer;
 use super::super::read::{ReadError, ReadTurn};
 use super::{TurnFormat, chat};
@@ -14,6 +15,15 @@ pub(super) struct OllamaTurns;
 impl TurnFormat for OllamaTurns {
     fn id(&self) -> &'static str {
         "ollama"
+    }
+
+    fn is_response(&self, body: &BodyMarks<'_>) -> bool {
+        let is_other = body.has("index") || body.has("finish_reason");
+        body.begins("message", '{') && (body.has("done") || body.has("created_at") || !is_other)
+    }
+
+    fn is_message(&self, message: &BodyMarks<'_>) -> bool {
+        chat::is_message(message)
     }
 
     fn read(&self, body: &str) -> Result<ReadTurn, ReadError> {

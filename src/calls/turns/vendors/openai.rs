@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::marks::BodyMarks;
 use super::super::model_answer::ModelAnswer;
 use super::super::read::{ReadError, ReadTurn};
 use super::{TurnFormat, chat};
@@ -14,6 +15,18 @@ pub(super) struct OpenAiTurns;
 impl TurnFormat for OpenAiTurns {
     fn id(&self) -> &'static str {
         "openai"
+    }
+
+    fn is_response(&self, body: &BodyMarks<'_>) -> bool {
+        chat::is_response(body)
+    }
+
+    fn is_message(&self, message: &BodyMarks<'_>) -> bool {
+        chat::is_message(message)
+    }
+
+    fn is_event(&self, body: &BodyMarks<'_>) -> bool {
+        body.text("object") == "chat.completion.chunk" || (body.has("delta") && !body.has("role"))
     }
 
     fn read(&self, body: &str) -> Result<ReadTurn, ReadError> {

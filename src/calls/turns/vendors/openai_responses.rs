@@ -9,9 +9,15 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::super::marks::BodyMarks;
 use super::super::model_answer::{ModelAnswer, ModelBlock};
 use super::super::read::{ReadCall, ReadError, ReadTurn};
 use super::TurnFormat;
+
+/// What the messages of several vendors consist of: blocks of their content, or their calls. A list
+/// of them is no output.
+const PARTS_OF_MESSAGES: [&str; 7] =
+    ["text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use", "function"];
 
 /// `format=openai-responses`.
 #[derive(Debug)]
@@ -36,6 +42,27 @@ struct ResponseItem<'a> {
 impl TurnFormat for ResponsesTurns {
     fn id(&self) -> &'static str {
         "openai-responses"
+    }
+
+    fn is_response(&self, body: &BodyMarks<'_>) -> bool {
+        body.begins("output", '[') || body.text("type") == "function_call"
+    }
+
+    fn is_message(&self, message: &BodyMarks<'_>) -> bool {
+        let Some(blocks) = message.blocks().filter(|_| !message.has("tool_calls")) else { return false };
+        let is_of_another = |block: &BodyMarks<'_>| block.has("toolUse") || !block.has("type");
+        let is_empty = blocks.is_empty() && message.text("type") == "message";
+        is_empty
+            || (blocks.iter().any(|block| block.text("type") == "output_text") && !blocks.iter().any(is_of_another))
+    }
+
+    fn is_list(&self, first: Option<&BodyMarks<'_>>) -> bool {
+        let is_item = |kind: &str| !kind.is_empty() && !PARTS_OF_MESSAGES.contains(&kind);
+        first.is_none_or(|first| is_item(first.text("type")))
+    }
+
+    fn is_event(&self, body: &BodyMarks<'_>) -> bool {
+        body.text("type").starts_with("response.")
     }
 
     fn read(&self, body: &str) -> Result<ReadTurn, ReadError> {

@@ -74,7 +74,8 @@ pub(super) async fn export_bundle(
     _: NoQuery,
     permit: ArchivePermit,
 ) -> Result<Response, Problem> {
-    let (id, bundles) = (bundle_id(&id)?, shared.bundles.clone());
+    let id = bundle_id(&id)?;
+    let bundles = shared.bundles.clone();
     // A client that goes away does not let another one begin while the work goes on.
     let exported = shared.tasks.run_to_completion(async move {
         let _permit = permit.0;
@@ -99,7 +100,8 @@ pub(super) async fn import_bundle(
     ZipBody(archive): ZipBody,
 ) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw.as_deref(), IMPORT_PARAMS)?;
-    let (as_new, bundles) = (query.flag("new")?, shared.bundles.clone());
+    let as_new = query.flag("new")?;
+    let bundles = shared.bundles.clone();
     let imported = shared.tasks.run_to_completion(async move {
         let _permit = permit.0;
         bundles.import(archive, as_new).await

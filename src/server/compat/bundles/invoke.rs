@@ -102,7 +102,8 @@ async fn broken(shared: &ServerState, response: Option<&CallResponse>, value: &J
 
 /// Waits until the list has the tool as it is stored. Another scenario may have its name.
 async fn settled(shared: &ServerState, bundle: &StoredBundle, tool: &Arc<StoredTool>) -> bool {
-    let (name, url) = (tool.name(), format!("bundle:{}", bundle.definition.id));
+    let name = tool.name();
+    let url = format!("bundle:{}", bundle.definition.id);
     let is_listed = |now: &Snapshot| {
         let is_own = now.health.get(&bundle.scenario).is_some_and(|health| health.url.as_deref() == Some(url.as_str()));
         is_own && now.catalog.entry(&bundle.scenario).is_some_and(|entry| entry.tool(&name).is_some())

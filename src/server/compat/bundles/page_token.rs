@@ -9,8 +9,8 @@ use crate::server::http::params::{Param, ParamType, once};
 use crate::server::http::query::{QueryParams, bad_value};
 
 /// Elements of one page where the client does not say it, and the most.
-const USUAL: usize = 25;
-const MOST: u32 = 256;
+const PAGE_ELEMENTS_DEFAULT: usize = 25;
+const PAGE_ELEMENTS_MAX: u32 = 256;
 
 /// The token of a page.
 pub(super) const PAGE_TOKEN: Param =
@@ -18,7 +18,7 @@ pub(super) const PAGE_TOKEN: Param =
 
 /// The size of a page, under the name of a route.
 pub(super) const fn page_size(name: &'static str) -> Param {
-    once(name).takes(ParamType::Count(1, MOST)).about("Elements of one page at most; 25 by default.", "7")
+    once(name).takes(ParamType::Count(1, PAGE_ELEMENTS_MAX)).about("Elements of one page at most; 25 by default.", "7")
 }
 
 /// What a token says.
@@ -42,9 +42,9 @@ impl WantedPage {
     /// list is refused.
     pub(super) fn parse(query: &QueryParams, size: &str, filters: &str) -> Result<Self, Problem> {
         let filters = xxh3_64(filters.as_bytes());
-        let wrong = |text: &str| bad_value(size, text, &format!("a whole number from 1 to {MOST}"));
+        let wrong = |text: &str| bad_value(size, text, &format!("a whole number from 1 to {PAGE_ELEMENTS_MAX}"));
         let size = query.optional(size).map(|text| {
-            let size = text.parse::<u32>().ok().filter(|size| (1..=MOST).contains(size));
+            let size = text.parse::<u32>().ok().filter(|size| (1..=PAGE_ELEMENTS_MAX).contains(size));
             size.and_then(|size| usize::try_from(size).ok()).ok_or_else(|| wrong(text))
         });
         let token = query.optional("pageToken").filter(|token| !token.is_empty());
@@ -56,7 +56,7 @@ impl WantedPage {
                 .map(|content| content.a)
                 .ok_or_else(|| bad_value("pageToken", token, "the `nextPageToken` of an answer to the same filters"))
         });
-        Ok(Self { size: size.transpose()?.unwrap_or(USUAL), filters, after: after.transpose()? })
+        Ok(Self { size: size.transpose()?.unwrap_or(PAGE_ELEMENTS_DEFAULT), filters, after: after.transpose()? })
     }
 
     /// The elements of the page, of all in order, with the token of the next one. `key` is the

@@ -32,6 +32,7 @@ pub(super) fn bundle_id(text: &str) -> Result<Uuid, Problem> {
 }
 
 pub(super) fn tool_key(Path((bundle, slug, version)): &ToolPath) -> Result<(Uuid, Slug, ToolVersion), Problem> {
-    let (slug, version) = (slug.parse().map_err(BundleError::from)?, version.parse().map_err(BundleError::from)?);
+    let slug = slug.parse().map_err(BundleError::from)?;
+    let version = version.parse().map_err(BundleError::from)?;
     Ok((bundle_id(bundle)?, slug, version))
 }

@@ -70,7 +70,8 @@ fn parse(raw: Option<&str>) -> Result<WantedTools, Problem> {
 
 /// The tools that fit, the best first.
 fn find(set: &BundleSet, now: &Catalog, typed: &str, with_disabled: bool) -> Vec<FoundTool> {
-    let (mut inputs, mut tools) = (Inputs::default(), BTreeMap::new());
+    let mut inputs = Inputs::default();
+    let mut tools = BTreeMap::new();
     for stored in set.listed().filter(|bundle| with_disabled || bundle.definition.is_enabled) {
         if let Some(manifest) = bundle::whole_manifest(stored) {
             let offer = Offer { manifest: Arc::new(manifest), visibility: Visibility::Published };

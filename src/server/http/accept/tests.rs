@@ -22,9 +22,12 @@ struct Fake {
 async fn fake(limits: ConnectionLimits) -> Fake {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (release, (count, entered)) = (Arc::new(Notify::new()), watch::channel(0));
+    let release = Arc::new(Notify::new());
+    let (count, entered) = watch::channel(0);
     let (stop, stopping) = StopTrigger::new();
-    let (count, notify, tasks) = (Arc::new(count), Arc::clone(&release), Tasks::new());
+    let count = Arc::new(count);
+    let notify = Arc::clone(&release);
+    let tasks = Tasks::new();
     let service = move |_: &TcpStream, _, load: &ConnectionLoad| {
         let count = Arc::clone(&count);
         let notify = Arc::clone(&notify);
@@ -49,10 +52,8 @@ async fn fake(limits: ConnectionLimits) -> Fake {
     };
     let served = tasks.clone();
     let ended = tasks.spawn(async move {
-        {
-            let ways = (&OpenConnections::default(), &stopping);
-            serve(listener, service, limits, Clock::system(), &served, ways).await
-        }
+        let open = OpenConnections::default();
+        serve(listener, service, limits, Clock::system(), &served, &open, &stopping).await
     });
     Fake { address, release, entered, stop, ended }
 }
@@ -115,7 +116,7 @@ async fn what_does_not_end_in_time_is_cut_and_counted() {
 }
 
 #[tokio::test]
-async fn a_client_that_asks_nothing_is_let_go() {
+async fn a_connection_without_a_request_is_closed() {
     let server =
         fake(ConnectionLimits { head_timeout: Duration::from_millis(20), ..ConnectionLimits::default() }).await;
     // The second holds hyper in doubt about the version of HTTP.
@@ -180,7 +181,8 @@ fn http2(path: &[u8]) -> Vec<u8> {
 
 /// Reads frames to the end of the connection and answers pings. Gives the types of the frames.
 async fn frames(stream: &mut TcpStream) -> Vec<u8> {
-    let (mut types, mut head) = (Vec::new(), [0; 9]);
+    let mut types = Vec::new();
+    let mut head = [0; 9];
     while stream.read_exact(&mut head).await.is_ok() {
         let mut payload = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
         if stream.read_exact(&mut payload).await.is_err() {

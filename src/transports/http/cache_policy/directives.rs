@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::HeaderValue;
 
 /// The largest number of seconds; anything above means the same (RFC 9111 section 1.2.2).
-pub(super) const LONGEST: Duration = Duration::from_secs(1 << 31);
+pub(super) const DELTA_SECONDS_MAX: Duration = Duration::from_secs(1 << 31);
 
 /// The response directives that matter to us (RFC 9111 section 5.2.2, RFC 5861). Others are ignored
 /// (section 5.2.3); of these also `must-understand`, so that a `no-store` beside it stands, and
@@ -76,7 +76,7 @@ fn seconds(argument: &[u8]) -> Option<Duration> {
     delta_seconds(quoted.unwrap_or(argument))
 }
 
-/// delta-seconds: digits only, saturating at [`LONGEST`] (RFC 9111 section 1.2.2).
+/// delta-seconds: digits only, saturating at [`DELTA_SECONDS_MAX`] (RFC 9111 section 1.2.2).
 pub(super) fn delta_seconds(text: &[u8]) -> Option<Duration> {
     if text.is_empty() {
         return None;
@@ -86,7 +86,7 @@ pub(super) fn delta_seconds(text: &[u8]) -> Option<Duration> {
         let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
         seconds = seconds.saturating_mul(10).saturating_add(digit);
     }
-    Some(Duration::from_secs(seconds).min(LONGEST))
+    Some(Duration::from_secs(seconds).min(DELTA_SECONDS_MAX))
 }
 
 /// Splits a line at the commas outside of quoted strings (RFC 9110 section 5.6.4).

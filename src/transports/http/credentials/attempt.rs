@@ -33,7 +33,8 @@ impl<'a> Attempt<'a> {
     /// Begins a request to this address. `is_repeatable` says whether it may be sent twice.
     pub(in crate::transports::http) async fn begin(
         credentials: &'a Credentials,
-        (to, url): (&Url, String),
+        to: &Url,
+        url: String,
         is_repeatable: bool,
     ) -> Result<Self, TransportError> {
         let applied = credentials.apply(to).await;

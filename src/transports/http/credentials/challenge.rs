@@ -128,7 +128,8 @@ fn parameter(text: &str) -> Option<(String, &str)> {
         let end = text.find([',', ' ', '\t']).unwrap_or(text.len());
         return Some((text[..end].to_owned(), &text[end..]));
     };
-    let (mut value, mut is_escaped) = (String::new(), false);
+    let mut value = String::new();
+    let mut is_escaped = false;
     for (at, letter) in quoted.char_indices() {
         match letter {
             _ if is_escaped => {
@@ -165,7 +166,9 @@ mod tests {
     /// The scheme and the three parameters.
     fn shown(challenge: &Challenge) -> String {
         let or = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
-        let (metadata, scope, error) = (&challenge.resource_metadata, &challenge.scope, &challenge.error);
+        let metadata = &challenge.resource_metadata;
+        let scope = &challenge.scope;
+        let error = &challenge.error;
         format!("{}|{}|{}|{}", challenge.scheme, or(metadata), or(scope), or(error))
     }
 

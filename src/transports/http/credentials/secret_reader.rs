@@ -50,7 +50,8 @@ impl SecretReader {
         match source {
             SecretSource::Text(secret) => Ok(secret.clone()),
             SecretSource::File { path, key } => {
-                let (path, key): (PathBuf, Option<String>) = (path.clone(), key.clone());
+                let path: PathBuf = path.clone();
+                let key: Option<String> = key.clone();
                 self.tasks.blocking(move || read_secret(&path, key.as_deref())).await
             }
             SecretSource::Command { command, every } => self.printed(command, *every).await,

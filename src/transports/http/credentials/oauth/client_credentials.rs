@@ -25,7 +25,7 @@ use crate::transports::http::destination::{self, NoDestination};
 const RETRY: Duration = Duration::from_secs(30);
 /// How long a token is used whose lifetime is unknown, and the longest time that one is used.
 const LIFETIME: Duration = Duration::from_secs(3600);
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const LIFETIME_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// The token of one client for one scenario.
 pub(super) struct ClientTokens {
@@ -91,7 +91,7 @@ impl ClientTokens {
                 }
                 TokenRefusal::Failed(error) => error,
             })?;
-        Ok((granted.token, granted.lifetime.unwrap_or(LIFETIME).min(LONGEST)))
+        Ok((granted.token, granted.lifetime.unwrap_or(LIFETIME).min(LIFETIME_MAX)))
     }
 
     /// The body of the request (RFC 6749 section 4.4.2).

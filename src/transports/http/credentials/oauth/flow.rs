@@ -92,12 +92,8 @@ async fn prepare(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, Lo
         count_step(login, missing)?;
     }
     let scope = challenge.and_then(|challenge| challenge.scope);
-    let scopes = scopes(
-        login,
-        scope.as_deref(),
-        (&resource, &server),
-        granted.filter(|_| missing.is_some()).unwrap_or_default(),
-    );
+    let scopes =
+        scopes(login, scope.as_deref(), &resource, &server, granted.filter(|_| missing.is_some()).unwrap_or_default());
     let document = settings.client_metadata_url.as_ref();
     let choice = ClientChoice { configured: login.client.as_ref(), document, known, redirect };
     let client = choice.take(&guard, &server).await.map_err(LoginError::Unusable)?;
@@ -115,7 +111,8 @@ async fn prepare(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, Lo
     if !scopes.is_empty() {
         url.query_pairs_mut().append_pair("scope", &scopes.join(" "));
     }
-    let (redirect, resource) = (redirect.clone(), resource.resource);
+    let redirect = redirect.clone();
+    let resource = resource.resource;
     let until = login.parts.clock.now() + PATIENCE;
     let pending = PendingLogin { until, state, verifier, redirect, server, resource, client, scopes };
     let mut wanted = login.wanted();
@@ -150,7 +147,8 @@ fn known(login: &LoginTokens, server: &ServerMetadata) -> Result<Option<StoredLo
     if login.client.is_none() {
         return Ok(None);
     }
-    let (before, now) = (shown(&known.issuer), shown(&server.issuer));
+    let before = shown(&known.issuer);
+    let now = shown(&server.issuer);
     Err(LoginError::Refused(format!(
         "`{0}` names another authorization server than at its last login: {now:?}, not {before:?}, where the client of \
          its `auth` is registered; if that is right, correct `auth`, run `callsheet logout {0}`, and log in again",
@@ -178,7 +176,8 @@ fn count_step(login: &LoginTokens, missing: &str) -> Result<(), LoginError> {
 fn scopes(
     login: &LoginTokens,
     challenge: Option<&str>,
-    (resource, server): (&ResourceMetadata, &ServerMetadata),
+    resource: &ResourceMetadata,
+    server: &ServerMetadata,
     granted: Vec<String>,
 ) -> Vec<String> {
     let configured = login.client.as_ref().map(|client| client.scopes.clone()).unwrap_or_default();
@@ -205,7 +204,8 @@ pub(super) async fn finish(login: &LoginTokens, redirect: &LoginRedirect) -> Res
     // RFC 9207 section 2.4: compared as it is written.
     match &redirect.issuer {
         Some(named) if named != issuer => {
-            let (named, issuer) = (shown(named), shown(issuer));
+            let named = shown(named);
+            let issuer = shown(issuer);
             return Err(LoginError::Refused(format!(
                 "the answer is of another authorization server: {named:?}, not {issuer:?}; {again}"
             )));

@@ -34,7 +34,8 @@ impl AddressGuard<'_> {
         let unresolved = |_| format!("the host of {} cannot be resolved", redacted_url(url));
         let addresses = destination::addresses(url, destination::LOOKUP).await.map_err(unresolved)?;
         if let Some(address) = addresses.iter().find(|address| !self.is_allowed(address.ip())) {
-            let (shown, ip) = (redacted_url(url), address.ip());
+            let shown = redacted_url(url);
+            let ip = address.ip();
             return Err(format!(
                 "{shown} is at {ip}, which is not a public address; add its host to `login.hosts` if it is yours"
             ));
@@ -138,7 +139,8 @@ mod tests {
             ("https://h.example/mcp", "http://LOGIN.lan/as", true),
             ("https://h.example/mcp", "https://other.example/as", false),
         ] {
-            let (scenario, url) = (scenario.parse().unwrap(), url.parse().unwrap());
+            let scenario = scenario.parse().unwrap();
+            let url = url.parse().unwrap();
             let guard = AddressGuard { http: &http, scenario: &scenario, hosts: &hosts };
             assert_eq!(guard.is_named(&url), expected, "{url} for {scenario}");
         }

@@ -29,7 +29,8 @@ impl HeldLogin {
     pub(super) fn new(login: StoredLogin, clock: Clock) -> Self {
         let Some(tokens) = &login.tokens else { return Self { login: Some(login), ..Self::default() } };
         let token = Token::new(Secret::new(tokens.access.as_str())).ok();
-        let (now, lifetime) = (clock.now(), tokens.lifetime.map(Duration::from_secs));
+        let now = clock.now();
+        let lifetime = tokens.lifetime.map(Duration::from_secs);
         // A clock that was set back makes a token from the future: it is renewed at once.
         let age = u64::try_from(clock.wall().as_second().saturating_sub(tokens.obtained_at));
         let left = |of: Duration| age.map_or(Duration::ZERO, |age| of.saturating_sub(Duration::from_secs(age)));

@@ -88,7 +88,9 @@ pub(super) struct WantedLogin {
 impl LoginTokens {
     /// The login for a scenario, as it was stored.
     pub(super) fn new(
-        (name, server, client): (ScenarioName, Url, Option<OAuthClient>),
+        name: ScenarioName,
+        server: Url,
+        client: Option<OAuthClient>,
         parts: Arc<LoginParts>,
         stored: Option<StoredLogin>,
     ) -> Arc<Self> {
@@ -96,7 +98,9 @@ impl LoginTokens {
             |login: &StoredLogin| client.as_ref().is_none_or(|client| client.client_id == login.client.id);
         let stored = stored.filter(|login| login.server == server.as_str()).filter(is_same_client);
         let held = stored.map_or_else(HeldLogin::default, |login| HeldLogin::new(login, parts.clock));
-        let (held, changing, wanted) = (Mutex::new(held), tokio::sync::Mutex::default(), Mutex::default());
+        let held = Mutex::new(held);
+        let changing = tokio::sync::Mutex::default();
+        let wanted = Mutex::default();
         Arc::new_cyclic(|own| Self { name, server, client, parts, own: Weak::clone(own), held, changing, wanted })
     }
 

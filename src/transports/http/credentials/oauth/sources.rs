@@ -109,7 +109,7 @@ impl OAuthTokens {
     fn no_longer_configured(&self, name: &ScenarioName) -> Option<Arc<LoginTokens>> {
         let login = StoredLogin::parse(&self.stored().remove(name)?)?;
         let server = Url::parse(&login.server).ok()?;
-        Some(LoginTokens::new((name.clone(), server, None), Arc::clone(&self.parts), Some(login)))
+        Some(LoginTokens::new(name.clone(), server, None, Arc::clone(&self.parts), Some(login)))
     }
 
     fn of(&self, name: &ScenarioName) -> Result<Arc<LoginTokens>, LoginError> {
@@ -153,7 +153,7 @@ impl OAuthTokens {
         let stored = stored.as_ref().and_then(StoredLogin::parse);
         // What changed may be the place of the secret alone.
         let stored = stored.or_else(|| all.get(name).and_then(|before| before.known()));
-        let login = LoginTokens::new((name.clone(), server.clone(), client.cloned()), Arc::clone(&self.parts), stored);
+        let login = LoginTokens::new(name.clone(), server.clone(), client.cloned(), Arc::clone(&self.parts), stored);
         all.insert(name.clone(), Arc::clone(&login));
         login
     }

@@ -20,7 +20,7 @@ use crate::transports::http::{CallLimits, HttpResponse, Upstream};
 const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_ANSWER: usize = 128 * 1024;
 /// The longest lifetime of a token that is believed: a year.
-const LONGEST: f64 = 365.0 * 24.0 * 3600.0;
+const LIFETIME_SECONDS_MAX: f64 = 365.0 * 24.0 * 3600.0;
 
 /// The fields of forms that are secrets.
 const SECRET_FIELDS: [&str; 5] = ["client_secret", "code", "code_verifier", "refresh_token", "token"];
@@ -132,7 +132,7 @@ fn is_busy(status: StatusCode) -> bool {
 
 fn lifetime(expires_in: &Value) -> Option<Duration> {
     let seconds = expires_in.as_f64().or_else(|| expires_in.as_str()?.parse().ok())?;
-    Some(Duration::from_secs_f64(if seconds.is_nan() { 0.0 } else { seconds.clamp(0.0, LONGEST) }))
+    Some(Duration::from_secs_f64(if seconds.is_nan() { 0.0 } else { seconds.clamp(0.0, LIFETIME_SECONDS_MAX) }))
 }
 
 /// The name and secret of the client, each encoded as in a form (RFC 6749 section 2.3.1).
