@@ -83,7 +83,8 @@ fn measure(criterion: &mut Criterion) {
         group.bench_function("build", |bencher| {
             bencher.iter_batched(|| inputs.clone(), |inputs| catalog::build(&inputs), BatchSize::LargeInput);
         });
-        let (mut catalog, changes) = (catalog::build(&inputs), changes(scenarios / 2));
+        let mut catalog = catalog::build(&inputs);
+        let changes = changes(scenarios / 2);
         let revision = catalog.revision();
         group.bench_function("change and back", |bencher| bencher.iter(|| changed(&mut catalog, &changes)));
         assert_eq!(catalog.revision(), revision);
@@ -116,7 +117,8 @@ impl Case {
         let inputs = inputs(scenarios);
         let build = fastest(5, || _ = black_box(catalog::build(&inputs)));
         let spread = (0..scenarios).step_by(scenarios / CHANGING);
-        let (catalog, changes) = (catalog::build(&inputs), spread.map(changes).collect());
+        let catalog = catalog::build(&inputs);
+        let changes = spread.map(changes).collect();
         Self { tools: scenarios * TOOLS, build, catalog, changes, times: Vec::new() }
     }
 
@@ -143,7 +145,8 @@ fn ratios() {
     }
     let mut before = None;
     for mut case in cases {
-        let (change, Case { tools, build, .. }) = (case.median(), case);
+        let change = case.median();
+        let Case { tools, build, .. } = case;
         let ratio = change.as_secs_f64() / before.replace(change).unwrap_or(change).as_secs_f64();
         let per_tool = build / u32::try_from(tools).unwrap();
         println!("{tools:>10}{build:>14.1?}{per_tool:>16.1?}{change:>14.1?}{ratio:>10.2}");

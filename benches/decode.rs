@@ -199,7 +199,8 @@ fn ratios() {
     );
     for (spelling, body) in manifests() {
         let least = fastest(|| plain(&body));
-        let (decoded, tree) = (fastest(|| whole(&body)), fastest(|| tree(&body)));
+        let decoded = fastest(|| whole(&body));
+        let tree = fastest(|| tree(&body));
         let manifest = decode(&body, &AcceptedVersions::default()).unwrap().manifest;
         let lint = fastest(|| judge(&manifest));
         let times = |time: Duration| format!("{:.2}x", time.as_secs_f64() / least.as_secs_f64());

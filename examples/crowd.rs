@@ -26,8 +26,11 @@ const NOBODY: u16 = 20_000;
 async fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [address, served, empty] = arguments.as_slice() else { anyhow::bail!("crowd ADDRESS SERVED EMPTY") };
-    let (address, served, empty) = (address.parse::<IpAddr>()?, served.parse::<u16>()?, empty.parse::<u16>()?);
-    let (clock, tasks) = (Clock::system(), Tasks::new());
+    let address = address.parse::<IpAddr>()?;
+    let served = served.parse::<u16>()?;
+    let empty = empty.parse::<u16>()?;
+    let clock = Clock::system();
+    let tasks = Tasks::new();
     let (trigger, stop) = StopTrigger::new();
 
     let mut services = Vec::new();

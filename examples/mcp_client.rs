@@ -211,7 +211,8 @@ impl Client {
 
 /// Where the authorization server of the suite, which speaks plain HTTP, sends the browser.
 async fn redirected(url: &Url) -> Result<Url> {
-    let (host, port) = (url.host_str().context("no host")?, url.port_or_known_default().context("no port")?);
+    let host = url.host_str().context("no host")?;
+    let port = url.port_or_known_default().context("no port")?;
     let mut stream = TcpStream::connect((host, port)).await?;
     let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
     let request = format!("GET {target} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");

@@ -78,7 +78,9 @@ async fn answer_all(status: StatusCode, headers: HeaderMap, body: Bytes) -> Resu
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
-        let (headers, body, builder) = (headers.clone(), body.clone(), builder.clone());
+        let headers = headers.clone();
+        let body = body.clone();
+        let builder = builder.clone();
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(TIMEOUT));
         tasks.spawn(async move {

@@ -70,7 +70,9 @@ fn manifest() -> String {
 /// The role of the scenario. Prints its address, and serves until it is killed.
 pub(crate) fn serve(arguments: &[String]) -> Result<()> {
     let [manner] = arguments else { anyhow::bail!("callee answers|hangs|waits") };
-    let (hangs, waits, manifest) = (manner == "hangs", manner == "waits", Bytes::from(manifest()));
+    let hangs = manner == "hangs";
+    let waits = manner == "waits";
+    let manifest = Bytes::from(manifest());
     serving(move |request: Request<Incoming>| {
         let manifest = manifest.clone();
         async move {

@@ -88,7 +88,8 @@ struct CallCase {
 
 impl CallCase {
     fn compare(&self, plan: &Plan, servers: [SocketAddr; 3]) -> Result<[Row; 2]> {
-        let (Self { tools, connections, most }, request) = (self, request());
+        let Self { tools, connections, most } = self;
+        let request = request();
         let span = plan.pick(SPAN / 4, SPAN);
         let mut rounds = [Vec::new(), Vec::new(), Vec::new()];
         // The first round warms up.
@@ -103,7 +104,8 @@ impl CallCase {
         let of = |value: fn(&load::Round) -> f64| {
             rounds.each_ref().map(|rounds| rounds.iter().map(value).collect::<Vec<_>>())
         };
-        let ([direct, proxy, ours], [_, proxy99, ours99]) = (of(|round| round.p50), of(|round| round.p99));
+        let [direct, proxy, ours] = of(|round| round.p50);
+        let [_, proxy99, ours99] = of(|round| round.p99);
         let name = format!("a call of one of {tools} tools at concurrency {connections}");
         let note = format!("a direct call {:.0} us", median(&direct));
         println!("{name}: p50 {:.0} us; through a bare proxy {:.0} us; {note}", median(&ours), median(&proxy));
@@ -165,9 +167,11 @@ async fn count(daemon: SocketAddr) -> Result<usize> {
 /// The role of those who wait: each on a connection of its own. Prints a line when all have asked.
 pub(crate) fn wait(arguments: &[String]) -> Result<()> {
     let [address, count] = arguments else { anyhow::bail!("waiters ADDRESS COUNT") };
-    let (address, count) = (address.parse::<SocketAddr>()?, count.parse::<usize>()?);
+    let address = address.parse::<SocketAddr>()?;
+    let count = count.parse::<usize>()?;
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let (request, mut held) = (request(), Vec::with_capacity(count));
+        let request = request();
+        let mut held = Vec::with_capacity(count);
         for _ in 0..count {
             let mut stream = TcpStream::connect(address).await?;
             stream.write_all(request.as_bytes()).await?;

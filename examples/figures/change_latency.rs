@@ -49,7 +49,8 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
         for (id, label, times) in
             [("list", "to the first byte of the new list", list), ("event", "to the event (server-sent)", event)]
         {
-            let (p50, p99) = (percentile(&times, 50), percentile(&times, 99));
+            let p50 = percentile(&times, 50);
+            let p99 = percentile(&times, 99);
             println!(
                 "20 of {tools} tools change: from the last byte of their manifest {label} p50 {p50:.2} ms, p99 {p99:.2} ms"
             );
@@ -91,7 +92,8 @@ async fn measure(scenarios: usize, changes: usize) -> Result<ChangeTimes> {
         let refreshed = raw_http::once(daemon.address, "POST", &path);
         let listed = until_new(&daemon, &tag, tools);
         let (refreshed, listed) = tokio::join!(refreshed, listed);
-        let (refreshed, (at, fresh)) = (refreshed?, listed?);
+        let refreshed = refreshed?;
+        let (at, fresh) = listed?;
         ensure!(refreshed.status == 200, "{}", refreshed.status);
         let event =
             tokio::time::timeout(PATIENCE, events.recv()).await.context("no event")?.context("nobody follows")?;

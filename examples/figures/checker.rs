@@ -133,7 +133,8 @@ pub(crate) async fn check(
     let clock = Clock::system();
     let start = clock.now();
     let mut looker = ListReader::at(address, rules.path.clone());
-    let (mut verdict, mut open) = (Verdict::default(), BTreeSet::new());
+    let mut verdict = Verdict::default();
+    let mut open = BTreeSet::new();
     let names: BTreeSet<String> = watched.iter().map(|each| manifests::name(each.at)).collect();
     while !stop.is_stopped() {
         let before: Vec<ScenarioTruth> = watched.iter().map(|each| (each.truth)()).collect();
@@ -191,7 +192,8 @@ struct Comparison<'a> {
 impl Comparison<'_> {
     /// What is wrong, if anything is. Only what held before the look and after it counts.
     fn wrong(&self, each: &Watched) -> Option<&'static str> {
-        let (before, after) = (self.before, self.after);
+        let before = self.before;
+        let after = self.after;
         let idle = after.answered.map_or(before.well, |answered| answered.max(before.well));
         if before.broke.is_none() && after.broke.is_none() && before.left.is_none() && self.now > idle + self.rules.idle
         {

@@ -126,7 +126,9 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
 /// Lets them all follow, and changes one scenario after the other.
 #[expect(clippy::cast_precision_loss, reason = "some twenty changes")]
 async fn follow(daemon: &Daemon, scenarios: &Scenarios, way: FollowTransport, turn: usize) -> Result<EventTimes> {
-    let (clock, tasks, count) = (Clock::system(), Tasks::new(), scenarios.addresses.len());
+    let clock = Clock::system();
+    let tasks = Tasks::new();
+    let count = scenarios.addresses.len();
     let (send, mut heard) = mpsc::channel(SUBSCRIBERS);
     let bytes = Arc::new(AtomicU64::new(0));
     let mut listeners = Vec::with_capacity(SUBSCRIBERS);
@@ -177,9 +179,12 @@ async fn followers(daemon: &Daemon) -> Result<usize> {
 }
 
 fn row(way: FollowTransport, scenarios: usize, times: &EventTimes) -> Row {
-    let (published, p50, p99) = (median(&times.published), median(&times.each), percentile(&times.each, 99));
+    let published = median(&times.published);
+    let p50 = median(&times.each);
+    let p99 = percentile(&times.each, 99);
     let longest = times.each.iter().copied().fold(0.0, f64::max);
-    let (name, tools) = (way.name(), scenarios * TOOLS);
+    let name = way.name();
+    let tools = scenarios * TOOLS;
     let note = format!(
         "p50 {p50:.0} ms, p99 {p99:.0} ms, published after {published:.1} ms; processor time of the daemon {:.0} ms",
         times.busy
@@ -218,7 +223,8 @@ pub(crate) async fn listen(
     bytes: Arc<AtomicU64>,
     send: mpsc::Sender<Instant>,
 ) {
-    let (mark, mut buffer) = (way.mark(), Vec::new());
+    let mark = way.mark();
+    let mut buffer = Vec::new();
     let mut chunk = vec![0; 1 << 13];
     while let Ok(read) = stream.read(&mut chunk).await {
         let now = clock.now();

@@ -201,8 +201,11 @@ async fn restarts(daemon: SocketAddr, actor: &FaultyScenario) -> Result<u64> {
 
 /// Until the list holds what the scenario says now, and health calls it live.
 async fn until_listed(daemon: SocketAddr, actor: &FaultyScenario) -> Result<()> {
-    let (clock, mut looker) = (Clock::system(), ListReader::new(daemon));
-    let (end, name, edition) = (clock.now() + PATIENCE, actor.name(), actor.truth().edition);
+    let clock = Clock::system();
+    let mut looker = ListReader::new(daemon);
+    let end = clock.now() + PATIENCE;
+    let name = actor.name();
+    let edition = actor.truth().edition;
     loop {
         let listed = looker.read().await?.get(&name).is_some_and(|tools| {
             let right = |(tool, listed): (usize, &crate::checker::Listed)| {
@@ -237,7 +240,8 @@ fn play(actors: &[FaultyScenario], mode: Mode) {
 /// All scenarios hang together, as behind a network that is cut off: the daemon takes itself to be
 /// isolated and withdraws nothing.
 async fn all_at_once(rounds: usize) -> Result<String> {
-    let (clock, tasks) = (Clock::system(), Tasks::new());
+    let clock = Clock::system();
+    let tasks = Tasks::new();
     let actors = actors(10, None, &tasks).await?;
     let named: Vec<_> = actors.iter().map(|actor| (actor.name(), actor.address)).collect();
     let daemon = Daemon::configured(None, &named, &format!("{HASTE}discovery.vrooli.enabled = false\n"))?;

@@ -243,7 +243,8 @@ async fn accept(listener: TcpListener, stage: Arc<FaultyState>, stop: Stop, task
                 Err(_) => continue,
             },
         };
-        let (stage, stop) = (Arc::clone(&stage), stop.clone());
+        let stage = Arc::clone(&stage);
+        let stop = stop.clone();
         tasks.spawn(async move {
             tokio::select! {
                 () = stop.wait() => {}

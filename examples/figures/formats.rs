@@ -51,7 +51,9 @@ pub(crate) fn run(_: &Plan) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for format in variants() {
         let Outcome { as_they_came, changed, left_out, strict, by, findings } = outcome(&tools, format);
-        let (id, by, findings) = (format.id(), most_first(by), most_first(findings));
+        let id = format.id();
+        let by = most_first(by);
+        let findings = most_first(findings);
         println!("| `{id}` | {as_they_came} | {changed} | {left_out} | {strict} | {by} | {findings} |");
         rows.push(timed(&tools, format));
     }
@@ -164,9 +166,11 @@ fn kind(message: &str) -> String {
 fn timed(tools: &[ViewTool], format: &dyn Format) -> Row {
     let many: Vec<&ViewTool> = tools.iter().cycle().take(TOOLS_TIMED).collect();
     let clock = Clock::system();
-    let (mut bytes, mut taken) = (0, std::time::Duration::MAX);
+    let mut bytes = 0;
+    let mut taken = std::time::Duration::MAX;
     for _ in 0..ROUNDS {
-        let (mut spent, start) = (Spent::default(), clock.now());
+        let mut spent = Spent::default();
+        let start = clock.now();
         let encoded = many.iter().filter_map(|tool| format.encode_within(tool, Loading::AtOnce, &mut spent).json);
         bytes = encoded.map(|json| json.len()).sum();
         taken = taken.min(start.elapsed());

@@ -117,9 +117,11 @@ pub(crate) fn end(callers: Child) -> Result<Vec<String>> {
 /// The role.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let [address, span] = arguments else { anyhow::bail!("callers ADDRESS MS") };
-    let (address, span) = (address.parse::<SocketAddr>()?, Duration::from_millis(span.parse()?));
+    let address = address.parse::<SocketAddr>()?;
+    let span = Duration::from_millis(span.parse()?);
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let (clock, tasks) = (Clock::system(), Tasks::new());
+        let clock = Clock::system();
+        let tasks = Tasks::new();
         let end = clock.now() + span;
         let mut running = Vec::new();
         for (name, clients, pause, attack) in ATTACKS {
@@ -174,7 +176,8 @@ impl std::fmt::Display for Seen {
 
 async fn repeat(address: SocketAddr, end: Instant, client: usize, pause: Duration, attack: Attack) -> Seen {
     let clock = Clock::system();
-    let (mut seen, mut at) = (Seen::default(), client);
+    let mut seen = Seen::default();
+    let mut at = client;
     while clock.now() < end {
         seen.sent += 1;
         let answered = tokio::time::timeout(PATIENCE, exchange(address, &attack(at))).await;
@@ -193,7 +196,8 @@ async fn exchange(address: SocketAddr, request: &[u8]) -> Result<Option<u16>> {
     let mut stream = TcpStream::connect(address).await?;
     // A request that is refused early is not taken whole.
     let _ = stream.write_all(request).await;
-    let (mut first, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
+    let mut first = Vec::new();
+    let mut buffer = vec![0; 64 * 1024];
     while let Ok(read) = stream.read(&mut buffer).await {
         if read == 0 {
             break;

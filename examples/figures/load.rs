@@ -41,11 +41,13 @@ pub(crate) fn put(
 /// 99 of a hundred do not exceed.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let [address, connections, span, request] = arguments else { anyhow::bail!("load ADDRESS CONNECTIONS MS REQUEST") };
-    let (address, connections) = (address.parse::<SocketAddr>()?, connections.parse::<usize>()?);
+    let address = address.parse::<SocketAddr>()?;
+    let connections = connections.parse::<usize>()?;
     let span = Duration::from_millis(span.parse()?);
     let request: &'static [u8] = request.clone().leak().as_bytes();
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let (clock, tasks) = (Clock::system(), Tasks::new());
+        let clock = Clock::system();
+        let tasks = Tasks::new();
         let start = clock.now();
         let workers: Vec<_> =
             (0..connections).map(|_| tasks.spawn(ask_until(address, request, start + span))).collect();

@@ -78,7 +78,8 @@ fn list(plan: &Plan, runtime: &Runtime, daemon: &Daemon, id: &str, label: &str) 
     let both = Alternating::with_bare(plan, daemon, &request, &answer)?;
     let row = |what: &str, value: fn(&Round) -> f64| {
         let of = |rounds: &[(Round, f64)]| rounds.iter().map(|(round, _)| value(round)).collect::<Vec<_>>();
-        let (ours, theirs) = (of(&both.ours), of(&both.theirs));
+        let ours = of(&both.ours);
+        let theirs = of(&both.theirs);
         let name = format!("`tools/list` of {listed} tools ({} bytes), {label}: {what}", answer.body.len());
         println!("{name} {:.0} us, bare server {:.0} us", median(&ours), median(&theirs));
         let row = Row::new(format!("mcp-server.list.{id}.{what}"), name, median(&ours), "us");
@@ -129,7 +130,9 @@ fn goes_on(turns: usize, spent: Duration) -> bool {
 
 /// Times of lists to the last byte, and the last list. What the client makes of it is not counted.
 async fn lists_of(client: &mut McpClient) -> Result<(Lists, Value)> {
-    let (begun, mut times, mut last) = (Clock::system().now(), Vec::new(), bytes::Bytes::new());
+    let begun = Clock::system().now();
+    let mut times = Vec::new();
+    let mut last = bytes::Bytes::new();
     while goes_on(times.len(), begun.elapsed()) {
         let start = Clock::system().now();
         last = client.request("tools/list", &json!({})).await?;
@@ -147,7 +150,8 @@ async fn call(client: &mut McpClient, list: &Value) -> Result<f64> {
     let name = names.find(|name| name.replace('-', "_").ends_with(&wanted)).context("the tool is not listed")?;
     let arguments: Value = serde_json::from_str(mcp::ARGUMENTS)?;
     let params = json!({"name": name, "arguments": arguments});
-    let (begun, mut times) = (Clock::system().now(), Vec::new());
+    let begun = Clock::system().now();
+    let mut times = Vec::new();
     while goes_on(times.len(), begun.elapsed()) {
         let start = Clock::system().now();
         let answer = client.request("tools/call", &params).await?;

@@ -64,16 +64,19 @@ fn measure(runtime: &Runtime, plan: &Plan, count: usize, bounds: Bounds) -> Resu
     let guard = runtime.block_on(async { guard.watch(daemon.address, Duration::from_secs(60), false) });
     runtime.block_on(daemon_list::ready(&daemon))?;
     std::thread::sleep(SETTLED);
-    let (swept, peak) = (daemon.child.memory("VmRSS")?, daemon.child.memory("VmHWM")?);
+    let swept = daemon.child.memory("VmRSS")?;
+    let peak = daemon.child.memory("VmHWM")?;
     let bytes: usize = (0..count).map(|at| manifests::manifest(at, 0).len()).sum();
     let list = runtime.block_on(daemon_list::whole(&daemon, count * TOOLS + TruthGuard::tools()))?;
     list_check::check(&list.body, 0..count, TOOLS, |_| 0)?;
     let body = list.body.len();
     drop(list);
     std::thread::sleep(SETTLED);
-    let (listed, highest) = (daemon.child.memory("VmRSS")?, daemon.child.memory("VmHWM")?);
+    let listed = daemon.child.memory("VmRSS")?;
+    let highest = daemon.child.memory("VmHWM")?;
     #[expect(clippy::cast_precision_loss, reason = "some hundred megabytes")]
-    let (megabytes, body) = (bytes as f64 / 1e6, body as f64 / 1e6);
+    let megabytes = bytes as f64 / 1e6;
+    let body = body as f64 / 1e6;
     println!(
         "{count} scenarios, {megabytes:.1} MB of manifests: {swept:.1} MB (peak {peak:.1} MB), with the list ({body:.1} MB) requested \
          {listed:.1} MB (peak {highest:.1} MB)"
@@ -113,7 +116,9 @@ fn changed(runtime: &Runtime, plan: &Plan, scenarios: &Scenarios, daemon: &Daemo
 /// Changes scenarios for a while: memory after a fifth of it and at its end, and how many changed.
 async fn churn(plan: &Plan, scenarios: &Scenarios, daemon: &Daemon) -> Result<(f64, f64, usize)> {
     let clock = Clock::system();
-    let (start, mut changes, mut next) = (clock.now(), 0, 0);
+    let start = clock.now();
+    let mut changes = 0;
+    let mut next = 0;
     let mut uses = Vec::new();
     while start.elapsed() < plan.churn {
         scenarios.change(next).await?;

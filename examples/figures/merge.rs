@@ -44,7 +44,8 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let p50: Vec<f64> = cases.iter().map(|case| median(&case.times)).collect();
     let mut rows = Vec::new();
     for ((scenarios, case), p50) in FLEETS.iter().zip(&cases).zip(&p50) {
-        let (tools, p99) = (scenarios * TOOLS, percentile(&case.times, 99));
+        let tools = scenarios * TOOLS;
+        let p99 = percentile(&case.times, 99);
         println!("20 of {tools} tools change in the catalog: p50 {p50:.0} us, p99 {p99:.0} us");
         let name = format!("20 of {tools} tools change, the catalog's part, p50");
         let row = Row::new(format!("merge.{tools}"), name, *p50, "us").note(format!("p99 {p99:.0} us"));

@@ -93,7 +93,8 @@ async fn seen(daemon: SocketAddr, at: usize, listed: bool) -> Result<Instant> {
 }
 
 async fn come_and_go() -> Result<Vec<Row>> {
-    let (network, scenarios) = (Arc::new(Network::new()?), Arc::new(Scenarios::start(ROUNDS, Duration::ZERO)?));
+    let network = Arc::new(Network::new()?);
+    let scenarios = Arc::new(Scenarios::start(ROUNDS, Duration::ZERO)?);
     let daemon = Daemon::listening(&[], network.port)?;
     daemon_list::ready(&daemon).await?;
     let mut listed = Vec::new();
@@ -105,12 +106,14 @@ async fn come_and_go() -> Result<Vec<Row>> {
     }
     // A scenario is asked again a second after it was asked at the earliest.
     network.clock.sleep(Duration::from_secs(2)).await;
-    let (tasks, address) = (Tasks::new(), daemon.address);
+    let tasks = Tasks::new();
+    let address = daemon.address;
     let mut leaving = Vec::new();
     for at in 0..ROUNDS {
         // They are waited for beside each other: a goodbye is heard only a second after it was
         // said.
-        let (network, scenarios) = (Arc::clone(&network), Arc::clone(&scenarios));
+        let network = Arc::clone(&network);
+        let scenarios = Arc::clone(&scenarios);
         leaving.push(tasks.spawn(async move { leave(at, &network, &scenarios, address).await }));
         Clock::system().sleep(APART).await;
     }
@@ -134,7 +137,8 @@ async fn leave(at: usize, network: &Network, scenarios: &Scenarios, daemon: Sock
 }
 
 async fn crowd() -> Result<Row> {
-    let (network, scenarios) = (Network::new()?, Scenarios::start(CROWD, Duration::ZERO)?);
+    let network = Network::new()?;
+    let scenarios = Scenarios::start(CROWD, Duration::ZERO)?;
     let daemon = Daemon::listening(&[], network.port)?;
     daemon_list::ready(&daemon).await?;
     let start = network.clock.now();
@@ -155,7 +159,8 @@ async fn crowd() -> Result<Row> {
 }
 
 async fn flood() -> Result<Row> {
-    let (network, scenarios) = (Network::new()?, Scenarios::start(1, Duration::ZERO)?);
+    let network = Network::new()?;
+    let scenarios = Scenarios::start(1, Duration::ZERO)?;
     let daemon = Daemon::listening(&scenarios.named(), network.port)?;
     daemon_list::ready(&daemon).await?;
     seen(daemon.address, 0, true).await?;
@@ -177,7 +182,8 @@ async fn flood() -> Result<Row> {
         network.clock.sleep(Duration::from_secs(3)).await;
     }
     seen(daemon.address, 0, true).await?;
-    let (after, peak) = (daemon.child.memory("VmRSS")?, daemon.child.memory("VmHWM")?);
+    let after = daemon.child.memory("VmRSS")?;
+    let peak = daemon.child.memory("VmHWM")?;
     let figure = format!("{FLOOD} announcements at once behind which nothing is: resident memory ({reported})");
     Ok(row("network.flood", &figure, after, "MB").note(format!("{before:.0} MB before, peak {peak:.0} MB")))
 }
@@ -194,7 +200,8 @@ async fn untaken(daemon: SocketAddr) -> Result<String> {
 
 /// Of some seconds.
 fn spread(id: &str, figure: &str, seconds: &[f64]) -> Row {
-    let (p50, p99) = (median(seconds), percentile(seconds, 99));
+    let p50 = median(seconds);
+    let p99 = percentile(seconds, 99);
     row(id, &format!("{figure}, p50"), p50, "s").note(format!("p99 {p99:.2} s over {}", seconds.len()))
 }
 

@@ -29,7 +29,9 @@ pub(crate) fn start(
     pace: Duration,
     span: Duration,
 ) -> Result<Child> {
-    let (count, pace, span) = (count.to_string(), pace.as_millis().to_string(), span.as_millis().to_string());
+    let count = count.to_string();
+    let pace = pace.as_millis().to_string();
+    let span = span.as_millis().to_string();
     Child::start(None, &["play-readers".to_owned(), address.to_string(), path.to_owned(), count, pace, span])
 }
 
@@ -39,20 +41,25 @@ pub(crate) fn end(readers: Child) -> Result<Answers> {
     let parts: Vec<f64> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
     let [count, p50, p99, most, failed] = parts[..] else { anyhow::bail!("the readers failed: {text}") };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts, printed as such")]
-    let (count, failed) = (count as usize, failed as usize);
+    let count = count as usize;
+    let failed = failed as usize;
     Ok(Answers { count, p50, p99, most, failed })
 }
 
 /// The role.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let [address, path, count, pace, span] = arguments else { anyhow::bail!("readers ADDRESS PATH COUNT PACE_MS MS") };
-    let (address, count) = (address.parse::<SocketAddr>()?, count.parse::<usize>()?);
-    let (pace, span) = (Duration::from_millis(pace.parse()?), Duration::from_millis(span.parse()?));
+    let address = address.parse::<SocketAddr>()?;
+    let count = count.parse::<usize>()?;
+    let pace = Duration::from_millis(pace.parse()?);
+    let span = Duration::from_millis(span.parse()?);
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let (clock, tasks) = (Clock::system(), Tasks::new());
+        let clock = Clock::system();
+        let tasks = Tasks::new();
         let end = clock.now() + span;
         let readers: Vec<_> = (0..count).map(|_| tasks.spawn(read_until(address, path.clone(), pace, end))).collect();
-        let (mut times, mut failed) = (Vec::new(), 0);
+        let mut times = Vec::new();
+        let mut failed = 0;
         for reader in readers {
             let (its, fails) = reader.await.context("a reader ended")?;
             times.extend(its);
@@ -68,7 +75,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 async fn read_until(address: SocketAddr, path: String, pace: Duration, end: Instant) -> (Vec<f64>, usize) {
     let clock = Clock::system();
     let request = raw_http::request("GET", &path, &[]);
-    let (mut connection, mut times, mut failed) = (None, Vec::new(), 0);
+    let mut connection = None;
+    let mut times = Vec::new();
+    let mut failed = 0;
     while clock.now() < end {
         let begun = clock.now();
         let answered = async {

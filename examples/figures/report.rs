@@ -78,7 +78,8 @@ impl Row {
     /// and the spread is shown.
     pub(crate) fn ratios(self, ours: &[f64], theirs: &[f64]) -> Self {
         let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
-        let (low, high) = (percentile(&ratios, 0), percentile(&ratios, 100));
+        let low = percentile(&ratios, 0);
+        let high = percentile(&ratios, 100);
         Self { ratio: Some(median(&ratios)), spread: Some((low, high)), ..self }
     }
 
@@ -216,7 +217,8 @@ pub(crate) fn machine() -> String {
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let memory = memory.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or_default() >> 20;
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let (model, system) = (model.unwrap_or("unknown processor"), std::env::consts::OS);
+    let model = model.unwrap_or("unknown processor");
+    let system = std::env::consts::OS;
     format!("{cores} cores ({model}), {memory} GiB, {system} {}", kernel.trim())
 }
 

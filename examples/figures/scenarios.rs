@@ -81,7 +81,9 @@ pub(crate) fn serve(arguments: &[String]) -> Result<()> {
     let numbers: Vec<u64> = arguments.iter().map(|number| number.parse()).collect::<Result<_, _>>()?;
     let [first, count, delay, tools] = numbers[..] else { anyhow::bail!("play-scenarios FIRST COUNT DELAY_MS TOOLS") };
     let delay = Duration::from_millis(delay);
-    let (first, count, tools) = (usize::try_from(first)?, usize::try_from(count)?, usize::try_from(tools)?);
+    let first = usize::try_from(first)?;
+    let count = usize::try_from(count)?;
+    let tools = usize::try_from(tools)?;
     tokio::runtime::Runtime::new()?.block_on(async {
         let tasks = Tasks::new();
         let mut addresses = Vec::with_capacity(count);

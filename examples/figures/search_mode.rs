@@ -133,13 +133,15 @@ async fn measure(set: &RealSet) -> Result<Row> {
         searches.push(tokens(&found["structuredContent"]));
     }
     ensure!(!searches.is_empty(), "nothing is searched for");
-    let (list, fixed) = (tokens(&whole["tools"]), tokens(&fixed["tools"]));
+    let list = tokens(&whole["tools"]);
+    let fixed = tokens(&fixed["tools"]);
     let search = searches.iter().sum::<usize>() / searches.len();
     let note = format!("{fixed} for the tools that search, {search} for a search of {}", searches.len());
     println!("{}: {count} tools, {list} tokens; {note}", set.name);
     let name = format!("{count} tools of {} in search mode: tokens of its list and of {TWICE} searches", set.name);
     #[expect(clippy::cast_precision_loss, reason = "counts of tokens")]
-    let (ours, theirs) = ((fixed + TWICE * search) as f64, list as f64);
+    let ours = (fixed + TWICE * search) as f64;
+    let theirs = list as f64;
     let row = Row::new(format!("search-mode.{}", set.id), name, ours, "tokens").against("the whole list", theirs);
     Ok(row.at_most(1.0).note(note))
 }

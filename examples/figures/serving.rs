@@ -34,7 +34,8 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let runtime = Runtime::new()?;
     let mut rows = Vec::new();
     for (size, scenarios) in SIZES {
-        let (fleet, tools) = (Scenarios::start(scenarios, Duration::ZERO)?, TOOLS);
+        let fleet = Scenarios::start(scenarios, Duration::ZERO)?;
+        let tools = TOOLS;
         let daemon = Daemon::start(Some(SERVER), &fleet.named(), "60s", "")?;
         runtime.block_on(daemon_list::ready(&daemon))?;
         let list = runtime.block_on(daemon_list::whole(&daemon, scenarios * tools))?;
@@ -129,7 +130,8 @@ impl Alternating {
         };
         let busy = |rounds: &[(Round, f64)]| 100.0 * median(&rounds.iter().map(|(_, busy)| *busy).collect::<Vec<_>>());
         let both = |value: fn(&Round) -> f64| (of(&self.ours, value), of(&self.theirs, value));
-        let ((our_rate, their_rate), (our_p99, their_p99)) = (both(|round| round.rate), both(|round| round.p99));
+        let (our_rate, their_rate) = both(|round| round.rate);
+        let (our_p99, their_p99) = both(|round| round.p99);
         let shown = format!("core {:.0} % busy, theirs {:.0} %", busy(&self.ours), busy(&self.theirs));
         println!(
             "{name}: {:.0}/s against {:.0}/s, p99 {:.0} us against {:.0} us; {shown}",

@@ -77,7 +77,8 @@ const FAULTS: [&str; 9] = [
 type Flaps = BTreeMap<&'static str, usize>;
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let (mut minutes, mut seed) = (20.0, 1);
+    let mut minutes = 20.0;
+    let mut seed = 1;
     for pair in arguments.chunks(2) {
         match pair {
             [key, value] if key == "--minutes" => minutes = value.parse().context("--minutes")?,
@@ -185,7 +186,8 @@ struct Troubled {
 
 impl Troubled {
     fn start(actors: Vec<FaultyScenario>, seed: u64, stop: &Stop, tasks: &Tasks) -> Self {
-        let (mut flapping, mut steady) = (Vec::new(), Vec::new());
+        let mut flapping = Vec::new();
+        let mut steady = Vec::new();
         for actor in actors {
             if actor.at < STEADY {
                 steady.push(actor);
@@ -227,7 +229,8 @@ async fn flap(mut actor: FaultyScenario, mut rng: Rng, stop: Stop, tasks: Tasks)
     let clock = Clock::system();
     let mut flaps = Flaps::new();
     let wait = |most: Duration, rng: &mut Rng| {
-        let (wait, stop) = (most.mul_f64(rng.f64()), stop.clone());
+        let wait = most.mul_f64(rng.f64());
+        let stop = stop.clone();
         async move {
             tokio::select! {
                 () = stop.wait() => true,
@@ -311,7 +314,8 @@ fn shown(span: Duration) -> String {
 impl Uses {
     /// The middle of what was seen in a part of the time, after the warm-up and at the end.
     fn both(&self, values: &[f64]) -> Result<(f64, f64)> {
-        let (first, last) = (self.at.first().context("nothing was seen")?, self.at.last().context("nothing was seen")?);
+        let first = self.at.first().context("nothing was seen")?;
+        let last = self.at.last().context("nothing was seen")?;
         let whole = *last - *first;
         let warm = (whole / WARM.0).max(WARM.1);
         let part = (whole / 10).max(Duration::from_secs(10));
@@ -336,7 +340,8 @@ impl Part {
         let Self { uses, answers } = self;
         let (early, late) = uses.both(&uses.memory)?;
         let pair = |values: &[f64]| -> Result<String> {
-            let ((early, late), most) = (uses.both(values)?, values.iter().copied().fold(0.0, f64::max));
+            let (early, late) = uses.both(values)?;
+            let most = values.iter().copied().fold(0.0, f64::max);
             Ok(format!("{early:.0} / {late:.0} (most {most:.0})"))
         };
         println!("| **{what}** | |");

@@ -42,7 +42,8 @@ struct StartTimes {
 
 fn measure(plan: &Plan, count: usize, most: Option<f64>) -> Result<Vec<Row>> {
     let runtime = Runtime::new()?;
-    let (scenarios, tools) = (Scenarios::start(count, Duration::ZERO)?, count * TOOLS);
+    let scenarios = Scenarios::start(count, Duration::ZERO)?;
+    let tools = count * TOOLS;
     let mut daemon = Daemon::start(None, &scenarios.named(), "120s", "")?;
     runtime.block_on(daemon_list::ready(&daemon))?;
     let wanted = runtime.block_on(daemon_list::whole(&daemon, tools))?.body;

@@ -36,7 +36,9 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let runtime = Runtime::new()?;
     let scenarios = Scenarios::start(plan.fleet, Duration::ZERO)?;
     let interval = Duration::from_secs(plan.pick(INTERVALS.0, INTERVALS.1));
-    let (mut first, mut again, mut bytes) = (SweepTimes::default(), Vec::new(), 0);
+    let mut first = SweepTimes::default();
+    let mut again = Vec::new();
+    let mut bytes = 0;
     let rounds = plan.pick(2, 3);
     let mut steady = None;
     for round in 0..rounds {
@@ -114,11 +116,14 @@ fn each(seconds: f64, asks: usize) -> f64 {
 fn quiet(runtime: &Runtime, plan: &Plan, daemon: &Daemon, interval: Duration) -> Result<(Row, f64)> {
     std::thread::sleep(SETTLED);
     let counted = || runtime.block_on(daemon_list::metric(daemon, "callsheet_listings_total"));
-    let (asks, busy) = (counted()?, daemon.child.cpu()?);
+    let asks = counted()?;
+    let busy = daemon.child.cpu()?;
     std::thread::sleep(plan.steady);
-    let (asks, busy) = (counted()? - asks, daemon.child.cpu()? - busy);
+    let asks = counted()? - asks;
+    let busy = daemon.child.cpu()? - busy;
     let percent = 100.0 * busy / plan.steady.as_secs_f64();
-    let (span, interval) = (plan.steady.as_secs(), interval.as_secs());
+    let span = plan.steady.as_secs();
+    let interval = interval.as_secs();
     println!("quiet for {span} s: {asks} asks, {percent:.1} % of a core");
     let name = format!("{} scenarios asked every {interval} s, over {span} s: share of a core", plan.fleet);
     let row = Row::new("sweep.steady", name, percent, "%").note(format!("{asks} asks"));

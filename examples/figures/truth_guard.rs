@@ -92,7 +92,8 @@ impl TruthGuard {
         });
         let checked = checker::check(daemon, watched.collect(), BTreeSet::new(), rules, stopped.clone());
         let verdict = tasks.spawn(checked);
-        let (mut turning, mut steady) = (Vec::new(), Vec::new());
+        let mut turning = Vec::new();
+        let mut steady = Vec::new();
         for actor in actors {
             if is_restless(&actor) {
                 turning.push(tasks.spawn(turn(actor, stopped.clone(), tasks.clone())));

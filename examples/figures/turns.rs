@@ -30,7 +30,8 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let one = raw_http::post("/api/v1/tools/execute", &[JSON], &call);
     let turn = raw_http::post("/api/v1/turns?format=openai", &[JSON], &response().to_string());
     let span = plan.pick(SPAN / 4, SPAN);
-    let (mut turns, mut calls) = (Vec::new(), Vec::new());
+    let mut turns = Vec::new();
+    let mut calls = Vec::new();
     // The first round warms up.
     for round in 0..=plan.rounds() {
         for (request, found) in [(&turn, &mut turns), (&one, &mut calls)] {

@@ -82,7 +82,8 @@ async fn measure(rounds: usize, asks: usize) -> Result<[f64; 3]> {
             #[expect(clippy::cast_precision_loss, reason = "some thousands")]
             busy.push((daemon.child.cpu()? - spent) * 1e6 / (asks * MOVERS) as f64);
             let after = daemon_list::whole(&daemon, tools).await?;
-            let (kept, wanted) = (after.body == before.body, turn != ScenarioAction::Change);
+            let kept = after.body == before.body;
+            let wanted = turn != ScenarioAction::Change;
             ensure!(kept == wanted, "the list is {} where it should not be", if kept { "the same" } else { "another" });
         }
     }

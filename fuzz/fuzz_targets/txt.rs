@@ -11,7 +11,9 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|text: &str| {
     let mut lines = text.lines();
     let mut next = || lines.next().unwrap_or_default().to_owned();
-    let (instance, host, address) = (next(), next(), next());
+    let instance = next();
+    let host = next();
+    let address = next();
     let txt: BTreeMap<String, String> = lines
         .map(|line| line.split_once('=').unwrap_or((line, "")))
         .map(|(key, value)| (key.to_ascii_lowercase(), value.to_owned()))

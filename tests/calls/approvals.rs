@@ -338,7 +338,8 @@ async fn logged(daemon: &Daemon, approval: &str) -> Value {
 
 #[tokio::test]
 async fn the_client_of_a_call_that_waits_is_shown_also_after_a_restart() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let daemon = office(&home, &callee).await;
     let id = ask_as(&daemon, "shop/2.1", "sda1").await;
     daemon.stop().await;
@@ -355,7 +356,8 @@ async fn the_client_of_a_call_that_waits_is_shown_also_after_a_restart() {
 
 #[tokio::test]
 async fn what_becomes_of_a_call_after_its_decision_is_in_the_log_with_its_client() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
     let daemon = office(&home, &callee).await;
     let approved = ask_as(&daemon, "shop/2.1", "sda1").await;
     decide(&daemon, &approved, "approve", &json!({"by": "kim"})).await;

@@ -72,7 +72,8 @@ async fn a_caller_waits_within_one_limit_and_the_tool_goes_on() {
     let call = attend(&house, &wanted);
     let end = calls.settle(wanted, CallerRole::ById(Arc::clone(&call)), BRIEF).await;
     assert!(is_overdue(&end), "{end:?}");
-    let (id, own) = (CallId::Call(call.id()), Requester::full_access());
+    let id = CallId::Call(call.id());
+    let own = Requester::full_access();
     let early = calls.end_by_id(id, &own, BRIEF).await.expect("it is under way");
     assert!(is_overdue(&early), "{early:?}");
     disks.until_ran(2).await;
@@ -93,7 +94,8 @@ async fn a_call_that_needs_approval_is_found_by_the_id_of_that() {
     let calls = house.app.calls();
     let end = calls.settle(request("wipe", &json!({})), CallerRole::Absent, WaitLimits::NONE).await;
     let CallEnd::AwaitsApproval(awaited) = end else { panic!("{end:?}") };
-    let (id, own) = (CallId::Approval(&awaited.request.id), Requester::full_access());
+    let id = CallId::Approval(&awaited.request.id);
+    let own = Requester::full_access();
     let waits = calls.end_by_id(id, &own, WaitLimits::NONE).await;
     assert!(matches!(waits, Some(CallEnd::AwaitsApproval(_))), "{waits:?}");
     let (end, approved) = tokio::join!(

@@ -68,7 +68,8 @@ pub(crate) fn play_loop(arguments: &[String]) -> Result<()> {
 /// Starts a server, greets and lists it.
 async fn by_lines(at: usize) -> Result<Option<Child>> {
     let mut child = child(at)?;
-    let (mut input, output) = (child.stdin.take().context("no input")?, child.stdout.take().context("no output")?);
+    let mut input = child.stdin.take().context("no input")?;
+    let output = child.stdout.take().context("no output")?;
     let mut output = BufReader::new(output);
     for (id, method) in (1..).zip(["server/discover", "tools/list"]) {
         input.write_all(format!("{}\n", message(id, method, "")).as_bytes()).await?;
@@ -120,7 +121,8 @@ pub(crate) fn play_hop(arguments: &[String]) -> Result<()> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let tasks = Tasks::new();
         let mut child = child(at.parse()?)?;
-        let (input, output) = (child.stdin.take().context("no input")?, child.stdout.take().context("no output")?);
+        let input = child.stdin.take().context("no input")?;
+        let output = child.stdout.take().context("no output")?;
         let waiting = Waiting::default();
         tasks.spawn(deal(BufReader::new(output), Arc::clone(&waiting)));
         let members = format!(r#""name":"{tool}","arguments":{},"#, super::ARGUMENTS);

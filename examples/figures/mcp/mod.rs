@@ -53,7 +53,8 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
 /// The tables of the configuration for child processes with the numbers from 0 on, and for these
 /// addresses after them.
 pub(crate) fn tables(programs: usize, addresses: &[SocketAddr]) -> Result<String> {
-    let (mut text, program) = (String::new(), std::env::current_exe()?.display().to_string());
+    let mut text = String::new();
+    let program = std::env::current_exe()?.display().to_string();
     for at in 0..programs {
         let args = servers::child_arguments(at);
         writeln!(text, "[[scenarios]]\nname = \"{}\"\ncommand = {program:?}\nargs = {args:?}", manifests::name(at))?;
@@ -66,7 +67,8 @@ pub(crate) fn tables(programs: usize, addresses: &[SocketAddr]) -> Result<String
 
 /// Waits until so many tools are listed.
 pub(crate) async fn listed(daemon: &Daemon, tools: usize) -> Result<()> {
-    let (clock, request) = (Clock::system(), raw_http::request("GET", daemon_list::PATH, &[]));
+    let clock = Clock::system();
+    let request = raw_http::request("GET", daemon_list::PATH, &[]);
     let end = clock.now() + PATIENCE;
     loop {
         let begun = Connection::open(daemon.address).await?.begin(request.as_bytes()).await?;
@@ -83,7 +85,8 @@ pub(crate) async fn listed(daemon: &Daemon, tools: usize) -> Result<()> {
 /// servers.
 fn first_list(plan: &Plan, runtime: &Runtime) -> Result<Row> {
     let over_http = HttpServers::start(None, COUNT, COUNT)?;
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let mut ours = Vec::new();
+    let mut theirs = Vec::new();
     // The first round warms up.
     for round in 0..=plan.rounds() {
         let start = Clock::system().now();
@@ -122,7 +125,8 @@ fn changes(plan: &Plan, runtime: &Runtime) -> Result<[Row; 2]> {
     let measure = |id: &str, label: &str, first: usize| {
         let times = (first..first + count).map(|at| runtime.block_on(change(&daemon, at)));
         let times = times.collect::<Result<Vec<_>>>()?;
-        let (p50, p99) = (percentile(&times, 50), percentile(&times, 99));
+        let p50 = percentile(&times, 50);
+        let p99 = percentile(&times, 99);
         let name = format!("`list_changed` of one of {} MCP servers, {label}, to the new list: p50", 2 * COUNT);
         println!("{name} {p50:.1} ms, p99 {p99:.1} ms");
         let row = Row::new(format!("mcp.change.{id}"), name, p50, "ms").at_most(50.0);
@@ -137,7 +141,8 @@ async fn change(daemon: &Daemon, at: usize) -> Result<f64> {
     let called = call(daemon.address, &manifests::tool(at, 1)).await?;
     ensure!(called.status == 200, "{}", called.status);
     let path = format!("{}?scenario={}", daemon_list::PATH, manifests::name(at));
-    let (end, mut connection) = (clock.now() + PATIENCE, Connection::open(daemon.address).await?);
+    let end = clock.now() + PATIENCE;
+    let mut connection = Connection::open(daemon.address).await?;
     loop {
         let list = connection.get(raw_http::request("GET", &path, &[]).as_bytes()).await?;
         let seen = clock.wall().as_microsecond();
@@ -188,7 +193,8 @@ fn calls(plan: &Plan, runtime: &Runtime) -> Result<Vec<Row>> {
 type Asked = (SocketAddr, String);
 
 fn compare(plan: &Plan, id: &str, label: &str, against: &str, ours: &Asked, theirs: &Asked) -> Result<Vec<Row>> {
-    let (span, mut rows) = (plan.pick(SPAN / 4, SPAN), Vec::new());
+    let span = plan.pick(SPAN / 4, SPAN);
+    let mut rows = Vec::new();
     for (address, request) in [ours, theirs] {
         let answer =
             Runtime::new()?.block_on(async { Connection::open(*address).await?.get(request.as_bytes()).await })?;
@@ -223,7 +229,8 @@ fn memory(runtime: &Runtime) -> Result<Row> {
         std::thread::sleep(SETTLED);
         daemon.child.memory("VmRSS")
     };
-    let (without, with) = (held(0)?, held(COUNT)?);
+    let without = held(0)?;
+    let with = held(COUNT)?;
     #[expect(clippy::cast_precision_loss, reason = "fifty")]
     let each = (with - without) * 1e3 / COUNT as f64;
     let name = format!("resident memory of the daemon for each of {COUNT} child processes of {TOOLS} tools");

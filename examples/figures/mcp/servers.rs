@@ -132,7 +132,8 @@ pub(crate) fn play_child(arguments: &[String]) -> Result<()> {
     let [at] = arguments else { anyhow::bail!("play-mcp-child NUMBER") };
     let server = Server::new(at.parse()?);
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let (mut input, mut output) = (BufReader::new(tokio::io::stdin()).lines(), tokio::io::stdout());
+        let mut input = BufReader::new(tokio::io::stdin()).lines();
+        let mut output = tokio::io::stdout();
         let mut list = server.list.subscribe();
         loop {
             let mut said = tokio::select! {
@@ -160,7 +161,8 @@ pub(crate) fn play_child(arguments: &[String]) -> Result<()> {
 /// killed.
 pub(crate) fn play_servers(arguments: &[String]) -> Result<()> {
     let [first, count] = arguments else { anyhow::bail!("play-mcp-servers FIRST COUNT") };
-    let (first, count) = (first.parse::<usize>()?, count.parse::<usize>()?);
+    let first = first.parse::<usize>()?;
+    let count = count.parse::<usize>()?;
     tokio::runtime::Runtime::new()?.block_on(async {
         let tasks = Tasks::new();
         let mut addresses = Vec::with_capacity(count);

@@ -54,7 +54,8 @@ pub(crate) fn run(_: &Plan) -> Result<Vec<Row>> {
     if installed.is_empty() {
         return Ok(Vec::new());
     }
-    let (mut ours, mut rows) = (PeerFigures::default(), Vec::new());
+    let mut ours = PeerFigures::default();
+    let mut rows = Vec::new();
     for kind in installed {
         match runtime.block_on(measure(kind)).with_context(|| kind.name()) {
             Ok(found) if kind == PeerKind::Callsheet => ours = found,
@@ -120,7 +121,9 @@ async fn measure(kind: PeerKind) -> Result<PeerFigures> {
 /// The middle time of some lists from the question to the last byte, and how many tools the last
 /// had; none when it was not answered. What the asker makes of the bytes is not counted.
 async fn list(peer: &Peer) -> (f64, usize) {
-    let (mut taken, mut tools, mut failed) = (Vec::new(), 0, None);
+    let mut taken = Vec::new();
+    let mut tools = 0;
+    let mut failed = None;
     let begun = Clock::system().now();
     while taken.len() < LISTS.0 || taken.len() < LISTS.1 && begun.elapsed() < ENOUGH {
         let start = Clock::system().now();

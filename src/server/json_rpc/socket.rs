@@ -87,7 +87,8 @@ async fn serve(stream: UnixStream, longest: usize, shared: SharedState) {
         return;
     }
     let answers = shared.bytes.answers();
-    let (shared, reserved_from) = (&shared, &answers);
+    let shared = &shared;
+    let reserved_from = &answers;
     let rest = lines.take_while(|line| ready(!matches!(line, Err(LinesCodecError::Io(_)))));
     let answers = stream::once(ready(Ok(first))).chain(rest).map(|line| answer(shared, reserved_from, line));
     let mut answers = std::pin::pin!(answers.buffer_unordered(AT_A_TIME));
