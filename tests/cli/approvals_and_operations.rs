@@ -87,7 +87,8 @@ async fn a_human_says_yes_and_no() {
 async fn the_client_of_a_call_is_shown_while_it_waits_and_in_the_log() {
     let (home, daemon, _callee) = works().await;
     let client = concat!("callsheet/", env!("CARGO_PKG_VERSION"));
-    let waits = run(&home, &daemon, &["call", "works/wipe", "--disk", "sda1"]).failed(6);
+    let call = ["call", "--url", daemon.url.as_str(), "works/wipe", "--disk", "sda1"];
+    let waits = tokio::task::block_in_place(|| home.run(&call)).failed(6);
     let table = run(&home, &daemon, &["approvals"]).ok();
     let listed = rows(&table);
     assert_eq!(listed[1][4], client, "{waits}");

@@ -23,7 +23,8 @@ fn once_prints_health_and_the_merged_list_and_ends() {
     assert_eq!(tool("delete_all_notes")[3], "off, approval");
     assert!(!lines.iter().any(|row| row.first() == Some(&"search")), "{out}");
     assert!(out.trim_end().ends_with("7 tools, 1 of them off"), "{out}");
-    assert!(!home.path(".state").exists(), "the demo keeps its state to itself");
+    assert!(!home.path(".state/callsheet/state.db").exists(), "the demo keeps its state to itself");
+    assert!(!home.path(".state/callsheet/demo.json").exists(), "its address is gone with it");
 }
 
 #[test]
