@@ -268,3 +268,35 @@ fn known(held: &AcceptedManifest) -> Option<Known> {
     let validators = &held.validators;
     validators.any().then(|| Known { digest: held.manifest.digest, validators: validators.clone() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::SourceId;
+    use crate::runtime::{Clock, Tasks};
+
+    fn poll() -> AbortOnDropHandle<()> {
+        AbortOnDropHandle::new(Tasks::new().spawn(std::future::pending()))
+    }
+
+    fn ten_seconds() -> Box<Awaited> {
+        Box::new(Awaited { answer_to: "initialize", waited: Duration::from_secs(10), output: None })
+    }
+
+    #[tokio::test]
+    async fn a_hang_counts_from_its_first_poll_without_an_answer() {
+        let clock = Clock::system();
+        let begin = clock.now();
+        let wall = clock.wall();
+        let at = |second| Now { mono: begin + Duration::from_secs(second), wall };
+        let mut scenario = Scenario::new("hang".parse().unwrap(), SourceId::STATIC, true, 0, at(0));
+        scenario.poll_began(poll());
+        assert!(scenario.waits(0, ten_seconds(), at(10)));
+        assert_eq!(scenario.last_error.as_ref().unwrap().message, "no answer for 10 s");
+        scenario.void();
+        scenario.poll_began(poll());
+        assert!(scenario.waits(1, ten_seconds(), at(490)));
+        assert_eq!(scenario.last_error.as_ref().unwrap().message, "no answer for 8 min");
+        assert_eq!(scenario.awaited.as_ref().unwrap().waited, Duration::from_secs(490));
+    }
+}
