@@ -2,16 +2,18 @@
 
 use std::ops::Range;
 
-use callsheet::model::Profile;
+use callsheet::model::{Profile, Secret};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::support::callee::{Callee, manifest, tool_with};
 use crate::support::daemon::{Daemon, Home, configured};
-use crate::support::serving::Answer;
+use crate::support::serving::{self, Answer};
 
 /// How many calls wait at most: the default of `calls.approvals_max`.
 const MOST_WAITING: usize = 1_000;
+/// The operator's token.
+const TOKEN: &str = "an-operator-token-of-this-test";
 /// How many requests of a flood are sent at once.
 const AT_ONCE: usize = 50;
 
@@ -72,6 +74,35 @@ async fn assert_waiting(daemon: &Daemon, ids: &[String]) {
     for id in ids {
         assert_eq!(shown(daemon, id).await["state"], "waiting", "{id}");
     }
+}
+
+#[tokio::test]
+async fn a_flood_without_the_token_leaves_room_for_operators() {
+    let home = Home::new();
+    let callee = disks().await;
+    let mut config = home.config(&[]);
+    config.scenarios = vec![configured("disks", ([127, 0, 0, 1], callee.port()).into())];
+    config.server.operator_token = Some(Secret::new(TOKEN));
+    let daemon = Daemon::ready(config).await;
+    let call = async |chat: String, headers: &[(&str, &str)]| {
+        let headers = [&[("content-type", "application/json")], headers].concat();
+        let body = json!({"tool_name": "wipe", "arguments": {}, "chat_id": chat}).to_string();
+        serving::ask(daemon.address, "POST", "/api/v1/tools/execute", &headers, &body).await
+    };
+    for first in (0..MOST_WAITING).step_by(AT_ONCE) {
+        let calls = (first..first + AT_ONCE).map(|number| call(format!("invented-{number}"), &[]));
+        for answer in join_all(calls).await {
+            assert_eq!(answer.status, 202, "{answer:?}");
+        }
+    }
+    assert_eq!(call("one-more".to_owned(), &[]).await.status, 429);
+    let token = format!("Bearer {TOKEN}");
+    let own = call("7".to_owned(), &[("authorization", &token)]).await;
+    assert_eq!(own.status, 202, "{own:?}");
+    let id = own.json()["approval_id"].as_str().unwrap().to_owned();
+    assert_eq!(call("one-more".to_owned(), &[]).await.status, 429, "it takes no call of the operator");
+    assert_eq!(shown(&daemon, &id).await["state"], "waiting");
+    daemon.stop().await;
 }
 
 #[tokio::test]

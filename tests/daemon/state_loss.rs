@@ -137,3 +137,29 @@ async fn preferences_of_the_configuration_survive_the_loss_of_all_others() {
     assert_eq!(came(&daemon, "wipe").await.0, 202, "the configuration requires approval");
     daemon.stop().await;
 }
+
+#[tokio::test]
+async fn a_preference_that_cannot_be_read_counts_as_a_loss() {
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
+    let daemon = Daemon::ready(config(&home, &callee)).await;
+    let require = json!({"scope": "global", "target": "tool:disks/wipe", "approval": "require"});
+    assert_eq!(daemon.send_json("PUT", "/api/v1/preferences", &require).await.status, 200);
+    daemon.stop().await;
+    Connection::open(home.state()).unwrap().execute("UPDATE preferences SET enabled = 7", []).unwrap();
+    let lost = (503, json!("state_lost"));
+    for start in ["the first start", "the second start"] {
+        let daemon = Daemon::ready(config(&home, &callee)).await;
+        assert_eq!(came(&daemon, "wipe").await, lost, "{start}: it needed an approval");
+        daemon.stop().await;
+    }
+    let daemon = Daemon::ready(config(&home, &callee)).await;
+    let accepted = daemon.send("POST", "/api/v1/state/accept-loss").await.json();
+    assert!(accepted["lost"].to_string().contains("of table `preferences`"), "{accepted}");
+    assert_eq!(came(&daemon, "wipe").await.0, 200);
+    daemon.stop().await;
+    let daemon = Daemon::ready(config(&home, &callee)).await;
+    assert_eq!(came(&daemon, "wipe").await.0, 200, "it stays accepted");
+    daemon.stop().await;
+    assert_eq!(callee.ran().len(), 2);
+}

@@ -453,6 +453,11 @@ async fn unreadable_rows_are_quarantined_and_the_rest_is_read() {
         restored.findings.iter().all(|finding| finding.code == FindingCode::StateRepaired && finding.hint.is_some())
     );
 
+    // What an operator decided is missed until that is accepted, also after a restart.
+    let loss = restored.loss.clone().unwrap();
+    assert!(loss.what.contains("and 2 more") && loss.what.contains("cannot be read"), "{loss:?}");
+    assert_eq!(load(&path).await.loss.unwrap().what, loss.what);
+
     // Nothing is lost, also what is not a text, and it is told again until someone has dealt with
     // it.
     let content = |path: &Path, key: &str| -> String {

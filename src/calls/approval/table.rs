@@ -221,7 +221,8 @@ impl KeptApproval {
     /// A new one, which is held until it is stored.
     fn new(request: Arc<ApprovalRequest>, requested_in: RequestedIn, deadline: Instant) -> Self {
         let caller = &request.caller;
-        let group = [caller.profile.clone(), caller.chat.clone(), Some(request.tool.to_string().into())];
+        let tool = Some(request.tool.to_string().into());
+        let group = [request.access.clone(), caller.profile.clone(), caller.chat.clone(), tool];
         Self {
             group: Arc::new(group),
             request,
@@ -324,6 +325,11 @@ fn expired_at(at: Timestamp, request: &ApprovalRequest) -> ApprovalRequest {
 /// Why a call of this tool gave way.
 fn reason_to_give_way(cause: GivingWayCause, tool: &ToolId) -> String {
     let why = match cause {
+        GivingWayCause::LargestAccess => {
+            format!(
+                "callers with the same rights take most of that, of these no profile more than this one, in it no conversation more than this one, and this was the oldest call of `{tool}` there"
+            )
+        }
         GivingWayCause::LargestProfile => {
             format!(
                 "no profile takes more of that than this one, in it no conversation more than this one, and this was the oldest call of `{tool}` there"

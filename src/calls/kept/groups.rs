@@ -1,6 +1,7 @@
 //! Which items give way to a new one, where what is not over may take all the room. Pure.
 //!
-//! Groups have levels: a profile has conversations, a conversation has tools, and a tool has items.
+//! Groups have levels: an access has profiles, a profile has conversations, a conversation has tools,
+//! and a tool has items.
 //! A conversation is named by its caller, so a caller can make as many small ones as it wants. So
 //! groups are compared level by level: the conversations of one profile only compete with each
 //! other. The sizes are kept up to date with each change of an item, and no choice looks at all
@@ -13,9 +14,9 @@ use std::sync::Arc;
 use super::Taken;
 
 /// How many levels there are.
-const LEVELS: usize = 3;
+const LEVELS: usize = 4;
 /// The level below a conversation.
-const LEVEL_IN_CONVERSATION: usize = 2;
+const LEVEL_IN_CONVERSATION: usize = 3;
 /// A group never gives way to a smaller one on its level while it has at most this part of the
 /// limit: 8 of 1,000 items.
 const SMALL_GROUP_DIVISOR: usize = 125;
@@ -23,7 +24,7 @@ const SMALL_GROUP_DIVISOR: usize = 125;
 /// The name of a group on its level.
 type GroupKey = Option<Arc<str>>;
 
-/// The groups of an item: profile, conversation and tool.
+/// The groups of an item: access, profile, conversation and tool.
 pub(in crate::calls) type GroupPath = [GroupKey; LEVELS];
 
 /// An item that takes room until it is over.
@@ -81,7 +82,9 @@ pub(in crate::calls) struct GivingWay {
 /// Why this item gives way: it is the oldest of the largest tool of the largest conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::calls) enum GivingWayCause {
-    /// Its profile takes more than that of the new item.
+    /// Its access takes more than that of the new item.
+    LargestAccess,
+    /// Its profile takes more than that of the new item, with the same access.
     LargestProfile,
     /// Its conversation takes more than that of the new item, in the same profile.
     LargestConversation,
@@ -147,8 +150,9 @@ impl GivingWayCause {
     /// For an item of the largest group on this level.
     fn on_level(level: usize) -> Self {
         match level {
-            0 => Self::LargestProfile,
-            1 => Self::LargestConversation,
+            0 => Self::LargestAccess,
+            1 => Self::LargestProfile,
+            2 => Self::LargestConversation,
             _ => Self::LargestTool,
         }
     }
@@ -291,7 +295,7 @@ mod tests {
     }
 
     fn path(profile: &str, conversation: &str, tool: &str) -> GroupPath {
-        [profile, conversation, tool].map(|name| Some(name.into()))
+        ["without-token", profile, conversation, tool].map(|name| Some(name.into()))
     }
 
     impl Filled {

@@ -184,7 +184,9 @@ pub(super) fn load(connection: &mut Connection, place: &Path, clock: Clock) -> r
         }
         restored.preferences.set(scope, target, settings);
     }
-    if let Err(error) = quarantine(connection, &torn, clock.wall()) {
+    let now = clock.wall();
+    restored.loss = restored.loss.or_else(|| lost_decisions(&torn, place, now));
+    if let Err(error) = quarantine(connection, &torn, restored.loss.as_ref(), now) {
         // They stay where they are and are tried again at the next start; all other rows are used.
         restored.findings.extend(torn.iter().map(|row| row.finding_in_place(place, &error)));
     }
@@ -267,11 +269,39 @@ fn read<T>(
     Ok(values)
 }
 
-fn quarantine(connection: &mut Connection, torn: &[UnreadableRow], now: Timestamp) -> rusqlite::Result<()> {
+/// What operators decided and cannot be read: without it, a tool could run that they disabled or
+/// blocked, or that needs an approval.
+fn lost_decisions(torn: &[UnreadableRow], place: &Path, now: Timestamp) -> Option<StateLoss> {
+    let mut lost = torn.iter().filter(|row| [PREFERENCES.name, DECISIONS.name].contains(&row.table));
+    let first = lost.next()?;
+    let others = match lost.count() {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    let what = format!(
+        "row `{}` of table `{}`{others} in `{}` cannot be read ({})",
+        first.key,
+        first.table,
+        place.display(),
+        first.reason
+    );
+    Some(StateLoss { what, at: now })
+}
+
+/// Moves rows that cannot be read aside, and keeps the loss until an operator accepts it.
+fn quarantine(
+    connection: &mut Connection,
+    torn: &[UnreadableRow],
+    loss: Option<&StateLoss>,
+    now: Timestamp,
+) -> rusqlite::Result<()> {
     if torn.is_empty() {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if let Some(loss) = loss {
+        note_loss(&transaction, loss)?;
+    }
     for row in torn {
         transaction.execute(
             "INSERT INTO quarantine (table_name, key, content, reason, moved_at) VALUES (?1, ?2, ?3, ?4, ?5)",
