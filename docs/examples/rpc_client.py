@@ -2,8 +2,8 @@
 
     RPC_URL=http://127.0.0.1:7400/rpc python3 rpc_client.py add_note --text "two lemons"
 
-Needs Python 3.9 or later and no package. The list is kept and requested again when the identity of
-the server differs. `--help` lists the tools, and `TOOL --help` its parameters.
+Needs Python 3.9 or later and no package. The list is kept, and requested again when the identity of
+the server differs or a call was for an old definition. `--help` lists the tools, and `TOOL --help` its parameters.
 """
 import argparse, json, os, pathlib, sys, urllib.request
 

@@ -312,7 +312,6 @@ fn awaited(waiting: Option<&ApprovalRequest>) -> String {
     waiting.map_or_else(String::new, |waiting| format!(", and waits for it as `{}`", waiting.id))
 }
 
-/// A wait in whole seconds: at the end of it the call is possible.
 /// What is not called for a while, why, and for how long.
 fn circuit_open(
     scenario: &ScenarioName,
@@ -331,6 +330,7 @@ fn circuit_open(
     }
 }
 
+/// A wait in whole seconds: at the end of it the call is possible.
 fn seconds(wait: Duration) -> String {
     format!("{} s", wait.as_secs_f64().ceil())
 }

@@ -206,9 +206,7 @@ impl Calls {
     /// The end of a call that was approved, as far as it is reached in time. What is waited for may
     /// have been decided since.
     async fn approved(&self, awaited: AwaitedApproval, limits: WaitLimits) -> CallEnd {
-        let Some(approvals) = self.approvals().filter(|_| !limits.approved.is_zero()) else {
-            return CallEnd::AwaitsApproval(awaited);
-        };
+        let Some(approvals) = self.approvals() else { return CallEnd::AwaitsApproval(awaited) };
         let AwaitedApproval { request, adjusted } = awaited;
         let request = approvals.get(&request.id).unwrap_or(request);
         let awaited = AwaitedApproval { request: Arc::clone(&request), adjusted: Vec::new() };

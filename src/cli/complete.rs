@@ -192,9 +192,9 @@ impl CommandLine {
             (["scenarios" | "logs" | "remove" | "block" | "unblock" | "trust" | "forget" | "login" | "logout"], 0)
             | (["refresh"], _) => WantedNames::Scenario,
             (["prefs", "set" | "reset"], 0) => WantedNames::Target,
-            (["approvals"] | ["approvals", "show"], 0) => WantedNames::Approval,
+            (["approvals", "show"], 0) => WantedNames::Approval,
             (["approvals", "approve" | "reject"], 0) => WantedNames::WaitingApproval,
-            (["operations"] | ["operations", "cancel"], 0) => WantedNames::Operation,
+            (["operations", "cancel"], 0) => WantedNames::Operation,
             _ => WantedNames::Other,
         };
         (wanted, typed, parts)

@@ -20,7 +20,7 @@ use crate::support::callee::{Callee, Ran, answer, done, manifest, tool, tool_wit
 use crate::support::house::{House, request};
 
 /// Long enough that a call is sent, and short for a test.
-const BRIEF: WaitLimits = WaitLimits::within(Duration::from_millis(100));
+const BRIEF: WaitLimits = WaitLimits::within(Duration::from_secs(2));
 
 /// A scenario whose tool `hold` answers once the gate is open, and whose tool `wipe` needs
 /// approval.

@@ -135,7 +135,7 @@ fn a_socket_that_takes_connections_and_does_not_answer_gives_way_to_the_address(
     let came = silent(&served_socket_of(&home));
     let blocked = home.run(&["block", "notes"]);
     assert_eq!(blocked.code, Some(0), "{blocked:?}");
-    assert!(blocked.err.contains("gave no answer within 2 s; its address is used"), "{blocked:?}");
+    assert!(blocked.err.contains("the socket of the daemon does not answer; its address is used"), "{blocked:?}");
     assert!(home.run(&["scenarios"]).ok().contains("blocked"));
     home.run(&["unblock", "notes"]).ok();
     let came = came.lock().unwrap().clone();

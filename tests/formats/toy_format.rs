@@ -1,5 +1,5 @@
 //! The recipe for a format, followed outside of callsheet: what its list looks like, how the tool
-//! calls in its responses are told from those of others, and no other code that knows it.
+//! calls in its responses are known from those of others, and no other code that knows it.
 
 use callsheet::calls::turns::{
     BodyMarks, ModelAnswer, ModelBlock, ReadCall, ReadError, ReadTurn, TURN_FORMATS, TurnFormat, read_response,

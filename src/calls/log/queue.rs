@@ -4,6 +4,7 @@
 //! If the queue is full, a line is dropped and counted: a call never waits for a disk, and never
 //! fails because of one.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -25,6 +26,8 @@ const BATCH: usize = 256;
 /// How long the writer waits for lines that can be written together with a first one: the store
 /// waits for the disk once for all of them.
 const GATHER_TIME: Duration = Duration::from_millis(100);
+/// With so many bytes of arguments and results they are written at once.
+const GATHERED_BYTES_MAX: usize = WAITING / 2;
 
 /// The shortest and the longest time after which the writer looks for lines that are too old. The
 /// longest one is for a clock that was set, and for a machine that slept.
@@ -137,6 +140,22 @@ struct LogWriter {
 }
 
 impl LogWriter {
+    /// Adds the lines that follow soon, as far as they may be written together.
+    async fn gather(&self, batch: &mut Vec<LogLine>, lines: &mut mpsc::Receiver<LogLine>) {
+        let mut end = pin!(self.clock.sleep(GATHER_TIME));
+        let mut bytes: usize = batch.iter().map(LogLine::bytes).sum();
+        while batch.len() < BATCH && bytes < GATHERED_BYTES_MAX {
+            let line = tokio::select! {
+                biased;
+                line = lines.recv() => line,
+                () = &mut end => return,
+            };
+            let Some(line) = line else { return };
+            bytes += line.bytes();
+            batch.push(line);
+        }
+    }
+
     async fn run(mut self, mut lines: mpsc::Receiver<LogLine>, tasks: Tasks) {
         let mut batch = Vec::new();
         loop {
@@ -154,12 +173,7 @@ impl LogWriter {
                 return;
             }
             if received < BATCH {
-                self.clock.sleep(GATHER_TIME).await;
-                while batch.len() < BATCH
-                    && let Ok(line) = lines.try_recv()
-                {
-                    batch.push(line);
-                }
+                self.gather(&mut batch, &mut lines).await;
             }
             let taken = std::mem::take(&mut batch);
             let bytes: usize = taken.iter().map(LogLine::bytes).sum();

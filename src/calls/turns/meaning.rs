@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::calls::{ExecuteError, Request, resolve};
-use crate::catalog::{NameLookup, RevisionHistory, Snapshot, ViewQuery, find_in_scope, nearest};
+use crate::catalog::{Catalog, NameLookup, RevisionHistory, Snapshot, ViewQuery, find_in_scope, nearest};
 use crate::model::{DefinitionVersion, NameRef, ToolId, ViewTool};
 
 /// Where the names of a turn are looked up.
@@ -13,6 +13,8 @@ pub(super) struct TurnNames {
     scope: ViewQuery,
     /// The revision of the list that the names were taken from, if that list is known.
     revision: Option<String>,
+    /// That list, if it is not the present one.
+    before: Option<Catalog>,
     /// Whether a revision was given whose list is not remembered.
     is_forgotten: bool,
 }
@@ -25,12 +27,11 @@ impl TurnNames {
         scope: ViewQuery,
         revision: Option<String>,
     ) -> Self {
-        let known = |revision: &String| {
-            snapshot.catalog.has_revision(&scope, revision) || history.find(&scope, revision).is_some()
-        };
-        let is_forgotten = revision.as_ref().is_some_and(|revision| !known(revision));
+        let former = revision.as_deref().filter(|revision| !snapshot.catalog.has_revision(&scope, revision));
+        let before = former.and_then(|revision| history.find(&scope, revision)).cloned();
+        let is_forgotten = former.is_some() && before.is_none();
         let revision = revision.filter(|_| !is_forgotten);
-        Self { snapshot, history, scope, revision, is_forgotten }
+        Self { snapshot, history, scope, revision, before, is_forgotten }
     }
 
     /// Whether the list that the names were taken from is not remembered.
@@ -59,8 +60,7 @@ impl TurnNames {
     /// The version of the tool's definition in the list that the name was taken from; the present
     /// one, if no remembered list was named.
     pub(super) fn seen_version(&self, tool: &ViewTool) -> DefinitionVersion {
-        let before = self.revision.as_deref().and_then(|revision| self.history.find(&self.scope, revision));
-        let seen = before.and_then(|catalog| resolve::by_id(catalog, &self.scope, tool.id.clone()));
+        let seen = self.before.as_ref().and_then(|catalog| resolve::by_id(catalog, &self.scope, tool.id.clone()));
         seen.map_or_else(|| tool.tool.version(), |seen| seen.tool.version())
     }
 

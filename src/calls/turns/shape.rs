@@ -64,10 +64,7 @@ fn check_list(format: &dyn TurnFormat, body: &str) -> Result<(), ReadError> {
     read.map_err(|found| ReadError::Malformed(format!("it is {found}, not a list")))?;
     let items = items.into_iter().collect::<Result<Vec<_>, _>>()?;
     let first = items.first();
-    let is_part = |vendor: &dyn TurnFormat, first: &BodyMarks<'_>| {
-        vendor.is_event(first) || (vendor.is_response(first) && !vendor.is_list(Some(first)))
-    };
-    if first.is_some_and(|first| all(format).any(|vendor| is_part(vendor, first))) {
+    if first.is_some_and(|first| all(format).any(|vendor| vendor.is_streamed(first))) {
         return Err(ReadError::Stream);
     }
     judged(format, |vendor| vendor.is_list(first)).unwrap_or(Err(ReadError::UnknownFormat(format.id())))

@@ -10,7 +10,8 @@ use super::settled::{Settled, TurnCallStatus};
 use crate::calls::not_approved::UNKNOWN_TO_MODEL;
 use crate::calls::request::{UNTRACKED, UNTRACKED_ERROR};
 use crate::calls::{Failure, FailureCode, GoingOn, Reader, ToolAnswer, Violation};
-use crate::model::ToolId;
+use crate::formats::native;
+use crate::model::{ToolId, ViewTool};
 use crate::runtime::BudgetExceeded;
 
 /// What became of a call that is over. `name` is the one that the model used, and `names` gives a
@@ -103,6 +104,7 @@ fn failure_text(name: &str, failure: &Failure, names: &dyn Fn(&ToolId) -> String
             let id = failure.tool.as_ref().map(ToString::to_string).unwrap_or_default();
             format!("`{name}` was the tool `{id}`, which is gone. Do without it, or use another tool.")
         }
+        FailureCode::StaleDefinition => stale(name, failure.present.as_deref()),
         FailureCode::Disabled => format!("`{name}` is disabled. Do without it, or tell the user."),
         FailureCode::NotTrusted | FailureCode::NotAllowed | FailureCode::UnknownProfile => {
             format!("`{name}` may not be called: {why}. Do without it, or tell the user.")
@@ -115,6 +117,15 @@ fn failure_text(name: &str, failure: &Failure, names: &dyn Fn(&ToolId) -> String
         _ if failure.was_sent => maybe_run(why),
         _ => format!("{why}. The tool did not run. Try again later, or do without it."),
     }
+}
+
+/// A call that was made for another definition than the tool has now.
+fn stale(name: &str, present: Option<&ViewTool>) -> String {
+    let definition = present.and_then(native::written);
+    let shown = definition.map(|definition| format!(" It is now: {definition}")).unwrap_or_default();
+    format!(
+        "The definition of `{name}` changed after you were given it, so the tool did not run. Call it again once you are given the new one.{shown}"
+    )
 }
 
 /// A call that failed after it was sent, or may have been.

@@ -46,8 +46,7 @@ impl SocketWay {
             Err(_) => false,
         };
         if !answered {
-            let limit = FIRST_ANSWER_MAX.as_secs();
-            output::note(&format!("the socket of the daemon gave no answer within {limit} s; its address is used"));
+            output::note("the socket of the daemon does not answer; its address is used");
         }
         answered
     }

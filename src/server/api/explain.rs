@@ -97,7 +97,10 @@ pub(super) fn answer(
                 (None, None) => match name.parse().ok().and_then(|name: ScenarioName| snapshot.health.get(&name)) {
                     Some(health) => of_scenario(snapshot, health),
                     None => match logged(shared, scope, name) {
-                        Some(known) => known.explanation(),
+                        Some(known) => match known.offered(snapshot, scope) {
+                            Some(tool) => of_tool(shared, snapshot, scope, &tool, None),
+                            None => known.explanation(),
+                        },
                         None => Err(lookup::with_unanswered(problem, snapshot)),
                     },
                 },
@@ -293,6 +296,12 @@ fn removal(shared: &ServerState, scenario: &ScenarioName) -> Option<String> {
 }
 
 impl LoggedName {
+    /// The tool, if it is offered now: in another scope, or by another name.
+    fn offered(&self, snapshot: &Snapshot, scope: &ViewQuery) -> Option<Arc<ViewTool>> {
+        let id = self.tool.as_ref()?.to_string();
+        lookup::resolve_tool(&snapshot.catalog, scope, &id).ok()
+    }
+
     fn explanation(&self) -> Result<Response, Problem> {
         let id = self.tool.as_ref().map_or_else(|| self.scenario.to_string(), ToolId::to_string);
         shared_json::json(&ToolExplanation {

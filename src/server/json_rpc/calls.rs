@@ -90,14 +90,12 @@ fn definition_version(params: Option<&JsonText>) -> Result<Option<NamedVersion>,
     struct Version {
         definition_version: Option<Value>,
     }
-    let sent = params.and_then(|params| serde_json::from_str::<Version>(params.get()).ok());
-    let Some(named) = sent.and_then(|sent| sent.definition_version) else { return Ok(None) };
+    let invalid = |why: String| AnswerError::invalid_params("Invalid parameters").with_data(why.into());
+    let params = params.map_or("{}", JsonText::get);
+    let sent: Version = serde_json::from_str(params).map_err(|error| invalid(error.to_string()))?;
+    let Some(named) = sent.definition_version else { return Ok(None) };
     let version = named.as_str().and_then(|text| text.parse().ok());
-    let invalid = || {
-        let why = format!("`definition_version` is not a version: {NotAVersion}");
-        AnswerError::invalid_params("Invalid parameters").with_data(why.into())
-    };
-    version.ok_or_else(invalid).map(Some)
+    version.ok_or_else(|| invalid(format!("`definition_version` is not a version: {NotAVersion}"))).map(Some)
 }
 
 /// The answer of a tool.

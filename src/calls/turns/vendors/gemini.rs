@@ -73,6 +73,10 @@ impl TurnFormat for GeminiTurns {
             || body.text("role") == "model"
     }
 
+    fn is_streamed(&self, first: &BodyMarks<'_>) -> bool {
+        first.has("candidates")
+    }
+
     fn read(&self, body: &str) -> Result<ReadTurn, ReadError> {
         let body: GeminiBody<'_> = serde_json::from_str(body)?;
         let contents = body.candidates.into_iter().flatten().map(|candidate| candidate.content).chain([body.content]);

@@ -47,6 +47,11 @@ pub trait TurnFormat: Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether a list that begins with this item is a stream of this vendor, part by part.
+    fn is_streamed(&self, first: &BodyMarks<'_>) -> bool {
+        self.is_event(first)
+    }
+
     /// Reads the calls in a whole response, or in the assistant's message alone. The shape was
     /// checked before.
     fn read(&self, body: &str) -> Result<ReadTurn, ReadError>;

@@ -26,6 +26,10 @@ impl TurnFormat for OllamaTurns {
         chat::is_message(message)
     }
 
+    fn is_streamed(&self, first: &BodyMarks<'_>) -> bool {
+        first.has("done")
+    }
+
     fn read(&self, body: &str) -> Result<ReadTurn, ReadError> {
         chat::read(body)
     }

@@ -29,6 +29,10 @@ impl TurnFormat for OpenAiTurns {
         body.text("object") == "chat.completion.chunk" || (body.has("delta") && !body.has("role"))
     }
 
+    fn is_streamed(&self, first: &BodyMarks<'_>) -> bool {
+        first.has("choices") || self.is_event(first)
+    }
+
     fn read(&self, body: &str) -> Result<ReadTurn, ReadError> {
         chat::read(body)
     }
