@@ -73,7 +73,7 @@ async fn the_list_has_names_descriptions_and_schemas_whatever_the_parameters_are
     let read = tools.iter().find(|tool| tool["name"] == "read_file").unwrap();
     assert_eq!(read["inputSchema"]["required"], json!(["path"]));
     let members: Vec<&String> = read.as_object().unwrap().keys().collect();
-    assert_eq!(members, ["name", "description", "inputSchema"]);
+    assert_eq!(members, ["name", "description", "inputSchema", "definition_version"]);
     for params in [r#""params":{"x":1},"#, r#""params":[7],"#, r#""params":null,"#, ""] {
         let body = format!(r#"{{"jsonrpc":"2.0",{params}"id":1,"method":"tools/list"}}"#);
         assert_eq!(serde_json::from_str::<Value>(&text(&daemon, &body).await).unwrap(), listed, "{params}");

@@ -126,6 +126,8 @@ async fn a_result_whose_answer_has_no_room_is_left_out_with_the_reason() {
     let path = home.state().with_file_name("rpc.sock");
     config.server.rpc_socket = Some(path.clone());
     let daemon = Daemon::ready(config).await;
+    // Once it answers, it serves the socket, too.
+    daemon.get("/healthz").await;
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read"}}"#;
     let mut unread = [connected(&path).await, connected(&path).await];
     for connection in &mut unread {

@@ -27,13 +27,15 @@ const WAITS_FOR_INPUT: i64 = 1002;
 /// Calls a tool.
 pub(super) async fn call(context: &RpcContext, params: Option<JsonText>) -> Result<String, AnswerError> {
     let shared = &context.shared;
+    let name = name(params.as_ref())?;
+    let arguments = arguments(params.as_ref())?;
     let request = Request {
         profile: context.view.profile.clone(),
         chat: context.view.chat.clone(),
         definition_version: definition_version(params.as_ref())?,
         remembered: true,
         collects: true,
-        ..Request::new(&name(params.as_ref())?, arguments(params.as_ref())?, context.access.requester())
+        ..Request::new(name, arguments, context.access.requester())
     };
     // Frees them while the call waits.
     drop(params);
