@@ -449,12 +449,16 @@ impl ActivityLog {
         self.failing.swap(!stored, Ordering::Relaxed) == stored
     }
 
+    /// Whether the store did not take the latest lines.
+    fn is_failing(&self) -> bool {
+        self.failing.load(Ordering::Relaxed)
+    }
+
     /// The finding that the log is not stored.
     pub(super) fn finding(&self) -> Option<Finding> {
         let message = "the log of calls and states cannot be stored, so a restart loses its latest lines";
         let hint = "make room on the disk and the state file writable; calls go on meanwhile";
-        let failing = self.failing.load(Ordering::Relaxed);
-        failing.then(|| Finding::new(FindingCode::StateFailed, message).hint(hint))
+        self.is_failing().then(|| Finding::new(FindingCode::StateFailed, message).hint(hint))
     }
 }
 

@@ -202,9 +202,12 @@ impl LogWriter {
         }
     }
 
-    /// The time until the oldest line is too old.
+    /// The time until the oldest line is too old, or until a store that failed is tried again.
     fn next_look(&self) -> Duration {
         let [shortest, longest] = LOOKS;
+        if self.log.is_failing() {
+            return shortest;
+        }
         let left = self.log.oldest_for(self.clock.wall());
         left.map_or(longest, |left| Duration::try_from(left).unwrap_or_default()).clamp(shortest, longest)
     }
