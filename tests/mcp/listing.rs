@@ -28,7 +28,10 @@ async fn schemas_and_unknown_members_come_through_byte_for_byte() {
     let house = House::of(&[("files", server.url())]).await;
     let address = house.serve().await;
     let list = json_at(address, "/api/v1/tools?format=mcp").await;
-    let listed = &list["tools"][0];
+    let mut listed = list["tools"][0].clone();
+    // Callsheet's own.
+    let version = listed["_meta"].as_object_mut().unwrap().remove("callsheet/definition_version");
+    assert_eq!(version.unwrap().as_str().unwrap().len(), 32);
     // The order of members is part of the text.
     assert_eq!(listed["inputSchema"].to_string(), tools[0]["inputSchema"].to_string());
     for member in ["title", "outputSchema", "annotations", "icons", "_meta"] {
@@ -52,7 +55,8 @@ async fn keys_of_meta_outside_the_grammar_are_left_out_with_a_finding() {
     let house = House::of(&[("kitchen", server.url())]).await;
     let address = house.serve().await;
     let list = json_at(address, "/api/v1/tools?format=mcp").await;
-    assert_eq!(list["tools"][0]["_meta"], json!({"vendor/x": 1}));
+    let version = list["tools"][0]["_meta"]["callsheet/definition_version"].clone();
+    assert_eq!(list["tools"][0]["_meta"], json!({"callsheet/definition_version": version, "vendor/x": 1}));
     for target in ["/api/v1/tools", "/api/v1/tools/brew", "/api/v1/tools/set"] {
         let list = json_at(address, target).await.to_string();
         assert!(list.contains("vendor/x") && !list.contains("_fastmcp"), "{target}: {list}");
