@@ -9,8 +9,8 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::calls::approval::Approvals;
-use crate::calls::track::OperationTracker;
 use crate::model::{ApprovalRequest, ApprovalState, CallerInfo, Operation, TOOL_NAME_MAX};
+use crate::server::api::operations;
 use crate::server::auth::Access;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::{AGO, IN, count, foreign, foreign_plain, relative_time, segment};
@@ -75,7 +75,7 @@ fn present(shared: &ServerState, access: Access, now: Timestamp) -> Markup {
         approvals.iter().partition(|request| request.state == ApprovalState::Waiting);
     // In the order of the times that are shown: a call may be decided long after a later one.
     decided.sort_by_key(|request| over_at(request));
-    let operations = shared.calls.operations().map(OperationTracker::all).unwrap_or_default();
+    let operations = operations::all_seen(shared, access);
     let (over, going): (Vec<_>, Vec<_>) = operations.iter().partition(|operation| operation.state.is_over());
     html! {
         section aria-labelledby="waiting-title" {
