@@ -8,7 +8,7 @@ use callsheet::model::Secret;
 use serde_json::{Value, json};
 
 use super::operations::{behaviour, config, runs, telling};
-use crate::support::callee::Callee;
+use crate::support::callee::{Callee, answer, manifest, tool};
 use crate::support::daemon::{Daemon, Home, PATIENCE};
 use crate::support::listener::{self, Listener};
 use crate::support::mcp_client::McpClient;
@@ -160,5 +160,121 @@ async fn an_operation_belongs_to_the_access_of_its_call_on_every_face_and_over_r
     let of_all = begin(&daemon, Sender::Client).await;
     until_succeeded(&daemon, &of_all).await;
     assert!(is_shown(&daemon, Sender::Client, &of_all).await);
+    daemon.stop().await;
+}
+
+/// A tool that fails, and quotes its arguments in its error.
+async fn quoting() -> Callee {
+    Callee::start(manifest("builds", &[tool("read")]), |ran| async move {
+        let error = format!("no entry {}", ran.arguments["key"]);
+        answer(200, &json!({"success": false, "error": error, "code": "no_entry"}))
+    })
+    .await
+}
+
+/// Calls `read` with this key, in a conversation and with an id of the same name.
+async fn read(daemon: &Daemon, sender: Sender, key: &str) -> Answer {
+    let body = json!({"tool_name": "read", "arguments": {"key": key}, "call_id": format!("call-{key}"),
+        "chat_id": format!("chat-{key}"), "user_id": format!("user-{key}")});
+    send(daemon, sender, "POST", "/api/v1/tools/execute", &body).await
+}
+
+/// Where the latest calls are shown.
+const LOGS: [&str; 5] = [
+    "/api/v1/calls",
+    "/api/v1/log?kind=call",
+    "/dashboard/calls",
+    "/dashboard/calls/latest",
+    "/dashboard/tool/calls?id=builds%2Fread",
+];
+
+/// Every log shows to this sender the calls with the keys of `shown`, and of those of `hidden` not
+/// what is theirs alone.
+async fn assert_logged(daemon: &Daemon, sender: Sender, shown: &[&str], hidden: &[&str]) {
+    for target in LOGS {
+        let answer = get(daemon, sender, target).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let text = String::from_utf8(answer.body).unwrap();
+        for key in shown {
+            assert!(text.contains(key), "{sender:?}, {target}: no `{key}` in {text}");
+        }
+        for key in hidden {
+            assert!(!text.contains(key), "{sender:?}, {target}: `{key}` in {text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_log_gives_the_error_and_the_caller_of_a_call_to_its_own_access_only() {
+    let home = Home::new();
+    let callee = quoting().await;
+    let daemon = Daemon::ready(guarded(&home, &callee)).await;
+    assert_eq!(read(&daemon, Sender::Operator, "of-operator").await.json()["code"], "no_entry");
+    assert_eq!(read(&daemon, Sender::Client, "of-client").await.json()["code"], "no_entry");
+    let by_mcp = json!({"name": "builds__read", "arguments": {"key": "by-mcp"}});
+    let operator = McpClient::modern(daemon.address, json!({})).with_token(TOKEN);
+    assert_eq!(operator.result("tools/call", by_mcp).await["isError"], true);
+    assert_logged(&daemon, Sender::Operator, &["of-operator", "by-mcp", "of-client"], &[]).await;
+    for sender in [Sender::Client, Sender::WrongToken] {
+        assert_logged(&daemon, sender, &["of-client"], &["of-operator", "by-mcp"]).await;
+    }
+    let calls = get(&daemon, Sender::Client, "/api/v1/calls").await.json();
+    let withheld = &calls["calls"][0];
+    assert_eq!([&withheld["id"], &withheld["outcome"]], [&json!("builds/read"), &json!("failed")], "{calls}");
+    assert!(withheld["at"].is_string() && withheld["execution_time_ms"].is_u64(), "{calls}");
+    for member in ["error", "code", "status", "client", "chat_id", "profile", "user_id", "call_id", "approval_id"] {
+        assert_eq!(withheld[member], Value::Null, "{calls}");
+    }
+    assert_eq!([&withheld["withheld"], &calls["calls"][1]["withheld"]], [&json!(true), &json!(false)], "{calls}");
+
+    // A filter finds no more than is shown.
+    let target = "/api/v1/calls?chat_id=chat-of-operator";
+    assert_eq!(get(&daemon, Sender::Client, target).await.json()["calls"], json!([]));
+    assert_eq!(get(&daemon, Sender::Operator, target).await.json()["calls"][0]["chat_id"], "chat-of-operator");
+    daemon.stop().await;
+
+    let daemon = Daemon::ready(guarded(&home, &callee)).await;
+    assert_logged(&daemon, Sender::Client, &["of-client"], &["of-operator", "by-mcp"]).await;
+    daemon.stop().await;
+
+    // Lines that an earlier version stored do not say who called.
+    let state = rusqlite::Connection::open(home.state()).unwrap();
+    let remove = "UPDATE log SET document = json_remove(document, '$.access') WHERE kind = 'call'";
+    assert_eq!(state.execute(remove, []).unwrap(), 3);
+    drop(state);
+    let daemon = Daemon::ready(guarded(&home, &callee)).await;
+    assert_logged(&daemon, Sender::Client, &["failed"], &["of-client", "of-operator", "by-mcp"]).await;
+    assert_logged(&daemon, Sender::Operator, &["of-client", "of-operator", "by-mcp"], &[]).await;
+    daemon.stop().await;
+
+    // Without a token every client has every right.
+    let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
+    assert_logged(&daemon, Sender::Client, &["of-client", "of-operator", "by-mcp"], &[]).await;
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn the_page_gives_the_error_of_an_approved_call_to_its_own_access_only() {
+    let home = Home::new();
+    let callee = quoting().await;
+    let daemon = Daemon::ready(guarded(&home, &callee)).await;
+    let approval = json!({"scope": "global", "target": "tool:builds/read", "approval": "require"});
+    assert_eq!(send(&daemon, Sender::Client, "PUT", "/api/v1/preferences", &approval).await.status, 200);
+    for (sender, key) in [(Sender::Operator, "of-operator"), (Sender::Client, "of-client")] {
+        let waiting = read(&daemon, sender, key).await;
+        assert_eq!(waiting.status, 202, "{waiting:?}");
+        let target = format!("/api/v1/approvals/{}/approve", waiting.json()["approval_id"].as_str().unwrap());
+        let approved = send(&daemon, Sender::Operator, "POST", &target, &json!({"by": "kim"})).await;
+        assert_eq!(approved.json()["state"], "answered", "{approved:?}");
+    }
+    assert_logged(&daemon, Sender::Client, &["of-client"], &["of-operator"]).await;
+    assert_logged(&daemon, Sender::Operator, &["of-client", "of-operator"], &[]).await;
+    let decided = async |sender: Sender| {
+        let page = get(&daemon, sender, "/dashboard/calls/now").await;
+        let page = String::from_utf8(page.body).unwrap();
+        assert!(page.contains("of-client"), "{page}");
+        page.contains("of-operator")
+    };
+    assert!(decided(Sender::Operator).await && !decided(Sender::Client).await);
     daemon.stop().await;
 }
