@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::requester::FULL_ACCESS;
 use super::{CallResponse, ExecuteError, PreparedCall, Request};
 use crate::model::{ApprovalRequest, CallerInfo, ToolId};
 
@@ -34,6 +35,9 @@ pub struct EndedCall {
     pub user: Option<String>,
     /// The client: the name of an MCP client, or the `User-Agent` of another one.
     pub client: Option<String>,
+    /// The identity of the access that it belongs to. Calls that an earlier version stored without it
+    /// count as made with every right.
+    pub access: Arc<str>,
     /// The word for its outcome, as metrics count it.
     pub outcome: Cow<'static, str>,
     /// The error, shortened: of the tool, or why the call was refused.
@@ -65,7 +69,7 @@ impl EndedCall {
             user: request.user_id.as_deref().map(short),
             client: text(&request.client),
             call_id: request.call_id.clone(),
-            ..Self::new(&request.name, at)
+            ..Self::new(&request.name, &request.requester.access, at)
         }
     }
 
@@ -79,7 +83,7 @@ impl EndedCall {
             user: ready.user_id.as_deref().map(short),
             client: ready.client.as_deref().map(short),
             approval: Some(Arc::clone(approval)),
-            ..Self::new(ready.tool.name.as_str(), at)
+            ..Self::new(ready.tool.name.as_str(), &ready.requester.access, at)
         }
     }
 
@@ -87,6 +91,7 @@ impl EndedCall {
     pub(super) fn of_approval(request: &ApprovalRequest) -> Self {
         let text = |text: &Option<Arc<str>>| text.as_deref().map(short);
         let CallerInfo { chat, profile, user_id, client } = &request.caller;
+        let access = request.access.clone().unwrap_or_else(|| FULL_ACCESS.into());
         Self {
             tool: Some(request.tool.clone()),
             chat: text(chat),
@@ -94,7 +99,7 @@ impl EndedCall {
             user: text(user_id),
             client: text(client),
             approval: Some(Arc::clone(&request.id)),
-            ..Self::new(&request.name, request.asked_at)
+            ..Self::new(&request.name, &access, request.asked_at)
         }
     }
 
@@ -104,7 +109,7 @@ impl EndedCall {
         self.error = Some(short_error(why));
     }
 
-    fn new(name: &str, at: Timestamp) -> Self {
+    fn new(name: &str, access: &Arc<str>, at: Timestamp) -> Self {
         Self {
             at,
             tool: None,
@@ -113,6 +118,7 @@ impl EndedCall {
             profile: None,
             user: None,
             client: None,
+            access: Arc::clone(access),
             outcome: Cow::Borrowed(""),
             error: None,
             code: None,

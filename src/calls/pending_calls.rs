@@ -190,6 +190,7 @@ impl Calls {
             tool: Arc::clone(&ready.tool.tool),
             owner: owner.clone(),
             asker: asker(ready),
+            access: Arc::clone(&ready.requester.access),
             result: outcome.result.clone(),
             document: outcome.document.clone(),
             running: outcome.running.is_some(),

@@ -1,10 +1,11 @@
 //! On whose behalf a call is made, as far as the daemon can tell: the access of the request, and
-//! its session. The outcome of an approved call is handed out to the same requester only.
+//! its session. The outcome of an approved call is handed out to the same requester only, and an
+//! operation belongs to the access of its call.
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::model::ApprovalRequest;
+use crate::model::{ApprovalRequest, belongs_to_access};
 
 /// The access of requests with every right: those with the operator's token, all requests where no
 /// token is configured, and those of the embedding program.
@@ -72,9 +73,7 @@ impl RequestedIn {
     /// id, and would take it from its caller here. Calls whose session is gone belong to all
     /// sessions of their access, so that a client that connects anew gets its outcomes.
     pub(super) fn is_joined_by(&self, request: &ApprovalRequest, requester: &Requester) -> bool {
-        // Rows of earlier versions do not say with which access they were requested.
-        let has_access = request.access.as_ref().is_none_or(|access| *access == requester.access);
-        has_access
+        belongs_to_access(request.access.as_deref(), &requester.access)
             && match self {
                 Self::Session(own) => requester.session_key() == Some(own.key()) || !own.is_there(),
                 Self::NoSession => requester.session.is_none(),

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::active::ActiveCall;
 use super::end::{AwaitedApproval, CallEnd, ToolAnswer};
 use super::{Calls, Failure, Request, Requester};
-use crate::model::ApprovalRequest;
+use crate::model::belongs_to_access;
 use crate::protocols::CallIo;
 
 /// How the caller of a call takes part while its tool runs.
@@ -107,23 +107,24 @@ impl Calls {
     }
 
     /// The end of the call with this id, as far as it is reached within `limits`; `None` if it is
-    /// not known, or belongs to another access than that of `requester`. Operations belong to every
-    /// access. The end after an approval is handed out with this, as in
-    /// [`wait_for_end`](Self::wait_for_end).
+    /// not known, or belongs to another access than that of `requester`. The end after an approval is
+    /// handed out with this, as in [`wait_for_end`](Self::wait_for_end).
     pub async fn end_by_id(&self, id: CallId<'_>, requester: &Requester, limits: WaitLimits) -> Option<CallEnd> {
         let deadline = self.deadline(limits);
+        let is_own = |owner: &Option<Arc<str>>| belongs_to_access(owner.as_deref(), &requester.access);
         let end = match id {
             CallId::Call(id) => match self.active().get(id) {
                 Some(call) => self.end_of_active(&call, requester, deadline).await?,
                 None => self.turns()?.end_of_call(id, &requester.access)?,
             },
             CallId::Approval(id) => {
-                let is_own =
-                    |request: &ApprovalRequest| request.access.as_ref().is_none_or(|own| *own == requester.access);
-                let request = self.approvals()?.get(id).filter(|request| is_own(request))?;
+                let request = self.approvals()?.get(id).filter(|request| is_own(&request.access))?;
                 CallEnd::of_approval(request, Vec::new())
             }
-            CallId::Operation(id) => CallEnd::Answered(ToolAnswer::from_operation(&*self.operations()?.get(id)?)),
+            CallId::Operation(id) => {
+                let operation = self.operations()?.get(id).filter(|operation| is_own(&operation.access))?;
+                CallEnd::Answered(ToolAnswer::from_operation(&operation))
+            }
         };
         let left = deadline.map_or(limits, |deadline| limits.left(self.0.clock.now(), deadline));
         Some(self.wait_for_end(end, left).await)

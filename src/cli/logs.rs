@@ -271,7 +271,11 @@ fn call_line(call: &Value, ended: &str) -> String {
     let millis = output::number(call, "/execution_time_ms");
     let by = if text("/client").is_empty() { "" } else { "by " };
     let caller = by_id::caller(call);
-    let origin = if caller.is_empty() { String::new() } else { format!(" ({by}{caller})") };
+    let origin = match call["withheld"].as_bool() {
+        Some(true) => " (the rest needs the operator token)".to_owned(),
+        _ if caller.is_empty() => String::new(),
+        _ => format!(" ({by}{caller})"),
+    };
     let outcome = text("/outcome").replace('_', " ");
     let error = Some(text("/error")).filter(|error| !error.is_empty()).map(|error| format!(": {}", plain(&error)));
     let error = error.unwrap_or_default();

@@ -24,7 +24,7 @@ pub enum EventType {
     Finding,
     /// Changes of calls that need approval.
     Approval,
-    /// Changes of long-running operations.
+    /// Changes of long-running operations. Only the access of their call and operators get them.
     Operation,
     /// What happens in a call while it runs. Only its caller and operators get it.
     Call,

@@ -10,6 +10,7 @@ pub enum CallsSeen {
     All,
     /// Those with these ids.
     WithIds(BTreeSet<Arc<str>>),
-    /// Those with these ids that belong to this identity.
+    /// Those with these ids that belong to this identity, and the operations that belong to it. All
+    /// other readers get all operations.
     OwnWithIds(Arc<str>, BTreeSet<Arc<str>>),
 }

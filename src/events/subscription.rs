@@ -12,6 +12,7 @@ use super::places::SubscriberPlace;
 use super::seen::CallsSeen;
 use super::topic::{Opening, ReadNext, ReaderStart, ReaderState, Topic, TopicReader};
 use crate::metrics::EventCounts;
+use crate::model::belongs_to_access;
 use crate::runtime::{Clock, QueueFull, Stop, Tasks, WorkQueue};
 
 /// A snapshot that is made for a reader.
@@ -144,6 +145,9 @@ impl Subscription {
             (Event::Call(event), CallsSeen::WithIds(ids)) => ids.contains(&event.call_id),
             (Event::Call(event), CallsSeen::OwnWithIds(owner, ids)) => {
                 event.owner == *owner && ids.contains(&event.call_id)
+            }
+            (Event::Operation(operation), CallsSeen::OwnWithIds(owner, _)) => {
+                belongs_to_access(operation.access.as_deref(), owner)
             }
             _ => true,
         };

@@ -16,6 +16,12 @@ pub struct CallerInfo {
     pub client: Option<Arc<str>>,
 }
 
+/// Whether what came of a call that belongs to the access `owner` belongs to this access too.
+/// `None` for what an earlier version stored: that belongs to every access.
+pub(crate) fn belongs_to_access(owner: Option<&str>, access: &str) -> bool {
+    owner.is_none_or(|owner| owner == access)
+}
+
 impl CallerInfo {
     /// Whether a subscriber to a chat or a profile (`None`: all of them) gets the events of this
     /// caller.

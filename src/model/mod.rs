@@ -43,6 +43,7 @@ pub use approval::{ApprovalDecision, ApprovalRequest, ApprovalState, StoredAnswe
 pub use awaited::{Awaited, ProgramOutput, REPORTED_AFTER};
 pub use call_event::{CallEvent, CallEventKind};
 pub use caller::CallerInfo;
+pub(crate) use caller::belongs_to_access;
 pub use config_state::{ConfigProblem, ConfigState, IgnoredVariables, RefusedConfig, RenamedKey, ScenarioChanges};
 pub use credential::{Auth, OAuthClient, SecretSource};
 pub(crate) use definition_version::hash_document;

@@ -21,6 +21,9 @@ pub struct Operation {
     pub tool: ToolId,
     /// The client that requested it.
     pub caller: CallerInfo,
+    /// The identity of the access of its call, to which it belongs; `None` if an earlier version
+    /// stored it.
+    pub access: Option<Arc<str>>,
     /// The party behind the scenario at the request. No other is polled for its progress.
     pub owner: PeerIdentity,
     /// How to follow the operation, as the tool declared it at the call (`async_behavior`).

@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod accesses;
 mod approval_room;
 mod approvals;
 mod audit;

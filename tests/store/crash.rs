@@ -240,7 +240,7 @@ fn a_disk_that_is_full_at_the_start_costs_changes_and_nothing_else() {
 
 /// The columns that the last steps of the schema added are not there yet.
 #[test]
-fn calls_that_wait_in_the_state_of_an_earlier_version_are_there_on_a_full_disk() {
+fn calls_and_operations_in_the_state_of_an_earlier_version_are_there_on_a_full_disk() {
     let home = stored();
     let earlier = rusqlite::Connection::open(home.path(STATE)).unwrap();
     earlier
@@ -248,7 +248,11 @@ fn calls_that_wait_in_the_state_of_an_earlier_version_are_there_on_a_full_disk()
             "ALTER TABLE preferences DROP COLUMN by_client;
              ALTER TABLE approvals DROP COLUMN access;
              ALTER TABLE approvals DROP COLUMN client;
+             ALTER TABLE operations DROP COLUMN access;
              PRAGMA user_version = 12;
+             INSERT INTO operations (id, tool, behaviour, reference, state, started_at, deadline_at, ended_at)
+                VALUES ('8', 'kitchen/brew', '{}', '1', 'succeeded', '2026-03-04T05:06:07Z', '2999-03-04T05:06:07Z',
+                    '2999-03-04T05:06:07Z');
              INSERT INTO approvals (id, tool, name, arguments, definition, digest, idempotent, asked_at, expires_at, state)
                 VALUES ('7', 'kitchen/brew', 'brew', '{}', 'd0', 'd1', 0, '2026-03-04T05:06:07Z',
                     '2999-03-04T05:06:07Z', 'waiting');
@@ -262,6 +266,8 @@ fn calls_that_wait_in_the_state_of_an_earlier_version_are_there_on_a_full_disk()
     assert_eq!(findings(&daemon, "state-repaired"), Vec::<Value>::new());
     let approvals = send(&daemon.url, "GET", "/api/v1/approvals", None).unwrap().json();
     assert_eq!(approvals["approvals"][0]["id"], "7", "{approvals}");
+    let operations = send(&daemon.url, "GET", "/api/v1/operations", None).unwrap().json();
+    assert_eq!(operations["operations"][0]["id"], "8", "{operations}");
 }
 
 fn set_mode(path: &Path, mode: u32) {

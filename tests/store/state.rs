@@ -124,6 +124,7 @@ fn going(id: &str) -> Operation {
         id: id.into(),
         tool: "runs/start".parse().unwrap(),
         caller: CallerInfo::default(),
+        access: Some("full".into()),
         owner: party("", "http://localhost:15000"),
         behaviour: JsonText::parse(r#"{"status_polling":{}}"#).unwrap(),
         reference: JsonText::parse("17").unwrap(),

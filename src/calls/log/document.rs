@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CallPayload, LogEntry, NumberedCall, NumberedEnd, NumberedStart, NumberedState};
 use crate::calls::ended_call::EndedCall;
+use crate::calls::requester::FULL_ACCESS;
 use crate::model::{ProgramEnd, RecordedEnd, ScenarioState, StateTransition};
 use crate::state::{LogKind, LogRow};
 
@@ -23,6 +24,8 @@ struct StoredCall {
     profile: Option<String>,
     user: Option<String>,
     client: Option<String>,
+    #[serde(default)]
+    access: Option<String>,
     outcome: String,
     error: Option<String>,
     code: Option<String>,
@@ -92,6 +95,7 @@ fn call_row(numbered: &NumberedCall) -> LogRow {
         profile: call.profile.clone(),
         user: call.user.clone(),
         client: call.client.clone(),
+        access: Some(call.access.to_string()),
         outcome: call.outcome.clone().into_owned(),
         error: call.error.clone(),
         code: call.code.clone(),
@@ -173,6 +177,7 @@ fn call(row: &LogRow) -> Option<NumberedCall> {
         profile: stored.profile,
         user: stored.user,
         client: stored.client,
+        access: stored.access.map_or_else(|| FULL_ACCESS.into(), Into::into),
         outcome: Cow::Owned(stored.outcome),
         error: stored.error,
         code: stored.code,

@@ -52,6 +52,8 @@ pub struct AnsweredCall {
     pub owner: PeerIdentity,
     /// The caller.
     pub asker: CallerInfo,
+    /// The identity of the access of the call.
+    pub access: Arc<str>,
     /// The result in the answer.
     pub result: Option<JsonText>,
     /// The whole answer.
@@ -260,6 +262,7 @@ impl OperationTracker {
             id: Uuid::new_v4().simple().to_string().into(),
             tool: started.id.clone(),
             caller: started.asker.clone(),
+            access: Some(Arc::clone(&started.access)),
             owner: started.owner.clone(),
             behaviour: declared,
             reference,
@@ -331,6 +334,7 @@ mod tests {
             id: id.into(),
             tool: "runs/start".parse().unwrap(),
             caller: CallerInfo::default(),
+            access: None,
             owner: PeerIdentity::default(),
             behaviour: JsonText::parse("{}").unwrap(),
             reference: JsonText::parse("7").unwrap(),

@@ -188,15 +188,8 @@ pub(in crate::server) fn approval_row(request: &ApprovalRequest) -> ApprovalRow<
 
 /// A whole approval, with the answer of the call if there is one that this access may see.
 pub(in crate::server) fn approval(request: &ApprovalRequest, access: Access) -> ApprovalJson<'_> {
-    let shown = request.answer.as_ref().filter(|_| sees_answer(request, access));
+    let shown = request.answer.as_ref().filter(|_| access.may_see_outcome(request.access.as_deref()));
     ApprovalJson { row: row(request, usize::MAX), definition: &request.definition, answer: shown.map(answer) }
-}
-
-/// Whether the outcome of a call may be shown to this access: what was requested with the token is
-/// no business of clients without it. Rows of earlier versions do not say with which access they
-/// were requested.
-pub(in crate::server) fn sees_answer(request: &ApprovalRequest, access: Access) -> bool {
-    request.access.as_ref().is_none_or(|owner| access.may_see(owner))
 }
 
 /// An approval with its arguments if they have at most `most` bytes.

@@ -214,7 +214,7 @@ fn line(entry: &LogEntry, access: Access) -> LineJson<'_> {
     };
     match entry {
         LogEntry::Call(call) => {
-            line.call = Some(recent_calls::call(call));
+            line.call = Some(recent_calls::call(call, access));
             line.payload = call.payload.as_deref().filter(|_| access == Access::Full).map(payload);
         }
         LogEntry::State(state) => line.state = Some(change(&state.change)),

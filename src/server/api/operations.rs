@@ -1,5 +1,7 @@
 //! `/api/v1/operations`: lists, shows and cancels long-running operations. Never polls an
-//! operation.
+//! operation. To clients without the token, operations of calls with it do not exist.
+
+use std::sync::Arc;
 
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
@@ -10,13 +12,14 @@ use serde::Serialize;
 use crate::calls::track::{CancelError, OperationTracker};
 use crate::engine::EngineError;
 use crate::model::{Operation, OperationState};
-use crate::server::SharedState;
 use crate::server::api::findings::parse_values;
 use crate::server::api::{call_json, shared_json};
+use crate::server::auth::Access;
 use crate::server::http::error::Problem;
 use crate::server::http::next_step::NextStep;
 use crate::server::http::params::{Param, ParamType, grammar};
 use crate::server::http::query::{NoQuery, QueryParams, many, once};
+use crate::server::{ServerState, SharedState};
 
 /// The filters of the list of operations.
 pub(in crate::server) const FILTERS: &[Param] = &[
@@ -34,10 +37,24 @@ pub(in crate::server) struct Operations<'a> {
     operations: Vec<call_json::OperationEvent<'a>>,
 }
 
+/// The operations that this access may see, in the order in which they were started.
+pub(in crate::server) fn all_seen(shared: &ServerState, access: Access) -> Vec<Arc<Operation>> {
+    let mut all = shared.calls.operations().map(OperationTracker::all).unwrap_or_default();
+    all.retain(|operation| access.may_see_outcome(operation.access.as_deref()));
+    all
+}
+
+/// The operation with this id, if this access may see it.
+pub(in crate::server) fn find(shared: &ServerState, id: &str, access: Access) -> Option<Arc<Operation>> {
+    let operation = shared.calls.operations()?.get(id)?;
+    access.may_see_outcome(operation.access.as_deref()).then_some(operation)
+}
+
 /// `GET /api/v1/operations`: `{"operations": [...]}` in the order in which they were started,
 /// without their results. Filters: `state` with several values, `scenario`, `chat_id`, `profile`.
 pub(in crate::server) async fn list(
     State(shared): State<SharedState>,
+    access: Access,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw.as_deref(), FILTERS)?;
@@ -49,7 +66,7 @@ pub(in crate::server) async fn list(
             && scenario.as_ref().is_none_or(|scenario| *scenario == operation.tool.scenario)
             && operation.caller.is_within(scope.chat.as_deref(), scope.profile.as_deref())
     };
-    let all = shared.calls.operations().map(OperationTracker::all).unwrap_or_default();
+    let all = all_seen(&shared, access);
     let shown = all.iter().filter(|operation| wanted(operation)).map(|operation| call_json::operation_event(operation));
     shared_json::json(&Operations { operations: shown.collect() })
 }
@@ -57,11 +74,11 @@ pub(in crate::server) async fn list(
 /// `GET /api/v1/operations/{id}`: one operation with all its members and its result.
 pub(in crate::server) async fn show(
     State(shared): State<SharedState>,
+    access: Access,
     Path(id): Path<String>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
-    let known = shared.calls.operations().and_then(|operations| operations.get(&id));
-    let operation = known.ok_or_else(|| Problem::from(CancelError::Unknown))?;
+    let operation = find(&shared, &id, access).ok_or_else(|| Problem::from(CancelError::Unknown))?;
     shared_json::json(&call_json::operation(&operation))
 }
 

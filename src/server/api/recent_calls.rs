@@ -1,5 +1,5 @@
 //! `GET /api/v1/calls`: the latest calls that are over, as `callsheet logs` shows them. Never their
-//! arguments and results.
+//! arguments and results; errors and callers only to the access that made the call, and to operators.
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -10,6 +10,7 @@ use crate::calls::{EndedCall, NumberedCall};
 use crate::model::ScenarioName;
 use crate::server::SharedState;
 use crate::server::api::shared_json::{self, Time};
+use crate::server::auth::Access;
 use crate::server::http::error::Problem;
 use crate::server::http::params::{MAX_NUMBER, Param, ParamType, grammar};
 use crate::server::http::query::{QueryParams, bad_value, once};
@@ -70,11 +71,16 @@ pub(super) struct RecentCallJson<'a> {
     call_id: Option<&'a str>,
     /// The approval that it waits for, or with which it was sent.
     approval_id: Option<&'a str>,
+    /// Whether the members about its caller, its status and its error are `null` because they are
+    /// withheld: it was made with the operator's token, or stored by an earlier version, and the
+    /// client lacks the token.
+    withheld: bool,
 }
 
 /// `GET /api/v1/calls`: the latest calls that match the filters, in the order in which they ended.
 pub(in crate::server) async fn list(
     State(shared): State<SharedState>,
+    access: Access,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw.as_deref(), FILTERS)?;
@@ -86,36 +92,42 @@ pub(in crate::server) async fn list(
         return Err(bad_value("limit", "0", "a whole number from 1 on"));
     }
     let wanted = |call: &EndedCall| {
+        // What is withheld must not be found by a filter.
+        let is_shown = access.may_see(&call.access);
         let of_scenario = |name: &ScenarioName| call.tool.as_ref().is_some_and(|id| id.scenario == *name);
         scenario.as_ref().is_none_or(of_scenario)
-            && scope.chat.as_ref().is_none_or(|chat| call.chat.as_ref() == Some(chat))
-            && scope.profile.as_ref().is_none_or(|profile| call.profile.as_ref() == Some(profile))
+            && scope.chat.as_ref().is_none_or(|chat| is_shown && call.chat.as_ref() == Some(chat))
+            && scope.profile.as_ref().is_none_or(|profile| is_shown && call.profile.as_ref() == Some(profile))
     };
     let (mut calls, last) = shared.calls.recent();
     calls.retain(|numbered| numbered.number > after && wanted(&numbered.call));
     let latest = &calls[calls.len().saturating_sub(limit)..];
-    shared_json::json(&RecentCallList { calls: latest.iter().map(call).collect(), last })
+    shared_json::json(&RecentCallList { calls: latest.iter().map(|numbered| call(numbered, access)).collect(), last })
 }
 
-pub(super) fn call(numbered: &NumberedCall) -> RecentCallJson<'_> {
+/// A call as this access may see it: of one that belongs to another access the tool, the outcome
+/// and the times.
+pub(super) fn call(numbered: &NumberedCall, access: Access) -> RecentCallJson<'_> {
     let NumberedCall { number, call, .. } = numbered;
+    let shown = access.may_see(&call.access).then_some(&**call);
     RecentCallJson {
         number: *number,
         at: Time(call.at),
         id: call.tool.as_ref().map(ToString::to_string),
         tool_name: &call.name,
         outcome: &call.outcome,
-        error: call.error.as_deref(),
-        code: call.code.as_deref(),
-        status: call.status,
+        error: shown.and_then(|call| call.error.as_deref()),
+        code: shown.and_then(|call| call.code.as_deref()),
+        status: shown.and_then(|call| call.status),
         execution_time_ms: u64::try_from(call.took.as_millis()).unwrap_or(u64::MAX),
         attempts: call.attempts,
-        client: call.client.as_deref(),
-        chat_id: call.chat.as_deref(),
-        profile: call.profile.as_deref(),
-        user_id: call.user.as_deref(),
-        call_id: call.call_id.as_deref(),
-        approval_id: call.approval.as_deref(),
+        client: shown.and_then(|call| call.client.as_deref()),
+        chat_id: shown.and_then(|call| call.chat.as_deref()),
+        profile: shown.and_then(|call| call.profile.as_deref()),
+        user_id: shown.and_then(|call| call.user.as_deref()),
+        call_id: shown.and_then(|call| call.call_id.as_deref()),
+        approval_id: shown.and_then(|call| call.approval.as_deref()),
+        withheld: shown.is_none(),
     }
 }
 

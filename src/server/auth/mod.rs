@@ -25,7 +25,7 @@ use crate::calls::{FULL_ACCESS, Requester};
 use crate::catalog::Catalog;
 use crate::config::Config;
 use crate::events::CallsSeen;
-use crate::model::{ApprovalPolicy, PreferenceAuthor, Scope, SettingsPatch};
+use crate::model::{ApprovalPolicy, PreferenceAuthor, Scope, SettingsPatch, belongs_to_access};
 use crate::server::http::error::Problem;
 
 mod token;
@@ -123,7 +123,13 @@ impl Access {
     /// Whether this caller may see and change what belongs to `owner`: its own, and with the right
     /// `operate` everything.
     pub(super) fn may_see(self, owner: &str) -> bool {
-        self == Self::Full || self.owner() == owner
+        self.may_see_outcome(Some(owner))
+    }
+
+    /// Whether this caller may see what came of a call that belongs to `owner`; `None` if an
+    /// earlier version stored it, which did not say to whom it belongs.
+    pub(super) fn may_see_outcome(self, owner: Option<&str>) -> bool {
+        self == Self::Full || belongs_to_access(owner, self.owner())
     }
 
     fn new(config: &Config, headers: &HeaderMap) -> Self {
@@ -134,8 +140,8 @@ impl Access {
         }
     }
 
-    /// The calls whose events this caller gets, if it names these. None named are all for an
-    /// operator.
+    /// The calls whose events this caller gets, if it names these, and with them the operations. None
+    /// named are all for an operator.
     pub(super) fn calls_seen(self, ids: BTreeSet<Arc<str>>) -> CallsSeen {
         match self {
             Self::Full if ids.is_empty() => CallsSeen::All,

@@ -9,8 +9,8 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::calls::approval::Approvals;
-use crate::calls::track::OperationTracker;
 use crate::model::{ApprovalRequest, ApprovalState, CallerInfo, Operation, TOOL_NAME_MAX};
+use crate::server::api::operations;
 use crate::server::auth::Access;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::{AGO, IN, count, foreign, foreign_plain, relative_time, segment};
@@ -75,7 +75,7 @@ fn present(shared: &ServerState, access: Access, now: Timestamp) -> Markup {
         approvals.iter().partition(|request| request.state == ApprovalState::Waiting);
     // In the order of the times that are shown: a call may be decided long after a later one.
     decided.sort_by_key(|request| over_at(request));
-    let operations = shared.calls.operations().map(OperationTracker::all).unwrap_or_default();
+    let operations = operations::all_seen(shared, access);
     let (over, going): (Vec<_>, Vec<_>) = operations.iter().partition(|operation| operation.state.is_over());
     html! {
         section aria-labelledby="waiting-title" {
@@ -93,7 +93,7 @@ fn present(shared: &ServerState, access: Access, now: Timestamp) -> Markup {
         @if !decided.is_empty() {
             section aria-labelledby="decided-title" {
                 h2 id="decided-title" { "Decided" }
-                (past(decided.into_iter().rev().take(OVER), now))
+                (past(decided.into_iter().rev().take(OVER), access, now))
             }
         }
     }
@@ -202,13 +202,18 @@ fn over_at(request: &ApprovalRequest) -> Option<Timestamp> {
     request.ended_at.or(request.decided.as_ref().map(|decided| decided.at))
 }
 
-fn past<'o>(decided: impl Iterator<Item = &'o std::sync::Arc<ApprovalRequest>>, now: Timestamp) -> Markup {
+fn past<'o>(
+    decided: impl Iterator<Item = &'o std::sync::Arc<ApprovalRequest>>,
+    access: Access,
+    now: Timestamp,
+) -> Markup {
     html! {
         div class="scroll" tabindex="0" role="region" aria-label="Decided calls" { table class="cards" {
             thead { tr { @for head in ["Tool", "State", "Decided by", "When", "Result"] { th scope="col" { (head) } } } }
             tbody { @for request in decided {
                 @let (who, why) = request.decided.as_ref().map_or((None, None), |decided| (Some(&decided.by), decided.reason.as_ref()));
-                @let error = request.answer.as_ref().and_then(|answer| answer.error.as_ref());
+                @let answer = request.answer.as_ref().filter(|_| access.may_see_outcome(request.access.as_deref()));
+                @let error = answer.and_then(|answer| answer.error.as_ref());
                 tr data-approval=(request.id) {
                     th scope="row" data-label="Tool" { a href=(links::tool(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, 100)) } }
                     td data-label="State" { span { span class="badge" { (request.state) } } }

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use crate::json::layout::indented;
 use crate::model::{ApprovalRequest, ApprovalState, StoredAnswer, TOOL_NAME_MAX};
 use crate::server::SharedState;
-use crate::server::api::{approvals, call_json};
+use crate::server::api::approvals;
 use crate::server::auth::Access;
 use crate::server::dashboard::links;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
@@ -38,7 +38,7 @@ pub(super) async fn page(
             (document(request.arguments.get()))
         }
         @if let Some(answer) = &request.answer {
-            @if call_json::sees_answer(&request, access) { (result(answer)) }
+            @if access.may_see_outcome(request.access.as_deref()) { (result(answer)) }
             @else { p { "The call was made with the operator's token. Its result is shown with that token only: " code { "callsheet approvals " (request.id) } } }
         }
         p class="quiet" { a href={ "/api/v1/approvals/" (segment(&request.id)) } { "The same as JSON" } }

@@ -26,15 +26,19 @@ const ERROR: usize = 500;
 /// At most this many characters of the arguments, and of the result, are shown.
 const PAYLOAD: usize = 20_000;
 
-/// The section of the page Calls. It is fetched again when a call ends; with a token, once more at
-/// the beginning, because only requests of scripts carry it.
-pub(super) fn section(shared: &ServerState, access: Access, now: Timestamp) -> Markup {
+/// When calls are fetched again: when one ends; with a token, once more at the beginning, because
+/// only requests of scripts carry it.
+pub(super) fn refreshes(shared: &ServerState) -> &'static str {
     let needs_token = shared.config.borrow().operator_token().is_some();
-    let trigger = if needs_token { "load, sse:calls" } else { "sse:calls" };
+    if needs_token { "load, sse:calls" } else { "sse:calls" }
+}
+
+/// The section of the page Calls.
+pub(super) fn section(shared: &ServerState, access: Access, now: Timestamp) -> Markup {
     html! {
         section aria-labelledby="latest-title" {
             h2 id="latest-title" { "Latest calls" }
-            div id="latest-calls" hx-get="/dashboard/calls/latest" hx-trigger=(trigger) hx-sync="this:replace" hx-disinherit="*" { (latest(shared, access, now)) }
+            div id="latest-calls" hx-get="/dashboard/calls/latest" hx-trigger=(refreshes(shared)) hx-sync="this:replace" hx-disinherit="*" { (latest(shared, access, now)) }
         }
     }
 }
@@ -75,6 +79,9 @@ pub(super) fn table(
         @if calls.is_empty() {
             p { "No call is in the log." }
         } @else {
+            @if calls.iter().any(|call| !access.may_see(&call.call.access)) {
+                p class="quiet" { "Callers and errors of operators' calls are shown to operators only: write the operator token on the page Calls." }
+            }
             @if shared.calls.logs_payloads() && access != Access::Full {
                 p class="quiet" { "Arguments and results are shown to operators only: write the operator token on the page Calls." }
             }
@@ -88,6 +95,7 @@ pub(super) fn table(
 
 fn row(numbered: &NumberedCall, access: Access, now: Timestamp) -> Markup {
     let call = &numbered.call;
+    let is_shown = access.may_see(&call.access);
     let payload = numbered.payload.as_deref().filter(|_| access == Access::Full);
     html! {
         tr data-call=(numbered.number) {
@@ -98,11 +106,11 @@ fn row(numbered: &NumberedCall, access: Access, now: Timestamp) -> Markup {
                 }
             }
             td data-label="Outcome" { span { span class={ "badge" @if call.is_failure() { " error" } } { (call.outcome.replace('_', " ")) } } }
-            td data-label="Caller" { span { (caller(numbered)) } }
+            td data-label="Caller" { span { @if is_shown { (caller(numbered)) } } }
             td data-label="When" { (relative_time(numbered.ended, now, AGO)) }
             td data-label="Took" { (duration(call.took)) }
             td data-label="Error" { span {
-                @if let Some(error) = &call.error { (foreign(error, ERROR)) }
+                @if let Some(error) = call.error.as_ref().filter(|_| is_shown) { (foreign(error, ERROR)) }
                 @if let Some(payload) = payload { (kept(numbered.number, payload)) }
             } }
         }

@@ -70,7 +70,7 @@ pub(super) async fn page(
         (try_tool::section(&tool))
         section class="card" aria-labelledby="calls-title" {
             h2 id="calls-title" { "Calls" }
-            div id="tool-calls" hx-get={ "/dashboard/tool/calls?id=" (segment(&tool.id.to_string())) } hx-trigger="sse:calls" hx-sync="this:replace" hx-disinherit="*" {
+            div id="tool-calls" hx-get={ "/dashboard/tool/calls?id=" (segment(&tool.id.to_string())) } hx-trigger=(latest_calls::refreshes(&shared)) hx-sync="this:replace" hx-disinherit="*" {
                 (calls(&shared, &tool.id, access, now))
             }
         }

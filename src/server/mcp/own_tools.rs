@@ -7,11 +7,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::calls::track::OperationTracker;
 use crate::catalog::{Hit, Snapshot, View};
 use crate::formats::{CALL_TOOL, FIND_TOOLS, Format, GET_OPERATION};
 use crate::model::JsonText;
-use crate::server::api::{call_json, shared_json};
+use crate::server::api::{call_json, operations, shared_json};
 use crate::server::mcp::context::McpContext;
 use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::{call_results, lists};
@@ -78,7 +77,7 @@ fn read<'a, T: Deserialize<'a>>(tool: &str, arguments: &'a str) -> Result<T, Str
     serde_json::from_str(arguments).map_err(|error| format!("the arguments of `{tool}` cannot be read: {error}"))
 }
 
-/// `get_operation`: an operation that was begun in the scope of this client.
+/// `get_operation`: an operation that was begun in the scope of this client, with its access.
 fn operation(context: &McpContext, arguments: &str) -> Result<Value, String> {
     #[derive(Deserialize)]
     struct OperationArguments {
@@ -86,7 +85,7 @@ fn operation(context: &McpContext, arguments: &str) -> Result<Value, String> {
     }
     let OperationArguments { operation_id } = read(GET_OPERATION, arguments)?;
     let view = &context.list.view;
-    let known = context.shared.calls.operations().and_then(|all: &OperationTracker| all.get(&operation_id));
+    let known = operations::find(&context.shared, &operation_id, context.access);
     let own = known.filter(|known| known.caller.is_within(view.chat.as_deref(), view.profile.as_deref()));
     let own = own.ok_or_else(|| {
         format!("no operation is known as {operation_id:?}: it is too long ago, or the id is another one")

@@ -103,8 +103,8 @@ pub(super) fn put_operation(transaction: &Transaction<'_>, operation: &Operation
     transaction
         .prepare_cached(
             "INSERT INTO operations (id, tool, chat, profile, user_id, identity, origin, behaviour, reference, state,
-                started_at, deadline_at, cancelling_since, ended_at, status, note, result, error)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+                started_at, deadline_at, cancelling_since, ended_at, status, note, result, error, access)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
              ON CONFLICT (id) DO UPDATE SET state = excluded.state, cancelling_since = excluded.cancelling_since,
                 ended_at = excluded.ended_at, status = excluded.status, note = excluded.note,
                 result = excluded.result, error = excluded.error",
@@ -128,6 +128,7 @@ pub(super) fn put_operation(transaction: &Transaction<'_>, operation: &Operation
             operation.note.as_deref(),
             operation.result.as_ref().map(JsonText::get),
             operation.error.as_deref(),
+            operation.access.as_deref(),
         ])
 }
 
@@ -136,6 +137,7 @@ pub(super) fn operation(row: &Row<'_>) -> Result<Operation, String> {
         id: shared(row, "id")?,
         tool: parsed(row, "tool")?,
         caller: asker(row)?,
+        access: later(row, "access")?,
         owner: party(row)?,
         behaviour: json(row, "behaviour")?,
         reference: json(row, "reference")?,

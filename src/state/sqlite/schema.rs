@@ -176,6 +176,9 @@ const STEPS: &[&str] = &["
 ", "
     -- The client that a call was requested by. Of earlier rows it is not known.
     ALTER TABLE approvals ADD COLUMN client TEXT;
+", "
+    -- The access of the call that began an operation. Rows from before belong to every access.
+    ALTER TABLE operations ADD COLUMN access TEXT;
 "];
 
 /// The owner of a file, according to its header and tables.
