@@ -35,8 +35,8 @@ pub struct EndedCall {
     pub user: Option<String>,
     /// The client: the name of an MCP client, or the `User-Agent` of another one.
     pub client: Option<String>,
-    /// The identity of the access that it belongs to. Calls that an earlier version stored without it
-    /// count as made with every right.
+    /// The identity of the access that it belongs to. Calls that an earlier version stored without
+    /// it count as made with every right.
     pub access: Arc<str>,
     /// The word for its outcome, as metrics count it.
     pub outcome: Cow<'static, str>,

@@ -15,7 +15,6 @@ use std::sync::OnceLock;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::tool::Tool;
 use crate::json::JsonText;
 
 /// Separates these digests from every other digest of the same texts.
@@ -28,22 +27,35 @@ const SHORT_DIGITS: usize = 32;
 /// Bytes of a digest.
 const DIGEST_BYTES: usize = 32;
 
+/// What counts of a definition.
+pub(super) struct DefinitionParts<'a> {
+    pub(super) name: &'a str,
+    pub(super) description: &'a str,
+    /// The input schema.
+    pub(super) parameters: &'a JsonText,
+    /// The schema of the results.
+    pub(super) output: Option<&'a JsonText>,
+    pub(super) metadata: &'a JsonText,
+    pub(super) title: Option<&'a JsonText>,
+    pub(super) annotations: Option<&'a JsonText>,
+}
+
 /// The version of a tool's definition. Shown as 64 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DefinitionVersion([u8; DIGEST_BYTES]);
 
 impl DefinitionVersion {
-    /// The version of this tool.
-    fn from_tool(tool: &Tool) -> Self {
+    /// The version of a definition with these parts.
+    fn from_parts(parts: &DefinitionParts<'_>) -> Self {
         let mut hash = Sha256::new();
-        for text in [SUBJECT, &tool.name, &tool.description] {
+        for text in [SUBJECT, parts.name, parts.description] {
             part(&mut hash, text.as_bytes());
         }
-        hash_json(&mut hash, &tool.parameters, Position::Schema);
-        optional(&mut hash, tool.output(), Position::Schema);
-        hash_document(&mut hash, &tool.metadata);
-        for name in ["title", "annotations"] {
-            optional(&mut hash, tool.member(name), Position::Data);
+        hash_json(&mut hash, parts.parameters, ValueRole::Schema);
+        optional(&mut hash, parts.output, ValueRole::Schema);
+        hash_document(&mut hash, parts.metadata);
+        for json in [parts.title, parts.annotations] {
+            optional(&mut hash, json, ValueRole::Data);
         }
         Self(hash.finalize().into())
     }
@@ -106,8 +118,9 @@ impl fmt::Display for NamedVersion {
 pub struct VersionCell(OnceLock<DefinitionVersion>);
 
 impl VersionCell {
-    pub(super) fn version(&self, tool: &Tool) -> DefinitionVersion {
-        *self.0.get_or_init(|| DefinitionVersion::from_tool(tool))
+    /// The version of the definition with these parts, which are those of its tool.
+    pub(super) fn version(&self, parts: &DefinitionParts<'_>) -> DefinitionVersion {
+        *self.0.get_or_init(|| DefinitionVersion::from_parts(parts))
     }
 }
 
@@ -137,20 +150,20 @@ fn part(hash: &mut Sha256, bytes: &[u8]) {
 /// Adds a JSON document to a digest. The order of its members and blanks do not matter; that of its
 /// lists does.
 pub(crate) fn hash_document(hash: &mut Sha256, json: &JsonText) {
-    hash_json(hash, json, Position::Data);
+    hash_json(hash, json, ValueRole::Data);
 }
 
 /// Adds a document that may be missing.
-fn optional(hash: &mut Sha256, json: Option<&JsonText>, position: Position) {
+fn optional(hash: &mut Sha256, json: Option<&JsonText>, role: ValueRole) {
     match json {
-        Some(json) => hash_json(hash, json, position),
+        Some(json) => hash_json(hash, json, role),
         None => hash.update(b"-"),
     }
 }
 
-fn hash_json(hash: &mut Sha256, json: &JsonText, position: Position) {
+fn hash_json(hash: &mut Sha256, json: &JsonText, role: ValueRole) {
     match serde_json::from_str::<Value>(json.get()) {
-        Ok(value) => canonical(hash, &value, position),
+        Ok(value) => canonical(hash, &value, role),
         // JSON that is nested too deeply to be read is hashed as its bytes.
         Err(_) => part(hash, json.get().as_bytes()),
     }
@@ -158,7 +171,7 @@ fn hash_json(hash: &mut Sha256, json: &JsonText, position: Position) {
 
 /// What a value within a definition is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Position {
+enum ValueRole {
     /// A schema, whose members are keywords.
     Schema,
     /// An object of schemas under names that the provider chose.
@@ -169,8 +182,8 @@ enum Position {
     Data,
 }
 
-impl Position {
-    /// The position of a member with this name.
+impl ValueRole {
+    /// The role of a member with this name.
     fn of_member(self, name: &str) -> Self {
         match (self, name) {
             (Self::NamedSchemas, _) => Self::Schema,
@@ -185,7 +198,7 @@ impl Position {
         }
     }
 
-    /// The position of an item of a list.
+    /// The role of an item of a list.
     fn of_item(self) -> Self {
         match self {
             // Schemas under `allOf` and the like.
@@ -196,7 +209,7 @@ impl Position {
     }
 }
 
-fn canonical(hash: &mut Sha256, value: &Value, position: Position) {
+fn canonical(hash: &mut Sha256, value: &Value, role: ValueRole) {
     match value {
         Value::Null => hash.update(b"n"),
         Value::Bool(false) => hash.update(b"f"),
@@ -209,24 +222,24 @@ fn canonical(hash: &mut Sha256, value: &Value, position: Position) {
             hash.update(b"s");
             part(hash, text.as_bytes());
         }
-        Value::Array(items) => list(hash, items, position),
+        Value::Array(items) => list(hash, items, role),
         Value::Object(members) => {
             hash.update(b"{");
             hash.update((members.len() as u64).to_be_bytes());
             for (name, value) in members.iter().collect::<BTreeMap<_, _>>() {
                 part(hash, name.as_bytes());
-                canonical(hash, value, position.of_member(name));
+                canonical(hash, value, role.of_member(name));
             }
         }
     }
 }
 
-fn list(hash: &mut Sha256, items: &[Value], position: Position) {
+fn list(hash: &mut Sha256, items: &[Value], role: ValueRole) {
     hash.update(b"[");
     hash.update((items.len() as u64).to_be_bytes());
-    if position != Position::Set {
+    if role != ValueRole::Set {
         for item in items {
-            canonical(hash, item, position.of_item());
+            canonical(hash, item, role.of_item());
         }
         return;
     }
@@ -239,76 +252,6 @@ fn list(hash: &mut Sha256, items: &[Value], position: Position) {
 
 fn digest_of(item: &Value) -> [u8; DIGEST_BYTES] {
     let mut hash = Sha256::new();
-    canonical(&mut hash, item, Position::Data);
+    canonical(&mut hash, item, ValueRole::Data);
     hash.finalize().into()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-
-    fn tool(parameters: &str, extra: &[(&str, &str)]) -> Tool {
-        let extra = extra.iter().map(|(name, json)| (Arc::from(*name), JsonText::parse(json).unwrap()));
-        Tool {
-            name: "wipe".into(),
-            description: "Wipes a disk".into(),
-            category: None,
-            parameters: JsonText::parse(parameters).unwrap(),
-            metadata: JsonText::parse(r#"{"tags":["a","b"]}"#).unwrap(),
-            facts: Arc::default(),
-            extra: extra.collect(),
-            definition: None,
-            version: VersionCell::default(),
-        }
-    }
-
-    fn version(parameters: &str) -> DefinitionVersion {
-        tool(parameters, &[]).version()
-    }
-
-    #[test]
-    fn what_says_the_same_has_the_same_version() {
-        let first = version(r#"{"type":"object","properties":{"a":{"enum":[1,2]},"b":{}},"required":["a","b"]}"#);
-        let same = r#"{ "required":["b","a"], "properties":{"b":{},"a":{"enum":[2,1]}}, "type":"object" }"#;
-        assert_eq!(first, version(same));
-        let types = [r#"{"items":{"type":["null","string"]}}"#, r#"{"items":{"type":["string","null"]}}"#];
-        assert_eq!(version(types[0]), version(types[1]));
-        let composed = [r#"{"allOf":[{"required":["a","b"]}]}"#, r#"{"allOf":[{"required":["b","a"]}]}"#];
-        assert_eq!(version(composed[0]), version(composed[1]));
-        let icons = tool("{}", &[("icons", "[]"), ("_meta", "{}"), ("vendor", "1")]);
-        assert_eq!(version("{}"), icons.version());
-    }
-
-    #[test]
-    fn what_says_something_else_has_another_version() {
-        for (one, other) in [
-            (r#"{"required":["a"]}"#, r#"{"required":["a","a"]}"#),
-            (r#"{"default":{"required":["a","b"]}}"#, r#"{"default":{"required":["b","a"]}}"#),
-            (r#"{"const":["a","b"]}"#, r#"{"const":["b","a"]}"#),
-            (r#"{"prefixItems":[{"type":"null"},{}]}"#, r#"{"prefixItems":[{},{"type":"null"}]}"#),
-            (r#"{"enum":[["a","b"]]}"#, r#"{"enum":[["b","a"]]}"#),
-            // A property that is called like a keyword.
-            (r#"{"properties":{"enum":{"const":[1,2]}}}"#, r#"{"properties":{"enum":{"const":[2,1]}}}"#),
-        ] {
-            assert_ne!(version(one), version(other), "{one} {other}");
-        }
-        let plain = version("{}");
-        for member in ["title", "annotations", "outputSchema"] {
-            assert_ne!(plain, tool("{}", &[(member, "{}")]).version(), "{member}");
-        }
-    }
-
-    #[test]
-    fn a_version_is_named_short_or_whole() {
-        let version = version("{}");
-        for text in [version.short(), version.to_string(), version.to_string().to_uppercase()] {
-            assert!(text.parse::<NamedVersion>().unwrap().names(version), "{text}");
-        }
-        assert!(!"0".repeat(32).parse::<NamedVersion>().unwrap().names(version));
-        for text in ["", "12", &version.to_string()[..40], &"g".repeat(32)] {
-            assert!(text.parse::<NamedVersion>().is_err(), "{text}");
-        }
-    }
 }

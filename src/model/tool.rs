@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::activity::ActivityChoice;
-use super::definition_version::{DefinitionVersion, VersionCell};
+use super::definition_version::{DefinitionParts, DefinitionVersion, VersionCell};
 use super::profile::Permission;
 use crate::json::JsonText;
 
@@ -100,7 +100,15 @@ const LATENT: &str = "latent";
 impl Tool {
     /// The version of its definition as its provider gave it.
     pub fn version(&self) -> DefinitionVersion {
-        self.version.version(self)
+        self.version.version(&DefinitionParts {
+            name: &self.name,
+            description: &self.description,
+            parameters: &self.parameters,
+            output: self.output(),
+            metadata: &self.metadata,
+            title: self.member("title"),
+            annotations: self.member("annotations"),
+        })
     }
 
     /// The schema of its results, if it declares one: the text of one JSON object.
@@ -121,12 +129,83 @@ impl Tool {
         self.own_activity() == Some("") || self.facts.tags.iter().any(|tag| **tag == *LATENT)
     }
 
-    pub(super) fn member(&self, name: &str) -> Option<&JsonText> {
+    fn member(&self, name: &str) -> Option<&JsonText> {
         self.extra.iter().find(|(own, _)| **own == *name).map(|(_, json)| json)
     }
 
     /// The facts, to be changed for this tool alone.
     pub fn facts_mut(&mut self) -> &mut Facts {
         Arc::make_mut(&mut self.facts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::NamedVersion;
+
+    fn tool(parameters: &str, extra: &[(&str, &str)]) -> Tool {
+        let extra = extra.iter().map(|(name, json)| (Arc::from(*name), JsonText::parse(json).unwrap()));
+        Tool {
+            name: "wipe".into(),
+            description: "Wipes a disk".into(),
+            category: None,
+            parameters: JsonText::parse(parameters).unwrap(),
+            metadata: JsonText::parse(r#"{"tags":["a","b"]}"#).unwrap(),
+            facts: Arc::default(),
+            extra: extra.collect(),
+            definition: None,
+            version: VersionCell::default(),
+        }
+    }
+
+    fn version(parameters: &str) -> DefinitionVersion {
+        tool(parameters, &[]).version()
+    }
+
+    #[test]
+    fn what_says_the_same_has_the_same_version() {
+        let first = version(r#"{"type":"object","properties":{"a":{"enum":[1,2]},"b":{}},"required":["a","b"]}"#);
+        let same = r#"{ "required":["b","a"], "properties":{"b":{},"a":{"enum":[2,1]}}, "type":"object" }"#;
+        assert_eq!(first, version(same));
+        let types = [r#"{"items":{"type":["null","string"]}}"#, r#"{"items":{"type":["string","null"]}}"#];
+        assert_eq!(version(types[0]), version(types[1]));
+        let composed = [r#"{"allOf":[{"required":["a","b"]}]}"#, r#"{"allOf":[{"required":["b","a"]}]}"#];
+        assert_eq!(version(composed[0]), version(composed[1]));
+        let icons = tool("{}", &[("icons", "[]"), ("_meta", "{}"), ("vendor", "1")]);
+        assert_eq!(version("{}"), icons.version());
+    }
+
+    #[test]
+    fn what_says_something_else_has_another_version() {
+        for (one, other) in [
+            (r#"{"required":["a"]}"#, r#"{"required":["a","a"]}"#),
+            (r#"{"default":{"required":["a","b"]}}"#, r#"{"default":{"required":["b","a"]}}"#),
+            (r#"{"const":["a","b"]}"#, r#"{"const":["b","a"]}"#),
+            (r#"{"prefixItems":[{"type":"null"},{}]}"#, r#"{"prefixItems":[{},{"type":"null"}]}"#),
+            (r#"{"enum":[["a","b"]]}"#, r#"{"enum":[["b","a"]]}"#),
+            // A property that is called like a keyword.
+            (r#"{"properties":{"enum":{"const":[1,2]}}}"#, r#"{"properties":{"enum":{"const":[2,1]}}}"#),
+        ] {
+            assert_ne!(version(one), version(other), "{one} {other}");
+        }
+        let plain = version("{}");
+        for member in ["title", "annotations", "outputSchema"] {
+            assert_ne!(plain, tool("{}", &[(member, "{}")]).version(), "{member}");
+        }
+    }
+
+    #[test]
+    fn a_version_is_named_short_or_whole() {
+        let version = version("{}");
+        for text in [version.short(), version.to_string(), version.to_string().to_uppercase()] {
+            assert!(text.parse::<NamedVersion>().unwrap().names(version), "{text}");
+        }
+        assert!(!"0".repeat(32).parse::<NamedVersion>().unwrap().names(version));
+        for text in ["", "12", &version.to_string()[..40], &"g".repeat(32)] {
+            assert!(text.parse::<NamedVersion>().is_err(), "{text}");
+        }
     }
 }

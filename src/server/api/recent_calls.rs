@@ -1,5 +1,6 @@
 //! `GET /api/v1/calls`: the latest calls that are over, as `callsheet logs` shows them. Never their
-//! arguments and results; errors and callers only to the access that made the call, and to operators.
+//! arguments and results; errors and callers only to the access that made the call, and to
+//! operators.
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;

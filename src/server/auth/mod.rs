@@ -140,8 +140,8 @@ impl Access {
         }
     }
 
-    /// The calls whose events this caller gets, if it names these, and with them the operations. None
-    /// named are all for an operator.
+    /// The calls whose events this caller gets, if it names these, and with them the operations.
+    /// None named are all for an operator.
     pub(super) fn calls_seen(self, ids: BTreeSet<Arc<str>>) -> CallsSeen {
         match self {
             Self::Full if ids.is_empty() => CallsSeen::All,
