@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use callsheet::config::Config;
 use callsheet::formats::FORMATS;
+use futures_util::future::join_all;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 
 use crate::support::daemon::{Daemon, Home, Scenario, configured, tool};
-use crate::support::hostile::{Hostile, quick, slow};
+use crate::support::hostile::{Hostile, hints, quick, slow};
 use crate::support::upstream_server::{MIB, UpstreamServer, answer};
 
 const JSON: &str = "Content-Type: application/json";
@@ -100,6 +102,40 @@ async fn what_no_answer_should_be_is_cut_off_and_explained() {
 #[tokio::test]
 async fn what_takes_for_ever_is_cut_off_and_explained() {
     endure(&slow().await, Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn calls_that_get_interim_responses_without_end_fail_and_hold_up_no_other() {
+    let home = Home::new();
+    let good = Scenario::of("kitchen", &["brew"]).await;
+    let listed = answer("200 OK", &[JSON], manifest("hinting", &[offering("hint")]).to_string().as_bytes());
+    let hints = hints();
+    let server = UpstreamServer::serving(move |request, mut stream| {
+        let listed = listed.clone();
+        Box::pin(async move {
+            if request.target() == "/api/v1/tools" {
+                // A client that leaves early is no failure here.
+                let _ = stream.write_all(&listed).await;
+            } else {
+                while stream.write_all(hints).await.is_ok() {}
+            }
+        })
+    })
+    .await;
+    let mut config = home.config(&[&good]);
+    config.scenarios.push(configured("hinting", server.address()));
+    let daemon = Daemon::ready(config).await;
+    daemon.until_tools(&["hint", "brew"]).await;
+    let call = json!({"tool_name": "hint", "arguments": {}});
+    let calls = join_all((0..4).map(|_| daemon.send_json("POST", "/api/v1/tools/execute", &call)));
+    let failed = tokio::time::timeout(crate::support::daemon::PATIENCE, calls).await.expect("each call ends");
+    for answer in failed {
+        let error = answer.json().to_string();
+        assert!(answer.status >= 500, "{answer:?}");
+        assert!(error.contains("more than 65536 bytes of interim responses (1xx)"), "{error}");
+    }
+    assert_eq!(daemon.get("/healthz").await.status, 200);
+    daemon.stop().await;
 }
 
 /// A daemon over a good scenario and one that answers with what `manifest` makes of the number of

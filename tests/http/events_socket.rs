@@ -1,5 +1,6 @@
 //! `GET /api/v1/ws` of a whole daemon, followed by a real WebSocket client.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -144,7 +145,7 @@ async fn pings_without_end_end_the_socket() {
     let (daemon, _notes) = started(&home).await;
     let (mut socket, _) = Follower::begin(daemon.address, CATALOG).await;
     for number in 0..2_000_usize {
-        if !socket.says(Message::Ping(vec![b'p'; 125].into())).await {
+        if !socket.says(Message::Ping(vec![b'p'; 20].into())).await {
             assert!(number > 900, "the first ones are allowed");
             break;
         }
@@ -156,6 +157,49 @@ async fn pings_without_end_end_the_socket() {
 }
 
 #[tokio::test]
+async fn bytes_without_end_end_the_socket_and_no_other() {
+    let home = Home::new();
+    let (daemon, _notes) = started(&home).await;
+    let (mut quiet, _) = Follower::begin(daemon.address, CATALOG).await;
+    // Empty parts of a message that never ends, and pongs that answer no ping.
+    let part = (&b"\x01\x80\0\0\0\0"[..], b"\x00\x80\0\0\0\0");
+    let pong = (&b""[..], b"\x8a\x80\0\0\0\0");
+    for flood in [part, pong] {
+        let mut stream = greeted(daemon.address).await;
+        let mut head = [0; 13];
+        stream.read_exact(&mut head).await.unwrap();
+        assert_eq!(&head, b"HTTP/1.1 101 ");
+        let (mut reading, mut writing) = stream.into_split();
+        let frames = flood.1.repeat(5_000);
+        let sending = async {
+            writing.write_all(flood.0).await.unwrap();
+            while writing.write_all(&frames).await.is_ok() {}
+        };
+        let taking = async { drop(tokio::io::copy(&mut reading, &mut tokio::io::sink()).await) };
+        let cut = async { tokio::join!(sending, taking) };
+        tokio::time::timeout(PATIENCE, cut).await.expect("it was cut");
+    }
+    for _ in 0..100 {
+        quiet.say(Message::Ping(b"there?".to_vec().into())).await;
+        assert_eq!(quiet.came().await, Came::Pong(b"there?".to_vec()));
+    }
+    switch(&daemon, false).await;
+    assert_eq!(quiet.next().await.event, "catalog");
+    daemon.stop().await;
+}
+
+/// A connection on which a socket was requested.
+async fn greeted(address: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "GET /api/v1/ws HTTP/1.1\r\nHost: {address}\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream
+}
+
+#[tokio::test]
 async fn one_that_answers_no_ping_is_let_go_and_one_that_does_stays() {
     let home = Home::new();
     let notes = Scenario::of("notes", &["add"]).await;
@@ -163,13 +207,7 @@ async fn one_that_answers_no_ping_is_let_go_and_one_that_does_stays() {
     config.events.keep_alive = Duration::from_millis(200);
     let daemon = Daemon::ready(config).await;
     let (mut alive, _) = Follower::begin(daemon.address, CATALOG).await;
-    let mut silent = TcpStream::connect(daemon.address).await.unwrap();
-    let head = format!(
-        "GET /api/v1/ws HTTP/1.1\r\nHost: {}\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
-         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
-        daemon.address
-    );
-    silent.write_all(head.as_bytes()).await.unwrap();
+    let mut silent = greeted(daemon.address).await;
     let mut all = Vec::new();
     // Both read, but only one of them as the protocol says.
     let reading = async { silent.read_to_end(&mut all).await };

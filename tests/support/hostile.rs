@@ -80,6 +80,14 @@ pub(crate) async fn quick(elsewhere: &UpstreamServer) -> Vec<Hostile> {
             Duration::ZERO,
         )
         .await,
+        Hostile::endless(
+            "endless-hints",
+            ("broken", "more than 65536 bytes of interim responses (1xx)"),
+            String::new(),
+            hints(),
+            Duration::ZERO,
+        )
+        .await,
         Hostile::saying("many-headers", "broken", "message head is too large", many_headers()).await,
         Hostile::saying("gzip-bomb", too_large.0, too_large.1, coded("gzip", &gzip(&blanks))).await,
         Hostile::saying("br-bomb", too_large.0, too_large.1, coded("br", &brotli(&blanks))).await,
@@ -112,6 +120,11 @@ pub(crate) async fn slow() -> Vec<Hostile> {
         Hostile::endless("never-final", late, String::new(), b"HTTP/1.1 103 Early Hints\r\n\r\n", tick).await,
         Hostile::endless("silent", late, String::new(), b"", tick).await,
     ]
+}
+
+/// Interim responses, to be sent again and again.
+pub(crate) fn hints() -> &'static [u8] {
+    b"HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n".repeat(1_000).leak()
 }
 
 fn many_headers() -> Vec<u8> {

@@ -4,8 +4,10 @@
 //! message is one text frame. A client may send only pings, pongs and a close frame; to follow
 //! other events it opens another socket. So no data of a client is stored, and its frames have at
 //! most [`MAX_CLIENT_FRAME`] bytes. The answer to a ping is given to the system before another
-//! frame is read, and pings have an allowance: the library would keep an answer for each. Browsers
-//! let pages of any site open sockets, so [`crate::server::http::guard`] checks the `Origin` first.
+//! frame is read, and pings have an allowance: the library would keep an answer for each. All its
+//! bytes have one, too, below the library, which reads empty parts of a message without end.
+//! Browsers let pages of any site open sockets, so [`crate::server::http::guard`] checks the
+//! `Origin` first.
 
 use std::time::Duration;
 
@@ -86,6 +88,7 @@ pub(in crate::server) async fn follow(
     lookup::check_profile(&shared, &shared.reader.snapshot().catalog, &request.query)?;
     let upgrade = upgrade.map_err(|refused| Problem::upgrade_required(&refused.to_string()))?;
     let subscription = shared.events.subscribe(request).await.map_err(|full| Problem::busy(full.to_string()))?;
+    bytes.becomes_socket();
     let (opened, opening) = oneshot::channel();
     let clock = shared.clock;
     let keep_alive = shared.events.keep_alive();
@@ -142,7 +145,11 @@ impl EventSocket {
                     Some(Ok(Message::Text(_) | Message::Binary(_))) => {
                         return SocketEnd::Close(close_code::POLICY, CLIENT_MESSAGE_REFUSED);
                     }
-                    Some(Ok(Message::Close(_)) | Err(_)) | None => return SocketEnd::Gone,
+                    Some(Err(error)) => {
+                        tracing::debug!(error = %error, "socket of events ended early");
+                        return SocketEnd::Gone;
+                    }
+                    Some(Ok(Message::Close(_))) | None => return SocketEnd::Gone,
                 },
                 () = self.clock.sleep_until(ping_at) => {
                     if self.unanswered >= MAX_UNANSWERED_PINGS {

@@ -4,7 +4,8 @@
 //! connections, of which the longest resting one gives way to a new one, a limit on requests under
 //! way over all of them and on the head of each, a deadline for clients that send no request or
 //! read no answer (also of one stream), an end for HTTP/2 connections that stay without a request
-//! or flood the daemon with frames, and a graceful stop with a deadline.
+//! or flood the daemon with frames, a bound on what clients of WebSockets send, and a graceful stop
+//! with a deadline.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -278,7 +279,7 @@ async fn serve_connection<I, S, B>(
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let mut stream = TimeoutStream::new(MeteredStream::new(stream, clock));
+    let mut stream = TimeoutStream::new(MeteredStream::new(stream, clock, load.clone()));
     stream.set_write_timeout(Some(limits.read_timeout));
     let requested = Notify::new();
     let service = service_fn(|request| {

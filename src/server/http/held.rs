@@ -146,6 +146,11 @@ impl ConnectionBytes {
         self.0.load.waits_for_change(patience).await;
     }
 
+    /// The next bytes of the connection are those of a WebSocket, whose client may send little.
+    pub(in crate::server) fn becomes_socket(&self) {
+        self.0.load.becomes_socket();
+    }
+
     /// What archives of bundles are reserved from.
     pub(in crate::server) fn archives(&self) -> &ByteBudget {
         &self.0.archives

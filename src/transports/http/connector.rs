@@ -21,6 +21,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower::Service;
 
+use super::interim::BoundedStream;
 use super::settings::ClientSettings;
 use super::tls::Tls;
 
@@ -57,7 +58,7 @@ fn tcp(resolver: Resolver) -> HttpConnector<Resolver> {
 }
 
 impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
+    type Response = TokioIo<BoundedStream<TokioIo<MaybeHttpsStream<TokioIo<TcpStream>>>>>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
 
@@ -69,11 +70,12 @@ impl Service<Uri> for Connector {
         let Self { mut http, tls, settings } = self.clone();
         let limit = settings.load().limits.connect;
         let connecting = async move {
-            if to.scheme() == Some(&Scheme::HTTPS) {
-                HttpsConnector::from((http, tls.config())).call(to).await
+            let stream = if to.scheme() == Some(&Scheme::HTTPS) {
+                HttpsConnector::from((http, tls.config())).call(to).await?
             } else {
-                Ok(MaybeHttpsStream::Http(http.call(to).await?))
-            }
+                MaybeHttpsStream::Http(http.call(to).await?)
+            };
+            Ok(TokioIo::new(BoundedStream::new(TokioIo::new(stream))))
         };
         async move {
             let late = |_| Err(io::Error::from(io::ErrorKind::TimedOut).into());

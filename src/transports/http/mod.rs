@@ -6,8 +6,8 @@
 //!
 //! Reading order: [`address`] says which addresses may be requested, [`client`] sends GET requests,
 //! [`post`] sends calls, [`exchange`] sends requests whose answers may be streams, [`sse`] follows
-//! events, all with [`credentials`] over `connections`, which `connector` opens; [`body`] reads
-//! the answer's body, and [`cache_policy`] judges the answer.
+//! events, all with [`credentials`] over `connections`, which `connector` opens and `interim`
+//! bounds; [`body`] reads the answer's body, and [`cache_policy`] judges the answer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,6 +29,7 @@ pub mod destination;
 pub mod exchange;
 mod failure;
 mod http_date;
+mod interim;
 pub mod post;
 mod settings;
 pub mod sse;

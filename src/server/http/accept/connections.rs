@@ -11,7 +11,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -81,6 +81,8 @@ pub(super) struct AdmittedConnection {
 #[derive(Debug, Clone)]
 pub(in crate::server) struct ConnectionLoad {
     work: Arc<watch::Sender<ConnectionWork>>,
+    /// Whether it carries a WebSocket.
+    is_socket: Arc<AtomicBool>,
     table: Arc<ConnectionTable>,
 }
 
@@ -167,7 +169,11 @@ impl ConnectionTable {
         let number = self.opened.fetch_add(1, Ordering::Relaxed);
         let work =
             ConnectionWork { under_way: 0, requests: 0, waiting: 0, rests_since: self.clock.now(), gives_way: false };
-        let load = ConnectionLoad { work: Arc::new(watch::Sender::new(work)), table: Arc::clone(self) };
+        let load = ConnectionLoad {
+            work: Arc::new(watch::Sender::new(work)),
+            is_socket: Arc::default(),
+            table: Arc::clone(self),
+        };
         self.open().by_number.insert(number, OpenEntry { load: load.clone(), cut });
         AdmittedConnection { table: Arc::clone(self), number, load, _slot: slot }
     }
@@ -300,6 +306,16 @@ impl ConnectionLoad {
     /// Follows the work.
     pub(super) fn subscribe(&self) -> watch::Receiver<ConnectionWork> {
         self.work.subscribe()
+    }
+
+    /// Its next bytes are those of a WebSocket, whose client may send little.
+    pub(in crate::server) fn becomes_socket(&self) {
+        self.is_socket.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it carries a WebSocket.
+    pub(super) fn is_socket(&self) -> bool {
+        self.is_socket.load(Ordering::Relaxed)
     }
 
     /// Counts a request that is under way as one that waits for its client, until the guard is
@@ -440,7 +456,7 @@ mod tests {
                 rests_since: table.clock.now(),
                 gives_way: false,
             };
-            Self { work: Arc::new(watch::Sender::new(work)), table }
+            Self { work: Arc::new(watch::Sender::new(work)), is_socket: Arc::default(), table }
         }
     }
 }

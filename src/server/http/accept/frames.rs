@@ -3,8 +3,10 @@
 //! (RFC 9113 section 10.5). hyper answers and counts each of them, and has no limit on most.
 //!
 //! Each connection has an allowance of such frames. It grows with time, with each request, and with
-//! the bytes of answers, whose readers have to send `WINDOW_UPDATE`. Connections of WebSocket have
-//! the same allowance for pings.
+//! the bytes of answers, whose readers have to send `WINDOW_UPDATE`.
+//!
+//! Connections of WebSocket have the same allowance for pings, and once more for their bytes: the
+//! library reads parts of a message without end, if they are empty, and never returns them.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -13,6 +15,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
+use super::connections::ConnectionLoad;
 use crate::runtime::Clock;
 
 /// What a client of HTTP/2 sends first (RFC 9113 section 3.4).
@@ -37,18 +40,27 @@ const FRAMES_EACH_REQUEST: i64 = 16;
 const ANSWER_BYTES_EACH_FRAME: usize = 512;
 /// The most that can be saved up: a client may take some MiB before it opens its windows again.
 const FRAMES_SAVED: i64 = 100_000;
+/// So many bytes of a WebSocket count as one frame: its client may send 64 KB at once and 6.4 KB
+/// each second beyond that. It has to answer pings only.
+const SOCKET_BYTES_EACH_FRAME: usize = 64;
+/// After so many bytes of a WebSocket, other connections have their turn. The smallest frame has 6
+/// bytes.
+const SOCKET_TURN_BYTES: usize = 4 * 1024;
 
 /// A stream whose frames are counted.
 pub(super) struct MeteredStream<S> {
     stream: S,
     meter: FrameMeter,
     clock: Clock,
+    load: ConnectionLoad,
+    /// Bytes of a WebSocket since others had their turn.
+    turn_bytes: usize,
 }
 
 impl<S> MeteredStream<S> {
-    /// Counts the frames that come by this stream.
-    pub(super) fn new(stream: S, clock: Clock) -> Self {
-        Self { stream, meter: FrameMeter::new(clock.now()), clock }
+    /// Counts the frames that come by this stream. `load` says when it carries a WebSocket.
+    pub(super) fn new(stream: S, clock: Clock, load: ConnectionLoad) -> Self {
+        Self { stream, meter: FrameMeter::new(clock.now()), clock, load, turn_bytes: 0 }
     }
 }
 
@@ -63,6 +75,8 @@ enum MeterPosition {
     Content(usize),
     /// It is not HTTP/2.
     Other,
+    /// In a WebSocket, of which so many bytes are not yet counted.
+    Socket(usize),
 }
 
 /// How many frames without work the client of one connection may still send.
@@ -146,6 +160,13 @@ impl FrameMeter {
                         self.position = MeterPosition::Content(length);
                     }
                 }
+                MeterPosition::Socket(uncounted) => {
+                    *uncounted += bytes.len();
+                    let frames = *uncounted / SOCKET_BYTES_EACH_FRAME;
+                    *uncounted %= SOCKET_BYTES_EACH_FRAME;
+                    self.allowance.left -= i64::try_from(frames).unwrap_or(FRAMES_SAVED);
+                    bytes = &[];
+                }
                 MeterPosition::Content(left) => {
                     let taken = bytes.len().min(*left);
                     *left -= taken;
@@ -171,8 +192,16 @@ impl FrameMeter {
         }
     }
 
-    /// Takes how many bytes the client was sent.
+    /// Counts bytes from here on, with an allowance of their own.
+    fn becomes_socket(&mut self, now: Instant) {
+        *self = Self { position: MeterPosition::Socket(0), ..Self::new(now) };
+    }
+
+    /// Takes how many bytes the client was sent. Events of a WebSocket have no answer.
     fn sent(&mut self, bytes: usize) {
+        if matches!(self.position, MeterPosition::Socket(_)) {
+            return;
+        }
         self.sent += bytes;
         let frames = self.sent / ANSWER_BYTES_EACH_FRAME;
         self.sent %= ANSWER_BYTES_EACH_FRAME;
@@ -186,13 +215,26 @@ impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.turn_bytes >= SOCKET_TURN_BYTES {
+            self.turn_bytes = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        if matches!(self.meter.position, MeterPosition::Other) {
+        let is_other = matches!(self.meter.position, MeterPosition::Other);
+        if is_other && !self.load.is_socket() {
             return Poll::Ready(Ok(()));
         }
         let now = self.clock.now();
-        let is_within = self.meter.received(&buffer.filled()[before..], now);
+        if is_other {
+            self.meter.becomes_socket(now);
+        }
+        let received = &buffer.filled()[before..];
+        if matches!(self.meter.position, MeterPosition::Socket(_)) {
+            self.turn_bytes += received.len();
+        }
+        let is_within = self.meter.received(received, now);
         Poll::Ready(if is_within { Ok(()) } else { Err(io::Error::other("too many frames that request no work")) })
     }
 }
@@ -280,6 +322,22 @@ mod tests {
         assert!(!spent.received(&frames(6, b"12345678", 1), now));
         assert!(spent.received(&frames(6, b"12345678", 50), now + Duration::from_secs(1)), "and so does time");
         assert!(!spent.received(&pings, now + Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn bytes_of_a_websocket_use_up_an_allowance_that_only_time_renews() {
+        let now = Clock::system().now();
+        let at_once = usize::try_from(FRAMES_AT_ONCE).unwrap() * SOCKET_BYTES_EACH_FRAME;
+        let empty = [0x80, 0x80, 0, 0, 0, 0].repeat(at_once / 6);
+        let mut meter = FrameMeter::new(now);
+        assert!(meter.received(b"GET / HTTP/1.1\r\n", now));
+        meter.sent(1024 * 1024);
+        meter.becomes_socket(now);
+        assert!(empty.chunks(7).all(|part| meter.received(part, now)));
+        meter.sent(1024 * 1024);
+        assert!(!meter.received(&[0; 2 * SOCKET_BYTES_EACH_FRAME], now));
+        assert!(meter.received(&[0; 90 * SOCKET_BYTES_EACH_FRAME], now + Duration::from_secs(1)));
+        assert!(!meter.received(&empty, now + Duration::from_secs(2)));
     }
 
     #[test]
