@@ -185,16 +185,22 @@ enum ValueRole {
 impl ValueRole {
     /// The role of a member with this name.
     fn of_member(self, name: &str) -> Self {
-        match (self, name) {
-            (Self::NamedSchemas, _) => Self::Schema,
-            (Self::Schema, "required" | "enum" | "type") => Self::Set,
-            (
-                Self::Schema,
-                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies",
-            ) => Self::NamedSchemas,
-            (Self::Schema, "const" | "default" | "examples" | "example") => Self::Data,
-            (Self::Schema, _) => Self::Schema,
-            (Self::Set | Self::Data, _) => Self::Data,
+        match self {
+            Self::NamedSchemas => Self::Schema,
+            Self::Schema => Self::of_keyword(name),
+            Self::Set | Self::Data => Self::Data,
+        }
+    }
+
+    /// The role of the value of a keyword of JSON Schema.
+    fn of_keyword(name: &str) -> Self {
+        match name {
+            "required" | "enum" | "type" => Self::Set,
+            "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies" => {
+                Self::NamedSchemas
+            }
+            "const" | "default" | "examples" | "example" => Self::Data,
+            _ => Self::Schema,
         }
     }
 

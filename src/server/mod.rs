@@ -139,6 +139,8 @@ struct ServerState {
     response_cache: http::response_cache::ResponseCache,
     /// Answers with the tool set of the original agent-inbox.
     tool_sets: http::response_cache::ResponseCache,
+    /// Lists of findings: whole answers, and those of single scenarios, which are parts of answers.
+    finding_lists: http::response_cache::ResponseCache,
     /// For answers that take long to write.
     rendering: rendered::RenderingQueues,
     requests: Requests,
@@ -201,6 +203,7 @@ impl ServerState {
             stop: stop.clone(),
             response_cache: http::response_cache::ResponseCache::default(),
             tool_sets: http::response_cache::ResponseCache::default(),
+            finding_lists: http::response_cache::ResponseCache::default(),
             rendering: rendered::RenderingQueues::new(),
             requests: routes::request_counters(),
             mcp: mcp::McpFace::new(key.as_ref(), clock),

@@ -91,6 +91,25 @@ async fn findings_are_filtered_by_what_they_are_and_of_whom() {
     assert!(server.get("/api/v1/findings?code=nonsense").await.problem().contains("name-collision"));
 }
 
+/// Findings are kept for equal requests, and yet show what changed without a new list of tools.
+#[tokio::test]
+async fn findings_of_a_format_are_shown_as_soon_as_a_client_uses_it() {
+    let tools: Vec<_> = (0..200).map(|at| tool(&format!("tool_{at}"))).collect();
+    let mut inputs = Inputs::default();
+    put(&mut inputs, offer("files", &tools));
+    let server = serve_inputs(&inputs).await;
+    let hidden = async || {
+        let answer = server.get("/api/v1/findings?formats=used&code=over-limit").await.json();
+        (answer["findings"].as_array().unwrap().len(), answer["hidden"].as_u64())
+    };
+    let before = hidden().await;
+    assert_eq!(before.0, 0, "no client used a format");
+    assert_eq!(hidden().await, before);
+    assert_eq!(server.get("/api/v1/tools?format=openai").await.status, 200);
+    let after = hidden().await;
+    assert!(after.0 > 0 && after.1 < before.1, "{before:?} and then {after:?}");
+}
+
 #[tokio::test]
 async fn preferences_are_listed_by_scope_and_target() {
     let server = served().await;

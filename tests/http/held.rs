@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use callsheet::catalog::Inputs;
-use callsheet::model::Secret;
+use callsheet::model::{Finding, FindingCode, Secret};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -144,6 +144,29 @@ async fn lists_that_are_not_read_are_reserved_once_each_and_refused_beyond_the_b
     drop((first, same, second, clients));
     until_held(&server, "free again", |bytes| bytes < 100_000).await;
     assert_eq!(server.get("/api/v1/tools?max_tools=397").await.status, 200);
+}
+
+#[tokio::test]
+async fn findings_that_are_not_read_are_made_and_reserved_once_for_all_clients() {
+    let message = "It is left out, and this is why. ".repeat(8);
+    let finding = |at: usize| Finding::new(FindingCode::EntryIgnored, format!("{at}: {message}"));
+    let first = serving::snapshot(&Inputs::default(), Vec::new(), (0..3_000).map(finding).collect());
+    let server = callsheet::config::ServerConfig { held_bytes: 8 << 20, ..serving::configured() };
+    let server = serving::serve_configured(first, 1_000, server).await;
+    let clients: Vec<_> = (0..6).map(|_| client_that_does_not_read()).collect();
+    let target = format!("http://{}/api/v1/findings", server.address);
+    let mut unread = vec![clients[0].get(&target).send().await.unwrap()];
+    let one = held(&server).await;
+    assert!((1_000_000..1_700_000).contains(&one), "{one}");
+    for client in &clients[1..] {
+        unread.push(client.get(&target).send().await.unwrap());
+    }
+    assert!(unread.iter().all(|answer| answer.status() == 200));
+    let all = held(&server).await;
+    assert!(all < one * 3 / 2, "the same findings count once: {one} and {all}");
+    drop((unread, clients));
+    until_held(&server, "free again", |bytes| bytes < 100_000).await;
+    assert_eq!(server.get("/api/v1/findings").await.json()["findings"].as_array().map(Vec::len), Some(3_000));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use callsheet::config;
-use callsheet::model::Secret;
+use callsheet::model::{ScenarioState, Secret};
 use callsheet::runtime::Tasks;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -17,13 +17,16 @@ const PLACES: usize = 58;
 /// The same of operators beside that.
 const OPERATORS_PLACES: usize = 9;
 const REQUESTS: usize = 100;
+/// No answer takes this long unless it waits for one that cannot come.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Requests such an answer while no thread can write one.
 fn answered_beside(target: &str) {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime.worker_threads(2).max_blocking_threads(1).enable_all();
     runtime.build().unwrap().block_on(async {
-        let server = serving::serve_inputs(&inputs(&[("a", &["x", "y"])])).await;
+        let health = vec![serving::health("a", ScenarioState::Live)];
+        let server = serving::serve(serving::snapshot(&inputs(&[("a", &["x", "y"])]), health, Vec::new())).await;
         let known = ["/healthz", "/api/v1/tools", "/api/v1/tools/set"];
         for path in known {
             assert_eq!(server.get(path).await.status, 200, "{path}");
@@ -33,8 +36,10 @@ fn answered_beside(target: &str) {
         let blocked = tasks.spawn_blocking(move || held.recv().is_err());
         let mut answers: FuturesUnordered<_> = (0..REQUESTS).map(|_| server.get(target)).collect();
         for _ in PLACES..REQUESTS {
-            let answer = answers.next().await.unwrap();
+            let answer = tokio::time::timeout(PATIENCE, answers.next()).await.expect("it is refused").unwrap();
             assert_eq!(answer.status, 503, "{answer:?}");
+            // A page has no header for that; its text says it.
+            assert_eq!(answer.headers.contains_key("retry-after"), target.starts_with("/api/"), "{answer:?}");
         }
         for path in known {
             assert_eq!(server.get(path).await.status, 200, "{path} beside {target}");
@@ -50,6 +55,14 @@ fn answered_beside(target: &str) {
 #[test]
 fn pages_that_wait_to_be_written_let_other_requests_pass() {
     for target in ["/docs", "/dashboard/tools", "/api/modules"] {
+        answered_beside(target);
+    }
+}
+
+/// Without the queue, the findings of many tools are collected for all requests at once.
+#[test]
+fn findings_that_wait_to_be_collected_let_other_requests_pass() {
+    for target in ["/api/v1/findings", "/api/v1/scenarios/a"] {
         answered_beside(target);
     }
 }
@@ -107,7 +120,7 @@ fn pages_that_wait_for_lists_and_checks_leave_their_threads_to_these() {
         let mut answered = Vec::new();
         for target in ["/dashboard/tools/formats", "/dashboard/findings", "/dashboard/findings/now"] {
             let part = [("hx-request", "true")];
-            let answer = tokio::time::timeout(Duration::from_secs(30), server.ask("GET", target, &part, "")).await;
+            let answer = tokio::time::timeout(PATIENCE, server.ask("GET", target, &part, "")).await;
             answered.push(answer.map(|answer| answer.status).ok());
         }
         answered

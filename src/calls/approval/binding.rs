@@ -1,5 +1,5 @@
-//! Digests (SHA-256) of what an approval is for: the version of a tool's definition, and one call of
-//! it. Pure.
+//! Digests (SHA-256) of what an approval is for: the version of a tool's definition, and one call
+//! of it. Pure.
 //!
 //! A caller that chooses arguments must not be able to make others that have the same digest. The
 //! length of each part is hashed before the part, so two different calls never give the same input.

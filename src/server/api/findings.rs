@@ -3,20 +3,26 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use axum::extract::{RawQuery, State};
+use axum::body::Body;
+use axum::extract::{Extension, RawQuery, State};
 use axum::response::Response;
+use http::HeaderMap;
 use schemars::JsonSchema;
 use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::catalog::{Snapshot, ViewQuery};
 use crate::formats;
 use crate::model::{Finding, FindingCode, ScenarioName, Severity};
 use crate::server::api::shared_json;
 use crate::server::http::error::Problem;
+use crate::server::http::held::ConnectionBytes;
 use crate::server::http::params::{ParamType, grammar};
 use crate::server::http::query::{Param, QueryParams, bad_value, many, once};
+use crate::server::http::response_cache::CachedResponse;
+use crate::server::rendered::rendered;
 use crate::server::{ServerState, SharedState};
-use crate::views::Coding;
+use crate::views::{Coding, Prepared};
 
 /// `GET /api/v1/findings`: the findings of sources, manifests, the store and the merge, of the
 /// checks for authors of scenarios, of refused profiles, and of
@@ -26,6 +32,7 @@ use crate::views::Coding;
 /// has requested a list.
 pub(in crate::server) async fn list(
     State(shared): State<SharedState>,
+    Extension(bytes): Extension<ConnectionBytes>,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw.as_deref(), FILTERS)?;
@@ -39,10 +46,41 @@ pub(in crate::server) async fn list(
     };
     let unused = if used_only { UnusedFormats::Counted } else { UnusedFormats::Included };
     let wanted = FindingFilter { severities, codes, scenario, unused };
-    let found = open_findings(&shared, &shared.reader.snapshot(), &wanted).await;
-    let hidden = found.hidden;
-    let findings = found.all();
-    shared_json::json(&Findings { findings: findings.iter().map(shared_json::finding).collect(), hidden })
+    let state = Arc::clone(&shared);
+    let held = bytes.clone();
+    let made = async move {
+        let sources = FindingSources::gather(&state, &state.reader.snapshot(), wanted).await;
+        let ready = cached_list(&state, &sources.snapshot, &sources.cache_key()?, || sources.write())?;
+        Ok(ready.answer_held(&HeaderMap::new(), held.answers())?.map(Body::new))
+    };
+    rendered(&shared, &bytes, made).await?
+}
+
+/// A list of findings that was made of the same before, or a new one. Called only while the request
+/// has its turn, so that few are made at once.
+pub(in crate::server) fn cached_list(
+    shared: &ServerState,
+    snapshot: &Arc<Snapshot>,
+    key: &str,
+    write: impl FnOnce() -> Result<Vec<u8>, Problem>,
+) -> Result<Arc<CachedResponse>, Problem> {
+    if let Some(ready) = shared.finding_lists.find(snapshot, key, Coding::Identity) {
+        return Ok(ready);
+    }
+    let ready = CachedResponse::untagged(write()?, shared_json::WRITTEN_HEADERS.into_iter().collect());
+    shared.finding_lists.insert(snapshot, key, Coding::Identity, &ready);
+    Ok(ready)
+}
+
+/// A JSON list of findings.
+pub(in crate::server) fn written_list(findings: &[Finding]) -> Result<Vec<u8>, Problem> {
+    let listed: Vec<_> = findings.iter().map(shared_json::finding).collect();
+    shared_json::bytes(&listed, 0)
+}
+
+/// A text that differs where the bytes differ.
+pub(in crate::server) fn digest_text(bytes: &[u8]) -> String {
+    format!("{:032x}", xxh3_128(bytes))
 }
 
 /// The filters of the list of findings.
@@ -144,7 +182,7 @@ pub(in crate::server) enum UnusedFormats {
 }
 
 /// The parsed filters; an empty list matches all.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::server) struct FindingFilter {
     pub(in crate::server) severities: Vec<Severity>,
     pub(in crate::server) codes: Vec<FindingCode>,
@@ -163,56 +201,117 @@ impl FindingFilter {
     }
 }
 
-/// The findings that match the filters. Many colliding or disabled tools have very many findings,
-/// so the others are dropped before they are made or copied.
+/// What the findings that match are made of. Gathering it waits for other work and copies little;
+/// the rest neither waits nor is needed twice for the same [key](Self::cache_key).
+pub(in crate::server) struct FindingSources {
+    snapshot: Arc<Snapshot>,
+    wanted: FindingFilter,
+    /// Those that change without a new snapshot: about calls, schemas and refused profiles.
+    live: Vec<Finding>,
+    formats: Vec<FormatSource>,
+}
+
+/// The plain list in a format for LLMs.
+struct FormatSource {
+    id: &'static str,
+    /// Whether findings about the format are listed, and not only counted.
+    is_listed: bool,
+    prepared: Arc<Prepared>,
+}
+
+/// What an equal list of findings of the same snapshot is recognised by.
+#[derive(Serialize)]
+struct FindingKey<'a> {
+    severities: Vec<&'static str>,
+    codes: Vec<&'static str>,
+    scenario: Option<&'a str>,
+    formats: Vec<(&'static str, bool)>,
+    live: Vec<shared_json::FindingJson<'a>>,
+}
+
+impl FindingSources {
+    /// Gathers them for a filter.
+    pub(in crate::server) async fn gather(
+        shared: &ServerState,
+        snapshot: &Arc<Snapshot>,
+        wanted: FindingFilter,
+    ) -> Self {
+        let mut formats = Vec::new();
+        for format in formats::FORMATS.iter().copied().filter(|format| format.for_llm()) {
+            let is_listed = wanted.unused == UnusedFormats::Included || shared.used_formats.contains(format.id());
+            if !is_listed && wanted.unused == UnusedFormats::Skipped {
+                continue;
+            }
+            let query = ViewQuery { of_operator: true, ..ViewQuery::default() };
+            let prepared = shared.views.prepare(snapshot, &query, format, Coding::Identity).await;
+            formats.push(FormatSource { id: format.id(), is_listed, prepared });
+        }
+        let mut live = Vec::new();
+        if wanted.matches_code(FindingCode::SchemaUnchecked) {
+            live = shared.calls.unusable_schemas(&snapshot.catalog, wanted.scenario.as_ref()).await;
+        }
+        live.extend(shared.calls.findings(&snapshot.catalog));
+        live.extend(shared.refused_profiles.finding(&snapshot.catalog));
+        live.retain(|finding| wanted.matches(finding));
+        Self { snapshot: Arc::clone(snapshot), wanted, live, formats }
+    }
+
+    /// Collects the findings. Takes long for many tools, so it is called only on threads that serve
+    /// no requests. Many colliding or disabled tools have very many findings, so those that do not
+    /// match are dropped before they are made or copied.
+    pub(in crate::server) fn collect(&self) -> OpenFindings {
+        let Self { snapshot, wanted, .. } = self;
+        let mut general = snapshot.catalog.findings_where(wanted.scenario.as_ref(), |code| wanted.matches_code(code));
+        general.extend(snapshot.findings.iter().filter(|finding| wanted.matches(finding)).cloned());
+        let published = snapshot.catalog.entries().filter(|entry| entry.is_published());
+        let entries = published.filter(|entry| wanted.scenario.as_ref().is_none_or(|name| *name == entry.name));
+        let lints = entries.flat_map(|entry| entry.lint());
+        general.extend(lints.filter(|finding| wanted.matches(finding)).cloned());
+        general.extend(self.live.iter().cloned());
+        general.sort();
+        general.dedup();
+        let mut open = OpenFindings { general, ..OpenFindings::default() };
+        for format in &self.formats {
+            let of_format = format.prepared.findings.iter().filter(|finding| wanted.matches(finding));
+            if format.is_listed {
+                open.of_formats.extend(of_format.map(|finding| finding.clone().of_format(format.id)));
+            } else {
+                open.hidden += of_format.count();
+            }
+        }
+        open
+    }
+
+    /// The list as it is answered.
+    fn write(&self) -> Result<Vec<u8>, Problem> {
+        let found = self.collect();
+        let hidden = found.hidden;
+        let findings = found.all();
+        let findings = findings.iter().map(shared_json::finding).collect();
+        shared_json::bytes(&Findings { findings, hidden }, 0)
+    }
+
+    /// Differs where lists of the same snapshot may differ.
+    fn cache_key(&self) -> Result<String, Problem> {
+        let key = FindingKey {
+            severities: self.wanted.severities.iter().map(|severity| severity.as_str()).collect(),
+            codes: self.wanted.codes.iter().map(|code| code.as_str()).collect(),
+            scenario: self.wanted.scenario.as_ref().map(ScenarioName::as_str),
+            formats: self.formats.iter().map(|format| (format.id, format.is_listed)).collect(),
+            live: self.live.iter().map(shared_json::finding).collect(),
+        };
+        Ok(digest_text(&shared_json::bytes(&key, 0)?))
+    }
+}
+
+/// The findings that match the filters. Called only by pages while they have their turn to be
+/// written.
 pub(in crate::server) async fn open_findings(
     shared: &ServerState,
     snapshot: &Arc<Snapshot>,
-    wanted: &FindingFilter,
+    wanted: FindingFilter,
 ) -> OpenFindings {
-    let mut general = snapshot.catalog.findings_where(wanted.scenario.as_ref(), |code| wanted.matches_code(code));
-    general.extend(snapshot.findings.iter().filter(|finding| wanted.matches(finding)).cloned());
-    general.extend(lint_findings(shared, snapshot, wanted).await);
-    if wanted.matches_code(FindingCode::SchemaUnchecked) {
-        let unusable = shared.calls.unusable_schemas(&snapshot.catalog, wanted.scenario.as_ref()).await;
-        general.extend(unusable.into_iter().filter(|finding| wanted.matches(finding)));
-    }
-    general.extend(shared.calls.findings(&snapshot.catalog).into_iter().filter(|finding| wanted.matches(finding)));
-    let refused = shared.refused_profiles.finding(&snapshot.catalog);
-    general.extend(refused.filter(|finding| wanted.matches(finding)));
-    general.sort();
-    general.dedup();
-    let mut open = OpenFindings { general, ..OpenFindings::default() };
-    for format in formats::FORMATS.iter().copied().filter(|format| format.for_llm()) {
-        let is_used = wanted.unused == UnusedFormats::Included || shared.used_formats.contains(format.id());
-        if !is_used && wanted.unused == UnusedFormats::Skipped {
-            continue;
-        }
-        let prepared = shared
-            .views
-            .prepare(snapshot, &ViewQuery { of_operator: true, ..ViewQuery::default() }, format, Coding::Identity)
-            .await;
-        let of_format = prepared.findings.iter().filter(|finding| wanted.matches(finding));
-        if is_used {
-            open.of_formats.extend(of_format.map(|finding| finding.clone().of_format(format.id())));
-        } else {
-            open.hidden += of_format.count();
-        }
-    }
-    open
-}
-
-/// The findings of the checks for authors of published scenarios, made off the async threads.
-async fn lint_findings(shared: &ServerState, snapshot: &Arc<Snapshot>, wanted: &FindingFilter) -> Vec<Finding> {
-    let all = snapshot.catalog.entries().filter(|entry| entry.is_published());
-    let entries = all.filter(|entry| wanted.scenario.as_ref().is_none_or(|name| *name == entry.name));
-    let entries: Arc<[_]> = entries.cloned().collect();
-    let wanted = wanted.clone();
-    let judge = move || {
-        let findings = entries.iter().flat_map(|entry| entry.lint());
-        findings.filter(|finding| wanted.matches(finding)).cloned().collect()
-    };
-    shared.tasks.off_thread(judge).await
+    FindingSources::gather(shared, snapshot, wanted).await.collect()
 }
 
 /// The values of a parameter, each of them one of `known`.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Extension, Path, RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -12,13 +12,15 @@ use serde::Serialize;
 use crate::catalog::{self, Snapshot};
 use crate::engine::Forgotten;
 use crate::model::{Finding, FindingCode, Health, ScenarioName, ScenarioState, SourceId};
-use crate::server::api::findings::parse_values;
+use crate::server::api::findings::{cached_list, digest_text, parse_values, written_list};
 use crate::server::api::shared_json;
 use crate::server::auth::Access;
 use crate::server::http::error::{Problem, excerpt};
+use crate::server::http::held::{ConnectionBytes, with_reservation};
 use crate::server::http::next_step::NextStep;
 use crate::server::http::params::ParamType;
 use crate::server::http::query::{NoQuery, Param, QueryParams, many, once};
+use crate::server::rendered::rendered;
 use crate::server::{ServerState, SharedState};
 use crate::state::Decision;
 
@@ -63,7 +65,8 @@ pub(in crate::server) struct ExaminedScenario<'a> {
     scenario: shared_json::HealthJson<'a>,
     /// Its circuit breakers; `null` when no tool of it was called since the start.
     calls: Option<shared_json::BreakerJson>,
-    findings: Vec<shared_json::FindingJson<'a>>,
+    #[schemars(with = "Vec<shared_json::FindingJson<'a>>")]
+    findings: shared_json::WrittenJson,
     /// The last lines that the program of this scenario wrote to standard error, the oldest first,
     /// with the values of its environment masked; empty where callsheet has started no program.
     stderr: Vec<String>,
@@ -101,20 +104,37 @@ pub(in crate::server) async fn list(
 /// `GET /api/v1/scenarios/{name}`: its health with its `findings`. 404 suggests similar names.
 pub(in crate::server) async fn show(
     State(shared): State<SharedState>,
+    Extension(bytes): Extension<ConnectionBytes>,
     Path(name): Path<String>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
+    let state = Arc::clone(&shared);
+    let held = bytes.clone();
+    let made = async move { examined(&state, &name, &held).await };
+    rendered(&shared, &bytes, made).await?
+}
+
+/// The health of a scenario with its findings. The list of these is made once for all requests
+/// until it changes; the rest is as of now.
+async fn examined(shared: &ServerState, name: &str, bytes: &ConnectionBytes) -> Result<Response, Problem> {
     let snapshot = shared.reader.snapshot();
-    let health = find(&snapshot, &name)?;
-    let findings = findings_of(&shared, &snapshot, &health.name).await;
-    let errors = recent_errors(&shared, health);
-    shared_json::json(&ExaminedScenario {
+    let health = find(&snapshot, name)?;
+    let unusable = shared.calls.unusable_schemas(&snapshot.catalog, Some(&health.name)).await;
+    let key = format!("{} {}", health.name, digest_text(&written_list(&unusable)?));
+    let findings =
+        cached_list(shared, &snapshot, &key, || written_list(&with_unusable(&snapshot, &health.name, unusable)))?;
+    let errors = recent_errors(shared, health);
+    let findings_bytes = findings.body.len();
+    let document = ExaminedScenario {
         scenario: shared_json::health(health, shared.clock.wall()),
         calls: shared_json::breaker(&shared.calls, &health.name),
-        findings: findings.iter().map(shared_json::finding).collect(),
+        findings: shared_json::WrittenJson(findings.body.clone()),
         stderr: errors.lines,
         stderr_end: errors.end,
-    })
+    };
+    let body = shared_json::bytes(&document, findings_bytes)?;
+    let reserved = bytes.answers().reserve(body.len())?;
+    Ok(shared_json::written(StatusCode::OK, with_reservation(body.into(), reserved)))
 }
 
 /// The last lines that the program of a scenario wrote to standard error.
@@ -302,10 +322,17 @@ pub(in crate::server) async fn findings_of(
     snapshot: &Snapshot,
     name: &ScenarioName,
 ) -> Vec<Finding> {
-    let mut findings = snapshot.catalog.findings_of(name);
+    // The only wait, before there is much to keep.
+    let unusable = shared.calls.unusable_schemas(&snapshot.catalog, Some(name)).await;
+    with_unusable(snapshot, name, unusable)
+}
+
+/// The same with those about unusable schemas, which are known already.
+fn with_unusable(snapshot: &Snapshot, name: &ScenarioName, unusable: Vec<Finding>) -> Vec<Finding> {
+    let mut findings = unusable;
+    findings.extend(snapshot.catalog.findings_of(name));
     findings.extend(snapshot.findings.iter().filter(|finding| finding.scenario.as_ref() == Some(name)).cloned());
     findings.extend(snapshot.catalog.entry(name).iter().flat_map(|entry| entry.lint()).cloned());
-    findings.extend(shared.calls.unusable_schemas(&snapshot.catalog, Some(name)).await);
     findings.sort();
     findings.dedup();
     findings

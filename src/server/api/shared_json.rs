@@ -73,6 +73,16 @@ impl Serialize for RawJson<'_> {
     }
 }
 
+/// A part of a document that is JSON already. It is written as it is, by [`bytes()`] only.
+#[derive(Debug)]
+pub(in crate::server) struct WrittenJson(pub(in crate::server) Bytes);
+
+impl Serialize for WrittenJson {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
 /// A time in JSON: RFC 3339 in UTC.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::server) struct Time(pub(in crate::server) Timestamp);

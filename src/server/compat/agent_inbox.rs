@@ -11,7 +11,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Extension, RawQuery, State};
 use axum::response::Response;
-use http::{HeaderMap, HeaderValue};
+use http::HeaderMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
@@ -143,13 +143,7 @@ fn new_set(
         generated_at: shared_json::Time(snapshot.generated_at),
     };
     let body = serde_json::to_vec(&set).map_err(|error| Problem::internal(&error))?;
-    let ready = Arc::new(CachedResponse {
-        body: body.into(),
-        etag: HeaderValue::from_static(""),
-        ok_headers: shared_json::WRITTEN_HEADERS.into_iter().collect(),
-        not_modified_headers: HeaderMap::new(),
-        reservation: Arc::default(),
-    });
+    let ready = CachedResponse::untagged(body, shared_json::WRITTEN_HEADERS.into_iter().collect());
     shared.tool_sets.insert(&snapshot, raw, Coding::Identity, &ready);
     Ok(ready.answer_held(&HeaderMap::new(), bytes.answers())?.map(Body::new))
 }

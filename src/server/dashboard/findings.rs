@@ -89,7 +89,7 @@ pub(super) async fn page(
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let wanted = ShownFindings::parse(raw.as_deref());
-    let findings = open_findings(&shared, &snapshot.snapshot, &wanted.filter()).await;
+    let findings = open_findings(&shared, &snapshot.snapshot, wanted.filter()).await;
     let main = html! {
         h1 { "Findings" }
         p class="lead" { "What was left out, renamed, hidden or kept from an older answer, and why. Nothing is left out without a finding." }
@@ -111,7 +111,7 @@ pub(super) async fn part(
 ) -> Result<Response, ErrorPage> {
     let snapshot = shared.reader.snapshot();
     let wanted = ShownFindings::parse(raw.as_deref());
-    let findings = open_findings(&shared, &snapshot, &wanted.filter()).await;
+    let findings = open_findings(&shared, &snapshot, wanted.filter()).await;
     html_response(&headers, groups(&snapshot, &findings, &wanted))
 }
 

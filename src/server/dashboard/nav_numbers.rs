@@ -10,7 +10,7 @@ use crate::calls::approval::Approvals;
 use crate::catalog::Snapshot;
 use crate::model::{ApprovalState, ScenarioState, Severity};
 use crate::server::ServerState;
-use crate::server::api::findings::{FindingFilter, UnusedFormats, open_findings};
+use crate::server::api::findings::{FindingFilter, FindingSources, UnusedFormats};
 use crate::server::dashboard::text::count;
 
 /// A larger number is shown as this one with a plus.
@@ -138,8 +138,12 @@ impl ErrorCount {
             unused: UnusedFormats::Skipped,
             ..FindingFilter::default()
         };
-        let found = open_findings(shared, snapshot, &wanted).await;
-        let errors = found.general.len() + found.of_formats.len();
+        let sources = Arc::new(FindingSources::gather(shared, snapshot, wanted).await);
+        let count = move || {
+            let found = sources.collect();
+            found.general.len() + found.of_formats.len()
+        };
+        let errors = shared.tasks.off_thread(count).await;
         *known = Some((Arc::clone(snapshot), errors));
         errors
     }

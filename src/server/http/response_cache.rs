@@ -4,7 +4,8 @@
 //! small list. So the latest answers are cached by the text of the query, for as long as the
 //! snapshot that they were made from. Of an answer with a long body only the headers are cached,
 //! which is all that a 304 needs. This module never makes an answer: [`crate::server::api::tools`]
-//! does that, and also checks the query.
+//! does that, and also checks the query. Tool sets and findings are cached in the same way, each by
+//! a text that says what they were made of.
 
 use std::sync::{Arc, Weak};
 
@@ -66,6 +67,17 @@ pub(in crate::server) struct CachedResponse {
 }
 
 impl CachedResponse {
+    /// An answer without an entity tag, which no client has already.
+    pub(in crate::server) fn untagged(body: impl Into<Bytes>, ok_headers: HeaderMap) -> Arc<Self> {
+        Arc::new(Self {
+            body: body.into(),
+            etag: HeaderValue::from_static(""),
+            ok_headers,
+            not_modified_headers: HeaderMap::new(),
+            reservation: Arc::default(),
+        })
+    }
+
     /// 200 with the body, or 304 without it if the client already has it (RFC 9110 section 15.4.5).
     pub(in crate::server) fn answer(&self, headers: &HeaderMap) -> Response<Full<Bytes>> {
         if conditional::is_known(headers, &self.etag) { self.not_modified() } else { self.found(self.body.clone()) }
@@ -124,6 +136,19 @@ impl CachedResponse {
 }
 
 impl ResponseCache {
+    /// The answer that is cached with its body for exactly this text, made from exactly this
+    /// snapshot.
+    pub(in crate::server) fn find(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        query: &str,
+        coding: Coding,
+    ) -> Option<Arc<CachedResponse>> {
+        let given = self.0.load();
+        let kept = given.of(snapshot)?.iter().find(|kept| kept.is_for(query, coding))?;
+        kept.with_body.then(|| Arc::clone(&kept.ready))
+    }
+
     /// The cached answer for exactly this text of a query, made from exactly this snapshot, with
     /// its body reserved for the client. Without a budget the client gets no body, as for `HEAD`.
     pub(in crate::server) fn answer(
