@@ -107,8 +107,8 @@ impl Calls {
     }
 
     /// The end of the call with this id, as far as it is reached within `limits`; `None` if it is
-    /// not known, or belongs to another access than that of `requester`. The end after an approval is
-    /// handed out with this, as in [`wait_for_end`](Self::wait_for_end).
+    /// not known, or belongs to another access than that of `requester`. The end after an approval
+    /// is handed out with this, as in [`wait_for_end`](Self::wait_for_end).
     pub async fn end_by_id(&self, id: CallId<'_>, requester: &Requester, limits: WaitLimits) -> Option<CallEnd> {
         let deadline = self.deadline(limits);
         let is_own = |owner: &Option<Arc<str>>| belongs_to_access(owner.as_deref(), &requester.access);

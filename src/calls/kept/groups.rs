@@ -1,10 +1,10 @@
 //! Which items give way to a new one, where what is not over may take all the room. Pure.
 //!
 //! Groups have levels: an access has profiles, a profile has conversations, a conversation has
-//! tools, and a tool has items. A conversation is named by its caller, so a caller can make as many small ones as it wants. So
-//! groups are compared level by level: the conversations of one profile only compete with each
-//! other. The sizes are kept up to date with each change of an item, and no choice looks at all
-//! items.
+//! tools, and a tool has items. A conversation is named by its caller, so a caller can make as many
+//! small ones as it wants. So groups are compared level by level: the conversations of one profile
+//! only compete with each other. The sizes are kept up to date with each change of an item, and no
+//! choice looks at all items.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

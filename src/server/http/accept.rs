@@ -4,8 +4,8 @@
 //! connections, of which the longest resting one gives way to a new one, a limit on requests under
 //! way over all of them and on the head of each, a deadline for clients that send no request or
 //! read no answer (also of one stream), an end for HTTP/2 connections that stay without a request
-//! or flood the daemon with frames, a bound on what clients of WebSockets send, and a graceful stop
-//! with a deadline.
+//! or flood the daemon with frames, a bound on what the client of a WebSocket sends, and a graceful
+//! stop with a deadline.
 
 use std::cell::Cell;
 use std::convert::Infallible;

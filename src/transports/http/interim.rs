@@ -29,13 +29,13 @@ pub(super) struct BoundedStream<S> {
 impl<S> BoundedStream<S> {
     /// Counts what comes by this connection.
     pub(super) fn new(stream: S) -> Self {
-        Self { stream, meter: InterimMeter { position: Position::Start(0), bytes: 0 } }
+        Self { stream, meter: InterimMeter { position: ResponsePosition::Start(0), bytes: 0 } }
     }
 }
 
 /// Where in the bytes of a server the meter is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Position {
+enum ResponsePosition {
     /// At the start of a response, of which so many bytes are those of an interim one.
     Start(usize),
     /// In the head of an interim response.
@@ -47,12 +47,12 @@ enum Position {
     Answer,
 }
 
-impl Position {
+impl ResponsePosition {
     /// Where it is after one more byte. It ends lines, and passes over those before a response, as
     /// hyper's parser does.
     fn after(self, byte: u8) -> Self {
         match (self, byte) {
-            (Self::Start(0), b'\r' | b'\n') => self,
+            (Self::Start(0), b'\r' | b'\n') | (Self::Head { .. }, b'\r') => self,
             (Self::Start(matched), _) if byte == INTERIM_START[matched] || matched == MINOR_VERSION => {
                 let is_whole = matched + 1 == INTERIM_START.len();
                 if is_whole { Self::Head { is_line_empty: false } } else { Self::Start(matched + 1) }
@@ -60,7 +60,6 @@ impl Position {
             (Self::Start(_) | Self::Answer, _) => Self::Answer,
             (Self::Head { is_line_empty: true }, b'\n') => Self::Start(0),
             (Self::Head { .. }, b'\n') => Self::Head { is_line_empty: true },
-            (Self::Head { .. }, b'\r') => self,
             (Self::Head { .. }, _) => Self::Head { is_line_empty: false },
         }
     }
@@ -69,7 +68,7 @@ impl Position {
 /// Counts bytes of interim responses.
 #[derive(Debug)]
 struct InterimMeter {
-    position: Position,
+    position: ResponsePosition,
     /// Bytes since the last request that are not the answer's.
     bytes: usize,
 }
@@ -78,7 +77,7 @@ impl InterimMeter {
     /// Takes what the server sent. Returns whether it stays within the limit.
     fn received(&mut self, bytes: &[u8]) -> bool {
         for byte in bytes {
-            if self.position == Position::Answer {
+            if self.position == ResponsePosition::Answer {
                 break;
             }
             self.position = self.position.after(*byte);
@@ -89,8 +88,8 @@ impl InterimMeter {
 
     /// Something is sent. After an answer it is the next request.
     fn sent(&mut self) {
-        if self.position == Position::Answer {
-            *self = Self { position: Position::Start(0), bytes: 0 };
+        if self.position == ResponsePosition::Answer {
+            *self = Self { position: ResponsePosition::Start(0), bytes: 0 };
         }
     }
 }
