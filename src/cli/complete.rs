@@ -288,7 +288,9 @@ mod tests {
             (&["explain", ""], WantedNames::Tool),
             (&["prefs", ""], WantedNames::Other),
             (&["prefs", "set", ""], WantedNames::Target),
-            (&["approvals", ""], WantedNames::Approval),
+            // There are subcommands, too, which the shell completes.
+            (&["approvals", ""], WantedNames::Other),
+            (&["approvals", "show", ""], WantedNames::Approval),
             (&["approvals", "approve", "3f"], WantedNames::WaitingApproval),
             (&["operations", "cancel", ""], WantedNames::Operation),
             (&["serve", ""], WantedNames::Other),
