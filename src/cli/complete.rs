@@ -192,6 +192,8 @@ impl CommandLine {
             (["scenarios" | "logs" | "remove" | "block" | "unblock" | "trust" | "forget" | "login" | "logout"], 0)
             | (["refresh"], _) => WantedNames::Scenario,
             (["prefs", "set" | "reset"], 0) => WantedNames::Target,
+            (["approvals"], 0) if is_id(typed, &["show", "approve", "reject", "help"]) => WantedNames::Approval,
+            (["operations"], 0) if is_id(typed, &["cancel", "help"]) => WantedNames::Operation,
             (["approvals", "show"], 0) => WantedNames::Approval,
             (["approvals", "approve" | "reject"], 0) => WantedNames::WaitingApproval,
             (["operations", "cancel"], 0) => WantedNames::Operation,
@@ -251,6 +253,12 @@ async fn targets(daemon: &DaemonClient) -> Result<Vec<String>, CommandError> {
     Ok(scenarios.chain(output::list(&tools, "tools").iter().filter_map(id)).collect())
 }
 
+/// Whether this is the beginning of an id, and of none of these subcommands, which the shell
+/// completes.
+fn is_id(typed: &str, subcommands: &[&str]) -> bool {
+    !typed.is_empty() && !subcommands.iter().any(|subcommand| subcommand.starts_with(typed))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -290,6 +298,9 @@ mod tests {
             (&["prefs", "set", ""], WantedNames::Target),
             // There are subcommands, too, which the shell completes.
             (&["approvals", ""], WantedNames::Other),
+            (&["approvals", "a"], WantedNames::Other),
+            (&["approvals", "ab"], WantedNames::Approval),
+            (&["operations", "3"], WantedNames::Operation),
             (&["approvals", "show", ""], WantedNames::Approval),
             (&["approvals", "approve", "3f"], WantedNames::WaitingApproval),
             (&["operations", "cancel", ""], WantedNames::Operation),
