@@ -193,11 +193,11 @@ fn parts(list: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut depth = 0;
     let mut start = 0;
-    let mut last = ' ';
+    let mut before = ' ';
     for (at, letter) in list.char_indices() {
         match letter {
             '(' | '[' | '{' | '<' => depth += 1,
-            '>' if matches!(last, '-' | '=') => {}
+            '>' if matches!(before, '-' | '=') => {}
             ')' | ']' | '}' | '>' => depth -= 1,
             ',' if depth == 0 => {
                 found.push(list[start..at].trim());
@@ -205,7 +205,7 @@ fn parts(list: &str) -> Vec<&str> {
             }
             _ => {}
         }
-        last = letter;
+        before = letter;
     }
     found.push(list[start..].trim());
     found.retain(|part| !part.is_empty());

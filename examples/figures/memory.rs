@@ -76,6 +76,7 @@ fn measure(runtime: &Runtime, plan: &Plan, count: usize, bounds: Bounds) -> Resu
     let highest = daemon.child.memory("VmHWM")?;
     #[expect(clippy::cast_precision_loss, reason = "some hundred megabytes")]
     let megabytes = bytes as f64 / 1e6;
+    #[expect(clippy::cast_precision_loss, reason = "some hundred megabytes")]
     let body = body as f64 / 1e6;
     println!(
         "{count} scenarios, {megabytes:.1} MB of manifests: {swept:.1} MB (peak {peak:.1} MB), with the list ({body:.1} MB) requested \

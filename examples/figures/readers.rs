@@ -42,6 +42,7 @@ pub(crate) fn end(readers: Child) -> Result<Answers> {
     let [count, p50, p99, most, failed] = parts[..] else { anyhow::bail!("the readers failed: {text}") };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts, printed as such")]
     let count = count as usize;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts, printed as such")]
     let failed = failed as usize;
     Ok(Answers { count, p50, p99, most, failed })
 }

@@ -141,6 +141,7 @@ async fn measure(set: &RealSet) -> Result<Row> {
     let name = format!("{count} tools of {} in search mode: tokens of its list and of {TWICE} searches", set.name);
     #[expect(clippy::cast_precision_loss, reason = "counts of tokens")]
     let ours = (fixed + TWICE * search) as f64;
+    #[expect(clippy::cast_precision_loss, reason = "counts of tokens")]
     let theirs = list as f64;
     let row = Row::new(format!("search-mode.{}", set.id), name, ours, "tokens").against("the whole list", theirs);
     Ok(row.at_most(1.0).note(note))

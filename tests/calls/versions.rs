@@ -110,9 +110,9 @@ async fn a_turn_runs_calls_of_the_definitions_that_its_model_saw() {
     };
     assert_eq!(turn("c1").await["calls"][0]["status"], "result");
     stage.lists(offer("Pays an amount twice", &amount(&json!("number")))).await;
-    let stale = turn("c2").await;
-    assert_eq!(stale["calls"][0]["status"], "refused", "{stale}");
-    assert_eq!(stale["calls"][0]["code"], "stale_definition", "{stale}");
+    let later = turn("c2").await;
+    assert_eq!(later["calls"][0]["status"], "refused", "{later}");
+    assert_eq!(later["calls"][0]["code"], "stale_definition", "{later}");
     assert_eq!(stage.callee.ran().len(), 1);
     stage.daemon.stop().await;
 }

@@ -94,7 +94,7 @@ impl TurnFormat for PostcardTurns {
             [ModelBlock::Text(text)] => json!({"thanks": text, "from": answer.call.name}),
             _ => panic!("a card has one text"),
         };
-        Value::from_iter(answers.iter().map(text)).to_string()
+        answers.iter().map(text).collect::<Value>().to_string()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Sessions of legacy clients: signed ids, their end, batches, and limits.
 
+#![allow(clippy::disallowed_methods, reason = "the answers of this test's own daemon are small")]
+
 use std::net::SocketAddr;
 
 use futures_util::StreamExt as _;

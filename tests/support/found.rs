@@ -115,8 +115,7 @@ impl Home {
             sources,
         };
         let (engine, reader) = engine::start(setup, &stop);
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let (listener, address) = listener().await;
         let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
         let held = callsheet::runtime::ByteBudget::new(config.server.held_bytes);
         let parts = server::ServerParts {
@@ -223,4 +222,11 @@ impl Found {
         drop(self.engine);
         self.tasks.finish(PATIENCE).await;
     }
+}
+
+/// A listener on loopback, and its address.
+async fn listener() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
 }

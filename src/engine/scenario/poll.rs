@@ -279,8 +279,8 @@ mod tests {
         AbortOnDropHandle::new(Tasks::new().spawn(std::future::pending()))
     }
 
-    fn ten_seconds() -> Box<Awaited> {
-        Box::new(Awaited { answer_to: "initialize", waited: Duration::from_secs(10), output: None })
+    fn ten_seconds() -> Awaited {
+        Awaited { answer_to: "initialize", waited: Duration::from_secs(10), output: None }
     }
 
     #[tokio::test]
@@ -291,11 +291,11 @@ mod tests {
         let at = |second| Now { mono: begin + Duration::from_secs(second), wall };
         let mut scenario = Scenario::new("hang".parse().unwrap(), SourceId::STATIC, true, 0, at(0));
         scenario.poll_began(poll());
-        assert!(scenario.waits(0, ten_seconds(), at(10)));
+        assert!(scenario.waits(0, Box::new(ten_seconds()), at(10)));
         assert_eq!(scenario.last_error.as_ref().unwrap().message, "no answer for 10 s");
         scenario.void();
         scenario.poll_began(poll());
-        assert!(scenario.waits(1, ten_seconds(), at(490)));
+        assert!(scenario.waits(1, Box::new(ten_seconds()), at(490)));
         assert_eq!(scenario.last_error.as_ref().unwrap().message, "no answer for 8 min");
         assert_eq!(scenario.awaited.as_ref().unwrap().waited, Duration::from_secs(490));
     }
