@@ -10,9 +10,10 @@
 //! | the members of one object, the items of one list | [`members`] |
 //! | values at any depth | a tree: [`tree`] keeps scalars as they were written, [`value`] reads them |
 //!
-//! What is made of it is written with [`mod@write`]; [`rpc`] is the envelope of JSON-RPC. Two members
-//! with the same name are found by [`names`]: of a document the last one counts, and arguments with
-//! two are refused (`calls/argument_form.rs`), because a person may have approved the other one.
+//! What is made of it is written with [`mod@write`]; [`rpc`] is the envelope of JSON-RPC. Two
+//! members with the same name are found by [`names`]: of a document the last one counts, and
+//! arguments with two are refused (`calls/argument_form.rs`), because a person may have approved
+//! the other one.
 //!
 //! This room knows no protocol and no finding, sends nothing, and reads no clock.
 
