@@ -48,7 +48,7 @@ pub(super) struct ScenarioCircuits {
 }
 
 impl AttemptEnd {
-    /// What the result of an attempt says. A call that cannot be sent at all says nothing against
+    /// What the result of an attempt says. A call that cannot be sent at all is no failure of
     /// the tool or the scenario.
     pub(super) fn of(answered: &Result<Outcome, CallError>) -> Self {
         match answered {

@@ -183,7 +183,8 @@ impl ResetPrefsArgs {
         let daemon = DaemonClient::for_operator(&self.remote)?;
         let sent = daemon.send(http::Method::DELETE, &["preferences"], query, None, "preference").await;
         let answer = or_meant(sent, &daemon, &target).await?;
-        // What nothing has and no preference is set for is a slip: a reset of it does nothing.
+        // A target that no tool or scenario is and that has no preference is a slip: a reset has no
+        // effect.
         if answer.value["was_set"] == false
             && let Some(why) = answer.value["note"].as_str()
         {

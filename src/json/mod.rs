@@ -1,4 +1,4 @@
-//! JSON as text: whoever sent it decides how it is written, and callsheet passes it on as it came.
+//! JSON as text: its sender decides how it is written, and callsheet passes it on as it came.
 //!
 //! A tree of `serde_json` takes seven times the memory of its text and rewrites numbers and
 //! escapes, so values stay text ([`JsonText`]) until something must be known of them. Then there
@@ -15,7 +15,7 @@
 //! arguments with two are refused (`calls/argument_form.rs`), because a person may have approved
 //! the other one.
 //!
-//! This room knows no protocol and no finding, sends nothing, and reads no clock.
+//! This room knows no protocol and no finding, sends no request, and reads no clock.
 
 pub(crate) mod layout;
 pub(crate) mod members;

@@ -8,7 +8,7 @@ use super::name::{ScenarioName, ToolId};
 
 /// Findings of one code beyond this many are counted and not listed: a hostile body may hold a
 /// hundred thousand broken tools.
-const TOLD_PER_CODE: usize = 100;
+const REPORTED_PER_CODE_MAX: usize = 100;
 /// Characters of a foreign text that a message shows.
 const SHOWN: usize = 60;
 /// Bytes of a pointer. Names of members may be long, and each place within them would repeat them.
@@ -290,7 +290,7 @@ impl CappedFindings {
     pub fn push_with(&mut self, code: FindingCode, finding: impl FnOnce() -> Finding) {
         let count = self.counts.entry(code).or_default();
         *count += 1;
-        if *count <= TOLD_PER_CODE {
+        if *count <= REPORTED_PER_CODE_MAX {
             self.findings.push(finding());
         }
     }
@@ -299,7 +299,7 @@ impl CappedFindings {
     /// counted.
     pub fn finish(mut self) -> Vec<Finding> {
         for (code, count) in self.counts {
-            if let Some(more) = count.checked_sub(TOLD_PER_CODE).filter(|more| *more > 0) {
+            if let Some(more) = count.checked_sub(REPORTED_PER_CODE_MAX).filter(|more| *more > 0) {
                 self.findings.push(Finding::new(code, format!("{more} more of this kind are not listed")));
             }
         }

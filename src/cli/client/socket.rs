@@ -1,7 +1,7 @@
 //! The way to a daemon by its Unix socket.
 //!
-//! A daemon that hangs, or whose connections are all in use, may take a connection and answer
-//! nothing on it. So a request that is only read is sent first, with a short limit. What a command
+//! A daemon that hangs, or whose connections are all in use, may take a connection and give no
+//! answer on it. So a request that is only read is sent first, with a short limit. What a command
 //! wants is sent once, by the way that answers.
 
 use std::time::Duration;

@@ -28,7 +28,7 @@ const COUNT: Duration = Duration::from_secs(1);
 /// How many announcements beyond the limit are counted; after that the count says "at least".
 const COUNTED: usize = 65_536;
 /// How many left out announcements get a finding of their own.
-const TOLD: usize = 20;
+const REPORTED_MAX: usize = 20;
 
 /// The settings of the table.
 #[derive(Debug, Clone)]
@@ -294,15 +294,15 @@ fn candidates<'a>(
             }
             Err(why) => {
                 ignored += 1;
-                if ignored <= TOLD {
+                if ignored <= REPORTED_MAX {
                     let message = format!("the announcement {} is left out: {why}", printable(&announcement.instance));
                     findings.push(Finding::new(FindingCode::EntryIgnored, message));
                 }
             }
         }
     }
-    if ignored > TOLD {
-        let message = format!("{} more announcements are left out", ignored - TOLD);
+    if ignored > REPORTED_MAX {
+        let message = format!("{} more announcements are left out", ignored - REPORTED_MAX);
         findings.push(Finding::new(FindingCode::EntryIgnored, message));
     }
     candidates.sort_by_key(|candidate| candidate.trust);
@@ -570,8 +570,8 @@ mod tests {
         table.settle(start + DEBOUNCE);
         assert_eq!(urls(&mut table), [], "this daemon's own announcement is not listed");
         let findings = findings(&mut table);
-        assert_eq!(findings.len(), TOLD + 1);
-        assert_eq!(findings[TOLD], "10 more announcements are left out");
+        assert_eq!(findings.len(), REPORTED_MAX + 1);
+        assert_eq!(findings[REPORTED_MAX], "10 more announcements are left out");
         assert!(findings.iter().all(|finding| !finding.contains('\n')), "{findings:#?}");
     }
 

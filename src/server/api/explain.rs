@@ -248,7 +248,7 @@ fn gone(snapshot: &Snapshot, former: &FormerName) -> Result<Response, Problem> {
     })
 }
 
-/// What the log has of a name that nothing has any more, also from before a restart.
+/// What the log has of a name that no tool or scenario has any more, also from before a restart.
 struct LoggedName {
     name: String,
     scenario: ScenarioName,

@@ -156,7 +156,7 @@ pub(in crate::server) fn unknown_tool(catalog: &Catalog, name: &str) -> Problem 
     problem.with_member("candidates", candidates).with_next(list)
 }
 
-/// That nothing has a target of preferences now, with near names.
+/// That no tool or scenario is a target of preferences now, with near names.
 pub(in crate::server) struct UnmatchedTarget(pub(in crate::server) String);
 
 impl UnmatchedTarget {
@@ -167,7 +167,7 @@ impl UnmatchedTarget {
     }
 }
 
-/// Whether nothing has a target of preferences now; `None` if something has it.
+/// Whether no tool or scenario is a target of preferences now; `None` if one is.
 pub(in crate::server) fn unmatched_target(snapshot: &Snapshot, target: &PreferenceTarget) -> Option<UnmatchedTarget> {
     let catalog = &snapshot.catalog;
     let tools = || catalog.entries().flat_map(|entry| entry.tools.iter());

@@ -131,7 +131,7 @@ pub(in crate::server) struct Preferences {
 #[schemars(rename = "ChangedPreference")]
 pub(in crate::server) struct ChangedPreference {
     preference: shared_json::PreferenceJson,
-    /// Set if nothing has this target now: the preference is kept until something does. Or if its
+    /// Set if no tool or scenario is this target now: the preference is kept until one is. Or if its
     /// alias is the name of another tool, which gets another name, or the alias of another tool, so
     /// that neither gets it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -226,7 +226,7 @@ impl ChangedPreference {
         Self { preference, note, was_set: None, matched, unjudged, summary: counts.map(summary) }
     }
 
-    /// The same after a reset. If there was none and nothing has this target, the target is
+    /// The same after a reset. If there was none and no tool or scenario is this target, it is
     /// probably not the one that was meant.
     fn after_reset(self, shared: &ServerState, target: &PreferenceTarget, was_set: bool) -> Self {
         let missing = || lookup::unmatched_target(&shared.reader.snapshot(), target).map(|unmatched| unmatched.0);

@@ -27,7 +27,7 @@ use crate::server::http::typed_body::ApiJson;
 use crate::state::PREFERENCES_MAX;
 
 /// At most this many of the left out tools are named.
-const TOLD: usize = 5;
+const NAMES_SHOWN_MAX: usize = 5;
 
 /// The form of the page: the filter, what is to be changed, and the tools.
 #[derive(Deserialize, JsonSchema)]
@@ -95,9 +95,9 @@ pub(super) async fn change(
     shared.set_preferences(access, changes).await?;
     let mut told = format!("{} {done} for {scope}.", count(number, "tool"));
     if !gone.is_empty() {
-        let first: Vec<String> = gone.iter().take(TOLD).map(|name| excerpt(name)).collect();
+        let first: Vec<String> = gone.iter().take(NAMES_SHOWN_MAX).map(|name| excerpt(name)).collect();
         let first = first.join(", ");
-        let more = if gone.len() > TOLD { ", ..." } else { "" };
+        let more = if gone.len() > NAMES_SHOWN_MAX { ", ..." } else { "" };
         // Writing to a text cannot fail.
         let _ = write!(told, " {} left out (not offered any more): {first}{more}.", gone.len());
     }

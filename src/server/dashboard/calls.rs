@@ -158,8 +158,8 @@ fn shows_whole_caller(caller: &CallerInfo) -> bool {
 
 fn asker(asker: &CallerInfo) -> Markup {
     html! {
-        @for (what, who) in [("Client", &asker.client), ("User", &asker.user_id), ("Profile", &asker.profile), ("Chat", &asker.chat)] {
-            @if let Some(who) = who { (what) " " (foreign(who, CALLER)) ". " }
+        @for (what, name) in [("Client", &asker.client), ("User", &asker.user_id), ("Profile", &asker.profile), ("Chat", &asker.chat)] {
+            @if let Some(name) = name { (what) " " (foreign(name, CALLER)) ". " }
         }
     }
 }
