@@ -113,14 +113,15 @@ impl fmt::Display for NamedVersion {
 }
 
 /// The version of one tool, computed when it is first needed. A clone computes its own, since it is
-/// made to be changed; it does not make two tools different.
+/// made to be changed; it does not make two tools different. The version is apart from the tool:
+/// while a document is read, a tool has none yet, and many small tools have to fit its budget.
 #[derive(Default)]
-pub struct VersionCell(OnceLock<DefinitionVersion>);
+pub struct VersionCell(OnceLock<Box<DefinitionVersion>>);
 
 impl VersionCell {
     /// The version of the definition with these parts, which are those of its tool.
     pub(super) fn version(&self, parts: &DefinitionParts<'_>) -> DefinitionVersion {
-        *self.0.get_or_init(|| DefinitionVersion::from_parts(parts))
+        **self.0.get_or_init(|| Box::new(DefinitionVersion::from_parts(parts)))
     }
 }
 
