@@ -20,6 +20,7 @@ use super::{BuiltInTool, BundleError, BundleSettings, Slug, StoredDocument, Tool
 use crate::json::layout::compact;
 use crate::json::members::MemberTexts;
 use crate::model::JsonText;
+use crate::model::text::hexadecimal;
 
 /// The version of the schema of these files.
 pub const SCHEMA_VERSION: &str = "2025-07-01";
@@ -266,7 +267,7 @@ impl StoredTool {
 fn implementation_digest(document: &Map<String, Value>) -> String {
     let parts = ["type", "impl", "httpImpl", "goImpl"].map(|name| document.get(name));
     let digest = Sha256::digest(json!(parts).to_string());
-    digest.iter().fold("sha256:".to_owned(), |text, byte| text + &format!("{byte:02x}"))
+    format!("sha256:{}", hexadecimal(&digest))
 }
 
 /// The name of a version of a tool, as a tool of its scenario.

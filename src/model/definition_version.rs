@@ -15,14 +15,15 @@ use std::sync::OnceLock;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::text::hexadecimal;
 use crate::json::JsonText;
 
 /// Separates these digests from every other digest of the same texts.
 const SUBJECT: &str = "callsheet definition 2";
 
-/// Hexadecimal digits of the short form: 128 bits, since a provider that prepares two definitions
-/// finds a pair with the same half of so many bits.
-const SHORT_DIGITS: usize = 32;
+/// Bytes of the short form: 128 bits, since a provider that prepares two definitions finds a pair
+/// with the same half of so many bits.
+const SHORT_BYTES: usize = 16;
 
 /// Bytes of a digest.
 const DIGEST_BYTES: usize = 32;
@@ -49,7 +50,7 @@ impl DefinitionVersion {
     fn from_parts(parts: &DefinitionParts<'_>) -> Self {
         let mut hash = Sha256::new();
         for text in [SUBJECT, parts.name, parts.description] {
-            part(&mut hash, text.as_bytes());
+            hash_part(&mut hash, text.as_bytes());
         }
         hash_json(&mut hash, parts.parameters, ValueRole::Schema);
         optional(&mut hash, parts.output, ValueRole::Schema);
@@ -62,31 +63,29 @@ impl DefinitionVersion {
 
     /// The short form, as lists show it.
     pub fn short(&self) -> String {
-        let mut digits = self.to_string();
-        digits.truncate(SHORT_DIGITS);
-        digits
+        hexadecimal(&self.0[..SHORT_BYTES])
     }
 }
 
 impl fmt::Display for DefinitionVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hexadecimal(&self.0))
     }
 }
 
-/// The version of a definition as a caller names it, short or whole.
+/// The version of a definition as a caller names it, short or whole: its first bytes or all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamedVersion(String);
+pub struct NamedVersion(Box<[u8]>);
 
 /// A text is the version of no definition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a version of a definition has {SHORT_DIGITS} or {} hexadecimal digits", 2 * DIGEST_BYTES)]
+#[error("a version of a definition has {} or {} hexadecimal digits", 2 * SHORT_BYTES, 2 * DIGEST_BYTES)]
 pub struct NotAVersion;
 
 impl NamedVersion {
     /// Whether it names this version.
     pub fn names(&self, version: DefinitionVersion) -> bool {
-        version.to_string().starts_with(&self.0)
+        version.0.starts_with(&self.0)
     }
 }
 
@@ -94,21 +93,24 @@ impl std::str::FromStr for NamedVersion {
     type Err = NotAVersion;
 
     fn from_str(text: &str) -> Result<Self, NotAVersion> {
-        let is_whole = text.len() == SHORT_DIGITS || text.len() == 2 * DIGEST_BYTES;
-        let is_version = is_whole && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if is_version { Ok(Self(text.to_ascii_lowercase())) } else { Err(NotAVersion) }
+        if text.len() != 2 * SHORT_BYTES && text.len() != 2 * DIGEST_BYTES {
+            return Err(NotAVersion);
+        }
+        let digits: Option<Vec<u8>> = text.bytes().map(hexadecimal_digit).collect();
+        let digits = digits.ok_or(NotAVersion)?;
+        Ok(Self(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()))
     }
 }
 
 impl From<DefinitionVersion> for NamedVersion {
     fn from(version: DefinitionVersion) -> Self {
-        Self(version.to_string())
+        Self(Box::new(version.0))
     }
 }
 
 impl fmt::Display for NamedVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&hexadecimal(&self.0))
     }
 }
 
@@ -143,7 +145,13 @@ impl fmt::Debug for VersionCell {
     }
 }
 
-fn part(hash: &mut Sha256, bytes: &[u8]) {
+/// The value of one hexadecimal digit.
+fn hexadecimal_digit(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+}
+
+/// Adds bytes to a digest behind their length, so that no two sequences of parts are the same bytes.
+pub(crate) fn hash_part(hash: &mut Sha256, bytes: &[u8]) {
     hash.update((bytes.len() as u64).to_be_bytes());
     hash.update(bytes);
 }
@@ -166,7 +174,7 @@ fn hash_json(hash: &mut Sha256, json: &JsonText, role: ValueRole) {
     match serde_json::from_str::<Value>(json.get()) {
         Ok(value) => canonical(hash, &value, role),
         // JSON that is nested too deeply to be read is hashed as its bytes.
-        Err(_) => part(hash, json.get().as_bytes()),
+        Err(_) => hash_part(hash, json.get().as_bytes()),
     }
 }
 
@@ -223,18 +231,18 @@ fn canonical(hash: &mut Sha256, value: &Value, role: ValueRole) {
         Value::Bool(true) => hash.update(b"t"),
         Value::Number(number) => {
             hash.update(b"#");
-            part(hash, number.to_string().as_bytes());
+            hash_part(hash, number.to_string().as_bytes());
         }
         Value::String(text) => {
             hash.update(b"s");
-            part(hash, text.as_bytes());
+            hash_part(hash, text.as_bytes());
         }
         Value::Array(items) => list(hash, items, role),
         Value::Object(members) => {
             hash.update(b"{");
             hash.update((members.len() as u64).to_be_bytes());
             for (name, value) in members.iter().collect::<BTreeMap<_, _>>() {
-                part(hash, name.as_bytes());
+                hash_part(hash, name.as_bytes());
                 canonical(hash, value, role.of_member(name));
             }
         }

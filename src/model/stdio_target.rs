@@ -14,6 +14,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
+use super::text::hexadecimal;
 use super::{Interaction, Secret};
 
 /// The scheme of addresses of programs that are started here.
@@ -159,10 +160,7 @@ impl StdioTarget {
         if self.interaction != Interaction::default() {
             part(format!("{:?}", self.interaction).as_bytes());
         }
-        hash.finalize().iter().take(16).fold(String::new(), |mut digits, byte| {
-            let _ = write!(digits, "{byte:02x}");
-            digits
-        })
+        hexadecimal(&hash.finalize()[..16])
     }
 }
 

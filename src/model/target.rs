@@ -3,7 +3,7 @@
 //! A target is plain data: having one resolves, opens and starts no connection or process. What it
 //! holds that may be secret is never shown.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use url::{Host, Url};
 use uuid::Uuid;
 
 use super::credential::feed;
+use super::text::hexadecimal;
 use super::{Auth, Interaction, ScenarioName, SecretSource, StdioTarget};
 
 /// The scheme of addresses inside this process: `local:` and a name.
@@ -187,10 +188,7 @@ impl HttpTarget {
             feed(&mut hash, name.as_str().as_bytes());
             value.add_to(&mut hash);
         }
-        let digits = hash.finalize().iter().take(16).fold(String::new(), |mut digits, byte| {
-            let _ = write!(digits, "{byte:02x}");
-            digits
-        });
+        let digits = hexadecimal(&hash.finalize()[..16]);
         format!("{}#{digits}", redacted_url(&self.url))
     }
 }

@@ -1,5 +1,5 @@
 //! Texts of others: cutting them where they are long, and the characters in them that cannot be
-//! seen.
+//! seen. Bytes as hexadecimal digits.
 
 use std::fmt::{self, Display, Write};
 
@@ -19,6 +19,13 @@ pub(crate) fn truncate_at_char_boundary(shown: impl Display, most: usize) -> Tru
     // The writer fails where there is no more room.
     let is_cut = write!(writer, "{shown}").is_err();
     Truncated { text: writer.text, is_cut }
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |half: u8| char::from(DIGITS[usize::from(half)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0x0f)]).collect()
 }
 
 /// Takes `most` bytes, and then fails.

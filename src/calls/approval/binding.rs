@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::model::{ApprovalRequest, Tool, hash_document};
+use crate::model::text::hexadecimal;
+use crate::model::{ApprovalRequest, Tool, hash_document, hash_part};
 
 /// Separates these digests from every other digest of the same texts.
 const CALL: &str = "callsheet approval 1";
@@ -29,12 +30,12 @@ pub fn is_definition(kept: &str, tool: &Tool) -> bool {
 fn former_definition(tool: &Tool) -> Arc<str> {
     let mut hash = Sha256::new();
     for text in [FORMER_TOOL, &tool.name, &tool.description] {
-        part(&mut hash, text.as_bytes());
+        hash_part(&mut hash, text.as_bytes());
     }
     for json in [&tool.parameters, &tool.metadata] {
         hash_document(&mut hash, json);
     }
-    hexadecimal(&hash.finalize())
+    hexadecimal(&hash.finalize()).into()
 }
 
 /// The digest of a call: scenario, tool, exact arguments, caller, the peer that answers for the
@@ -43,30 +44,21 @@ pub fn call(request: &ApprovalRequest) -> Arc<str> {
     let mut hash = Sha256::new();
     let ApprovalRequest { tool, arguments, caller: asker, owner, definition, .. } = request;
     for text in [CALL, tool.scenario.as_str(), &tool.tool, arguments.get(), definition] {
-        part(&mut hash, text.as_bytes());
+        hash_part(&mut hash, text.as_bytes());
     }
     for text in [&asker.chat, &asker.profile, &asker.user_id, &owner.identity, &owner.origin] {
         match text {
-            Some(text) => part(&mut hash, text.as_bytes()),
+            Some(text) => hash_part(&mut hash, text.as_bytes()),
             // No text has this length, so a missing part differs from every text.
             None => hash.update([0xff; 8]),
         }
     }
-    hexadecimal(&hash.finalize())
+    hexadecimal(&hash.finalize()).into()
 }
 
 /// The digest of one text.
 pub(in crate::calls) fn digest(text: &str) -> Arc<str> {
-    hexadecimal(&Sha256::digest(text.as_bytes()))
-}
-
-fn part(hash: &mut Sha256, bytes: &[u8]) {
-    hash.update((bytes.len() as u64).to_be_bytes());
-    hash.update(bytes);
-}
-
-fn hexadecimal(bytes: &[u8]) -> Arc<str> {
-    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")).into()
+    hexadecimal(&Sha256::digest(text.as_bytes())).into()
 }
 
 #[cfg(test)]

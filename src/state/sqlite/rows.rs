@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::columns::{bad, column, flag, parsed, party};
 use super::{calls, log, schema, usage};
+use crate::model::text::hexadecimal;
 use crate::model::{
     Finding, FindingCode, PeerIdentity, PreferenceAuthor, PreferenceTarget, PublishedName, ScenarioName, Scope, Secret,
     Settings,
@@ -445,7 +446,6 @@ fn count(value: i64, name: &str) -> Result<usize, String> {
 /// A value in a form that can be put back: a value that is not UTF-8 is written as hexadecimal
 /// digits.
 fn as_json(value: ValueRef<'_>) -> Value {
-    let hexadecimal = |bytes: &[u8]| bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
     match value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => number.into(),
