@@ -150,7 +150,8 @@ fn hexadecimal_digit(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
-/// Adds bytes to a digest behind their length, so that no two sequences of parts are the same bytes.
+/// Adds bytes to a digest behind their length, so that two sequences of parts never are the same
+/// bytes.
 pub(crate) fn hash_part(hash: &mut Sha256, bytes: &[u8]) {
     hash.update((bytes.len() as u64).to_be_bytes());
     hash.update(bytes);

@@ -131,9 +131,9 @@ pub(in crate::server) struct Preferences {
 #[schemars(rename = "ChangedPreference")]
 pub(in crate::server) struct ChangedPreference {
     preference: shared_json::PreferenceJson,
-    /// Set if no tool or scenario is this target now: the preference is kept until one is. Or if its
-    /// alias is the name of another tool, which gets another name, or the alias of another tool, so
-    /// that neither gets it.
+    /// Set if no tool or scenario is this target now: the preference is kept until one is. Or if
+    /// its alias is the name of another tool, which gets another name, or the alias of another
+    /// tool, so that neither gets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     /// Of a reset: whether there was a stored preference of this target in this scope.
