@@ -1,5 +1,5 @@
 //! The route of a call to its scenario, and the short wait for one while the scenario is being
-//! reconnected.
+//! reconnected, or listed again after it was away.
 //!
 //! Every wait here ends after `calls.reroute_wait`. Never done here: sending and connecting. The
 //! engine does that and publishes the new route.
@@ -9,12 +9,18 @@ use std::time::Duration;
 
 use super::ExecuteError;
 use super::inner::CallsInner;
-use crate::engine::CallRoute;
+use crate::engine::{CallReport, CallRoute};
 use crate::model::{ScenarioName, ToolId};
 
 /// The route to a scenario, if a call can be sent by it now.
 pub(super) fn usable(inner: &CallsInner, scenario: &ScenarioName) -> Option<Arc<CallRoute>> {
-    inner.engine.route(scenario).filter(|route| !route.ended)
+    inner.engine.route(scenario).filter(|route| can_send(inner, route))
+}
+
+/// Whether a call may be sent by a route: its session lives, and the definitions that the call is
+/// compared with are those of the process behind it.
+fn can_send(inner: &CallsInner, route: &CallRoute) -> bool {
+    !route.ended && route.is_listed && inner.reader.snapshot().sequence >= route.since
 }
 
 /// The route for the first attempt. Waits up to `wait` while the scenario has no route, and then
@@ -60,9 +66,14 @@ async fn wait_for(
     let mut reader = inner.reader.clone();
     let until = inner.clock.now() + wait;
     let found = async {
+        let mut reported = None;
         loop {
             match inner.engine.route(scenario) {
-                Some(route) if !route.ended && fits(&route) => return Some(route),
+                Some(route) if can_send(inner, &route) && fits(&route) => return Some(route),
+                Some(route) if !route.is_listed && reported != Some(route.generation) => {
+                    inner.engine.report_call(scenario, &route, CallReport::AwaitsListing);
+                    reported = Some(route.generation);
+                }
                 Some(_) => {}
                 // A scenario that moved or restarted may have no route until it is connected again.
                 None => _ = reader.snapshot().catalog.entry(scenario).filter(|entry| entry.is_published())?,
@@ -85,6 +96,9 @@ fn reason(inner: &CallsInner, scenario: &ScenarioName, waited: Option<Duration>)
         None if health.is_some_and(|health| health.last_success.is_some()) => "it is being connected anew",
         None => "it has not answered yet",
     };
+    if inner.engine.route(scenario).is_some_and(|route| !route.ended && !route.is_listed) {
+        return format!("its scenario was away, and its tools have not been listed since: {why}");
+    }
     match waited {
         Some(waited) => format!("there is no connection to its scenario, and none was made within {waited:?}: {why}"),
         None => format!("there is no connection to its scenario, and other calls wait for one: {why}"),

@@ -22,7 +22,7 @@ pub struct CallsConfig {
     /// `retries`: further tries of a call that may be repeated.
     pub retries: u32,
     /// `reroute_wait`: how long a call waits for a connection to its scenario while there is none,
-    /// or after it was refused.
+    /// for its tools to be listed after it was away, or after it was refused.
     pub reroute_wait: Duration,
     /// `breaker_failures`: failures in a row after which a scenario is not called for a while.
     pub breaker_failures: u32,

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use super::call_report::CallReport;
 use super::error::EngineError;
 use super::persist::kept_preferences::GaveWay;
 use super::poll_task::PollResult;
-use super::routes::CallReport;
 use super::sessions::news::SessionNews;
 use crate::config::Config;
 use crate::discovery::{EndpointSet, SourceError};

@@ -27,6 +27,7 @@ use crate::transports::{TransportError, Transports};
 
 mod apply;
 mod assignment;
+mod call_report;
 mod configure;
 mod effects;
 mod error;
@@ -58,10 +59,11 @@ use poller::Poller;
 use routes::CallRoutes;
 use sources::SourceRunner;
 
+pub use call_report::CallReport;
 pub use error::EngineError;
 pub(crate) use first_lists::FIRST_LIST_TIMEOUT;
 pub use message::Forgotten;
-pub use routes::{CallReport, CallRoute};
+pub use routes::CallRoute;
 
 /// The largest number of events that wait for the loop; senders wait when the queue is full.
 const EVENTS: usize = 1024;
@@ -200,8 +202,9 @@ impl EngineHandle {
         self.routes.to(name)
     }
 
-    /// Reports what a call showed about its scenario. After a refused connection, or a good answer
-    /// of a scenario that is not live, the loop polls it at once, as often as a poll may be forced.
+    /// Reports what a call showed about its scenario, or that it waits for its tools to be listed.
+    /// After a refused connection, for a call that waits, or after a good answer of a scenario that
+    /// is not live, the loop polls it at once, as often as a poll may be forced.
     /// Never waits: when the queue is full, the loop learns the same from its own polls.
     pub fn report_call(&self, name: &ScenarioName, route: &CallRoute, report: CallReport) {
         if report == CallReport::Answered && route.state == ScenarioState::Live {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use super::call_report::CallReport;
 use super::effects::ChangeKind;
 use super::error::EngineError;
 use super::message::{HealthReceiver, ListAddress};
 use super::now::Now;
-use super::routes::CallReport;
 use super::run::Core;
 use super::scenario::handle::ScenarioInput;
 use super::sessions::link::SessionLink;
@@ -34,7 +34,7 @@ impl Core {
     /// Handles the report of a call: its scenario is polled at once, so that a move or restart is
     /// soon detected.
     pub(super) fn called(&mut self, name: &ScenarioName, generation: u64, report: CallReport, now: Now) {
-        self.give(name, ScenarioInput::Called { generation, refused: report == CallReport::Refused }, now);
+        self.give(name, ScenarioInput::Called { generation, report }, now);
     }
 
     /// Handles the report of a session.
@@ -63,7 +63,8 @@ impl Core {
         if is_gone {
             // Not only with the next snapshot: calls until then would be sent to the ended session,
             // and their failures would open the circuit breaker.
-            self.parts.routes.change(self.fleet.scenarios(), std::iter::once(&name));
+            let sequence = self.publisher.next_sequence();
+            self.parts.routes.change(self.fleet.scenarios(), std::iter::once(&name), sequence);
         }
     }
 

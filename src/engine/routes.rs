@@ -21,6 +21,9 @@ pub struct CallRoute {
     pub session: Arc<dyn Session>,
     /// Whether the session has ended, so that no request can be sent until there is another one.
     pub ended: bool,
+    /// Whether its tools were listed since its process may be another one. Before that, no call is
+    /// sent: its tools may have changed.
+    pub is_listed: bool,
     /// Its protocol.
     pub protocol: ProtocolId,
     /// Its address, without credentials.
@@ -31,15 +34,9 @@ pub struct CallRoute {
     pub state: ScenarioState,
     /// Grows whenever its process may be another one: it moved, restarted, or may have restarted.
     pub generation: u64,
-}
-
-/// What a call showed about its scenario.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallReport {
-    /// It answered: a sign of life.
-    Answered,
-    /// No process listens at its address.
-    Refused,
+    /// The sequence of the first snapshot with it. Definitions of an older one may be those of a
+    /// former process.
+    pub since: u64,
 }
 
 /// All routes.
@@ -52,9 +49,14 @@ impl CallRoutes {
         self.0.load().get(name).cloned()
     }
 
-    /// Updates the routes to these scenarios, all at once. Most of the scenarios that were polled
-    /// have not moved.
-    pub(super) fn change<'a>(&self, records: &ScenarioMap, names: impl Iterator<Item = &'a ScenarioName>) {
+    /// Updates the routes to these scenarios, all at once, for the snapshot that is published next.
+    /// Most of the scenarios that were polled have not moved.
+    pub(super) fn change<'a>(
+        &self,
+        records: &ScenarioMap,
+        names: impl Iterator<Item = &'a ScenarioName>,
+        sequence: u64,
+    ) {
         let before = self.0.load();
         let mut routes = None;
         for name in names {
@@ -69,7 +71,7 @@ impl CallRoutes {
                 continue;
             }
             let routes = routes.get_or_insert_with(|| OrdMap::clone(&before));
-            match record.and_then(|record| record.route()) {
+            match record.and_then(|record| record.route(sequence)) {
                 Some(route) => routes.insert(name.clone(), Arc::new(route)),
                 None => routes.remove(name),
             };
@@ -88,6 +90,7 @@ impl CallRoute {
                 .session()
                 .is_some_and(|link| link.ended == self.ended && Arc::ptr_eq(&link.session, &self.session))
             && record.generation() == self.generation
+            && record.is_listed() == self.is_listed
             && record.state() == self.state
             && record.party().map_or(self.party == PeerIdentity::default(), |party| *party == self.party)
     }
@@ -108,19 +111,21 @@ impl Scenario {
         may_be_called && self.session().is_some()
     }
 
-    /// Its route.
-    fn route(&self) -> Option<CallRoute> {
+    /// Its route, for the snapshot with this sequence.
+    fn route(&self, since: u64) -> Option<CallRoute> {
         let link = self.session().cloned()?;
         let protocol = self.protocol()?;
         let target = self.target()?;
         self.has_route().then(|| CallRoute {
             session: link.session,
             ended: link.ended,
+            is_listed: self.is_listed(),
             protocol: protocol.id(),
             address: target.to_string().into(),
             party: self.party().cloned().unwrap_or_default(),
             state: self.state(),
             generation: self.generation(),
+            since,
         })
     }
 }

@@ -9,6 +9,7 @@ mod accesses;
 mod approval_room;
 mod approvals;
 mod audit;
+mod away;
 mod call_end_cases;
 mod call_end_faces;
 mod call_end_stage;

@@ -311,6 +311,11 @@ impl SnapshotPublisher {
         }
     }
 
+    /// The sequence of the next snapshot.
+    pub(in crate::engine) fn next_sequence(&self) -> u64 {
+        self.sequence + 1
+    }
+
     /// Publishes the changes, if there are any.
     pub(in crate::engine) fn publish(&mut self, records: &ScenarioMap, now: Now) {
         if self.due().is_none() {
@@ -323,7 +328,7 @@ impl SnapshotPublisher {
         let dirty = std::mem::take(&mut self.dirty);
         if !dirty.is_empty() {
             // Before the snapshot, so that a client that sees a tool in it finds the route to it.
-            self.routes.change(records, dirty.iter());
+            self.routes.change(records, dirty.iter(), self.next_sequence());
         }
         for name in dirty {
             match records.get(&name) {

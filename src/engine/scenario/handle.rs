@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use crate::config::Config;
 use crate::discovery::SourceTrust;
 use crate::engine::assignment::{self, Assignment};
+use crate::engine::call_report::CallReport;
 use crate::engine::effects::{ChangeKind, Dirty, Effects, Notice};
 use crate::engine::now::Now;
 use crate::engine::persist::manifest_writer::SaveRequest;
@@ -42,9 +43,8 @@ pub(in crate::engine) enum ScenarioInput<'a> {
     Replanned { followed: bool, random: f64 },
     /// Its manifest has to be fetched whole, because another configuration may read it differently.
     Reread,
-    /// A call over a route of this generation showed that it answers, or that it refuses
-    /// connections.
-    Called { generation: u64, refused: bool },
+    /// A call over a route of this generation reports this.
+    Called { generation: u64, report: CallReport },
     /// A poll of this generation has waited long for an answer.
     Waits { generation: u64, awaited: Box<Awaited> },
     /// A session reports that its list may have changed: it is to be listed by this time.
@@ -89,8 +89,8 @@ impl Scenario {
             ScenarioInput::Reprieved(until) => self.reprieve = Some(until),
             ScenarioInput::Replanned { followed, random } => self.replanned(followed, config, now, random),
             ScenarioInput::Reread => self.polls.unconditional |= self.may_be_polled(),
-            ScenarioInput::Called { generation, refused } => {
-                if self.called(generation, refused, &config.refresh, now) {
+            ScenarioInput::Called { generation, report } => {
+                if self.called(generation, report, &config.refresh, now) {
                     return Effects::scenario(&self.name, ChangeKind::Changed);
                 }
             }
@@ -126,9 +126,10 @@ impl Scenario {
 
     /// The fields that an unchanged answer must not change; `None` for a scenario that is not
     /// healthy.
-    fn fingerprint(&self) -> Option<(Digest, usize, u64, u32)> {
+    fn fingerprint(&self) -> Option<(Digest, usize, u64, u32, bool)> {
         let held = self.offer.as_ref().filter(|_| self.is_steady())?;
-        Some((held.manifest.digest, held.quarantined, self.polls.generation, self.restarts.count()))
+        let restarts = self.restarts.count();
+        Some((held.manifest.digest, held.quarantined, self.polls.generation, restarts, self.is_listed()))
     }
 
     /// The scenario is new, or its endpoint changed.

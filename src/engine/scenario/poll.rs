@@ -9,6 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::config::{Config, RefreshConfig};
 use crate::discovery::SourceTrust;
+use crate::engine::call_report::CallReport;
 use crate::engine::error::EngineError;
 use crate::engine::now::Now;
 use crate::engine::scenario::facts::LastPoll;
@@ -83,17 +84,22 @@ impl Scenario {
     /// Handles the report of a call over a route of this generation. Reports about a former process
     /// are ignored, and so are ended sessions, which are known already: the next session is made
     /// after its wait. Returns whether a poll was planned.
-    pub(super) fn called(&mut self, generation: u64, refused: bool, refresh: &RefreshConfig, now: Now) -> bool {
+    pub(super) fn called(&mut self, generation: u64, report: CallReport, refresh: &RefreshConfig, now: Now) -> bool {
         let ended = self.session.as_ref().is_some_and(|link| link.ended);
+        let is_news = match report {
+            CallReport::Answered => self.failures > 0,
+            CallReport::Refused => true,
+            CallReport::AwaitsListing => !self.is_listed(),
+        };
         if self.polls.generation != generation
             || ended
             || self.polls.under_way.is_some()
             || self.refusal().is_some()
-            || !refused && self.failures == 0
+            || !is_news
         {
             return false;
         }
-        self.polls.unconditional |= refused;
+        self.polls.unconditional |= report == CallReport::Refused;
         self.plan_poll_by(self.after_last_attempt(refresh.forced_gap, now), now);
         true
     }
@@ -111,6 +117,12 @@ impl Scenario {
     /// The generation of the current process; polls and routes of another generation are void.
     pub(in crate::engine) fn generation(&self) -> u64 {
         self.polls.generation
+    }
+
+    /// Whether its tools were listed since its process may be another one, so that the definitions
+    /// that are known are those of the process that would run a call.
+    pub(in crate::engine) fn is_listed(&self) -> bool {
+        self.polls.listed == Some(self.polls.generation) && !self.restarts.are_suspected()
     }
 
     /// Plans a poll for `at` or earlier, unless one is under way or it may not be polled. Returns

@@ -34,6 +34,7 @@ pub(in crate::engine) fn apply(
     match answered.result {
         Ok((protocol, Listing::Unchanged(validity))) => {
             succeeded(record, protocol, &validity, followed, config, now, random);
+            record.polls.listed = Some(record.polls.generation);
         }
         Ok((protocol, Listing::Manifest { mut manifest, findings, quarantined, mut validity })) => {
             let foreign = refuse_foreign_base(record, &mut manifest);
@@ -44,6 +45,8 @@ pub(in crate::engine) fn apply(
             let mut findings = named(findings, record, &manifest);
             findings.extend(foreign);
             accept_manifest(record, manifest, findings, quarantined, &validity, plan);
+            // Also while another answer is to confirm it: this one is of the new process.
+            record.polls.listed = Some(record.polls.generation);
         }
         Err(error) => {
             failed(record, &error, config, goodbye, now, random);

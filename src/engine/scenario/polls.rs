@@ -19,6 +19,8 @@ pub(super) struct Polls {
     /// Answers to polls of an older generation are dropped: the scenario moved or restarted
     /// meanwhile.
     pub(super) generation: u64,
+    /// The generation whose tools were listed last: none since the start of the daemon.
+    pub(super) listed: Option<u64>,
     /// When the last one began, on both clocks.
     pub(super) last: Option<(Instant, Timestamp)>,
 }
@@ -26,6 +28,6 @@ pub(super) struct Polls {
 impl Polls {
     /// None yet. No other scenario of the same name may have had this generation.
     pub(super) fn new(generation: u64) -> Self {
-        Self { next: None, unconditional: false, backoff: None, under_way: None, generation, last: None }
+        Self { next: None, unconditional: false, backoff: None, under_way: None, generation, listed: None, last: None }
     }
 }
