@@ -87,16 +87,26 @@ fn items(text: &str) -> Vec<String> {
         }
         let mut item = bare.to_owned();
         // A signature may go over several lines.
-        while !variant && !item.ends_with(['{', ';', ',', '}']) {
+        while !variant && !is_complete(&item) {
             let Some(more) = lines.next() else { break };
             write!(item, " {}", more.trim()).unwrap();
         }
-        while item.ends_with("(,") || (item.contains('(') && !item.contains(')')) {
-            let Some(more) = lines.next() else { break };
-            write!(item, " {}", more.trim()).unwrap();
-        }
+        let item = on_one_line(&item);
         let item = item.trim_end_matches(['{', ' ', ',']);
         items.push(if indent == 0 { item.to_owned() } else { format!("{subject} / {item}") });
     }
     items
+}
+
+/// Whether these lines of an item are all that comes before its body or value.
+fn is_complete(item: &str) -> bool {
+    let count = |sign: char| item.matches(sign).count();
+    item.ends_with(['{', ';', ',', '}']) && count('(') == count(')') && count('[') == count(']')
+}
+
+/// The same item as if its line were wide enough.
+fn on_one_line(item: &str) -> String {
+    [("( ", "("), (", )", ")"), (" )", ")"), ("[ ", "["), (", ]", "]"), (" ]", "]")]
+        .iter()
+        .fold(item.to_owned(), |item, (wrapped, joined)| item.replace(wrapped, joined))
 }
