@@ -42,8 +42,11 @@ const REVISIONS: usize = 64;
 /// of 1,000 answers took a third of the processor time of the sweep. A single change is published
 /// at once.
 const PAUSE_TIMES: u32 = 9;
-/// The longest such wait.
-const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest such wait. Scenarios whose lists change all the time cost no more than their share
+/// of the time, and the changes of all others are published this late at most.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// The longest such wait while a client waits for a change.
+const LONGEST_AWAITED_PAUSE: Duration = Duration::from_millis(50);
 /// The same factor while scenarios are awaited that were not polled yet. Each catalog of a first
 /// sweep copies what it shares with the next one, and no client waits for any but the last, which
 /// is published at once ([`SnapshotPublisher::hurry`]).
@@ -53,6 +56,9 @@ const LONGEST_SWEEP_PAUSE: Duration = Duration::from_millis(500);
 /// How long changes that no client waits for may be gathered: the times of polls that brought no
 /// change.
 const QUIET: Duration = Duration::from_millis(200);
+
+/// A snapshot that takes in so many changed tools takes milliseconds to make.
+const LARGE_CHANGE_TOOLS: usize = 500;
 
 /// Runs once the next snapshot is published.
 type AfterPublish = Box<dyn FnOnce(&Snapshot) + Send>;
@@ -66,6 +72,8 @@ pub(in crate::engine) struct SnapshotPublisher {
     offers: BTreeMap<ScenarioName, Option<Offer>>,
     /// No further snapshot is published before this time.
     next: Instant,
+    /// The same while a client waits for a change.
+    next_awaited: Instant,
     clock: Clock,
     health: OrdMap<ScenarioName, Arc<Health>>,
     generated_at: Timestamp,
@@ -134,6 +142,7 @@ impl SnapshotPublisher {
             former_names: FormerNames::keeping(parts.config.health.forget),
             offers: BTreeMap::new(),
             next: now.mono,
+            next_awaited: now.mono,
             clock: parts.clock,
             health: OrdMap::new(),
             generated_at: reader.snapshot().generated_at,
@@ -289,13 +298,21 @@ impl SnapshotPublisher {
 
     /// When the next snapshot is published; `None` when there are no changes.
     pub(in crate::engine) fn due(&self) -> Option<Instant> {
-        let awaited = self.changed || self.findings_changed;
-        if awaited { Some(self.next) } else { self.quiet_until.map(|at| at.max(self.next)) }
+        let earliest = if self.after.is_empty() { self.next } else { self.next_awaited };
+        let has_news = self.changed || self.findings_changed;
+        if has_news { Some(earliest) } else { self.quiet_until.map(|at| at.max(earliest)) }
+    }
+
+    /// Whether the next snapshot takes long to make.
+    pub(in crate::engine) fn is_large(&self) -> bool {
+        let changed = self.offers.values().flatten().map(|offer| offer.manifest.tools.len());
+        changed.sum::<usize>() >= LARGE_CHANGE_TOOLS
     }
 
     /// Publishes the next snapshot without waiting.
     pub(in crate::engine) fn hurry(&mut self, now: Now) {
         self.next = self.next.min(now.mono);
+        self.next_awaited = self.next_awaited.min(now.mono);
     }
 
     /// Publishes the changes, if there are any and the latest snapshot is old enough. `sweeping`
@@ -305,9 +322,14 @@ impl SnapshotPublisher {
             let begun = self.clock.now();
             self.publish(records, now);
             let end = self.clock.now();
-            let (times, longest) =
-                if sweeping { (SWEEP_PAUSE, LONGEST_SWEEP_PAUSE) } else { (PAUSE_TIMES, LONGEST_PAUSE) };
-            self.next = end + longest.min((end - begun) * times);
+            let took = end - begun;
+            if sweeping {
+                self.next = end + LONGEST_SWEEP_PAUSE.min(took * SWEEP_PAUSE);
+                self.next_awaited = self.next;
+            } else {
+                self.next = end + LONGEST_PAUSE.min(took * PAUSE_TIMES);
+                self.next_awaited = end + LONGEST_AWAITED_PAUSE.min(took * PAUSE_TIMES);
+            }
         }
     }
 

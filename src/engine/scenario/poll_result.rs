@@ -36,6 +36,7 @@ pub(in crate::engine) fn apply(
             succeeded(record, protocol, &validity, followed, config, now, random);
         }
         Ok((protocol, Listing::Manifest { mut manifest, findings, quarantined, mut validity })) => {
+            record.polls.rest = schedule::rest_after(manifest.tools.len(), &config.refresh);
             let foreign = refuse_foreign_base(record, &mut manifest);
             count_age(record, &manifest, &mut validity);
             let restarted = shows_restart(record, &manifest, &validity);
