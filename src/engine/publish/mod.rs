@@ -63,6 +63,32 @@ const LARGE_CHANGE_TOOLS: usize = 500;
 /// Runs once the next snapshot is published.
 type AfterPublish = Box<dyn FnOnce(&Snapshot) + Send>;
 
+/// No further snapshot is published before these times.
+struct NextSnapshot {
+    /// While no client waits for a change.
+    unawaited: Instant,
+    /// While a client does.
+    awaited: Instant,
+}
+
+impl NextSnapshot {
+    /// After a snapshot that took so long to make. `sweeping` is as in
+    /// [`SnapshotPublisher::publish_when_due`].
+    fn after(took: Duration, sweeping: bool, now: Instant) -> Self {
+        if sweeping {
+            let at = now + LONGEST_SWEEP_PAUSE.min(took * SWEEP_PAUSE);
+            return Self { unawaited: at, awaited: at };
+        }
+        let pause = took * PAUSE_TIMES;
+        Self { unawaited: now + LONGEST_PAUSE.min(pause), awaited: now + LONGEST_AWAITED_PAUSE.min(pause) }
+    }
+
+    /// Without waiting.
+    fn at_once(now: Instant) -> Self {
+        Self { unawaited: now, awaited: now }
+    }
+}
+
 /// Owns all that is published.
 pub(in crate::engine) struct SnapshotPublisher {
     writer: CatalogWriter,
@@ -70,10 +96,7 @@ pub(in crate::engine) struct SnapshotPublisher {
     former_names: FormerNames,
     /// Changed offers for the next snapshot.
     offers: BTreeMap<ScenarioName, Option<Offer>>,
-    /// No further snapshot is published before this time.
-    next: Instant,
-    /// The same while a client waits for a change.
-    next_awaited: Instant,
+    next: NextSnapshot,
     clock: Clock,
     health: OrdMap<ScenarioName, Arc<Health>>,
     generated_at: Timestamp,
@@ -141,8 +164,7 @@ impl SnapshotPublisher {
             catalog,
             former_names: FormerNames::keeping(parts.config.health.forget),
             offers: BTreeMap::new(),
-            next: now.mono,
-            next_awaited: now.mono,
+            next: NextSnapshot::at_once(now.mono),
             clock: parts.clock,
             health: OrdMap::new(),
             generated_at: reader.snapshot().generated_at,
@@ -298,7 +320,7 @@ impl SnapshotPublisher {
 
     /// When the next snapshot is published; `None` when there are no changes.
     pub(in crate::engine) fn due(&self) -> Option<Instant> {
-        let earliest = if self.after.is_empty() { self.next } else { self.next_awaited };
+        let earliest = if self.after.is_empty() { self.next.unawaited } else { self.next.awaited };
         let has_news = self.changed || self.findings_changed;
         if has_news { Some(earliest) } else { self.quiet_until.map(|at| at.max(earliest)) }
     }
@@ -311,8 +333,7 @@ impl SnapshotPublisher {
 
     /// Publishes the next snapshot without waiting.
     pub(in crate::engine) fn hurry(&mut self, now: Now) {
-        self.next = self.next.min(now.mono);
-        self.next_awaited = self.next_awaited.min(now.mono);
+        self.next = NextSnapshot::at_once(now.mono);
     }
 
     /// Publishes the changes, if there are any and the latest snapshot is old enough. `sweeping`
@@ -322,14 +343,7 @@ impl SnapshotPublisher {
             let begun = self.clock.now();
             self.publish(records, now);
             let end = self.clock.now();
-            let took = end - begun;
-            if sweeping {
-                self.next = end + LONGEST_SWEEP_PAUSE.min(took * SWEEP_PAUSE);
-                self.next_awaited = self.next;
-            } else {
-                self.next = end + LONGEST_PAUSE.min(took * PAUSE_TIMES);
-                self.next_awaited = end + LONGEST_AWAITED_PAUSE.min(took * PAUSE_TIMES);
-            }
+            self.next = NextSnapshot::after(end - begun, sweeping, end);
         }
     }
 
