@@ -13,14 +13,17 @@ use std::time::Duration;
 use callsheet::bundles::{StoredDocument, StoredTool};
 use callsheet::catalog::revision_history::KEPT;
 use callsheet::catalog::{Change, Inputs, build};
-use callsheet::model::{AcceptedVersions, Bounds, PreferenceSet, Scope, Settings};
+use callsheet::model::{AcceptedVersions, Bounds, PreferenceSet, ScenarioState, Scope, Settings};
 use callsheet::protocols::{ListError, module, tool_discovery};
 use callsheet::state;
 use serde_json::json;
 
 use support::allocated::{Counted, Took, took};
 use support::found::{Home, announced};
+use support::listener::Listener;
+use support::offers::inputs;
 use support::scripted::{Reply, Scripted};
+use support::serving;
 use support::upstream_server::gzip;
 
 /// What one test takes must not show in another.
@@ -437,4 +440,33 @@ fn remembered_catalogs_share_the_preferences_that_did_not_change() {
         let ((), Took { held: further, .. }) = took(change);
         assert!(further < one, "{KEPT} further catalogs hold {further} bytes, the first one {one}");
     }
+}
+
+/// Each of 10,000 tools has a finding that names others. A request that needs few of them, or only
+/// their number, does not have all of them made again.
+#[test]
+fn requests_do_not_have_all_findings_made_again() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let tools: Vec<String> = (0..500).map(|at| format!("t{at}")).collect();
+    let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
+    let names: Vec<String> = (0..20).map(|at| format!("s{at:02}")).collect();
+    let offers: Vec<(&str, &[&str])> = names.iter().map(|name| (name.as_str(), &*tools)).collect();
+    let health = vec![serving::health("s00", ScenarioState::Live)];
+    let snapshot = serving::snapshot(&inputs(&offers), health, Vec::new());
+    let (made, Took { total: all, .. }) = took(|| snapshot.catalog.findings().len());
+    assert!(made >= 10_000);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(serving::serve(snapshot));
+    let explain = || runtime.block_on(server.get("/api/v1/tools/s00/explain"));
+    assert_eq!(explain().json()["kind"], "scenario");
+    let (explained, Took { total, .. }) = took(explain);
+    assert_eq!(explained.json()["findings"], json!([]));
+    assert!(total < all / 20 / 4, "{total} bytes for one explanation, {all} for all findings");
+
+    let first = |query: &str| runtime.block_on(Listener::begin(server.address, query)).1.data;
+    assert_eq!(first("?max_tools=1")["findings"], made);
+    let (event, Took { total, .. }) = took(|| first("?max_tools=2"));
+    assert_eq!(event["findings"], made);
+    assert!(total < all / 2, "{total} bytes for one stream, {all} for all findings");
+    assert_eq!(first("?scenario=s01")["findings"], 500);
 }

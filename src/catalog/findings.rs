@@ -2,6 +2,7 @@
 //! many colliding tools cost no work without a request.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::name_claim::ClaimKind;
 use super::scoped_catalog::ScopedCatalog;
@@ -73,6 +74,36 @@ impl Catalog {
         findings.extend(shadowed.filter(|finding| finding.scenario.as_ref() == Some(scenario)));
         findings.sort_unstable();
         findings
+    }
+
+    /// What was decided about a scenario and concerns none of its tools alone, in order. None is
+    /// made for a single tool.
+    pub(crate) fn findings_of_scenario(&self, scenario: &ScenarioName) -> Vec<Finding> {
+        let mut findings: Vec<Finding> =
+            self.entry(scenario).and_then(|entry| of_standing(entry)).into_iter().collect();
+        let shadowed = self.shadowed_categories().into_iter();
+        findings.extend(shadowed.filter(|finding| finding.scenario.as_ref() == Some(scenario)));
+        findings.sort_unstable();
+        findings
+    }
+
+    /// The listed tools of this name that have another one because it is the alias of `id`, in
+    /// order. Only tools that claim the name are looked at.
+    pub(crate) fn displaced_by<'a>(
+        &'a self,
+        id: &'a ToolId,
+        alias: &'a PublishedName,
+    ) -> impl Iterator<Item = &'a ToolId> {
+        let lens = ScopedCatalog::global(self);
+        let is_displaced = move |other: &&ToolId| {
+            let entry = self.entry(&other.scenario).filter(|entry| entry.is_published());
+            let tool = entry.and_then(|entry| entry.tool(&other.tool));
+            let is_named = |tool: &&Arc<ViewTool>| *tool.id.tool == *alias.as_str() && !tool.execution.is_activity();
+            let names = tool.filter(is_named).map(|tool| of_name(&lens, tool)).unwrap_or_default();
+            let mut collisions = names.iter().filter(|finding| finding.code == FindingCode::NameCollision);
+            collisions.any(|finding| finding.others.contains(id))
+        };
+        self.names.rivals(alias.as_str(), ClaimKind::Plain, id).filter(is_displaced)
     }
 
     /// What was decided about a scenario's tools in the global scope.

@@ -1,7 +1,7 @@
 //! Errors of requests to the engine.
 
-use crate::model::{ScenarioName, ScenarioState};
-use crate::state::{CLIENT_PREFERENCES_MAX, PREFERENCES_MAX, StateError};
+use crate::model::{ScenarioName, ScenarioState, Scope};
+use crate::state::{CLIENT_PREFERENCES_MAX, CLIENT_PREFERENCES_OF_SCOPE_MAX, PREFERENCES_MAX, StateError};
 
 /// Why a request to the engine failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -37,6 +37,13 @@ pub enum EngineError {
          token, or have an operator reset some (`callsheet prefs reset --scope 'chat:*'`)"
     )]
     TooManyClientPreferences,
+    /// The same for one scope.
+    #[error(
+        "there are {CLIENT_PREFERENCES_OF_SCOPE_MAX} preferences of clients without the operator's token in the scope \
+         {0} already, as many as are kept in one, and none may give way because they disable tools or require \
+         approvals; reset some of them, or make the change with the token"
+    )]
+    TooManyClientPreferencesOfScope(Scope),
     /// The change could not be stored, so it was not made.
     #[error(transparent)]
     State(#[from] StateError),

@@ -177,7 +177,7 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
         run.start(source);
     }
     tasks.spawn(run.follow(follow));
-    tasks.spawn(core.run(received, commands, stop.clone()));
+    tasks.spawn(Box::new(core).run(received, commands, stop.clone()));
     let commands = command;
     let operations = operation;
     (EngineHandle { commands, operations, reader: reader.clone(), routes, counts, first_lists, tasks }, reader)

@@ -45,9 +45,15 @@ impl Core {
         let followed = self.sessions.is_followed(&name);
         let mut program = None;
         let mut is_gone = false;
+        let mut settled = ChangeKind::Changed;
         let input = match self.sessions.handle(news, last, &self.parts.config.refresh, now.mono) {
             SessionEffect::None => return,
-            SessionEffect::List(at) => ScenarioInput::Hinted(at),
+            SessionEffect::List(at) => {
+                // A hint may come every few milliseconds, and a snapshot for each would have all
+                // that is kept for one snapshot made again.
+                settled = ChangeKind::Confirmed;
+                ScenarioInput::Hinted(at)
+            }
             SessionEffect::Unfollowed(at) => ScenarioInput::Unfollowed(at),
             SessionEffect::Gone(at, reason) => {
                 program = reason.program;
@@ -59,7 +65,7 @@ impl Core {
             self.program_ended(&name, program, now);
         }
         self.give(&name, input, now);
-        self.reevaluate(&name, now, ChangeKind::Changed);
+        self.reevaluate(&name, now, settled);
         if is_gone {
             // Not only with the next snapshot: calls until then would be sent to the ended session,
             // and their failures would open the circuit breaker.

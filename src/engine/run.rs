@@ -132,7 +132,7 @@ impl Core {
 
     /// Runs until `stop`.
     pub(super) async fn run(
-        mut self,
+        mut self: Box<Self>,
         mut events: mpsc::Receiver<EngineEvent>,
         mut commands: mpsc::Receiver<EngineCommand>,
         stop: Stop,
@@ -159,8 +159,23 @@ impl Core {
             }
             let now = self.now();
             self.time_passed(now);
-            self.publisher.publish_when_due(self.fleet.scenarios(), !self.latches.is_empty(), now);
+            if self.publisher.is_large() && self.publisher.due().is_some_and(|due| due <= now.mono) {
+                // On another thread, as this one also serves requests.
+                let tasks = self.parts.transports.tasks().clone();
+                self = tasks
+                    .blocking(move || {
+                        self.publish_when_due(now);
+                        self
+                    })
+                    .await;
+            } else {
+                self.publish_when_due(now);
+            }
         }
+    }
+
+    fn publish_when_due(&mut self, now: Now) {
+        self.publisher.publish_when_due(self.fleet.scenarios(), !self.latches.is_empty(), now);
     }
 
     fn now(&self) -> Now {

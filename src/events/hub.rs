@@ -108,7 +108,8 @@ impl Hub {
         tasks: &Tasks,
         stop: &Stop,
     ) -> Self {
-        let moment = Arc::new(Moment { epoch: Epoch::random(), seq: 0, snapshot: reader.snapshot() });
+        let moment =
+            Arc::new(Moment { epoch: Epoch::random(), seq: 0, snapshot: reader.snapshot(), findings: Arc::default() });
         let published = watch::Sender::new(moment.snapshot.sequence);
         // Most readers follow the plain list, so its ring is never dropped and they can always
         // resume.
@@ -262,8 +263,10 @@ impl HubInner {
         let config = self.config.load_full();
         let mut state = self.state();
         for event in events {
-            let Moment { epoch, seq, ref snapshot } = *state.moment;
-            let moment = Arc::new(Moment { epoch, seq: seq + 1, snapshot: Arc::clone(snapshot) });
+            let Moment { epoch, seq, ref snapshot, ref findings } = *state.moment;
+            let snapshot = Arc::clone(snapshot);
+            let findings = Arc::clone(findings);
+            let moment = Arc::new(Moment { epoch, seq: seq + 1, snapshot, findings });
             let message = Message::new(Cursor { epoch, seq: seq + 1 }, event);
             state.moment = Arc::clone(&moment);
             for topic in state.topics.values() {
@@ -298,7 +301,12 @@ impl HubInner {
             (Arc::clone(&state.moment), state.topics.values().cloned().collect::<Vec<_>>())
         };
         let change = SnapshotDiff::between(before.epoch, before.seq, &before.snapshot, snapshot);
-        let moment = Arc::new(Moment { epoch: before.epoch, seq: change.last, snapshot: Arc::clone(snapshot) });
+        let moment = Arc::new(Moment {
+            epoch: before.epoch,
+            seq: change.last,
+            snapshot: Arc::clone(snapshot),
+            findings: Arc::default(),
+        });
         let config = self.config.load_full();
         let mut room = rings_max(&config);
         let mut by_query: HashMap<ViewQuery, Vec<Published>> = HashMap::new();

@@ -1,8 +1,8 @@
 //! One filter that has readers: its ring of messages, and the positions of its readers.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
@@ -13,7 +13,7 @@ use super::message::{Event, Message, Overview};
 use super::snapshot_diff;
 use crate::catalog::{Snapshot, View, ViewQuery};
 use crate::config;
-use crate::model::Finding;
+use crate::model::ScenarioName;
 
 /// The current state of the hub.
 #[derive(Debug)]
@@ -21,6 +21,48 @@ pub(super) struct Moment {
     pub(super) epoch: Epoch,
     pub(super) seq: u64,
     pub(super) snapshot: Arc<Snapshot>,
+    /// Shared by all moments of this snapshot.
+    pub(super) findings: Arc<FindingCounts>,
+}
+
+/// How many findings a snapshot has. They are counted for the first reader that needs that, and
+/// once for all filters: many colliding tools have very many.
+#[derive(Debug, Default)]
+pub(super) struct FindingCounts(OnceLock<CountedFindings>);
+
+/// See [`FindingCounts`].
+#[derive(Debug)]
+struct CountedFindings {
+    all: usize,
+    by_scenario: BTreeMap<ScenarioName, usize>,
+}
+
+impl FindingCounts {
+    /// How many there are about these scenarios; about all if none is named.
+    fn about(&self, snapshot: &Snapshot, scenarios: &BTreeSet<ScenarioName>) -> usize {
+        let counted = self.0.get_or_init(|| CountedFindings::of(snapshot));
+        if scenarios.is_empty() {
+            return counted.all;
+        }
+        scenarios.iter().filter_map(|name| counted.by_scenario.get(name)).sum()
+    }
+}
+
+impl CountedFindings {
+    fn of(snapshot: &Snapshot) -> Self {
+        let mut findings = snapshot.catalog.findings();
+        findings.extend(snapshot.findings.iter().cloned());
+        findings.sort_unstable();
+        findings.dedup();
+        let mut by_scenario = BTreeMap::new();
+        for name in findings.iter().filter_map(|finding| finding.scenario.as_ref()) {
+            match by_scenario.get_mut(name) {
+                Some(count) => *count += 1,
+                None => _ = by_scenario.insert(name.clone(), 1),
+            }
+        }
+        Self { all: findings.len(), by_scenario }
+    }
 }
 
 /// Roughly how many bytes it takes to remember that a reader gets a snapshot.
@@ -139,9 +181,9 @@ impl Opening {
         if let Some(message) = made.upgrade() {
             return message;
         }
-        let Moment { epoch, seq, snapshot } = &*self.moment;
+        let overview = overview(&self.moment, &self.query);
         let message =
-            Message::new(Cursor { epoch: *epoch, seq: *seq }, Event::Snapshot(overview(snapshot, &self.query)));
+            Message::new(Cursor { epoch: self.moment.epoch, seq: self.moment.seq }, Event::Snapshot(overview));
         *made = Arc::downgrade(&message);
         message
     }
@@ -179,26 +221,17 @@ impl TopicReader {
 }
 
 /// Everything that a filter covers.
-fn overview(snapshot: &Snapshot, query: &ViewQuery) -> Overview {
+fn overview(moment: &Moment, query: &ViewQuery) -> Overview {
+    let snapshot = &moment.snapshot;
     let catalog = &snapshot.catalog;
     let covered = &query.scenarios;
-    let mut findings: Vec<Finding> = if covered.is_empty() {
-        catalog.findings()
-    } else {
-        covered.iter().flat_map(|name| catalog.findings_of(name)).collect()
-    };
-    let covers =
-        |finding: &&Finding| covered.is_empty() || finding.scenario.as_ref().is_some_and(|name| covered.contains(name));
-    findings.extend(snapshot.findings.iter().filter(covers).cloned());
-    findings.sort_unstable();
-    findings.dedup();
     let health = snapshot.health.values();
     Overview {
         revision: snapshot_diff::revision(catalog, query),
         generated_at: snapshot.generated_at,
         names: View::select(catalog, query).tools().map(|tool| tool.name.clone()).collect(),
         scenarios: health.filter(|health| covered.is_empty() || covered.contains(&health.name)).cloned().collect(),
-        findings: findings.len(),
+        findings: moment.findings.about(snapshot, covered),
     }
 }
 

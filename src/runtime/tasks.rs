@@ -4,9 +4,13 @@ use std::any::Any;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+#[cfg(target_os = "linux")]
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
@@ -99,9 +103,23 @@ pub fn alive() -> usize {
     tokio::runtime::Handle::current().metrics().num_alive_tasks()
 }
 
+/// So much work of [`Tasks::in_background`] runs at once. Each of its threads has a tenth of the
+/// share of another thread, so that many of them would have as much as those that serve requests.
+const BACKGROUND_AT_ONCE: usize = 4;
+
 /// Starts tasks and waits for them at the end. Clones share the same set.
-#[derive(Debug, Clone, Default)]
-pub struct Tasks(TaskTracker);
+#[derive(Debug, Clone)]
+pub struct Tasks {
+    tracker: TaskTracker,
+    /// For the work in the background.
+    background: Arc<Semaphore>,
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self { tracker: TaskTracker::new(), background: Arc::new(Semaphore::new(BACKGROUND_AT_ONCE)) }
+    }
+}
 
 /// How [`Tasks::finish`] ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,7 +198,7 @@ impl Tasks {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.0.spawn(future)
+        self.tracker.spawn(future)
     }
 
     /// A future that always runs to its end: if it is dropped before, a new task continues it.
@@ -200,7 +218,7 @@ impl Tasks {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.0.spawn_blocking(work)
+        self.tracker.spawn_blocking(work)
     }
 
     /// Runs work that would block an async thread on the blocking pool, and waits for it. When the
@@ -217,28 +235,39 @@ impl Tasks {
     }
 
     /// Runs long work that may take its time on a thread of its own with a low priority, and waits
-    /// for it: while cores are scarce, other work goes first. Where a thread has no priority of its
-    /// own (other systems than Linux), or none can be started, it is [`Self::off_thread`]. A panic
-    /// in it continues here.
+    /// for it: while cores are scarce, other work goes first, and only some of it runs at once.
+    /// Where a thread has no priority of its own (other systems than Linux), or none can be
+    /// started, it is [`Self::off_thread`]. A panic in it continues here. If this future is
+    /// dropped, such as at a stop, the result is not needed, and [`Self::finish`] does not wait for
+    /// the thread.
     pub async fn in_background<T: Send + 'static>(&self, work: impl Fn() -> T + Clone + Send + 'static) -> T {
+        // The semaphore is never closed, so a permit always comes.
+        let turn = Arc::clone(&self.background).acquire_owned().await.ok();
         #[cfg(not(target_os = "linux"))]
-        return self.off_thread(work).await;
+        {
+            let made = self.off_thread(work).await;
+            drop(turn);
+            made
+        }
         #[cfg(target_os = "linux")]
-        self.on_a_slower_thread(work).await
+        self.on_a_slower_thread(turn, work).await
     }
 
-    /// See [`Self::in_background`].
+    /// See [`Self::in_background`]. The thread has the turn until its work ends.
     #[cfg(target_os = "linux")]
-    async fn on_a_slower_thread<T: Send + 'static>(&self, work: impl Fn() -> T + Clone + Send + 'static) -> T {
+    async fn on_a_slower_thread<T: Send + 'static>(
+        &self,
+        turn: Option<OwnedSemaphorePermit>,
+        work: impl Fn() -> T + Clone + Send + 'static,
+    ) -> T {
         let (sender, made) = tokio::sync::oneshot::channel();
         let own = work.clone();
-        let counted = self.0.token();
         let started = start_detached_thread("background", BACKGROUND_STACK, move || {
             lower_priority();
             let made = std::panic::catch_unwind(AssertUnwindSafe(own));
+            drop(turn);
             // The future that waits for it may have been dropped.
             let _ = sender.send(made);
-            drop(counted);
         });
         match (started, made.await) {
             (Ok(()), Ok(Ok(made))) => made,
@@ -261,10 +290,10 @@ impl Tasks {
 
     /// Waits until every task has ended, for at most `limit`.
     pub async fn finish(&self, limit: Duration) -> Finish {
-        self.0.close();
-        match tokio::time::timeout(limit, self.0.wait()).await {
+        self.tracker.close();
+        match tokio::time::timeout(limit, self.tracker.wait()).await {
             Ok(()) => Finish::Clean,
-            Err(_) => Finish::Cut(self.0.len()),
+            Err(_) => Finish::Cut(self.tracker.len()),
         }
     }
 }
@@ -286,7 +315,7 @@ mod tests {
 
     #[tokio::test]
     #[cfg(target_os = "linux")]
-    async fn background_work_has_a_low_priority_of_its_own_and_is_waited_for() {
+    async fn background_work_has_a_low_priority_of_its_own_and_no_stop_waits_for_it() {
         let tasks = Tasks::new();
         let nice = || rustix::process::getpriority_process(None).unwrap();
         let ours = nice();
@@ -303,9 +332,25 @@ mod tests {
         let mut begun = Box::pin(tasks.in_background(move || gone.lock().recv()));
         assert!(futures_util::poll!(begun.as_mut()).is_pending());
         drop(begun);
-        assert_eq!(tasks.finish(Duration::ZERO).await, Finish::Cut(1), "it still runs");
+        assert_eq!(tasks.finish(Duration::from_secs(10)).await, Finish::Clean, "its result is not needed");
         go.send(()).unwrap();
-        assert_eq!(tasks.finish(Duration::from_secs(10)).await, Finish::Clean);
+    }
+
+    #[tokio::test]
+    async fn only_some_background_work_runs_at_once_also_when_its_futures_were_dropped() {
+        let tasks = Tasks::new();
+        let (go, gone) = std::sync::mpsc::sync_channel::<()>(BACKGROUND_AT_ONCE);
+        let gone = Arc::new(parking_lot::Mutex::new(gone));
+        for _ in 0..BACKGROUND_AT_ONCE {
+            let gone = Arc::clone(&gone);
+            let mut begun = Box::pin(tasks.in_background(move || gone.lock().recv().is_ok()));
+            assert!(futures_util::poll!(begun.as_mut()).is_pending());
+        }
+        let mut next = Box::pin(tasks.in_background(|| 1));
+        assert!(futures_util::poll!(next.as_mut()).is_pending());
+        assert_eq!(tasks.background.available_permits(), 0);
+        go.send(()).unwrap();
+        assert_eq!(next.await, 1);
     }
 
     #[tokio::test]
@@ -313,7 +358,7 @@ mod tests {
         let tasks = Tasks::new();
         let (go, gone) = tokio::sync::oneshot::channel();
         assert_eq!(tasks.run_to_completion(std::future::ready(7)).await, 7);
-        assert!(tasks.0.is_empty(), "no task was needed");
+        assert!(tasks.tracker.is_empty(), "no task was needed");
 
         let (sender, hears) = tokio::sync::oneshot::channel();
         let mut begun = Box::pin(tasks.run_to_completion(async move { sender.send(gone.await) }));

@@ -61,9 +61,10 @@ impl WorkQueue {
         Self { places, turns: Arc::new(Semaphore::new(at_once)), waiting_max }
     }
 
-    /// Whether a request would have its turn at once.
+    /// Whether a request would have its turn at once: there may be no place for it although no work
+    /// has the turn, because all of it waits in between.
     pub fn has_turn(&self) -> bool {
-        self.turns.available_permits() > 0
+        self.turns.available_permits() > 0 && self.places.available_permits() > 0
     }
 
     /// Waits for a turn. Requests get theirs in the order in which they came.
@@ -154,6 +155,12 @@ mod tests {
         let mut first = Box::pin(queue.run(&tasks, async move { gate.await.unwrap() }));
         assert!((&mut first).now_or_never().is_none());
         assert_eq!(queue.run(&tasks, async { 2 }).await, Ok(2));
+        assert!(queue.has_turn());
+        let waiting = queue.place().unwrap();
+        assert!(!queue.has_turn(), "no work has the turn, but there is no place for more");
+        assert_eq!(queue.run(&tasks, async { 3 }).await, Err(QueueFull { waiting: 1 }));
+        drop(waiting);
+        assert!(queue.has_turn());
         open.send(1).unwrap();
         assert_eq!(first.await, Ok(1));
     }

@@ -27,6 +27,8 @@ pub const PREFERENCES_MAX: usize = 10_000;
 /// The largest number of preferences that clients without the right made, besides those of
 /// operators.
 pub const CLIENT_PREFERENCES_MAX: usize = 1_000;
+/// The most of these in one scope, so that one conversation or profile leaves the others theirs.
+pub const CLIENT_PREFERENCES_OF_SCOPE_MAX: usize = 250;
 
 /// Everything that was stored, read once at the start.
 #[derive(Debug, Default)]

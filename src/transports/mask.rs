@@ -1,9 +1,9 @@
 //! Replaces secrets in what comes back from a scenario.
 //!
 //! A server or program that quotes its caller's credential must not hand it to models, pages and
-//! other clients. A secret is found as it is, with the escapes of JSON, percent-encoded, and in
-//! base64 wherever it begins there. What has no secret is not copied, and a target without
-//! credentials costs no time.
+//! other clients. A secret is found as it is, with the escapes of JSON, percent-encoded (also more
+//! than once), and in base64 wherever it begins there. What has no secret is not copied, and a
+//! target without credentials costs no time.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -143,6 +143,9 @@ impl Secrets {
         }
         if text.contains(&b'%') {
             self.search(text, percent_decoded, &mut found);
+            if text.windows(3).any(|escape| escape == b"%25") {
+                self.search(text, percent_decoded_again, &mut found);
+            }
         }
         found.sort_unstable_by_key(|place| place.start);
         let mut apart: Vec<Range<usize>> = Vec::with_capacity(found.len());
@@ -210,6 +213,19 @@ fn percent_decoded(text: &[u8]) -> (u8, usize) {
     match text {
         [b'%', high, low, ..] => byte_of(*high, *low).map_or((b'%', 1), |byte| (byte, 3)),
         _ => (text[0], 1),
+    }
+}
+
+/// Reads a byte that may be percent-encoded more than once: `%25` is a percent sign itself.
+fn percent_decoded_again(text: &[u8]) -> (u8, usize) {
+    if text[0] != b'%' {
+        return (text[0], 1);
+    }
+    let signs = text[1..].chunks_exact(2).take_while(|digits| *digits == b"25").count();
+    let end = 1 + 2 * signs;
+    match text[end..] {
+        [high, low, ..] => byte_of(high, low).map_or((b'%', end), |byte| (byte, end + 2)),
+        _ => (b'%', end),
     }
 }
 
@@ -281,6 +297,10 @@ mod tests {
         let inner = |json: &str| json.replace('/', "\\/").replace('k', "\\u006B").replace('y', "\\u0079");
         for text in [SECRET, &upper, &upper.to_lowercase(), &form, &form.to_lowercase()] {
             assert_eq!(masked(&[SECRET], &format!("<{text}>")), "<***>", "{text}");
+        }
+        let again = |text: &str| text.replace('%', "%25");
+        for text in [again(&upper), again(&again(&upper)), again(&form), again(&form).to_lowercase()] {
+            assert_eq!(masked(&[SECRET], &format!("%25<{text}>%")), "%25<***>%", "{text}");
         }
         assert_eq!(masked(&[SECRET], &json), "\"***\"");
         assert_eq!(masked(&[SECRET], &inner(&json)), "\"***\"");

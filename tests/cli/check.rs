@@ -161,7 +161,8 @@ fn what_would_not_be_listed_is_said_and_typing_errors_are_named() {
         {"name":"hello","description":"Says hello","paramters":{"type":"object","properties":{}},
             "metadata":{"enabled_by_defualt":true}},
         {"name":"hidden","description":"Does more","metadata":{"enabled_by_default":true,"internal_only":true}},
-        {"name":"wave","description":"Waves","metadata":{"enabled_by_default":true,"requires_approval":true},"x-own":1}],
+        {"name":"wave","description":"Waves","metadata":{"enabled_by_default":true,"requires_approval":true},"x-own":1},
+        {"name":"wipe","description":"Wipes","metadata":{"enabled_by_default":true},"requires_approval":true}],
         "categories":[],"generated_at":"2026-02-03T04:05:06Z"}"#;
     let report = json(&file(text, &["--json"]).ok());
     let found: Vec<_> = report["findings"]
@@ -174,14 +175,15 @@ fn what_would_not_be_listed_is_said_and_typing_errors_are_named() {
     let expected = [
         ("/tools/0/paramters", "did you mean `parameters`?"),
         ("/tools/0/metadata/enabled_by_defualt", "did you mean `enabled_by_default`?"),
+        ("/tools/3/requires_approval", "move `requires_approval` into the `metadata` of the tool"),
     ];
     assert_eq!(found, expected, "{report:#}");
-    assert_eq!(report["listed"], 1, "{report:#}");
+    assert_eq!(report["listed"], 2, "{report:#}");
     assert_eq!(report["need_approval"], 1, "{report:#}");
     let out = file(text, &[]).ok();
     assert!(out.contains("\ndisabled by default: hello\ninternal, never shown to an LLM: hidden\n"), "{out}");
     let last = out.lines().last().unwrap();
-    assert!(last.ends_with("1 of 3 tools would be listed; 1 of these needs approval"), "{last}");
+    assert!(last.ends_with("2 of 4 tools would be listed; 1 of these needs approval"), "{last}");
     assert_eq!(file(text, &["--strict"]).code, Some(1));
 }
 

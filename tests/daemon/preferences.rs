@@ -3,7 +3,7 @@
 use callsheet::config::Config;
 use callsheet::model::{PreferenceAuthor, Scope, Secret, Settings};
 use callsheet::runtime::Clock;
-use callsheet::state::{CLIENT_PREFERENCES_MAX, PREFERENCES_MAX, Write, sqlite};
+use callsheet::state::{CLIENT_PREFERENCES_MAX, CLIENT_PREFERENCES_OF_SCOPE_MAX, PREFERENCES_MAX, Write, sqlite};
 use serde_json::{Value, json};
 
 use crate::support::daemon::{Daemon, Home, NEVER, Scenario, configured, tool};
@@ -495,6 +495,36 @@ async fn what_clients_tightened_never_gives_way_and_leaves_the_operator_room() {
     assert_eq!(sent(&daemon, Some(TOKEN), path, all).await.status, 200);
     let left = preferences(&daemon).await;
     assert_eq!(left.as_array().unwrap().len(), 1, "{left}");
+    daemon.stop().await;
+}
+
+/// One conversation that disables tools without end uses up its own share.
+#[tokio::test]
+async fn a_scope_has_a_share_of_what_clients_may_set_and_leaves_the_others_theirs() {
+    let home = Home::new();
+    let store = sqlite::open(&home.state(), Clock::system()).unwrap();
+    let stored = |at: usize| {
+        let settings = match at {
+            0 => priority(),
+            _ => Settings { enabled: Some(false), ..Settings::default() },
+        };
+        let target = format!("tag:t{at}").parse().unwrap();
+        Write::Preference("chat:0".parse().unwrap(), target, settings, PreferenceAuthor::Client)
+    };
+    store.save((0..CLIENT_PREFERENCES_OF_SCOPE_MAX).map(stored).collect()).await.unwrap();
+    drop(store);
+    let daemon = with_token(&home).await;
+    let off = |chat: &str, tag: &str| json!({"scope": chat, "target": format!("tag:{tag}"), "enabled": false});
+    assert_eq!(sent(&daemon, None, PUT, off("chat:0", "more")).await.status, 200, "its one hint gave way");
+    let message = daemon.findings("preferences-gave-way").await[0]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("`chat:0 tag:t0`"), "{message}");
+    let refused = sent(&daemon, None, PUT, off("chat:0", "most")).await;
+    assert_eq!(refused.status, 409, "{refused:?}");
+    assert!(refused.problem().contains("in the scope chat:0 already"), "{refused:?}");
+    assert_eq!(sent(&daemon, None, PUT, off("chat:1", "most")).await.status, 200);
+    assert_eq!(sent(&daemon, None, PUT, off("global", "most")).await.status, 200);
+    assert_eq!(sent(&daemon, Some(TOKEN), PUT, off("chat:0", "most")).await.status, 200);
+    assert_eq!(chats(&daemon).await.len(), CLIENT_PREFERENCES_OF_SCOPE_MAX + 2);
     daemon.stop().await;
 }
 

@@ -213,6 +213,39 @@ async fn the_same_turn_sent_again_runs_no_call_twice() {
     daemon.stop().await;
 }
 
+/// Each call can be followed and cancelled by its id.
+#[tokio::test]
+async fn the_ids_of_a_turns_calls_and_those_of_other_calls_never_meet() {
+    let home = Home::new();
+    let stage = stage().await;
+    let daemon = stage.daemon(&home).await;
+    let call = json!({"tool_name": "hold", "arguments": {}, "call_id": "turn-two-of-the-test.1"});
+    let turn = json!({"response": calls(&["look", "look"]), "turn_id": "turn-two-of-the-test"});
+    let execute = || daemon.send_json("POST", "/api/v1/tools/execute", &call);
+    let refused = async {
+        stage.callee.until_ran(1).await;
+        let refused = post(&daemon, &turn).await;
+        stage.open.send_replace(true);
+        refused
+    };
+    let (held, refused) = tokio::join!(execute(), refused);
+    assert_eq!(held.status, 200, "{held:?}");
+    assert_eq!(refused.status, 409, "{refused:?}");
+    assert_eq!(refused.json()["code"], "turn_id_taken");
+    let text = refused.json()["detail"].as_str().unwrap().to_owned();
+    assert!(text.contains("another call has the id \"turn-two-of-the-test.1\""), "{text}");
+    assert_eq!(stage.callee.ran().len(), 1, "no call of the turn was sent");
+
+    let begun = post(&daemon, &turn).await;
+    assert_eq!(statuses(&begun.json()), ["result", "result"], "no other call has its ids any more");
+    let taken = execute().await;
+    assert_eq!(taken.status, 409, "{taken:?}");
+    assert_eq!(stage.callee.ran().len(), 3);
+    let other = json!({"tool_name": "look", "arguments": {}, "call_id": "turn-two-of-the-test.2"});
+    assert_eq!(daemon.send_json("POST", "/api/v1/tools/execute", &other).await.status, 200, "it has no third call");
+    daemon.stop().await;
+}
+
 /// An equal call of another client is a new call, which a person decides about.
 #[tokio::test]
 async fn the_outcome_of_an_approved_call_is_given_to_its_turn_only() {

@@ -156,6 +156,41 @@ async fn a_flood_of_hints_costs_a_few_listings() {
     house.finish().await;
 }
 
+/// Their programs hint without end, and have other tools in each list.
+#[tokio::test]
+async fn scenarios_whose_long_lists_always_change_rest_after_each_and_others_stay_fresh() {
+    const TOOLS: usize = 2_000;
+    const NAMES: [&str; 3] = ["changing-a", "changing-b", "changing-c"];
+    let script = Script::of(&["read"]);
+    script.change_always(TOOLS);
+    script.flood();
+    let house = house(&script).await;
+    for name in NAMES {
+        house.place(name, place(name), SourceTrust::Trusted);
+    }
+    house.until("all lists", |snapshot| snapshot.catalog.entries().count() == NAMES.len() + 1).await;
+
+    let lists_before = script.count("changed list");
+    let snapshots_before = house.app.snapshot().sequence;
+    tokio::time::pause();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    tokio::time::resume();
+    let lists = script.count("changed list") - lists_before;
+    let snapshots = house.app.snapshot().sequence - snapshots_before;
+    // Each rests for 2 s.
+    assert!((NAMES.len() * 8..=NAMES.len() * 11).contains(&lists), "{lists}");
+    // Hints alone have one made every 200 ms at most.
+    assert!(snapshots <= 20 * 5 + NAMES.len() as u64 * 11 * 2, "{snapshots}");
+    assert!(house.app.snapshot().health.values().all(|health| health.state == ScenarioState::Live));
+
+    script.offer(&["write"]);
+    house.refresh("actor").await;
+    let snapshot = house.app.snapshot();
+    let actor = snapshot.catalog.entry(&scenario("actor")).unwrap();
+    assert_eq!(actor.listed.iter().map(|tool| &*tool.id.tool).collect::<Vec<_>>(), ["write"]);
+    house.finish().await;
+}
+
 #[tokio::test]
 async fn a_hint_does_not_shorten_the_time_that_a_busy_scenario_asked_for() {
     let script = Script::of(&["read"]);

@@ -8,9 +8,10 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
-use callsheet::transports::http::{CallLimits, Upstream};
+use callsheet::transports::http::{CallLimits, ClientLimits, Upstream};
 use http::header::{HOST, HeaderMap};
 use http::{Method, Request, Response, Version};
 use http_body_util::Full;
@@ -21,9 +22,11 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use crate::support::assert_empty;
 use crate::support::callee::PATIENCE;
@@ -46,6 +49,12 @@ struct Server {
 
 impl Server {
     async fn start(protocol: &'static [u8]) -> Self {
+        Self::started(protocol, false).await
+    }
+
+    /// With `floods` it speaks HTTP/2 and answers the first request of each connection with interim
+    /// responses without end.
+    async fn started(protocol: &'static [u8], floods: bool) -> Self {
         let certificates = CertificateDer::pem_file_iter(file("server.pem")).unwrap().map(Result::unwrap).collect();
         let key = PrivateKeyDer::from_pem_file(file("server.key")).unwrap();
         let ring = Arc::new(rustls::crypto::ring::default_provider());
@@ -62,7 +71,7 @@ impl Server {
             let mut connections = JoinSet::new();
             for number in 1.. {
                 let (stream, _) = listener.accept().await.unwrap();
-                connections.spawn(serve(number, stream, acceptor.clone(), Arc::clone(&counted)));
+                connections.spawn(serve(number, stream, acceptor.clone(), Arc::clone(&counted), floods));
             }
         });
         Self { address, seen, _accepting: accepting }
@@ -74,8 +83,11 @@ impl Server {
 }
 
 /// Serves one connection. Its end may be as it likes: clients close theirs.
-async fn serve(number: usize, stream: TcpStream, acceptor: TlsAcceptor, seen: Arc<Mutex<Vec<Seen>>>) {
-    let Ok(stream) = acceptor.accept(stream).await else { return };
+async fn serve(number: usize, stream: TcpStream, acceptor: TlsAcceptor, seen: Arc<Mutex<Vec<Seen>>>, floods: bool) {
+    let Ok(mut stream) = acceptor.accept(stream).await else { return };
+    if floods {
+        return flood(&mut stream).await;
+    }
     let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let service = service_fn(|request: Request<Incoming>| {
         let header = request.headers().get(HOST).map(|host| host.to_str().unwrap().to_owned());
@@ -89,6 +101,28 @@ async fn serve(number: usize, stream: TcpStream, acceptor: TlsAcceptor, seen: Ar
     } else {
         http1::Builder::new().serve_connection(stream, service).await
     };
+}
+
+/// Waits for the first request, and sends `103` as fast as that is read.
+async fn flood(stream: &mut TlsStream<TcpStream>) {
+    const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    const HEADERS: u8 = 1;
+    // On stream 1, with the end of the headers: the eighth static name is `:status`.
+    const HINT: [u8; 14] = [0, 0, 5, HEADERS, 4, 0, 0, 0, 1, 0x08, 3, b'1', b'0', b'3'];
+    let mut preface = [0; 24];
+    let _ = stream.write_all(&SETTINGS).await;
+    let _ = stream.read_exact(&mut preface).await;
+    let mut head = [0; 9];
+    while stream.read_exact(&mut head).await.is_ok() {
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        let mut payload = vec![0; length.try_into().unwrap()];
+        let _ = stream.read_exact(&mut payload).await;
+        if head[3] == HEADERS {
+            break;
+        }
+    }
+    let hints = HINT.repeat(1_000);
+    while stream.write_all(&hints).await.is_ok() {}
 }
 
 fn file(name: &str) -> PathBuf {
@@ -168,4 +202,29 @@ async fn a_scenario_that_is_not_trusted_is_sent_nothing() {
         run_with(certificates, "tls::a_scenario_that_is_not_trusted_is_sent_nothing", &[&server]).await;
     }
     assert_empty!(server.seen());
+}
+
+/// hyper drops them as they are read, and has other work go on in between: here the time limit, on
+/// the only thread.
+#[tokio::test]
+async fn interim_responses_of_http_2_without_end_cost_their_own_request_alone() {
+    if let Some(servers) = servers() {
+        let before = peak_kib();
+        let limits = ClientLimits { whole: Duration::from_secs(2), ..limits() };
+        let upstream = client(limits, 1).upstream(format!("https://{}/", servers[0]).parse().unwrap()).unwrap();
+        let error = upstream.get("/tools", None).await.unwrap_err();
+        assert_eq!(error.kind(), "timeout", "{error}");
+        let grown = peak_kib() - before;
+        assert!(grown < 64 * 1024, "{grown} KiB");
+        return;
+    }
+    let server = Server::started(b"h2", true).await;
+    run_with("ca.pem", "tls::interim_responses_of_http_2_without_end_cost_their_own_request_alone", &[&server]).await;
+}
+
+/// The most memory that this process had, in KiB.
+fn peak_kib() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
 }

@@ -25,6 +25,8 @@ pub(crate) struct Script(Arc<Inner>);
 
 struct Inner {
     tools: Mutex<Vec<String>>,
+    /// So many tools more are in the list of a scenario called `changing...`, others in each list.
+    changing: Mutex<usize>,
     /// How long a list counts as fresh.
     fresh_for: Mutex<Duration>,
     /// Whether lists are refused for a second, as too many.
@@ -57,6 +59,7 @@ struct ScriptedSession {
     script: Script,
     clock: Clock,
     end: watch::Receiver<Option<String>>,
+    is_changing: bool,
 }
 
 impl Script {
@@ -64,6 +67,7 @@ impl Script {
     pub(crate) fn of(tools: &[&str]) -> Self {
         let script = Self(Arc::new(Inner {
             tools: Mutex::default(),
+            changing: Mutex::default(),
             fresh_for: Mutex::new(Duration::from_secs(3600)),
             busy: Mutex::default(),
             refusing: Mutex::default(),
@@ -84,6 +88,11 @@ impl Script {
     /// It offers these tools from now on; no hint says so.
     pub(crate) fn offer(&self, tools: &[&str]) {
         *self.0.tools.lock().unwrap() = tools.iter().map(ToString::to_string).collect();
+    }
+
+    /// Scenarios called `changing...` offer so many other tools in each list.
+    pub(crate) fn change_always(&self, tools: usize) {
+        *self.0.changing.lock().unwrap() = tools;
     }
 
     /// Its lists are fresh for so long from now on.
@@ -189,7 +198,8 @@ impl Protocol for ScriptedProtocol {
             script.0.open.send_modify(|open| *open += 1);
             script.0.end.send_replace(None);
             let end = script.0.end.subscribe();
-            Ok(Arc::new(ScriptedSession { script, clock: transports.clock(), end }) as _)
+            let is_changing = target.to_string().contains("changing");
+            Ok(Arc::new(ScriptedSession { script, clock: transports.clock(), end, is_changing }) as _)
         })
     }
 }
@@ -218,7 +228,13 @@ impl Session for ScriptedSession {
                 }
                 .into());
             }
-            let tools: Vec<_> = self.script.0.tools.lock().unwrap().iter().map(|name| listed(name)).collect();
+            let mut tools: Vec<_> = self.script.0.tools.lock().unwrap().iter().map(|name| listed(name)).collect();
+            if self.is_changing {
+                let begun = self.script.count("changed list");
+                let count = *self.script.0.changing.lock().unwrap();
+                tools.extend((0..count).map(|at| listed(&format!("t{begun}_{at}"))));
+                self.script.happens("changed list");
+            }
             let manifest = json!({"protocol_version": "1.0", "scenario": {"name": "script"}, "tools": tools});
             let decoded = tool_discovery::decode(manifest.to_string().as_bytes(), &request.accept)?;
             let validity = Validity::made_here(self.clock, *self.script.0.fresh_for.lock().unwrap());

@@ -61,6 +61,23 @@ impl Calls {
         id: Option<String>,
         log_level: LogLevel,
     ) -> Result<Arc<ActiveCall>, AttendError> {
+        let call = self.attend_as(request, id, log_level)?;
+        // Only now: a turn is added first and then looks for calls with the ids of its own, so one
+        // of both sees the other.
+        if self.turns().is_some_and(|turns| turns.has_call(call.id())) {
+            self.0.active.remove(call.id());
+            return Err(AttendError::Taken(call.id().to_string()));
+        }
+        Ok(call)
+    }
+
+    /// The same for a call that may have the id of a call of a turn, because it is that call.
+    pub(in crate::calls) fn attend_as(
+        &self,
+        request: &Request,
+        id: Option<String>,
+        log_level: LogLevel,
+    ) -> Result<Arc<ActiveCall>, AttendError> {
         let new = NewCall {
             tool_name: request.name.as_str().into(),
             caller: CallerInfo {

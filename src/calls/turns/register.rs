@@ -28,6 +28,17 @@ pub enum TurnError {
     /// Another turn has the id that the caller gave.
     #[error("the turn {0:?} exists already, with another body; give each turn an id of its own, such as a random UUID")]
     Taken(String),
+    /// A call that is under way has the id that a call of the turn would have.
+    #[error(
+        "the turn {turn:?} cannot be begun: another call has the id {call:?}, which one of its calls would have; give \
+         each turn an id of its own, such as a random UUID"
+    )]
+    CallTaken {
+        /// The id that the caller gave.
+        turn: String,
+        /// The id of the call.
+        call: String,
+    },
     /// Its calls may not compete.
     #[error(transparent)]
     CannotCompete(#[from] CannotCompete),
@@ -118,6 +129,12 @@ impl Turns {
     pub fn with_call(&self, id: &str, owner: &str) -> Option<Arc<Turn>> {
         let (turn, _) = id.rsplit_once('.')?;
         self.get(turn, owner)
+    }
+
+    /// Whether a turn that is kept, of any identity, has a call with this id.
+    pub(in crate::calls) fn has_call(&self, id: &str) -> bool {
+        let Some((turn, _)) = id.rsplit_once('.') else { return false };
+        self.0.kept.table().get(turn).is_some_and(|turn| turn.number_of(id).is_some())
     }
 
     /// The end of the call with this id, if it is over and this identity made its turn.

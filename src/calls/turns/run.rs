@@ -55,6 +55,12 @@ impl Calls {
             TurnAdmission::Known(turn) => return Ok(turn),
             TurnAdmission::New(turn) => turn,
         };
+        if let Some(id) = turn.call_ids().find(|id| self.active().get(id).is_some()) {
+            turns.remove(&turn.id);
+            // The same request may wait for it already.
+            turn.end(&words::id_taken());
+            return Err(TurnError::CallTaken { turn: turn.id.to_string(), call: id });
+        }
         if request.id.is_some()
             && let Err(error) = turns.save(&turn).await
         {
@@ -188,7 +194,7 @@ impl Calls {
         }
         let TurnCallRun { turn, number, .. } = &call;
         turn.set(*number, TurnPhase::Running);
-        let attended = match self.attend(&request, Some(turn.call_id(*number)), LogLevel::Info) {
+        let attended = match self.attend_as(&request, Some(turn.call_id(*number)), LogLevel::Info) {
             Ok(attended) => attended,
             Err(error) => {
                 let text = format!("{error}. The tool did not run.");

@@ -193,6 +193,11 @@ impl Turn {
         format!("{}.{number}", self.id)
     }
 
+    /// The ids of all calls.
+    pub(super) fn call_ids(&self) -> impl Iterator<Item = String> {
+        (0..self.calls.len()).map(|number| self.call_id(number))
+    }
+
     /// How far each call is.
     pub fn phases(&self) -> Vec<TurnPhase> {
         self.locked().clone()
@@ -394,11 +399,17 @@ impl Turn {
 
     /// The whole result of a call, with the call, by its id.
     pub fn result(&self, id: &str) -> Option<(&TurnCall, Arc<Settled>)> {
-        let number: usize = id.strip_prefix(&*self.id)?.strip_prefix('.')?.parse().ok()?;
+        let number = self.number_of(id)?;
         match self.locked().get(number)? {
             TurnPhase::Over(settled) => Some((self.calls.get(number)?, Arc::clone(settled))),
             _ => None,
         }
+    }
+
+    /// The number of the call with this id, if it is one of this turn.
+    pub(super) fn number_of(&self, id: &str) -> Option<usize> {
+        let number = id.strip_prefix(&*self.id)?.strip_prefix('.')?.parse().ok()?;
+        (number < self.calls.len()).then_some(number)
     }
 
     fn held(&self) -> MutexGuard<'_, Option<HeldResults>> {

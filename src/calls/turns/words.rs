@@ -235,6 +235,12 @@ pub(super) fn not_stored() -> Settled {
     Settled::with_text(TurnCallStatus::Refused, "not_stored", text)
 }
 
+/// A call of a turn whose calls cannot have their ids.
+pub(super) fn id_taken() -> Settled {
+    let text = "Another call has the id of this one, so it was not run. Give the turn another `turn_id`.";
+    Settled::with_text(TurnCallStatus::Refused, "turn_id_taken", text)
+}
+
 /// A call that had begun when the daemon ended.
 pub(super) fn unknown_outcome() -> Settled {
     Settled::with_text(TurnCallStatus::UnknownOutcome, "unknown_outcome", UNKNOWN_TO_MODEL)

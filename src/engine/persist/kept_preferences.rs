@@ -9,7 +9,7 @@ use crate::model::finding::quoted_excerpt;
 use crate::model::{
     Finding, FindingCode, PreferenceAuthor, PreferenceSet, PreferenceTarget, Scope, Settings, SettingsPatch,
 };
-use crate::state::{CLIENT_PREFERENCES_MAX, PREFERENCES_MAX, Restored, Write};
+use crate::state::{CLIENT_PREFERENCES_MAX, CLIENT_PREFERENCES_OF_SCOPE_MAX, PREFERENCES_MAX, Restored, Write};
 
 /// Where a preference stands.
 pub(in crate::engine) type PreferenceKey = (Scope, PreferenceTarget);
@@ -24,6 +24,8 @@ pub(in crate::engine) struct KeptPreferences {
     ages: OrdMap<PreferenceKey, u64>,
     /// The same by age, the oldest first.
     by_age: OrdSet<(u64, PreferenceKey)>,
+    /// How many of them each scope has.
+    by_scope: OrdMap<Scope, usize>,
     /// The age of the next one that a client writes.
     next_age: u64,
 }
@@ -51,7 +53,8 @@ impl GaveWay {
         let place = quoted_excerpt(&format!("{} {}", latest.0, latest.1));
         let message = format!(
             "{count} preferences that clients without the operator's token made gave way to newer ones since the start, \
-             because none is added beyond {CLIENT_PREFERENCES_MAX}; the latest was {place}"
+             because none is added beyond {CLIENT_PREFERENCES_MAX}, or {CLIENT_PREFERENCES_OF_SCOPE_MAX} in one scope; \
+             the latest was {place}"
         );
         let hint = "see `callsheet prefs list`, and reset what clients made with `callsheet prefs reset --scope 'chat:*'`; \
                     what is set with the operator's token never gives way, but priorities and pins in scopes of chats that \
@@ -95,10 +98,10 @@ impl KeptPreferences {
         Write::Preference(key.0, key.1, settings, author)
     }
 
-    /// Has preferences of clients give way if this change of `before` added too many: the oldest
-    /// that are hints only. What disables a tool or requires an approval never gives way, as that
-    /// would loosen what its client may not loosen. Nor does one of a profile, which may make it
-    /// known, nor what this change wrote.
+    /// Has preferences of clients give way if this change of `before` added too many to a scope, or
+    /// in all: the oldest that are hints only. What disables a tool or requires an approval never
+    /// gives way, as that would loosen what its client may not loosen. Nor does one of a profile,
+    /// which may make it known, nor what this change wrote.
     ///
     /// # Errors
     ///
@@ -107,26 +110,41 @@ impl KeptPreferences {
         if self.of_operators() > before.of_operators().max(PREFERENCES_MAX) {
             return Err(EngineError::TooManyPreferences);
         }
-        // A table that was over the limit before does not grow, and no change takes more from it
-        // than it adds: which of its rows are an operator's is not known.
-        let kept = before.ages.len().max(CLIENT_PREFERENCES_MAX);
-        if self.ages.len() <= kept {
-            return Ok(Vec::new());
+        // A table that was over a limit before does not grow, and no change takes more from it than
+        // it adds: which of its rows are an operator's is not known.
+        let of_scope = |scope: &Scope| before.by_scope.get(scope).copied().unwrap_or_default();
+        let mut gone = Vec::new();
+        for (scope, count) in self.by_scope.clone() {
+            let excess = count.saturating_sub(of_scope(&scope).max(CLIENT_PREFERENCES_OF_SCOPE_MAX));
+            let left = self.give_way(excess, before, |key| key.0 == scope);
+            if left.len() < excess {
+                return Err(EngineError::TooManyClientPreferencesOfScope(scope));
+            }
+            gone.extend(left);
         }
+        let excess = self.ages.len().saturating_sub(before.ages.len().max(CLIENT_PREFERENCES_MAX));
+        let left = self.give_way(excess, before, |_| true);
+        if left.len() < excess {
+            return Err(EngineError::TooManyClientPreferences);
+        }
+        gone.extend(left);
+        Ok(gone)
+    }
+
+    /// Removes so many of the oldest hints of clients that were there in `before`, if there are as
+    /// many.
+    fn give_way(&mut self, count: usize, before: &Self, may: impl Fn(&PreferenceKey) -> bool) -> Vec<PreferenceKey> {
         let is_hint = |key: &PreferenceKey| {
             let settings = self.set.get(&key.0, &key.1);
             !matches!(key.0, Scope::Profile(_)) && settings.is_some_and(Settings::is_hint_only)
         };
         let earlier = self.by_age.iter().take_while(|(age, _)| *age < before.next_age);
-        let hints = earlier.map(|(_, key)| key).filter(|key| is_hint(key));
-        let gone: Vec<PreferenceKey> = hints.take(self.ages.len() - kept).cloned().collect();
+        let hints = earlier.map(|(_, key)| key).filter(|key| may(key) && is_hint(key));
+        let gone: Vec<PreferenceKey> = hints.take(count).cloned().collect();
         for key in &gone {
             self.put(key.clone(), Settings::default(), PreferenceAuthor::Client);
         }
-        if self.ages.len() > kept {
-            return Err(EngineError::TooManyClientPreferences);
-        }
-        Ok(gone)
+        gone
     }
 
     fn of_operators(&self) -> usize {
@@ -136,6 +154,7 @@ impl KeptPreferences {
     fn put(&mut self, key: PreferenceKey, settings: Settings, author: PreferenceAuthor) {
         if let Some(age) = self.ages.remove(&key) {
             self.by_age.remove(&(age, key.clone()));
+            self.count_in(&key.0, |count| count.saturating_sub(1));
         }
         self.count -= usize::from(self.set.get(&key.0, &key.1).is_some());
         self.count += usize::from(!settings.is_empty());
@@ -147,9 +166,18 @@ impl KeptPreferences {
 
     fn note_age(&mut self, key: PreferenceKey) {
         self.by_age.insert((self.next_age, key.clone()));
-        if let Some(earlier) = self.ages.insert(key.clone(), self.next_age) {
-            self.by_age.remove(&(earlier, key));
+        match self.ages.insert(key.clone(), self.next_age) {
+            Some(earlier) => _ = self.by_age.remove(&(earlier, key)),
+            None => self.count_in(&key.0, |count| count + 1),
         }
         self.next_age += 1;
+    }
+
+    /// Counts one that a client made in a scope.
+    fn count_in(&mut self, scope: &Scope, change: impl Fn(usize) -> usize) {
+        match change(self.by_scope.get(scope).copied().unwrap_or_default()) {
+            0 => _ = self.by_scope.remove(scope),
+            count => _ = self.by_scope.insert(scope.clone(), count),
+        }
     }
 }

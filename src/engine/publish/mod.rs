@@ -42,8 +42,11 @@ const REVISIONS: usize = 64;
 /// of 1,000 answers took a third of the processor time of the sweep. A single change is published
 /// at once.
 const PAUSE_TIMES: u32 = 9;
-/// The longest such wait.
-const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest such wait. Scenarios whose lists change all the time cost no more than their share
+/// of the time, and the changes of all others are published this late at most.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// The longest such wait while a client waits for a change.
+const LONGEST_AWAITED_PAUSE: Duration = Duration::from_millis(50);
 /// The same factor while scenarios are awaited that were not polled yet. Each catalog of a first
 /// sweep copies what it shares with the next one, and no client waits for any but the last, which
 /// is published at once ([`SnapshotPublisher::hurry`]).
@@ -54,8 +57,37 @@ const LONGEST_SWEEP_PAUSE: Duration = Duration::from_millis(500);
 /// change.
 const QUIET: Duration = Duration::from_millis(200);
 
+/// A snapshot that takes in so many changed tools takes milliseconds to make.
+const LARGE_CHANGE_TOOLS: usize = 500;
+
 /// Runs once the next snapshot is published.
 type AfterPublish = Box<dyn FnOnce(&Snapshot) + Send>;
+
+/// No further snapshot is published before these times.
+struct NextSnapshot {
+    /// While no client waits for a change.
+    unawaited: Instant,
+    /// While a client does.
+    awaited: Instant,
+}
+
+impl NextSnapshot {
+    /// After a snapshot that took so long to make. `sweeping` is as in
+    /// [`SnapshotPublisher::publish_when_due`].
+    fn after(took: Duration, sweeping: bool, now: Instant) -> Self {
+        if sweeping {
+            let at = now + LONGEST_SWEEP_PAUSE.min(took * SWEEP_PAUSE);
+            return Self { unawaited: at, awaited: at };
+        }
+        let pause = took * PAUSE_TIMES;
+        Self { unawaited: now + LONGEST_PAUSE.min(pause), awaited: now + LONGEST_AWAITED_PAUSE.min(pause) }
+    }
+
+    /// Without waiting.
+    fn at_once(now: Instant) -> Self {
+        Self { unawaited: now, awaited: now }
+    }
+}
 
 /// Owns all that is published.
 pub(in crate::engine) struct SnapshotPublisher {
@@ -64,8 +96,7 @@ pub(in crate::engine) struct SnapshotPublisher {
     former_names: FormerNames,
     /// Changed offers for the next snapshot.
     offers: BTreeMap<ScenarioName, Option<Offer>>,
-    /// No further snapshot is published before this time.
-    next: Instant,
+    next: NextSnapshot,
     clock: Clock,
     health: OrdMap<ScenarioName, Arc<Health>>,
     generated_at: Timestamp,
@@ -133,7 +164,7 @@ impl SnapshotPublisher {
             catalog,
             former_names: FormerNames::keeping(parts.config.health.forget),
             offers: BTreeMap::new(),
-            next: now.mono,
+            next: NextSnapshot::at_once(now.mono),
             clock: parts.clock,
             health: OrdMap::new(),
             generated_at: reader.snapshot().generated_at,
@@ -289,13 +320,20 @@ impl SnapshotPublisher {
 
     /// When the next snapshot is published; `None` when there are no changes.
     pub(in crate::engine) fn due(&self) -> Option<Instant> {
-        let awaited = self.changed || self.findings_changed;
-        if awaited { Some(self.next) } else { self.quiet_until.map(|at| at.max(self.next)) }
+        let earliest = if self.after.is_empty() { self.next.unawaited } else { self.next.awaited };
+        let has_news = self.changed || self.findings_changed;
+        if has_news { Some(earliest) } else { self.quiet_until.map(|at| at.max(earliest)) }
+    }
+
+    /// Whether the next snapshot takes long to make.
+    pub(in crate::engine) fn is_large(&self) -> bool {
+        let changed = self.offers.values().flatten().map(|offer| offer.manifest.tools.len());
+        changed.sum::<usize>() >= LARGE_CHANGE_TOOLS
     }
 
     /// Publishes the next snapshot without waiting.
     pub(in crate::engine) fn hurry(&mut self, now: Now) {
-        self.next = self.next.min(now.mono);
+        self.next = NextSnapshot::at_once(now.mono);
     }
 
     /// Publishes the changes, if there are any and the latest snapshot is old enough. `sweeping`
@@ -305,9 +343,7 @@ impl SnapshotPublisher {
             let begun = self.clock.now();
             self.publish(records, now);
             let end = self.clock.now();
-            let (times, longest) =
-                if sweeping { (SWEEP_PAUSE, LONGEST_SWEEP_PAUSE) } else { (PAUSE_TIMES, LONGEST_PAUSE) };
-            self.next = end + longest.min((end - begun) * times);
+            self.next = NextSnapshot::after(end - begun, sweeping, end);
         }
     }
 

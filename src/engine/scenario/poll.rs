@@ -184,8 +184,10 @@ impl Scenario {
         }
     }
 
-    /// Plans the next poll.
+    /// Plans the next poll, for whatever reason: not before the scenario has rested from the one
+    /// before.
     pub(super) fn plan_poll_at(&mut self, at: Instant, now: Now) {
+        let at = self.polls.last.map_or(at, |(last, _)| at.max(last + self.polls.rest));
         let wall = now.wall.saturating_add(at.saturating_duration_since(now.mono)).unwrap_or(now.wall);
         self.polls.next = Some((at, wall));
     }

@@ -37,6 +37,7 @@ pub(in crate::engine) fn apply(
             record.polls.listed = Some(record.polls.generation);
         }
         Ok((protocol, Listing::Manifest { mut manifest, findings, quarantined, mut validity })) => {
+            record.polls.rest = schedule::rest_after(manifest.tools.len(), &config.refresh);
             let foreign = refuse_foreign_base(record, &mut manifest);
             count_age(record, &manifest, &mut validity);
             let restarted = shows_restart(record, &manifest, &validity);

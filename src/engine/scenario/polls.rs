@@ -23,11 +23,23 @@ pub(super) struct Polls {
     pub(super) listed: Option<u64>,
     /// When the last one began, on both clocks.
     pub(super) last: Option<(Instant, Timestamp)>,
+    /// How long after its begin the next one may begin, for what its answer cost.
+    pub(super) rest: Duration,
 }
 
 impl Polls {
     /// None yet. No other scenario of the same name may have had this generation.
     pub(super) fn new(generation: u64) -> Self {
-        Self { next: None, unconditional: false, backoff: None, under_way: None, generation, listed: None, last: None }
+        let rest = Duration::ZERO;
+        Self {
+            next: None,
+            unconditional: false,
+            backoff: None,
+            under_way: None,
+            generation,
+            listed: None,
+            last: None,
+            rest,
+        }
     }
 }

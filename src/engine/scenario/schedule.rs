@@ -20,6 +20,9 @@ const SPREAD: f64 = 0.1;
 /// in between start together.
 const ROUND: Duration = Duration::from_millis(100);
 
+/// See [`rest_after`].
+const REST_FOR_A_TOOL: Duration = Duration::from_millis(1);
+
 /// One in this many of the polls that may run at once may be of scenarios that wait for approval.
 const UNTRUSTED_SHARE: usize = 4;
 
@@ -83,6 +86,15 @@ pub(in crate::engine) fn after_success(
     let fresh_until = validity.fresh_until();
     let live_until = if covered { fresh_until.max(next_ask + rules.timeout) } else { fresh_until };
     PollPlan { next_poll: next_ask, live_until }
+}
+
+/// How long after a list of so many tools the same scenario is not polled again, whatever hints,
+/// restarts or refused calls want that: to read, merge, store and publish a list takes some twenty
+/// microseconds for each of its tools, so that a scenario whose list changes all the time costs a
+/// few hundredths of one core at most.
+pub(in crate::engine) fn rest_after(tools: usize, rules: &RefreshConfig) -> Duration {
+    let tools = u32::try_from(tools).unwrap_or(u32::MAX);
+    REST_FOR_A_TOOL.saturating_mul(tools).min(rules.min_interval)
 }
 
 /// When the last good answer of a failing scenario may no longer be used, according to the answer

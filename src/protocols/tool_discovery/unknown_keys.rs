@@ -1,5 +1,5 @@
-//! Members with names near to those of the protocol: typing errors, which cost what the member
-//! says.
+//! Members with names near to those of the protocol, and members of `metadata` that stand beside
+//! it: mistakes that cost what the member says.
 //!
 //! Other unknown members are no mistake: the protocol may be extended, and they are passed on.
 
@@ -46,6 +46,7 @@ pub(super) fn findings(document: &Value, broken: &HashSet<usize>) -> Vec<Finding
     for (index, tool) in tools(document).iter().enumerate().filter(|(index, _)| !broken.contains(index)) {
         let name = tool.get("name").and_then(Value::as_str);
         near_misses(tool, &format!("/tools/{index}"), TOOL, name, &mut found);
+        misplaced(tool, &format!("/tools/{index}"), name, &mut found);
         let metadata = tool.get("metadata").unwrap_or(&Value::Null);
         near_misses(metadata, &format!("/tools/{index}/metadata"), METADATA, name, &mut found);
     }
@@ -70,6 +71,23 @@ pub(in crate::protocols) fn near_misses(
         let finding = finding.hint(format!("did you mean `{near}`?"));
         found.push(match tool {
             Some(tool) => finding.of_tool(tool),
+            None => finding,
+        });
+    }
+}
+
+/// Adds a finding for each member of a tool that the protocol has within `metadata` only: beside
+/// it, `requires_approval` would not have a person decide about the tool's calls.
+fn misplaced(tool: &Value, place: &str, name: Option<&str>, found: &mut CappedFindings) {
+    for key in tool.as_object().into_iter().flatten().map(|(key, _)| key) {
+        if !METADATA.iter().any(|known| key == known || *key == camel(known)) {
+            continue;
+        }
+        let message = format!("`{key}` has no effect here: the protocol has it within `metadata`");
+        let finding = Finding::new(FindingCode::UnknownKey, message).at(format!("{place}/{key}"));
+        let finding = finding.hint(format!("move `{key}` into the `metadata` of the tool"));
+        found.push(match name {
+            Some(name) => finding.of_tool(name),
             None => finding,
         });
     }

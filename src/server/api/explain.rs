@@ -119,9 +119,9 @@ fn of_scenario(snapshot: &Snapshot, health: &Health) -> Result<Response, Problem
         tools.published, tools.disabled, tools.quarantined
     );
     let source = health.source.as_str();
-    let mut findings = snapshot.catalog.findings_of(name);
-    findings.extend(snapshot.findings.iter().filter(|finding| finding.scenario.as_ref() == Some(name)).cloned());
-    findings.retain(|finding| finding.tool.is_none());
+    let mut findings = snapshot.catalog.findings_of_scenario(name);
+    let of_itself = |finding: &&Finding| finding.scenario.as_ref() == Some(name) && finding.tool.is_none();
+    findings.extend(snapshot.findings.iter().filter(of_itself).cloned());
     findings.sort();
     findings.dedup();
     shared_json::json(&ToolExplanation {

@@ -10,7 +10,7 @@ use serde_json::{Number, Value};
 
 use crate::catalog::{NameLookup, Snapshot, TargetMatches, ViewQuery, explain, find_in_scope};
 use crate::model::{
-    ApprovalPolicy, Finding, FindingCode, InvalidPreference, NameRef, PreferenceTarget, PublishedName, Scope, Settings,
+    ApprovalPolicy, FindingCode, InvalidPreference, NameRef, PreferenceTarget, PublishedName, Scope, Settings,
     SettingsPatch, ToolId,
 };
 use crate::server::api::{lookup, shared_json};
@@ -170,12 +170,9 @@ fn summary(counts: TargetMatches) -> String {
 /// Says which other tools an alias takes their name from; `None` if it takes none.
 fn displaced(snapshot: &Snapshot, target: &PreferenceTarget, settings: &Settings) -> Option<String> {
     let (PreferenceTarget::Tool(id), Some(alias)) = (target, &settings.alias) else { return None };
-    let collisions = snapshot.catalog.findings_where(None, |code| code == FindingCode::NameCollision);
-    let is_own = |finding: &&Finding| finding.others.contains(id) && finding.tool.as_deref() == Some(alias.as_str());
     let query = ViewQuery::default();
-    let other = |finding: &Finding| Some(ToolId::new(finding.scenario.clone()?, finding.tool.as_deref()?));
-    let others = collisions.iter().filter(is_own).take(MOST_DISPLACED).filter_map(other);
-    let taken: Vec<String> = others.map(|other| published_as(snapshot, &query, &other)).collect();
+    let others = snapshot.catalog.displaced_by(id, alias).take(MOST_DISPLACED);
+    let taken: Vec<String> = others.map(|other| published_as(snapshot, &query, other)).collect();
     (!taken.is_empty()).then(|| format!("`{alias}` is now the alias of `{id}`, so {}", taken.join(", and ")))
 }
 

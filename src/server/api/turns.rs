@@ -318,7 +318,7 @@ impl From<TurnError> for Problem {
         let code = |status, code: &str| Self::new(status, error.to_string()).with_member("code", code);
         match &error {
             TurnError::InvalidId(_) => code(StatusCode::BAD_REQUEST, "invalid_turn_id"),
-            TurnError::Taken(_) => code(StatusCode::CONFLICT, "turn_id_taken"),
+            TurnError::Taken(_) | TurnError::CallTaken { .. } => code(StatusCode::CONFLICT, "turn_id_taken"),
             TurnError::CannotCompete(refused) => {
                 let tools: Vec<String> = refused.tools.iter().map(ToString::to_string).collect();
                 code(StatusCode::BAD_REQUEST, "cannot_compete").with_member("tools", tools)

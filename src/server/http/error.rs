@@ -273,9 +273,9 @@ impl From<EngineError> for Problem {
                 let problem = Self::new(StatusCode::CONFLICT, format!("{error}; {next}"));
                 problem.with_next(unblock).with_next(block)
             }
-            EngineError::TooManyPreferences | EngineError::TooManyClientPreferences => {
-                Self::new(StatusCode::CONFLICT, error.to_string())
-            }
+            EngineError::TooManyPreferences
+            | EngineError::TooManyClientPreferences
+            | EngineError::TooManyClientPreferencesOfScope(_) => Self::new(StatusCode::CONFLICT, error.to_string()),
             EngineError::State(cause) => {
                 tracing::error!(error = %cause, "a change could not be stored");
                 Self::storage_failed(cause.kind)

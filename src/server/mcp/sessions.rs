@@ -30,7 +30,8 @@ use crate::server::mcp::watched::{ResourceWatch, WatchKey};
 
 /// The header with the id of a session.
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-/// The most sessions of which something is remembered.
+/// The most sessions of which something is remembered, besides those that only calls hold which are
+/// kept, such as ones that wait for approval: their number has limits of its own.
 const MOST: usize = 4_096;
 /// The most ended sessions that are remembered.
 const MOST_ENDED: usize = 10_000;
@@ -129,16 +130,7 @@ impl McpSessions {
         if table.ended.contains(&claims.key) {
             return Err(Refusal::unknown_session());
         }
-        if table.live.len() >= MOST {
-            table.forget_idle();
-        }
-        if table.live.len() >= MOST {
-            let why = format!("{MOST} sessions have requests under way, or calls that are kept; try again later");
-            return Err(Refusal::busy(why));
-        }
-        let live = Arc::new(LiveSession::new(claims, self.clock));
-        table.live.insert(live.claims.key.clone(), Arc::clone(&live));
-        Ok(live)
+        table.add(Arc::new(LiveSession::new(claims, self.clock)))
     }
 
     /// Ends a session: its streams end, and what it has under way is cancelled.
@@ -155,6 +147,25 @@ impl McpSessions {
 }
 
 impl SessionTable {
+    /// Adds a session, if there is room or an idle one can be forgotten.
+    fn add(&mut self, live: Arc<LiveSession>) -> Result<Arc<LiveSession>, Refusal> {
+        if self.is_full() {
+            self.forget_idle();
+        }
+        if self.is_full() {
+            return Err(Refusal::busy(format!("{MOST} sessions have requests under way; try again later")));
+        }
+        self.live.insert(live.claims.key.clone(), Arc::clone(&live));
+        Ok(live)
+    }
+
+    /// Whether there are as many sessions as may be. One that only kept calls hold does not count:
+    /// otherwise a client with many such calls would keep all others out.
+    fn is_full(&self) -> bool {
+        let counts = |session: &&Arc<LiveSession>| Arc::strong_count(session) == 1 || session.is_in_use();
+        self.live.len() >= MOST && self.live.values().filter(counts).count() >= MOST
+    }
+
     /// Forgets the quarter of the sessions without requests, streams and kept calls that was used
     /// the longest time ago. Whatever goes on in a session holds it, also before it is noted there:
     /// otherwise there would be a second one under its key, without what the first one has begun.
@@ -186,6 +197,12 @@ impl LiveSession {
 
     fn state(&self) -> MutexGuard<'_, SessionState> {
         self.state.lock()
+    }
+
+    /// Whether it has a request under way or an open stream.
+    fn is_in_use(&self) -> bool {
+        let state = self.state();
+        !state.running.is_empty() || state.streams.iter().any(|stream| !stream.is_closed())
     }
 
     /// Completes its waits when the client ended the session.
@@ -294,10 +311,10 @@ impl CallSession for LiveSession {
         if self.ended.is_stopped() {
             return false;
         }
-        let state = self.state();
-        if !state.running.is_empty() || state.streams.iter().any(|stream| !stream.is_closed()) {
+        if self.is_in_use() {
             return true;
         }
+        let state = self.state();
         let has_left = state.left.is_some_and(|left| left >= state.used);
         let is_silent = self.clock.now().saturating_duration_since(state.used) >= SILENCE_MAX;
         !has_left && !is_silent
@@ -370,6 +387,19 @@ mod tests {
         drop(first);
         let again = session.begin("1").unwrap();
         assert!(!again.cancelled.is_stopped());
+    }
+
+    #[test]
+    fn calls_that_are_kept_leave_room_for_sessions_of_other_clients() {
+        let mut table = SessionTable::default();
+        let kept: Vec<_> = (0..MOST + 10).map(|_| table.add(LiveSession::for_tests()).unwrap()).collect();
+        assert_eq!(table.live.len(), kept.len(), "none is forgotten while a kept call holds it");
+        let others: Vec<_> = (0..MOST).map(|_| table.add(LiveSession::for_tests()).unwrap()).collect();
+        let running: Vec<_> = others.iter().map(|session| session.begin("1").unwrap()).collect();
+        assert!(table.add(LiveSession::for_tests()).is_err(), "all others have requests under way");
+        drop((running, others));
+        table.add(LiveSession::for_tests()).unwrap();
+        assert!(table.live.len() < kept.len() + MOST, "idle ones are forgotten");
     }
 
     #[test]
