@@ -116,3 +116,24 @@ async fn a_turn_runs_calls_of_the_definitions_that_its_model_saw() {
     assert_eq!(stage.callee.ran().len(), 1);
     stage.daemon.stop().await;
 }
+
+#[tokio::test]
+async fn the_version_of_a_provider_is_shown_beside_that_of_the_definition() {
+    let stage = Stage::start().await;
+    let whole = stage.daemon.get("/api/v1/tools/pay/explain").await.json();
+    assert!(whole.get("provider_version").is_none(), "{whole}");
+    for (version, shown) in [(json!("2.1.0"), "2.1.0"), (json!(7), "7")] {
+        let mut offered = offer("Pays an amount", &amount(&json!("number")));
+        offered["tools"][0]["version"] = version;
+        stage.lists(offered).await;
+        let list = stage.daemon.get("/api/v1/tools").await.json();
+        assert_eq!(list["tools"][0]["provider_version"], shown);
+        assert_eq!(list["tools"][0]["definition_version"].as_str().unwrap().len(), 32);
+        assert_eq!(stage.daemon.get("/api/v1/tools/pay/explain").await.json()["provider_version"], shown);
+    }
+    let mut offered = offer("Pays an amount", &amount(&json!("number")));
+    offered["tools"][0]["metadata"]["version"] = json!("3");
+    stage.lists(offered).await;
+    assert_eq!(stage.daemon.get("/api/v1/tools").await.json()["tools"][0]["provider_version"], "3");
+    stage.daemon.stop().await;
+}
