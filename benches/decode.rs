@@ -165,6 +165,25 @@ fn judge(manifest: &Manifest) {
     black_box(lint::check_manifest(manifest));
 }
 
+/// The texts of 100 tools: those of a manifest of the usual size, and a thing that every rule looks
+/// at twice.
+fn measure_texts(criterion: &mut Criterion) {
+    let mut manifest = seed();
+    let many: Vec<Value> = (0..100)
+        .map(|index| {
+            let mut tool = tool(index);
+            tool["description"] = json!(format!(
+                "Sample operation {index}: reads the records that match, ignores case, and sends them to the user. Do not call it twice."
+            ));
+            tool
+        })
+        .collect();
+    manifest["tools"] = many.into();
+    let body = serde_json::to_vec(&manifest).unwrap();
+    let manifest = decode(&body, &AcceptedVersions::default()).unwrap().manifest;
+    criterion.bench_function("lint of 100 tools", |bencher| bencher.iter(|| judge(&manifest)));
+}
+
 fn measure(criterion: &mut Criterion) {
     let like_seed = write(&decode(&manifests()[0].1, &AcceptedVersions::default()).unwrap().manifest);
     for (spelling, body) in manifests() {
@@ -219,7 +238,7 @@ fn ratios() {
 criterion_group! {
     name = benches;
     config = Criterion::default().warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
-    targets = measure
+    targets = measure, measure_texts
 }
 
 fn main() {

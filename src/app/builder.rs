@@ -261,9 +261,10 @@ fn take_stored_calls(restored: &mut Restored) -> calls::Stored {
     let operations = take(&mut restored.operations);
     let turns = take(&mut restored.turns);
     let usage = take(&mut restored.usage);
+    let histories = take(&mut restored.histories);
     let log = take(&mut restored.log);
     let earlier_log = restored.earlier_log.take();
-    calls::Stored { approvals, operations, turns, usage, log, earlier_log, loss: restored.loss.take() }
+    calls::Stored { approvals, operations, turns, usage, histories, log, earlier_log, loss: restored.loss.take() }
 }
 
 /// The key of the HTTP server: the stored one, or else a new one, which is stored. One that cannot

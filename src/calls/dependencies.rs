@@ -6,7 +6,7 @@ use crate::catalog::CatalogReader;
 use crate::events::Hub;
 use crate::model::{ApprovalRequest, Operation, StoredTurn, ToolId, ToolUsage};
 use crate::runtime::{Clock, Stop, Tasks};
-use crate::state::{EarlierLog, LogRow, StateLoss, StateStore};
+use crate::state::{EarlierLog, LogRow, StateLoss, StateStore, StoredHistory};
 
 /// The dependencies that approvals and operations share.
 #[derive(Clone)]
@@ -36,6 +36,8 @@ pub struct Stored {
     pub turns: Vec<StoredTurn>,
     /// The call counts of tools.
     pub usage: Vec<(ToolId, ToolUsage)>,
+    /// The histories of tools' definitions.
+    pub histories: Vec<StoredHistory>,
     /// The lines of the log.
     pub log: Vec<LogRow>,
     /// What else is known of the log.

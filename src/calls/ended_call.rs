@@ -55,6 +55,8 @@ pub struct EndedCall {
     pub call_id: Option<Arc<str>>,
     /// The approval that it waits for, or with which it was sent.
     pub approval: Option<Arc<str>>,
+    /// The version of the definition that it was sent for, whole.
+    pub definition_version: Option<String>,
     /// What ran, if the tool is a definition that an activity implements.
     pub activity: Option<ToolId>,
 }
@@ -127,6 +129,7 @@ impl EndedCall {
             attempts: 0,
             call_id: None,
             approval: None,
+            definition_version: None,
             activity: None,
         }
     }
@@ -146,6 +149,7 @@ impl EndedCall {
             Ok(answered) => {
                 answered.called().name.as_str().clone_into(&mut self.name);
                 self.activity = answered.definition.as_ref().map(|_| answered.tool.id.clone());
+                self.definition_version = Some(answered.called().tool.version().to_string());
                 self.attempts = answered.attempts;
                 let outcome = &answered.outcome;
                 self.error = outcome.error.as_deref().filter(|_| !outcome.success).map(short_error);

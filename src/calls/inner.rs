@@ -6,6 +6,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 
 use super::active::ActiveCalls;
 use super::held::CallBytes;
+use super::history::DefinitionHistories;
 use super::limits::CallLimiter;
 use super::log::ActivityLog;
 use super::log::queue::{LogQueue, LogStore};
@@ -29,6 +30,7 @@ pub(super) struct CallsInner {
     pub(super) validators: ArgumentValidator,
     pub(super) counts: CallCounts,
     pub(super) usage: Usage,
+    pub(super) histories: DefinitionHistories,
     /// What happened, as far as it is kept.
     pub(super) log: Arc<ActivityLog>,
     /// The queue of lines that are to be written; `None` once the daemon stops.

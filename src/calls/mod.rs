@@ -34,7 +34,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::catalog::{Catalog, CatalogReader};
+use crate::catalog::{Catalog, CatalogReader, Snapshot};
 use crate::config;
 use crate::engine::EngineHandle;
 use crate::metrics::{AuditCounts, CallCounts, Family};
@@ -60,6 +60,7 @@ pub mod error;
 mod failure;
 mod given_arguments;
 mod held;
+mod history;
 mod inner;
 mod kept;
 pub mod limits;
@@ -97,6 +98,7 @@ pub(crate) use error::GIVE_OUTPUT;
 pub use error::{ExecuteError, Violation};
 pub use failure::{Failure, FailureCode};
 pub use given_arguments::{GivenArgumentsError, parse as parse_arguments};
+pub use history::{DefinitionChange, StoredPart};
 pub use log::{
     CallPayload, KeptText, LogEntry, LogPage, LogWanted, NumberedCall, NumberedEnd, NumberedStart, NumberedState,
 };
@@ -109,6 +111,7 @@ pub use several::run_several;
 
 use active::ActiveCalls;
 use held::CallBytes;
+use history::DefinitionHistories;
 use inner::CallsInner;
 use limits::CallLimiter;
 use log::queue::{LogLine, LogQueue};
@@ -154,6 +157,7 @@ impl Calls {
             validators,
             counts,
             usage,
+            histories: DefinitionHistories::default(),
             log,
             queue: ArcSwapOption::new(Some(Arc::new(queue))),
             audited,
@@ -392,6 +396,13 @@ impl Calls {
     /// at most [`usage::MOST`], in no order.
     pub fn usages(&self) -> Vec<(ToolId, ToolUsage)> {
         self.0.usage.all()
+    }
+
+    /// The changes of a tool's definition up to a snapshot, as far as they are kept, the latest
+    /// first.
+    pub fn history(&self, snapshot: &Snapshot, id: &ToolId) -> Vec<Arc<DefinitionChange>> {
+        self.catch_up(snapshot);
+        self.0.histories.of_tool(id)
     }
 
     /// The time since which calls are counted for metrics: the start of this daemon.

@@ -60,7 +60,8 @@ impl Calls {
     /// effect. Until then, a call that needs approval is refused and no operation is followed.
     pub fn attach(&self, stored: Stored, parts: CallDependencies) {
         let config = self.0.config.load();
-        let Stored { approvals, operations, turns, usage, log, earlier_log, loss } = stored;
+        let Stored { approvals, operations, turns, usage, histories, log, earlier_log, loss } = stored;
+        self.0.histories.begin(histories);
         self.0.loss.store(loss.map(Arc::new));
         let tasks = parts.tasks.clone();
         self.begin_log(&log, earlier_log, &parts);

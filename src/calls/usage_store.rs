@@ -1,5 +1,5 @@
-//! Stores the counters of tools over a restart, in the background: a call never waits for this and
-//! never fails because of it.
+//! Stores the counters of tools and the histories of their definitions over a restart, in the
+//! background: a call never waits for this and never fails because of it.
 //!
 //! Changes are stored together every `calls.usage_interval`, in one transaction, and once more at
 //! the end of the daemon. A daemon that is killed loses only the counts since the last interval.
@@ -49,13 +49,15 @@ impl Calls {
 
     async fn save_usage(&self, store: &dyn StateStore) {
         let changed = self.0.usage.unsaved();
-        if changed.is_empty() {
+        let histories = self.0.histories.unsaved();
+        if changed.is_empty() && histories.is_empty() {
             return;
         }
-        let writes = changed.iter().map(|(id, usage)| Write::Usage(id.clone(), usage.clone())).collect();
-        let saved = store.save(writes).await;
+        let counts = changed.iter().map(|(id, usage)| Write::Usage(id.clone(), usage.clone()));
+        let saved = store.save(counts.chain(histories.iter().cloned()).collect()).await;
         if saved.is_err() {
             self.0.usage.not_saved(changed.iter().map(|(id, _)| id));
+            self.0.histories.not_saved(&histories);
         }
         log_failure(saved);
     }
@@ -64,6 +66,6 @@ impl Calls {
 /// Logs a failure. It is not an alarm: other writes report a full disk.
 fn log_failure(saved: Result<(), StateError>) {
     if let Err(error) = saved {
-        tracing::warn!(error = %error, "the counts of tools could not be stored; this is tried again");
+        tracing::warn!(error = %error, "the counts and histories of tools could not be stored; this is tried again");
     }
 }

@@ -9,11 +9,14 @@ use std::sync::Arc;
 
 use imbl::ordmap::DiffItem;
 
+use super::definition_diff::{ChangedDefinition, changed_definitions};
 use super::explain::out_of_bounds;
 use super::findings::unmatched_preference;
 use super::scoped_catalog::ScopedCatalog;
 use super::{Catalog, CatalogEntry, View, ViewQuery, Visibility};
-use crate::model::{Finding, PreferenceTarget, PublishedName, ScenarioName, Scope, Tool, ToolId, ViewTool};
+use crate::model::{
+    DefinitionVersion, Finding, PreferenceTarget, PublishedName, ScenarioName, Scope, Tool, ToolId, ViewTool,
+};
 
 /// The scenarios whose entries differ between two catalogs. Computed once, used for every client.
 #[derive(Debug, Clone, Default)]
@@ -43,6 +46,8 @@ pub struct ToolChange {
     pub id: ToolId,
     /// Why, in one clause without a full stop.
     pub reason: String,
+    /// The version of its definition.
+    pub version: DefinitionVersion,
 }
 
 impl Touched {
@@ -61,6 +66,15 @@ impl Touched {
     /// Whether no entry differs.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The tools that both catalogs have with other definitions, whether or not they are listed.
+    pub fn changed_definitions(&self) -> Vec<ChangedDefinition> {
+        let pairs = self.0.values().filter_map(|[old, new]| Some((old.as_ref()?, new.as_ref()?)));
+        let tools = pairs.flat_map(|(old, new)| {
+            new.tools.iter().filter_map(|tool| Some((&tool.id, &old.tool(&tool.id.tool)?.tool, &tool.tool)))
+        });
+        changed_definitions(tools)
     }
 
     fn entries(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
@@ -144,7 +158,10 @@ fn compare(lenses: &[ScopedCatalog<'_>; 2], views: &[View; 2], query: &ViewQuery
     };
     let named_before = by_id(&was);
     let named_now = by_id(&is);
-    let named = |tool: &ViewTool, reason| ToolChange { name: tool.name.clone(), id: tool.id.clone(), reason };
+    let named = |tool: &ViewTool, reason| {
+        let version = tool.tool.version();
+        ToolChange { name: tool.name.clone(), id: tool.id.clone(), reason, version }
+    };
     for (name, tool) in &was {
         match is.get(name) {
             None => {

@@ -20,7 +20,8 @@ mod activities;
 mod categories;
 mod claim_index;
 mod companions;
-pub mod diff;
+pub mod definition_diff;
+mod diff;
 mod entry;
 pub mod explain;
 mod find;
@@ -41,6 +42,7 @@ mod target_matches;
 pub mod view;
 
 pub(crate) use categories::unique_categories;
+pub use definition_diff::{ChangedDefinition, ChangedPart, DefinitionDifference};
 pub use diff::{CatalogDiff, ToolChange, Touched, difference, findings_between};
 pub use explain::{ExplainStep, Explanation, explain, out_of_bounds};
 pub use find::{NameLookup, find_in_scope};

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::edited::{self, EditedFile};
-use super::{CommandError, RemoteArgs, output};
+use super::{CommandError, RemoteArgs, output, paragraph};
 use crate::config::client_files::EntryTarget;
 use crate::config::web_address;
 use crate::model::ScenarioName;
@@ -61,10 +61,15 @@ impl AddArgs {
             Some(polled) => Some(polled),
             None => file.added(name.as_str(), has_answered).await?,
         };
+        let suspicious = file.suspicious_texts(name.as_str()).await;
         if self.remote.json {
-            output::json(&json!({"name": name.as_str(), "file": written.path, "scenario": known}));
+            let findings = &suspicious;
+            output::json(
+                &json!({"name": name.as_str(), "file": written.path, "scenario": known, "findings": findings}),
+            );
         } else if let Some(known) = known {
             print_state(&known);
+            print_suspicious(&name, &suspicious);
         }
         Ok(())
     }
@@ -160,6 +165,21 @@ fn elsewhere(known: &Value, file: &EditedFile) -> CommandError {
     }
     let message = format!("`{name}` is not in {path}: it was found by {}", text("/source"));
     CommandError::Refused { message, hint: Some(format!("`callsheet block {name}` takes its tools out of the list")) }
+}
+
+/// Prints the texts that a person should read before a model does.
+fn print_suspicious(name: &ScenarioName, findings: &[Value]) {
+    if findings.is_empty() {
+        return;
+    }
+    output::line("");
+    paragraph::print_all(&paragraph::of_findings(findings));
+    output::line("");
+    let count = output::count(findings.len(), "suspicious text");
+    output::wrapped(
+        "",
+        &format!("{count}: read before you use it; `callsheet block {name}` takes its tools out of the list"),
+    );
 }
 
 /// Whether a first answer, or why there is none, is known.

@@ -188,7 +188,7 @@ impl CommandLine {
         let wanted = match (path.as_slice(), self.positional.len()) {
             (["call"], 1..) if typed.is_empty() || typed.starts_with('-') => WantedNames::Flag,
             _ if typed.starts_with('-') => WantedNames::Other,
-            (["call" | "explain"], 0) => WantedNames::Tool,
+            (["call" | "explain" | "history"], 0) => WantedNames::Tool,
             (["scenarios" | "logs" | "remove" | "block" | "unblock" | "trust" | "forget" | "login" | "logout"], 0)
             | (["refresh"], _) => WantedNames::Scenario,
             (["prefs", "set" | "reset"], 0) => WantedNames::Target,

@@ -11,7 +11,7 @@ use super::client::{DaemonClient, NotListed, QueryPairs};
 use super::{CommandError, RemoteArgs, config_place, output, user_place};
 use crate::config::LoadOptions;
 use crate::config::edit::{ConfigEdit, EditError, WrittenConfig};
-use crate::model::SourceId;
+use crate::model::{FindingCode, SourceId};
 use crate::runtime::Clock;
 
 /// How long a daemon may take to read a file that has changed, and to follow it.
@@ -103,6 +103,16 @@ impl EditedFile {
     pub(super) async fn known(&self, name: &str) -> Option<Value> {
         let daemon = self.daemon.as_ref()?;
         Some(daemon.client.get(&["scenarios", name], QueryPairs::new(), "state").await.ok()?.value)
+    }
+
+    /// The findings about texts of a scenario that may speak to a model behind its user's back.
+    pub(super) async fn suspicious_texts(&self, name: &str) -> Vec<Value> {
+        let Some(daemon) = &self.daemon else { return Vec::new() };
+        let codes = [FindingCode::SuspiciousText, FindingCode::HiddenCharacters];
+        let mut query: QueryPairs = codes.iter().map(|code| ("code", code.as_str().to_owned())).collect();
+        query.push(("scenario", name.to_owned()));
+        let answer = daemon.client.get(&["findings"], query, "findings").await;
+        answer.map(|answer| output::list(&answer.value, "findings").to_vec()).unwrap_or_default()
     }
 
     /// Waits until the daemon has taken the change.

@@ -57,5 +57,9 @@ fn show(answer: &Value) {
         let outcome = as_commands(&outcome, output::list(step, "next"));
         output::wrapped(&format!("{subject:>9}  "), &format!("{outcome}  [{source}]"));
     }
+    let version = text("/provider_version");
+    if !version.is_empty() {
+        output::wrapped("  version  ", &format!("{}  [manifest]", output::sanitize(&version)));
+    }
     paragraph::print_findings(answer);
 }

@@ -7,7 +7,7 @@ use super::output;
 /// The groups and their commands, each in the order in which a person meets them.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Begin", &["demo", "init", "import", "connect", "serve", "service"]),
-    ("Use the list", &["tools", "search", "explain", "identity", "call", "turn", "bundle", "mcp"]),
+    ("Use the list", &["tools", "search", "explain", "history", "identity", "call", "turn", "bundle", "mcp"]),
     (
         "Tool providers (scenarios)",
         &["scenarios", "add", "remove", "block", "trust", "forget", "refresh", "login", "logout"],

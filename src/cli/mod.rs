@@ -35,6 +35,7 @@ mod explain;
 mod failure;
 mod findings;
 mod groups;
+mod history;
 mod identity;
 mod import;
 mod init;
@@ -95,6 +96,8 @@ enum Command {
     Scenarios(scenarios::ScenariosArgs),
     /// Show why a tool is or is not in the list.
     Explain(explain::ExplainArgs),
+    /// Show how the definition of a tool changed.
+    History(history::HistoryArgs),
     /// Show the identity of the list: it stays as long as the list does.
     Identity(identity::IdentityArgs),
     /// List what was left out, renamed, hidden or kept from an older answer, and why.
@@ -309,6 +312,7 @@ impl Command {
             Self::Search(command) => command.run().await,
             Self::Scenarios(command) => command.run().await,
             Self::Explain(command) => command.run().await,
+            Self::History(command) => command.run().await,
             Self::Identity(command) => command.run().await,
             Self::Findings(command) => command.run().await,
             Self::Logs(command) => command.run().await,

@@ -157,7 +157,7 @@ impl Event {
 
     /// Roughly how many bytes it needs in memory.
     fn weight(&self) -> usize {
-        let named = |named: &ToolChange| 2 * named.reason.len() + 5 * named.name.as_str().len() + 200;
+        let named = |named: &ToolChange| 2 * named.reason.len() + 6 * named.name.as_str().len() + 270;
         let inner = match self {
             Self::Snapshot(all) => all.names.len() * 96 + all.scenarios.len() * 300,
             Self::Catalog(CatalogChange { difference: found, .. }) => {

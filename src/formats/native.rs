@@ -16,7 +16,9 @@ use super::limits::{self, FormatLimits};
 use super::{Encoded, Format, ListFrame, ListHead, lossy};
 use crate::json::soundness::is_sound;
 use crate::json::write::{ObjectWriter, quoted};
-use crate::model::{ACTIVITY, Category, CompanionName, Execution, Extra, Finding, ViewTool, client_member};
+use crate::model::{
+    ACTIVITY, Category, CompanionName, Execution, Extra, Finding, PROVIDER_VERSION, ViewTool, client_member,
+};
 
 /// `format=native`.
 #[derive(Debug)]
@@ -37,6 +39,7 @@ const TOOL_KEYS: &[&str] = &[
     "requires_approval",
     "approval_source",
     "definition_version",
+    PROVIDER_VERSION,
 ];
 
 /// The keys of a category.
@@ -82,7 +85,8 @@ impl Format for NativeFormat {
             .text("enabled_source", &effective.enabled_source.to_string())
             .flag("requires_approval", effective.requires_approval)
             .text("approval_source", &effective.approval_source.to_string())
-            .text("definition_version", &offered.version().short());
+            .text("definition_version", &offered.version().short())
+            .optional(PROVIDER_VERSION, offered.provider_version().as_deref());
         if offered.own_activity().is_some() || !matches!(tool.execution, Execution::Own | Execution::ActivityOf(_)) {
             object.text(ACTIVITY, tool.activity());
         }

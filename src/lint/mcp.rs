@@ -1,9 +1,9 @@
 //! Checks the tools of an MCP server, and how it lists them.
 
-use super::hidden;
 use super::rule_context::RuleContext;
 use super::schema;
 use super::serving::{ListResponse, check_content, slow};
+use super::texts;
 use crate::json::value::Json;
 use crate::model::finding::quoted_excerpt;
 use crate::model::name::PUBLISHED_NAME_MAX;
@@ -31,10 +31,11 @@ pub fn check_mcp(manifest: &Manifest) -> Vec<Finding> {
         let finding = Finding::new(FindingCode::ScenarioNaming, "the server gives no name of itself");
         findings.push(finding.hint("give `serverInfo` with `name` and `version`"));
     }
+    texts::document(manifest, &mut findings);
     for (index, tool) in manifest.tools.iter().enumerate() {
         let mut place = RuleContext::new(&mut findings, tool, index);
         names(&mut place, tool);
-        hidden::tool(&mut place, tool, "inputSchema");
+        texts::tool(&mut place, tool, "inputSchema", manifest);
         meta_keys(&mut place, tool);
         if let Some(parameters) = Json::parse(tool.parameters.get()) {
             place.within("inputSchema", |place| schema::judge(place, &parameters));

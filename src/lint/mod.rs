@@ -19,6 +19,8 @@ mod names;
 mod rule_context;
 mod schema;
 pub mod serving;
+mod suspicious;
+mod texts;
 
 pub use mcp::{McpServing, check_mcp, check_mcp_serving};
 
@@ -43,11 +45,12 @@ pub fn check_by_protocol(manifest: &Manifest) -> Vec<Finding> {
 pub fn check_manifest(manifest: &Manifest) -> Vec<Finding> {
     let mut findings = CappedFindings::default();
     names::document(manifest, &mut findings);
+    texts::document(manifest, &mut findings);
     let mut offered = async_tools::ManifestTools::new(&manifest.tools);
     for (index, tool) in manifest.tools.iter().enumerate() {
         let mut place = RuleContext::new(&mut findings, tool, index);
         names::tool(&mut place, tool, manifest);
-        hidden::tool(&mut place, tool, "parameters");
+        texts::tool(&mut place, tool, "parameters", manifest);
         let parameters = Json::parse(tool.parameters.get());
         if let Some(parameters) = &parameters {
             place.within("parameters", |place| schema::judge(place, parameters));

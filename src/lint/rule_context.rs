@@ -2,26 +2,50 @@
 
 use std::sync::Arc;
 
-use crate::model::finding::push_step;
+use crate::model::finding::{push_step, quoted_excerpt};
 use crate::model::{CappedFindings, Finding, FindingCode, Tool};
 
-/// A position within one tool.
+/// A position within one tool, or within a document beside its tools.
 pub(super) struct RuleContext<'f> {
     findings: &'f mut CappedFindings,
-    tool: Arc<str>,
+    tool: Option<Arc<str>>,
     pointer: String,
+    /// What the position is called where no pointer leads to it.
+    name: Option<Arc<str>>,
 }
 
 impl<'f> RuleContext<'f> {
     /// Starts at the tool itself.
     pub(super) fn new(findings: &'f mut CappedFindings, tool: &Tool, index: usize) -> Self {
-        Self { findings, tool: Arc::clone(&tool.name), pointer: format!("/tools/{index}") }
+        Self { findings, tool: Some(Arc::clone(&tool.name)), pointer: format!("/tools/{index}"), name: None }
+    }
+
+    /// Starts at the document.
+    pub(super) fn of_document(findings: &'f mut CappedFindings) -> Self {
+        Self { findings, tool: None, pointer: String::new(), name: None }
+    }
+
+    /// Runs `judge` at a part of the current list that is found by its name.
+    pub(super) fn named(&mut self, name: &Arc<str>, judge: impl FnOnce(&mut Self)) {
+        self.name = Some(Arc::clone(name));
+        judge(self);
+        self.name = None;
+    }
+
+    /// The message with the name of its subject, where that has one.
+    pub(super) fn subject(&self, message: String) -> String {
+        match &self.name {
+            Some(name) => format!("{}: {message}", quoted_excerpt(name)),
+            None => message,
+        }
     }
 
     /// Runs `judge` at a member of the current value.
     pub(super) fn within(&mut self, step: &str, judge: impl FnOnce(&mut Self)) {
         let length = self.pointer.len();
-        push_step(&mut self.pointer, step);
+        if self.name.is_none() {
+            push_step(&mut self.pointer, step);
+        }
         judge(self);
         self.pointer.truncate(length);
     }
@@ -44,8 +68,11 @@ impl<'f> RuleContext<'f> {
 
     /// Reports a finding at this position.
     pub(super) fn report(&mut self, code: FindingCode, message: impl Into<String>, hint: impl Into<String>) {
-        let Self { findings, tool, pointer } = self;
-        findings.push_with(code, || Finding::new(code, message).of_tool(Arc::clone(tool)).at(pointer).hint(hint));
+        let Self { findings, tool, pointer, .. } = self;
+        findings.push_with(code, || {
+            let finding = Finding::new(code, message).at(pointer).hint(hint);
+            Finding { tool: tool.clone(), ..finding }
+        });
     }
 
     /// Reports a finding at `further`, a JSON pointer relative to this position.

@@ -254,6 +254,8 @@ codes! {
     ListChangedMissing = "list-changed-missing", Info;
     /// A text has characters that people do not see and models read.
     HiddenCharacters = "hidden-characters", Warning;
+    /// A text speaks to a model behind its user's back, as few honest ones do.
+    SuspiciousText = "suspicious-text", Warning;
     /// The health route of a module does not answer as its protocol requires.
     HealthRoute = "health-route", Warning;
     /// The tool can be called as a task only, which callsheet does not do.

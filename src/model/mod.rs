@@ -74,6 +74,7 @@ pub use stdio_target::StdioTarget;
 pub use subnet::Subnet;
 pub(crate) use target::redacted_url;
 pub use target::{BundleId, HttpTarget, InProcessId, Target};
+pub(crate) use tool::PROVIDER_VERSION;
 pub use tool::{ACTIVITY, Extra, Facts, TOOL_NAME_MAX, Tool, gives_hints};
 pub use turn::StoredTurn;
 pub use usage::ToolUsage;

@@ -94,6 +94,23 @@ const OUTPUT: [&str; 3] = ["outputSchema", "output_schema", "_output"];
 /// The member of a tool that names its activity, as the Tool Protocol has it.
 pub const ACTIVITY: &str = "_activity";
 
+/// The member under which a list of callsheet has the version that a provider gives a tool.
+pub(crate) const PROVIDER_VERSION: &str = "provider_version";
+
+/// Characters of a provider's version that are shown at most.
+const PROVIDER_VERSION_CHARACTERS_MAX: usize = 100;
+
+/// A version as a provider writes it: a text or a number.
+fn version_text(json: &str) -> Option<String> {
+    let text = match serde_json::from_str(json).ok()? {
+        serde_json::Value::String(text) => text,
+        serde_json::Value::Number(number) => number.to_string(),
+        _ => return None,
+    };
+    let text: String = text.trim().chars().take(PROVIDER_VERSION_CHARACTERS_MAX).collect();
+    (!text.is_empty()).then_some(text)
+}
+
 /// The tag of a tool whose results the caller's model produces.
 const LATENT: &str = "latent";
 
@@ -108,6 +125,18 @@ impl Tool {
             metadata: &self.metadata,
             title: self.member("title"),
             annotations: self.member("annotations"),
+        })
+    }
+
+    /// The version that its provider gives it, as its member `version` or that of its metadata. It
+    /// is shown, and no decision depends on it: a provider may change a tool and not the version.
+    pub fn provider_version(&self) -> Option<String> {
+        let own = ["version", PROVIDER_VERSION].into_iter().find_map(|name| version_text(self.member(name)?.get()));
+        own.or_else(|| {
+            // Most metadata has none, and reading it as a tree is dear.
+            let metadata = Some(self.metadata.get()).filter(|metadata| metadata.contains("\"version\""))?;
+            let metadata: serde_json::Value = serde_json::from_str(metadata).ok()?;
+            version_text(&metadata.get("version")?.to_string())
         })
     }
 

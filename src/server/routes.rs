@@ -17,8 +17,8 @@ use crate::server::api::call_body::CallBody;
 use crate::server::api::call_event_json::ActiveCallJson;
 use crate::server::api::shared_json::HealthJson;
 use crate::server::api::{
-    active_calls, approvals, call_examples, call_json, calls, configured, explain, findings, health, log, login,
-    metrics, operations, preferences, recent_calls, scenarios, search, shared_json, state, tools, turn_examples,
+    active_calls, approvals, call_examples, call_json, calls, configured, explain, findings, health, history, log,
+    login, metrics, operations, preferences, recent_calls, scenarios, search, shared_json, state, tools, turn_examples,
     turn_json, turns,
 };
 use crate::server::auth::Right::{Approve, Call, Operate, Prefer, Read};
@@ -89,6 +89,10 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .revalidates(),
         sub_operation("/explain", Read, Tools, "explainTool", "why a tool is or is not in the list", json::<explain::ToolExplanation<'_>>("every decision with its source"))
             .about("Tools that are not published are explained, too.")
+            .query(tools::EXPLAIN)
+            .refuses(&[NO_TOOL, AMBIGUOUS_NAME]),
+        sub_operation("/history", Read, Tools, "toolHistory", "how the definition of a tool changed", json::<history::DefinitionHistory<'_>>("the changes that are kept, the latest first"))
+            .about("The last 20 changes of a tool are kept, also over restarts; a tool that is not offered now is found by `scenario/tool`.")
             .query(tools::EXPLAIN)
             .refuses(&[NO_TOOL, AMBIGUOUS_NAME]),
     ]),

@@ -1,6 +1,6 @@
 //! What outlives the process: last good manifests, preferences, operator decisions, calls that wait
-//! for approval, operations under way, turns, usage counts of tools, logins, and the key of the
-//! server.
+//! for approval, operations under way, turns, usage counts of tools, histories of
+//! their definitions, logins, and the key of the server.
 //!
 //! A write is acknowledged only when it is durable. A store never interprets its content and never
 //! loses entries that it cannot read: they are moved aside and reported.
@@ -58,6 +58,8 @@ pub struct Restored {
     pub turns: Vec<StoredTurn>,
     /// Usage counts of tools, those called last first.
     pub usage: Vec<(ToolId, ToolUsage)>,
+    /// Histories of tools' definitions, those that changed last first.
+    pub histories: Vec<StoredHistory>,
     /// Lines of the log of calls and states, in the order of their numbers.
     pub log: Vec<LogRow>,
     /// What else is known of that log, also of lines that are deleted.
@@ -169,6 +171,17 @@ pub struct StoredManifest {
     pub validators: Option<Arc<str>>,
 }
 
+/// How the definition of a tool changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredHistory {
+    /// Which tool.
+    pub tool: ToolId,
+    /// When it changed last.
+    pub changed_at: Timestamp,
+    /// Its changes, as one JSON array.
+    pub document: Box<str>,
+}
+
 /// What an operator decided about a scenario; replaces an earlier decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
@@ -223,6 +236,10 @@ pub enum Write {
     Usage(ToolId, ToolUsage),
     /// Deletes the usage counts of all tools except this many, those called last.
     TrimUsage(usize),
+    /// Replaces the history of a tool's definition.
+    History(StoredHistory),
+    /// Deletes the histories of all tools except this many, those that changed last.
+    TrimHistory(usize),
     /// Adds lines to the log, or replaces those of the same numbers.
     Log(Vec<LogRow>),
     /// Deletes the lines of a kind with these numbers. No other lines are looked at.

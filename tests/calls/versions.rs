@@ -13,7 +13,7 @@ use crate::support::serving::Answer;
 struct Stage {
     callee: Callee,
     daemon: Daemon,
-    _home: Home,
+    home: Home,
 }
 
 fn offer(description: &str, parameters: &Value) -> Value {
@@ -29,11 +29,27 @@ fn amount(types: &Value) -> Value {
 impl Stage {
     async fn start() -> Self {
         let callee = Callee::echo(offer("Pays an amount", &amount(&json!(["number", "string"])))).await;
-        let home = Home::new();
+        Self::with(callee, Home::new()).await
+    }
+
+    async fn with(callee: Callee, home: Home) -> Self {
         let mut config = home.config(&[]);
         config.scenarios = vec![configured("bank", ([127, 0, 0, 1], callee.port()).into())];
         let daemon = Daemon::ready(config).await;
-        Self { callee, daemon, _home: home }
+        Self { callee, daemon, home }
+    }
+
+    /// The same state and scenario with a new daemon.
+    async fn restarted(self) -> Self {
+        self.daemon.stop().await;
+        Self::with(self.callee, self.home).await
+    }
+
+    /// The changes of the tool that are kept.
+    async fn changes(&self, name: &str) -> Vec<Value> {
+        let history = self.daemon.get(&format!("/api/v1/tools/{name}/history")).await;
+        assert_eq!(history.status, 200, "{history:?}");
+        history.json()["changes"].as_array().unwrap().clone()
     }
 
     fn address(&self) -> SocketAddr {
@@ -114,5 +130,84 @@ async fn a_turn_runs_calls_of_the_definitions_that_its_model_saw() {
     assert_eq!(later["calls"][0]["status"], "refused", "{later}");
     assert_eq!(later["calls"][0]["code"], "stale_definition", "{later}");
     assert_eq!(stage.callee.ran().len(), 1);
+    stage.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn the_history_of_a_tool_shows_what_changed_also_after_a_restart() {
+    let stage = Stage::start().await;
+    assert!(stage.changes("pay").await.is_empty());
+    let first = stage.daemon.get("/api/v1/tools/pay/explain").await.json()["definition_version"].clone();
+    stage.lists(offer("Pays an amount twice", &amount(&json!(["number"])))).await;
+    let second = stage.daemon.get("/api/v1/tools/pay/explain").await.json()["definition_version"].clone();
+    let stage = stage.restarted().await;
+    let changes = stage.changes("bank/pay").await;
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert_eq!(changes[0]["from"], first);
+    assert_eq!(changes[0]["to"], second);
+    let parts = changes[0]["parts"].as_array().unwrap();
+    let description = parts.iter().find(|part| part["pointer"] == "/description").unwrap();
+    assert_eq!(description["before"], "Pays an amount");
+    assert_eq!(description["after"], "Pays an amount twice");
+    let types = parts.iter().find(|part| part["pointer"] == "/parameters/properties/amount/type").unwrap();
+    assert_eq!(types["before"], r#"["number","string"]"#);
+    assert_eq!(types["after"], r#"["number"]"#);
+
+    // A change while no daemon ran is seen, too.
+    let Stage { callee, daemon, home } = stage;
+    daemon.stop().await;
+    callee.lists(offer("Pays an amount thrice", &amount(&json!(["number"]))));
+    let stage = Stage::with(callee, home).await;
+    let refreshed = post(stage.address(), "/api/v1/scenarios/bank/refresh", &json!({})).await;
+    assert_eq!(refreshed.status, 200, "{refreshed:?}");
+    let changes = stage.changes("pay").await;
+    assert_eq!(changes.len(), 2, "{changes:?}");
+    assert_eq!(changes[1]["to"], second, "the latest comes first");
+    assert_eq!(stage.daemon.get("/api/v1/tools/unknown/history").await.status, 404);
+    stage.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_changes_all_the_time_keeps_a_bounded_history() {
+    let stage = Stage::start().await;
+    let plain = amount(&json!("number"));
+    for round in 0..30 {
+        stage.lists(offer(&format!("Pays for the {round}th time"), &plain)).await;
+    }
+    let changes = stage.changes("pay").await;
+    assert_eq!(changes.len(), 20);
+    assert!(changes[0]["parts"].to_string().contains("29th"), "{}", changes[0]);
+    stage.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn the_version_of_a_provider_is_shown_beside_that_of_the_definition() {
+    let stage = Stage::start().await;
+    let whole = stage.daemon.get("/api/v1/tools/pay/explain").await.json();
+    assert!(whole.get("provider_version").is_none(), "{whole}");
+    for (version, shown) in [(json!("2.1.0"), "2.1.0"), (json!(7), "7")] {
+        let mut offered = offer("Pays an amount", &amount(&json!("number")));
+        offered["tools"][0]["version"] = version;
+        stage.lists(offered).await;
+        let list = stage.daemon.get("/api/v1/tools").await.json();
+        assert_eq!(list["tools"][0]["provider_version"], shown);
+        assert_eq!(list["tools"][0]["definition_version"].as_str().unwrap().len(), 32);
+        assert_eq!(stage.daemon.get("/api/v1/tools/pay/explain").await.json()["provider_version"], shown);
+    }
+    let mut offered = offer("Pays an amount", &amount(&json!("number")));
+    offered["tools"][0]["metadata"]["version"] = json!("3");
+    stage.lists(offered).await;
+    assert_eq!(stage.daemon.get("/api/v1/tools").await.json()["tools"][0]["provider_version"], "3");
+    stage.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_is_logged_with_the_version_that_it_was_sent_for() {
+    let stage = Stage::start().await;
+    let version = stage.listed().await;
+    assert_eq!(stage.call(&version).await.status, 200);
+    let log = stage.daemon.get("/api/v1/log?kind=call").await.json();
+    let logged = log["lines"][0]["call"]["definition_version"].as_str().unwrap_or_default().to_owned();
+    assert!(logged.len() == 64 && logged.starts_with(&version), "{log}");
     stage.daemon.stop().await;
 }

@@ -421,3 +421,13 @@ fn a_scenario_is_explained_with_commands() {
     let shown = ask(&home, &daemon, &["explain", "notes"]).ok();
     assert!(shown.contains("`callsheet scenarios notes`") && !shown.contains("/api/v1/"), "{shown}");
 }
+
+#[test]
+fn the_history_of_a_tool_without_changes_says_so() {
+    let (home, daemon, _scenarios) = office();
+    let out = ask(&home, &daemon, &["history", "notes/search"]).ok();
+    assert!(out.starts_with("notes__search (notes/search): version "), "{out}");
+    assert!(out.ends_with("\nno change of its definition is known\n"), "{out}");
+    let ambiguous = ask(&home, &daemon, &["history", "search"]).failed(1);
+    assert!(ambiguous.contains("several tools"), "{ambiguous}");
+}

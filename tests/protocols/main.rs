@@ -23,4 +23,5 @@ mod json_rpc_tools;
 mod polling;
 mod polling_limits;
 mod sessions;
+mod suspicious;
 mod tls;

@@ -35,6 +35,8 @@ struct StoredCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     call_id: Option<String>,
     approval: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    definition_version: Option<String>,
     activity: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     payload: Option<CallPayload>,
@@ -104,6 +106,7 @@ fn call_row(numbered: &NumberedCall) -> LogRow {
         attempts: call.attempts,
         call_id: call.call_id.as_deref().map(str::to_owned),
         approval: call.approval.as_deref().map(str::to_owned),
+        definition_version: call.definition_version.clone(),
         activity: call.activity.as_ref().map(ToString::to_string),
         payload: numbered.payload.as_deref().cloned(),
     };
@@ -186,6 +189,7 @@ fn call(row: &LogRow) -> Option<NumberedCall> {
         attempts: stored.attempts,
         call_id: stored.call_id.map(Into::into),
         approval: stored.approval.map(Into::into),
+        definition_version: stored.definition_version,
         activity: stored.activity.and_then(|tool| tool.parse().ok()),
     };
     let payload = stored.payload.map(Arc::new);

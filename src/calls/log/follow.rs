@@ -66,6 +66,7 @@ impl Calls {
         for change in news(&snapshot.transitions, &seen.states, &queue) {
             self.add_change(|line| LogEntry::State(NumberedState { line, change }), &queue);
         }
+        self.0.histories.follow(&snapshot.catalog, self.0.clock.wall());
         seen.ends = snapshot.program_ends.clone();
         seen.states = snapshot.transitions.clone();
         seen.upto = Some(snapshot.sequence);

@@ -117,13 +117,16 @@ impl InitArgs {
         output::wrapped("", &format!("written to {}, with {count}", written.path.display()));
         edited::print_secrets(&written);
         let config = self.config.as_ref().map(|file| format!(" --config {}", file.display())).unwrap_or_default();
+        let checked = servers.taken.first().map(|server| format!("callsheet check {}", servers.shown(&server.from)));
+        let check = checked
+            .map(|command| (command, "starts its servers, and shows suspicious texts before a model reads them"));
         output::line("\nnext:");
-        for (command, what) in [
+        for (command, what) in check.into_iter().chain([
             (format!("callsheet serve{config}"), "runs the daemon"),
             ("callsheet tools".to_owned(), "lists the tools, in another terminal"),
             ("callsheet add NAME ADDRESS".to_owned(), "adds a scenario"),
             ("callsheet connect CLIENT --write".to_owned(), "gives the list to an MCP client"),
-        ] {
+        ]) {
             output::line(&format!("  {command:<34}{what}"));
         }
         Ok(())

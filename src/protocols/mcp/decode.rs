@@ -163,6 +163,10 @@ pub(super) fn sent_findings(
 /// The same place in the answer of a server, which has no metadata.
 fn sent_pointer(document: &Value, pointer: &str) -> String {
     let mut steps = steps(pointer);
+    // Instructions and prompts come in messages of their own.
+    if steps.first().is_none_or(|first| first != "tools") {
+        return pointer.to_owned();
+    }
     if let [_, _, parameters, ..] = steps.as_mut_slice()
         && parameters == "parameters"
     {

@@ -10,7 +10,7 @@ use super::server::ServerDescription;
 use super::session::McpSession;
 use crate::lint::serving::ListResponse;
 use crate::lint::{McpServing, check_mcp, check_mcp_serving};
-use crate::model::{Bounds, JsonText};
+use crate::model::{Bounds, JsonText, RelayedOffers};
 use crate::protocols::ListError;
 use crate::protocols::sent_document::{left_out, tools};
 use crate::protocols::tool_discovery::Inspected;
@@ -35,7 +35,8 @@ impl McpSession {
         let info = server.info.clone();
         let revision = server.revision().as_str();
         let noise = super::session::output_noise(&server);
-        let work = move || examine(&listings, &info, revision);
+        let offered = self.offers(&server, most, Bounds::NONE).await.offers;
+        let work = move || examine(&listings, &info, revision, &offered);
         let mut inspected = self.transports().tasks().off_thread(work).await?;
         inspected.findings.splice(0..0, noise);
         Ok(inspected)
@@ -43,7 +44,12 @@ impl McpSession {
 }
 
 /// Checks the listings, the first one in detail.
-fn examine(listings: &[Pages], info: &ServerDescription, revision: &'static str) -> Result<Inspected, ListError> {
+fn examine(
+    listings: &[Pages],
+    info: &ServerDescription,
+    revision: &'static str,
+    offered: &RelayedOffers,
+) -> Result<Inspected, ListError> {
     let mut answers = Vec::new();
     let mut first = None;
     for listing in listings {
@@ -57,9 +63,10 @@ fn examine(listings: &[Pages], info: &ServerDescription, revision: &'static str)
         });
         first.get_or_insert((decoded, listing));
     }
-    let Some((DecodedTools { manifest, findings: of_decoding, .. }, pages)) = first else {
+    let Some((DecodedTools { mut manifest, findings: of_decoding, .. }, pages)) = first else {
         return Err(ListError::Malformed("its tools were not listed".to_owned()));
     };
+    manifest.relayed = offered.clone();
     let document = document(&pages.results);
     let empty = pages.results.iter().filter(|page| tools(&value(page)).is_empty()).count();
     let serving = McpServing { answers, pages: (pages.results.len(), empty), list_changed: info.list_changed };

@@ -203,7 +203,7 @@ impl McpSession {
     }
 
     /// What the server offers besides tools. The last good lists are kept for a list that fails.
-    async fn offers(&self, server: &McpServer, max_body: usize, bounds: Bounds) -> ListedOffers {
+    pub(super) async fn offers(&self, server: &McpServer, max_body: usize, bounds: Bounds) -> ListedOffers {
         let known = self.offered.lock().clone();
         let limit = self.transports.poll_timeout();
         let clock = self.transports.clock();

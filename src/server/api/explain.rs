@@ -40,6 +40,9 @@ pub(in crate::server) struct ToolExplanation<'a> {
     /// The version of its definition, whole; for a tool that is offered.
     #[serde(skip_serializing_if = "Option::is_none")]
     definition_version: Option<String>,
+    /// The version that its provider gives it, if it gives one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider_version: Option<String>,
     /// What findings say of it, and of its scenario's standing.
     findings: Vec<shared_json::FindingJson<'a>>,
 }
@@ -137,6 +140,7 @@ fn of_scenario(snapshot: &Snapshot, health: &Health) -> Result<Response, Problem
             ExplainedStep { next: vec![next], ..ExplainedStep::new("tools", &counts, "catalog") },
         ],
         definition_version: None,
+        provider_version: None,
         findings: findings.iter().map(shared_json::finding).collect(),
     })
 }
@@ -179,6 +183,7 @@ fn of_tool(
         verdict,
         steps: steps.chain(circuit).collect(),
         definition_version: Some(tool.tool.version().to_string()),
+        provider_version: tool.tool.provider_version(),
         findings: explanation.findings.iter().map(shared_json::finding).collect(),
     })
 }
@@ -221,6 +226,7 @@ fn left_out(finding: &Finding) -> Result<Response, Problem> {
         verdict: format!("not in the list: {outcome}"),
         steps: vec![ExplainedStep::new("offered", &outcome, "catalog")],
         definition_version: None,
+        provider_version: None,
         findings: vec![shared_json::finding(finding)],
     })
 }
@@ -244,6 +250,7 @@ fn gone(snapshot: &Snapshot, former: &FormerName) -> Result<Response, Problem> {
         verdict: format!("not in the list: {outcome}"),
         steps: vec![ExplainedStep::new("offered", &outcome, "catalog")],
         definition_version: None,
+        provider_version: None,
         findings: Vec::new(),
     })
 }
@@ -314,6 +321,7 @@ impl LoggedName {
             verdict: format!("not in the list: {}", self.outcome),
             steps: vec![ExplainedStep::new("offered", &self.outcome, "log")],
             definition_version: None,
+            provider_version: None,
             findings: Vec::new(),
         })
     }

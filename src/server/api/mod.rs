@@ -13,6 +13,7 @@ pub(super) mod configured;
 pub(super) mod explain;
 pub(super) mod findings;
 pub(super) mod health;
+pub(super) mod history;
 pub(super) mod log;
 pub(super) mod login;
 pub(super) mod lookup;

@@ -63,6 +63,10 @@ pub(super) struct RecentCallJson<'a> {
     execution_time_ms: u64,
     /// How many times it was sent.
     attempts: u32,
+    /// The version of the definition that it was sent for, whole; absent where it was not sent, and
+    /// for calls that an earlier version stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    definition_version: Option<&'a str>,
     /// The client: the name of an MCP client, or the `User-Agent` of another one.
     client: Option<&'a str>,
     chat_id: Option<&'a str>,
@@ -122,6 +126,7 @@ pub(super) fn call(numbered: &NumberedCall, access: Access) -> RecentCallJson<'_
         status: shown.and_then(|call| call.status),
         execution_time_ms: u64::try_from(call.took.as_millis()).unwrap_or(u64::MAX),
         attempts: call.attempts,
+        definition_version: call.definition_version.as_deref(),
         client: shown.and_then(|call| call.client.as_deref()),
         chat_id: shown.and_then(|call| call.chat.as_deref()),
         profile: shown.and_then(|call| call.profile.as_deref()),

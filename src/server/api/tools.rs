@@ -15,7 +15,7 @@ use crate::catalog::{Revision, Snapshot, ViewQuery};
 use crate::formats::Format;
 use crate::model::{Execution, Health, ScenarioState, ViewTool};
 use crate::runtime::AnswerBudget;
-use crate::server::api::{explain, lookup};
+use crate::server::api::{explain, history, lookup};
 use crate::server::http::content_coding;
 use crate::server::http::error::{Problem, excerpt};
 use crate::server::http::held::ConnectionBytes;
@@ -266,7 +266,7 @@ pub(in crate::server) async fn list_route(
     list(&shared, uri.query(), &headers, bytes.answers(), false).await.map(axum::body::Body::new)
 }
 
-/// `GET /api/v1/tools/{name}` and `GET /api/v1/tools/{name}/explain`.
+/// `GET /api/v1/tools/{name}`, `GET /api/v1/tools/{name}/explain` and `.../history`.
 ///
 /// A tool is found by its published name, by `scenario/tool` (the slash plain or as `%2F`), or by
 /// an original name that only one tool has. Parameters: `format`, `profile`, `chat_id`. A disabled
@@ -274,7 +274,7 @@ pub(in crate::server) async fn list_route(
 /// could mean several tools is 409 with `candidates`.
 ///
 /// `a/explain` explains the tool `a`. If there is no tool `a`, it is the tool `explain` of the
-/// scenario `a`, which can always be reached as `a%2Fexplain`.
+/// scenario `a`, which can always be reached as `a%2Fexplain`. The same holds for `history`.
 pub(in crate::server) async fn one_route(
     State(shared): State<SharedState>,
     uri: Uri,
@@ -283,7 +283,10 @@ pub(in crate::server) async fn one_route(
     let rest = uri.path().strip_prefix(TOOLS_PREFIX).unwrap_or_default();
     let snapshot = shared.reader.snapshot();
     let catalog = &snapshot.catalog;
-    if let Some(before) = rest.strip_suffix("/explain") {
+    type Answer = fn(&ServerState, &Arc<Snapshot>, &ViewQuery, &str) -> Result<Response, Problem>;
+    let parts: [(&str, Answer); 2] = [("/explain", explain::answer), ("/history", history::answer)];
+    for (part, answer) in parts {
+        let Some(before) = rest.strip_suffix(part) else { continue };
         let name = percent_decode(before)?;
         let whole = percent_decode(rest)?;
         let scope = QueryParams::parse(uri.query(), ONE).and_then(|query| query.scope());
@@ -291,7 +294,7 @@ pub(in crate::server) async fn one_route(
         if lookup::exists(catalog, &scope, &name) || !lookup::exists(catalog, &scope, &whole) {
             let scope = including_disabled(QueryParams::parse(uri.query(), EXPLAIN)?.scope()?);
             lookup::check_profile(&shared, catalog, &scope)?;
-            return explain::answer(&shared, &snapshot, &scope, &name);
+            return answer(&shared, &snapshot, &scope, &name);
         }
     }
     let answer = percent_decode(rest).and_then(|name| tool_answer(&shared, &snapshot, &name, uri.query(), &headers));

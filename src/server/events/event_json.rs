@@ -106,6 +106,8 @@ struct CatalogChangeJson<'a> {
     changed: Vec<&'a str>,
     /// The reason for each, by its name.
     reasons: BTreeMap<&'a str, &'a str>,
+    /// The version of the definition of each tool that was added or changed, whole, by its name.
+    definition_versions: BTreeMap<&'a str, String>,
     /// The scenarios of which only something else changed.
     scenarios: Vec<&'a str>,
 }
@@ -201,9 +203,14 @@ fn catalog(change: &CatalogChange) -> CatalogChangeJson<'_> {
         added: names(&found.added),
         removed: names(&found.removed),
         changed: names(&found.changed),
+        definition_versions: [&found.added, &found.changed].into_iter().flatten().map(version).collect(),
         reasons: all.map(|named| (named.name.as_str(), named.reason.as_str())).collect(),
         scenarios: found.scenarios.iter().map(ScenarioName::as_str).collect(),
     }
+}
+
+fn version(named: &ToolChange) -> (&str, String) {
+    (named.name.as_str(), named.version.to_string())
 }
 
 fn names(named: &[ToolChange]) -> Vec<&str> {

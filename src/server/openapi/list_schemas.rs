@@ -80,6 +80,10 @@ pub(in crate::server) struct NativeTool {
     approval_source: String,
     /// The version of its definition, short: a call may name it.
     definition_version: String,
+    /// The version that its provider gives it, if it gives one. Only shown: the provider may change
+    /// the tool and not this.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    provider_version: Option<String>,
     /// JSON Schema of the results, if the tool declares it.
     #[schemars(rename = "outputSchema", skip_serializing_if = "Option::is_none")]
     output_schema: Option<Map<String, Value>>,

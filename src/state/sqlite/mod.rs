@@ -10,6 +10,7 @@ mod calls;
 mod columns;
 mod failure;
 mod file;
+mod history;
 mod log;
 mod read_only;
 mod rows;

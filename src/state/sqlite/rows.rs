@@ -11,7 +11,7 @@ use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 use serde_json::{Map, Value, json};
 
 use super::columns::{bad, column, flag, parsed, party};
-use super::{calls, log, schema, usage};
+use super::{calls, history, log, schema, usage};
 use crate::model::text::hexadecimal;
 use crate::model::{
     Finding, FindingCode, PeerIdentity, PreferenceAuthor, PreferenceTarget, PublishedName, ScenarioName, Scope, Secret,
@@ -71,6 +71,8 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
         }
         Write::Usage(tool, usage) => usage::put(transaction, tool, usage),
         Write::TrimUsage(most) => usage::trim(transaction, *most),
+        Write::History(stored) => history::put(transaction, stored),
+        Write::TrimHistory(most) => history::trim(transaction, *most),
         Write::Log(rows) => log::put(transaction, rows),
         Write::TrimLog(kind, numbers) => log::trim(transaction, *kind, numbers),
         Write::ForgetLogPayloads => log::forget_payloads(transaction),
@@ -171,6 +173,7 @@ pub(super) fn load(connection: &mut Connection, place: &Path, clock: Clock) -> r
         operations: read(connection, &OPERATIONS, calls::operation, &mut torn)?,
         turns: read(connection, &TURNS, calls::turn, &mut torn)?,
         usage: read(connection, &USAGE, usage::from_row, &mut torn)?,
+        histories: read(connection, &HISTORIES, history::from_row, &mut torn)?,
         log: read(connection, &LOG, log::from_row, &mut torn)?,
         earlier_log: read(connection, &LOG_NUMBERS, log::earlier_from_row, &mut torn)?.pop(),
         revision: read(connection, &REVISION, revision, &mut torn)?.pop(),
@@ -216,6 +219,7 @@ const APPROVALS: TableQuery = TableQuery { name: "approvals", key_columns: 1, fi
 const OPERATIONS: TableQuery = TableQuery { name: "operations", key_columns: 1, filter: "ORDER BY rowid" };
 const TURNS: TableQuery = TableQuery { name: "turns", key_columns: 1, filter: "ORDER BY rowid" };
 const USAGE: TableQuery = TableQuery { name: "usage", key_columns: 1, filter: "ORDER BY last DESC" };
+const HISTORIES: TableQuery = TableQuery { name: "histories", key_columns: 1, filter: "ORDER BY changed_at DESC" };
 const LOG: TableQuery = TableQuery { name: "log", key_columns: 1, filter: "ORDER BY number" };
 const LOG_NUMBERS: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key = 'log-numbers'" };
 const REVISION: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key = 'revision'" };

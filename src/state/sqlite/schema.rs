@@ -179,6 +179,13 @@ const STEPS: &[&str] = &["
 ", "
     -- The access of the call that began an operation. Rows from before belong to every access.
     ALTER TABLE operations ADD COLUMN access TEXT;
+", "
+    -- How the definitions of tools changed. `document` is an array of changes, the oldest first.
+    CREATE TABLE histories (
+        tool       TEXT NOT NULL PRIMARY KEY,
+        changed_at TEXT NOT NULL,
+        document   TEXT NOT NULL
+    ) STRICT;
 "];
 
 /// The owner of a file, according to its header and tables.

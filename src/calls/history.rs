@@ -1,0 +1,226 @@
+//! The history of tools' definitions: when each changed, and how.
+//!
+//! It follows what is published, as the log does, and is kept in memory and in the store, bounded
+//! in changes of a tool, in tools and in bytes. What changes most seldom is forgotten first. The store
+//! gets changes with the counters of tools, at the interval of those.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::{Catalog, ChangedDefinition, Touched};
+use crate::model::ToolId;
+use crate::state::{StoredHistory, Write};
+
+/// Changes of one tool that are kept, the latest.
+const CHANGES_OF_TOOL_MAX: usize = 20;
+/// Tools whose changes are kept, those that changed last.
+const TOOLS_MAX: usize = 2_000;
+/// Bytes of all changes, as stored.
+const BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// One change of a definition, as it is stored and shown. Members are only added.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DefinitionChange {
+    /// When it was published.
+    #[serde(with = "time_text")]
+    pub at: Timestamp,
+    /// The version before, whole.
+    pub from: String,
+    /// The version since, whole.
+    pub to: String,
+    /// The parts that differ.
+    pub parts: Vec<StoredPart>,
+    /// How many more parts differ.
+    #[serde(default)]
+    pub more: usize,
+}
+
+/// A part of a definition that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredPart {
+    /// Where it is, as a JSON pointer.
+    pub pointer: String,
+    /// What it was; `None` if it is new.
+    pub before: Option<String>,
+    /// What it is; `None` if it is gone.
+    pub after: Option<String>,
+}
+
+/// The histories of all tools.
+#[derive(Debug, Default)]
+pub(super) struct DefinitionHistories(Mutex<Histories>);
+
+#[derive(Debug, Default)]
+struct Histories {
+    tools: HashMap<ToolId, ToolHistory>,
+    bytes: usize,
+    /// The catalog up to which changes are known.
+    seen: Option<Catalog>,
+    /// Whether tools were forgotten that the store may have.
+    forgot: bool,
+}
+
+#[derive(Debug, Default)]
+struct ToolHistory {
+    /// The oldest first.
+    changes: Vec<Arc<DefinitionChange>>,
+    bytes: usize,
+    is_unsaved: bool,
+}
+
+impl ToolHistory {
+    fn last(&self) -> Option<Timestamp> {
+        self.changes.last().map(|change| change.at)
+    }
+}
+
+impl Histories {
+    fn add(&mut self, id: ToolId, change: DefinitionChange, is_unsaved: bool) {
+        let history = self.tools.entry(id).or_default();
+        self.bytes -= history.bytes;
+        history.changes.push(Arc::new(change));
+        let too_many = history.changes.len().saturating_sub(CHANGES_OF_TOOL_MAX);
+        history.changes.drain(..too_many);
+        history.bytes = history.changes.iter().map(|change| bytes_of(change)).sum();
+        history.is_unsaved |= is_unsaved;
+        self.bytes += history.bytes;
+        while self.tools.len() > TOOLS_MAX || self.bytes > BYTES_MAX && self.tools.len() > 1 {
+            let Some(oldest) = self.tools.iter().min_by_key(|(_, history)| history.last()).map(|(id, _)| id.clone())
+            else {
+                break;
+            };
+            self.bytes -= self.tools.remove(&oldest).map_or(0, |history| history.bytes);
+            self.forgot = true;
+        }
+    }
+}
+
+impl DefinitionHistories {
+    /// Begins with what was stored.
+    pub(super) fn begin(&self, stored: Vec<StoredHistory>) {
+        let mut histories = self.0.lock();
+        for StoredHistory { tool, document, .. } in stored {
+            // One that cannot be read was written by another version; the store keeps it.
+            let Ok(changes) = serde_json::from_str::<Vec<DefinitionChange>>(&document) else { continue };
+            for change in changes {
+                histories.add(tool.clone(), change, false);
+            }
+        }
+    }
+
+    /// Adds what differs in a catalog from the one before.
+    pub(super) fn follow(&self, catalog: &Catalog, at: Timestamp) {
+        let mut histories = self.0.lock();
+        let changed = histories.seen.as_ref().map(|seen| Touched::between(seen, catalog).changed_definitions());
+        histories.seen = Some(catalog.clone());
+        for ChangedDefinition { id, from, to, difference } in changed.unwrap_or_default() {
+            let part = |part: crate::catalog::ChangedPart| StoredPart {
+                pointer: part.pointer,
+                before: part.before,
+                after: part.after,
+            };
+            let parts = difference.parts.into_iter().map(part).collect();
+            let more = difference.more;
+            histories.add(id, DefinitionChange { at, from: from.to_string(), to: to.to_string(), parts, more }, true);
+        }
+    }
+
+    /// The changes of a tool that are kept, the latest first.
+    pub(super) fn of_tool(&self, id: &ToolId) -> Vec<Arc<DefinitionChange>> {
+        let histories = self.0.lock();
+        let changes = histories.tools.get(id).map(|history| history.changes.iter().rev().cloned().collect());
+        changes.unwrap_or_default()
+    }
+
+    /// What the store does not have. It counts as stored from now on.
+    pub(super) fn unsaved(&self) -> Vec<Write> {
+        let mut histories = self.0.lock();
+        let mut writes = Vec::new();
+        for (id, history) in histories.tools.iter_mut().filter(|(_, history)| history.is_unsaved) {
+            let Some(changed_at) = history.last() else { continue };
+            history.is_unsaved = false;
+            let changes: Vec<&DefinitionChange> = history.changes.iter().map(AsRef::as_ref).collect();
+            // Texts and numbers can always be written.
+            let document = serde_json::to_string(&changes).unwrap_or_default().into();
+            writes.push(Write::History(StoredHistory { tool: id.clone(), changed_at, document }));
+        }
+        if std::mem::take(&mut histories.forgot) {
+            writes.push(Write::TrimHistory(histories.tools.len()));
+        }
+        writes
+    }
+
+    /// Marks what could not be stored.
+    pub(super) fn not_saved(&self, writes: &[Write]) {
+        let mut histories = self.0.lock();
+        for write in writes {
+            match write {
+                Write::History(stored) => {
+                    if let Some(history) = histories.tools.get_mut(&stored.tool) {
+                        history.is_unsaved = true;
+                    }
+                }
+                Write::TrimHistory(_) => histories.forgot = true,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Times are stored as texts (RFC 3339).
+mod time_text {
+    use jiff::Timestamp;
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(time)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// About the bytes of a change as stored.
+fn bytes_of(change: &DefinitionChange) -> usize {
+    let text = |text: &Option<String>| text.as_ref().map_or(4, String::len);
+    let part = |part: &StoredPart| part.pointer.len() + text(&part.before) + text(&part.after) + 40;
+    200 + change.parts.iter().map(part).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(second: i64, bytes: usize) -> DefinitionChange {
+        let part = StoredPart { pointer: "/description".to_owned(), before: None, after: Some("x".repeat(bytes)) };
+        let at = Timestamp::from_second(second).unwrap();
+        DefinitionChange { at, from: "a".to_owned(), to: "b".to_owned(), parts: vec![part], more: 0 }
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_in_changes_tools_and_bytes() {
+        let histories = DefinitionHistories::default();
+        let id = |n: i64| -> ToolId { format!("s/t{n}").parse().unwrap() };
+        for second in 0..10_000 {
+            histories.0.lock().add(id(0), change(second, 10), true);
+        }
+        let kept = histories.of_tool(&id(0));
+        assert_eq!(kept.len(), CHANGES_OF_TOOL_MAX);
+        assert_eq!(kept[0].at, Timestamp::from_second(9_999).unwrap());
+        let last = i64::try_from(TOOLS_MAX).unwrap();
+        for tool in 1..=last {
+            histories.0.lock().add(id(tool), change(10_000 + tool, 10), true);
+        }
+        assert!(histories.of_tool(&id(0)).is_empty(), "the tool that changed first is forgotten");
+        assert_eq!(histories.0.lock().tools.len(), TOOLS_MAX);
+        assert!(matches!(histories.unsaved().last(), Some(Write::TrimHistory(TOOLS_MAX))));
+        histories.0.lock().add(id(last), change(99_999, BYTES_MAX), true);
+        assert_eq!(histories.0.lock().tools.len(), 1);
+    }
+}

@@ -1,0 +1,392 @@
+//! Rules about what is not shown to a person, or pretends not to be the provider's text.
+
+use std::ops::Range;
+
+use super::reading::Reading;
+use super::words::Classes;
+
+/// Blanks one after the other that no layout needs.
+const BLANKS_MIN: usize = 100;
+/// Line ends one after the other that no layout needs.
+const LINE_ENDS_MIN: usize = 15;
+/// Words of a comment that is a note and no marker.
+const COMMENT_WORDS_MIN: usize = 6;
+/// Bytes of a tag that are looked at.
+const TAG_BYTES_MAX: usize = 300;
+/// Brackets of a text that are looked at, since each costs up to a window.
+const MARKS_MAX: usize = 200;
+/// Bytes of a comment that are looked at.
+const COMMENT_BYTES_MAX: usize = 2_000;
+
+/// Words in a comment or a pretended heading by which it speaks to a model.
+const ADDRESSED: Classes = Classes::MUST
+    .with(Classes::YOU)
+    .with(Classes::IGNORE)
+    .with(Classes::NOT)
+    .with(Classes::SYSTEM)
+    .with(Classes::INSTRUCTIONS)
+    .with(Classes::SEND);
+
+/// Sequences that a terminal obeys: they erase, overwrite or colour what is shown before a person
+/// has read it, while a model reads all of it. No description needs one: `ESC [8m`, `ESC ]8;;`, a
+/// carriage return within a line.
+pub(super) fn control_sequence(reading: &Reading<'_>) -> Option<Range<usize>> {
+    let bytes = reading.text.as_bytes();
+    let found = memchr::memchr2_iter(0x1b, b'\r', bytes).find(|at| {
+        let next = bytes.get(at + 1).copied();
+        if bytes[*at] == b'\r' {
+            next.is_some_and(|next| !b"\n\r".contains(&next))
+        } else {
+            next.is_some_and(|next| b"[]P_^(c".contains(&next))
+        }
+    });
+    found.map(|at| at..char_end(reading.text, at + 40))
+}
+
+/// Text after so many blanks or empty lines that a window does not show it: a person takes the
+/// text to be over.
+pub(super) fn out_of_sight(reading: &Reading<'_>) -> Option<Range<usize>> {
+    if reading.text.len() < LINE_ENDS_MIN {
+        return None;
+    }
+    let mut blanks = 0;
+    let mut line_ends = 0;
+    for (at, c) in reading.text.char_indices() {
+        if !c.is_whitespace() {
+            if blanks >= BLANKS_MIN || line_ends >= LINE_ENDS_MIN {
+                return Some(at..char_end(reading.text, at + 80));
+            }
+            blanks = 0;
+            line_ends = 0;
+        } else if c == '\n' {
+            line_ends += 1;
+            blanks = 0;
+        } else {
+            blanks += 1;
+        }
+    }
+    None
+}
+
+/// Comments of HTML and Markdown, and elements that are not shown: a page that renders the text
+/// leaves them out, and a model reads them. A short marker (`<!-- more -->`) or one in backticks is
+/// what a tool writes or looks for. Comments of programs are spoken of by honest tools, so they
+/// count only where they name a model.
+pub(super) fn comment(reading: &Reading<'_>) -> Option<Range<usize>> {
+    let text = reading.text;
+    let bytes = text.as_bytes();
+    let brackets = memchr::memchr2_iter(b'<', b'[', bytes).take(MARKS_MAX);
+    let of_code = memchr::memmem::find(bytes, b"/*").into_iter().chain(memchr::memmem::find(bytes, b"{#"));
+    for at in brackets.chain(of_code).filter(|at| !is_quoted(text, *at)) {
+        let rest = &text[at..];
+        let window = &rest[..char_end(rest, COMMENT_BYTES_MAX)];
+        let Some(hidden) = HiddenPart::at_start_of(window) else { continue };
+        let inner = Reading::new(hidden.inner, false);
+        let speakers = if hidden.is_code { Classes::MODEL } else { ADDRESSED };
+        let speaks = inner.words.len() > 1 && inner.having(speakers).next().is_some();
+        if speaks
+            || hidden.is_element && inner.words.len() > 1
+            || !hidden.is_code && inner.words.len() >= COMMENT_WORDS_MIN
+        {
+            return Some(at..at + hidden.bytes);
+        }
+    }
+    None
+}
+
+/// A part of a text that a page does not show.
+struct HiddenPart<'t> {
+    inner: &'t str,
+    /// Bytes up to its end.
+    bytes: usize,
+    /// Whether it is a comment of a program.
+    is_code: bool,
+    /// Whether it is an element that is styled so that it is not shown.
+    is_element: bool,
+}
+
+impl<'t> HiddenPart<'t> {
+    /// The one that the window begins with.
+    fn at_start_of(window: &'t str) -> Option<Self> {
+        let upto = |end: Option<usize>| end.unwrap_or(window.len());
+        let whole = |bytes: usize, is_code: bool| Self { inner: &window[..bytes], bytes, is_code, is_element: false };
+        if let Some(inner) = window.strip_prefix("<!--") {
+            let length = inner.find("-->").unwrap_or(inner.len());
+            return Some(Self {
+                inner: &inner[..length],
+                bytes: length + "<!--".len(),
+                is_code: false,
+                is_element: false,
+            });
+        }
+        if window.starts_with("[//]: #") || window.starts_with("[comment]: ") {
+            return Some(whole(upto(window.find('\n')), false));
+        }
+        if window.starts_with("/*") || window.starts_with("{#") {
+            return Some(whole(upto(window.find("*/").or_else(|| window.find("#}"))), true));
+        }
+        let bytes = upto(window.find("</"));
+        let start = window.find('>').map_or(0, |end| (end + 1).min(bytes));
+        is_hidden_element(window).then_some(Self {
+            inner: &window[start..bytes],
+            bytes,
+            is_code: false,
+            is_element: true,
+        })
+    }
+}
+
+/// Whether an element is styled so that it is not shown.
+fn is_hidden_element(window: &str) -> bool {
+    let Some(tag) = window.strip_prefix('<').and_then(|rest| rest.split_once('>')).map(|(tag, _)| tag) else {
+        return false;
+    };
+    if tag.len() > TAG_BYTES_MAX || !tag.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        return false;
+    }
+    let tag: String = tag.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect();
+    let styles = [
+        "display:none",
+        "visibility:hidden",
+        "font-size:0",
+        "opacity:0",
+        "color:transparent",
+        "color:white",
+        "color:#fff",
+    ];
+    tag.contains("style=") && styles.iter().any(|style| tag.contains(style)) || tag.ends_with("hidden") && tag.len() > 6
+}
+
+/// Names in tags by which vendors mark who speaks.
+const SPEAKERS: [&str; 12] = [
+    "system",
+    "sys",
+    "assistant",
+    "developer",
+    "admin",
+    "instructions",
+    "instruction",
+    "system_prompt",
+    "systemprompt",
+    "system-reminder",
+    "system_instruction",
+    "system_instructions",
+];
+/// Names in tags that claim the model's attention, and describe no value.
+const CLAIMS: [&str; 14] = [
+    "important",
+    "critical",
+    "secret",
+    "hidden",
+    "override",
+    "mandatory",
+    "urgent",
+    "priority",
+    "attention",
+    "warning",
+    "important_instructions",
+    "hidden_instructions",
+    "new_instructions",
+    "must_read",
+];
+
+/// What a speaker's tag may be about.
+const SPEECHES: [&str; 9] =
+    ["instruction", "instructions", "message", "prompt", "directive", "note", "override", "reminder", "rules"];
+
+/// Tags that mark who speaks to a model: `<system>`, `<IMPORTANT>`, `[INST]`, `<|im_start|>`,
+/// `<<SYS>>`, `[SYSTEM DIRECTIVE]`. A provider's text that has them pretends to be another's. A
+/// placeholder (`<system>|<code>`) has no sentence after it, and one in backticks is spoken of.
+pub(super) fn pretended_tag(reading: &Reading<'_>) -> Option<Range<usize>> {
+    let text = reading.text;
+    for at in memchr::memchr2_iter(b'<', b'[', text.as_bytes()).take(MARKS_MAX) {
+        let rest = &text[at..];
+        let window = &rest[..char_end(rest, TAG_BYTES_MAX)];
+        let length = vendor_mark(window).or_else(|| speaker_tag(text, at, window)).or_else(|| directive(window));
+        if let Some(length) = length.filter(|_| !is_quoted(text, at)) {
+            return Some(at..char_end(text, at + length + 80));
+        }
+    }
+    pretended_speaker(reading)
+}
+
+/// Marks of the vendors' own templates, which no text has by chance.
+fn vendor_mark(window: &str) -> Option<usize> {
+    let folded = window[..char_end(window, 40)].to_ascii_lowercase();
+    for mark in [
+        "[inst]",
+        "[/inst]",
+        "<<sys>>",
+        "<</sys>>",
+        "[system_prompt]",
+        "[available_tools]",
+        "<start_of_turn>",
+        "<end_of_turn>",
+    ] {
+        if folded.starts_with(mark) {
+            return Some(mark.len());
+        }
+    }
+    let inner = folded.strip_prefix("<|")?.split_once("|>")?.0;
+    let is_mark = inner.starts_with("im_")
+        || inner.starts_with("start_")
+        || inner.starts_with("end_")
+        || inner.contains("header")
+        || [
+            "system",
+            "user",
+            "assistant",
+            "begin_of_text",
+            "eot_id",
+            "endofprompt",
+            "channel",
+            "message",
+            "tool",
+            "return",
+        ]
+        .contains(&inner);
+    is_mark.then_some(inner.len() + 4)
+}
+
+/// A tag of a speaker, or one that claims attention, around text or before a sentence.
+fn speaker_tag(text: &str, at: usize, window: &str) -> Option<usize> {
+    let tag = window.strip_prefix('<')?.split_once('>')?.0;
+    let name: String = tag.trim().to_lowercase().replace([' ', '-'], "_");
+    let is_speech = name.rsplit_once('_').is_some_and(|(speaker, kind)| {
+        let first = speaker.split('_').next().unwrap_or_default();
+        (SPEAKERS.contains(&first) || CLAIMS.contains(&first)) && SPEECHES.contains(&kind)
+    });
+    if !is_speech && !CLAIMS.contains(&name.as_str()) && !SPEAKERS.contains(&name.as_str()) {
+        return None;
+    }
+    let behind = &window[tag.len() + 2..];
+    let closing = format!("</{}", &tag[..char_end(tag, 4)]);
+    let before = text[..at].trim_end_matches(' ');
+    let begins = before.is_empty() || before.ends_with(['.', '!', '?', ':', '>', '\n', '。']);
+    // `ssh <system> <command>` has two placeholders.
+    let is_placeholder = behind.trim_start().starts_with(['<', '[', '-', '|', '/']);
+    let has_sentence = begins && !is_placeholder && Reading::new(behind, false).words.len() >= 2;
+    (behind.contains(&closing) || has_sentence).then_some(tag.len() + 2)
+}
+
+/// A bracket such as `[SYSTEM OVERRIDE]` or `[HIDDEN INSTRUCTION]`.
+fn directive(window: &str) -> Option<usize> {
+    let inner = window.strip_prefix('[')?.split_once(']')?.0;
+    if inner.len() > 60 || window[inner.len() + 2..].starts_with('(') {
+        return None;
+    }
+    let words: Vec<String> = inner.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect();
+    let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(&word.as_str()));
+    let is_of_speaker = has(&[
+        "system",
+        "admin",
+        "developer",
+        "hidden",
+        "secret",
+        "ai",
+        "model",
+        "assistant",
+        "llm",
+        "metadata",
+        "configuration",
+        "role",
+        "priority",
+    ]);
+    let is_order = has(&[
+        "directive",
+        "override",
+        "instruction",
+        "instructions",
+        "message",
+        "note",
+        "prompt",
+        "command",
+        "notice",
+    ]);
+    let is_closed = is_of_speaker && words.len() == 1 && window.contains(&format!("[/{inner}]"));
+    (is_closed || is_of_speaker && is_order && words.len() <= 5).then_some(inner.len() + 2)
+}
+
+/// A line that begins as a turn of somebody else: `SYSTEM: you must ...`, `### Instruction: ...`.
+fn pretended_speaker(reading: &Reading<'_>) -> Option<Range<usize>> {
+    let text = reading.text;
+    if let Some(human) = text.find("\n\nHuman:")
+        && text[human..].contains("\n\nAssistant:")
+    {
+        return Some(human..char_end(text, human + 80));
+    }
+    if let Some(part) = pretended_end(reading) {
+        return Some(part);
+    }
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim_start().trim_start_matches(['#', '*', '-', ' ']);
+        let speaker = bare
+            .split_once(':')
+            .map(|(speaker, _)| speaker.trim_end_matches('*'))
+            .filter(|speaker| speaker.len() <= 30);
+        let is_speaker = speaker.is_some_and(|speaker| {
+            let is_loud = !speaker.contains(|c: char| c.is_lowercase());
+            let is_heading = line.trim_start().starts_with('#');
+            let name = speaker.to_lowercase();
+            let first = name.split([' ', '_']).next().unwrap_or_default().to_owned();
+            (is_loud || is_heading)
+                && ["system", "developer", "instruction", "instructions", "assistant", "sysadmin"]
+                    .contains(&first.as_str())
+                || [
+                    "system override",
+                    "system message",
+                    "hidden instruction",
+                    "hidden instructions",
+                    "override directive",
+                    "new instructions",
+                    "new instruction",
+                ]
+                .contains(&name.as_str())
+        });
+        let speaks = is_speaker && {
+            let spoken = Reading::new(&bare[char_end(bare, 6)..char_end(bare, COMMENT_BYTES_MAX)], false);
+            spoken.words.len() >= 4 && spoken.having(ADDRESSED.with(Classes::CALL)).next().is_some()
+        };
+        if speaks {
+            return Some(start..char_end(text, start + line.len().min(160)));
+        }
+        start += line.len();
+    }
+    None
+}
+
+/// `END OF TOOL DESCRIPTION`, `BEGIN SYSTEM PROMPT`, `{{system: ...`, `###SYSTEM###`.
+fn pretended_end(reading: &Reading<'_>) -> Option<Range<usize>> {
+    const PHRASES: [&[&str]; 5] = [
+        &["end", "of", "tool", "description"],
+        &["end", "of", "description"],
+        &["begin", "system", "prompt"],
+        &["begin", "system", "message"],
+        &["end", "system", "prompt"],
+    ];
+    let text = reading.text;
+    let ends = reading.having(Classes::BEGINS).find(|at| PHRASES.iter().any(|phrase| reading.says(*at, phrase)));
+    let is_marked = |at: &usize| {
+        let Some(span) = reading.place(*at) else { return false };
+        let marks = ["##", "{{", "[[", "==", "--"];
+        let mark = marks.iter().find(|mark| text[..span.start].ends_with(**mark));
+        reading.says(*at, &["system"]) && mark.is_some() && text[span.end..].starts_with([':', '#', '}', ']', '=', '-'])
+    };
+    let at = ends.or_else(|| reading.having(Classes::SYSTEM).find(is_marked))?;
+    let span = reading.place(at)?;
+    Some(span.start..char_end(text, span.end + 80)).filter(|span| !is_quoted(text, span.start))
+}
+
+/// Whether a mark stands in backticks or quotes, as one that is spoken of does.
+fn is_quoted(text: &str, at: usize) -> bool {
+    text[..at].ends_with(['`', '"', '\'', '“', '‘', '「'])
+}
+
+/// The nearest end of a character at or before this byte.
+fn char_end(text: &str, at: usize) -> usize {
+    if at >= text.len() {
+        return text.len();
+    }
+    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default()
+}

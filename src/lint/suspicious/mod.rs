@@ -1,0 +1,91 @@
+//! The judge of texts: finds what speaks to a model behind its user's back.
+//!
+//! Few rules that are nearly never wrong, without a model and without a network. Each is one
+//! function over one text, in a time linear in its length, with its reason in its comment. The
+//! judge changes and refuses nothing, and a text without a finding is not thereby harmless: other
+//! words for the same are not known to it. Tools that are dangerous are not suspicious because of
+//! that; only what they say to a model is judged.
+
+mod data;
+mod fold;
+mod markup;
+mod orders;
+mod other_tools;
+mod reading;
+mod words;
+
+use std::ops::Range;
+
+use reading::Reading;
+
+/// Bytes of a text that are judged at once. A longer one is judged in pieces.
+const PIECE_BYTES_MAX: usize = 32 * 1024;
+
+/// Bytes of the shortest text that a rule can touch.
+const TEXT_BYTES_MIN: usize = 12;
+
+/// A part of a text that a rule touches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Suspicion {
+    /// What the text does, as the end of a sentence about it.
+    pub(super) what: &'static str,
+    /// The part of the text.
+    pub(super) part: Range<usize>,
+}
+
+/// One rule about a text.
+struct TextRule {
+    /// What a text does that it touches.
+    what: &'static str,
+    /// The part that it touches.
+    find: fn(&Reading<'_>) -> Option<Range<usize>>,
+}
+
+/// Every rule but that about other tools, which needs to know the own ones.
+const RULES: [TextRule; 9] = [
+    TextRule { what: "has a control sequence", find: markup::control_sequence },
+    TextRule { what: "has text where a window does not show it", find: markup::out_of_sight },
+    TextRule { what: "has a comment or an element that is not shown", find: markup::comment },
+    TextRule { what: "pretends to be text of somebody else", find: markup::pretended_tag },
+    TextRule { what: "orders the model to disregard its instructions", find: orders::disregards },
+    TextRule { what: "gives the model another role", find: orders::takes_over },
+    TextRule { what: "orders the model to hide something from its user", find: orders::hides },
+    TextRule { what: "orders the model to send data elsewhere", find: data::sends },
+    TextRule { what: "orders the model to read a file of secrets", find: data::secret_file },
+];
+/// What the rule about other tools says.
+const REDIRECTS: &str = "says how a tool of another provider is to be used";
+
+/// Judges one text; each rule touches it once at most. `is_own` knows the names of the tools and
+/// parameters that belong to the same provider.
+pub(super) fn judge(text: &str, is_name: bool, is_own: &dyn Fn(&str) -> bool) -> Vec<Suspicion> {
+    let mut found: Vec<Suspicion> = Vec::new();
+    if text.len() < TEXT_BYTES_MIN {
+        return found;
+    }
+    let mut start = 0;
+    while start < text.len() {
+        let end = piece_end(text, start);
+        let reading = Reading::new(&text[start..end], is_name);
+        let redirected = other_tools::redirects(&reading, is_own).map(|part| Suspicion { what: REDIRECTS, part });
+        let touched =
+            RULES.iter().filter_map(|rule| (rule.find)(&reading).map(|part| Suspicion { what: rule.what, part }));
+        for Suspicion { what, part } in touched.chain(redirected) {
+            if found.iter().all(|known| known.what != what) {
+                found.push(Suspicion { what, part: part.start + start..part.end + start });
+            }
+        }
+        start = end;
+    }
+    found
+}
+
+/// The end of the piece that begins at `start`, between two words where there is a blank.
+fn piece_end(text: &str, start: usize) -> usize {
+    let rest = &text[start..];
+    if rest.len() <= PIECE_BYTES_MAX {
+        return text.len();
+    }
+    let most = (0..=PIECE_BYTES_MAX).rev().find(|at| rest.is_char_boundary(*at)).unwrap_or(rest.len());
+    start + rest[..most].rfind([' ', '\n']).filter(|at| *at > 0).unwrap_or(most)
+}

@@ -1,0 +1,110 @@
+//! How the definition of a tool changed.
+
+use std::sync::Arc;
+
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::calls::DefinitionChange;
+use crate::catalog::{Snapshot, ViewQuery};
+use crate::model::{ToolId, ViewTool};
+use crate::server::ServerState;
+use crate::server::api::lookup;
+use crate::server::api::shared_json::{self, Time};
+use crate::server::http::error::Problem;
+
+/// The changes of a tool's definition that are kept.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DefinitionHistory")]
+pub(in crate::server) struct DefinitionHistory<'a> {
+    /// The published name; that of its identity, if it is not offered now.
+    name: &'a str,
+    /// `scenario/tool`.
+    id: String,
+    /// The version of its definition now, whole; for a tool that is offered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    definition_version: Option<String>,
+    /// The version that its provider gives it, if it gives one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider_version: Option<String>,
+    /// The changes, the latest first.
+    changes: Vec<DefinitionChangeJson<'a>>,
+}
+
+/// One change of a definition.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DefinitionChange")]
+struct DefinitionChangeJson<'a> {
+    at: Time,
+    /// The version before, whole.
+    from: &'a str,
+    /// The version since, whole.
+    to: &'a str,
+    /// The parts that differ, the first of them.
+    parts: Vec<ChangedPartJson<'a>>,
+    /// How many more parts differ.
+    more: usize,
+}
+
+/// A part of a definition that differs.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ChangedPart")]
+struct ChangedPartJson<'a> {
+    /// Where it is, as a JSON pointer into the tool.
+    pointer: &'a str,
+    /// What it was, where it differs; `null` if it is new.
+    before: Option<&'a str>,
+    /// What it is, where it differs; `null` if it is gone.
+    after: Option<&'a str>,
+}
+
+/// Answers with the history of a tool, also of one that is not offered now, by its identity.
+pub(super) fn answer(
+    shared: &ServerState,
+    snapshot: &Arc<Snapshot>,
+    scope: &ViewQuery,
+    name: &str,
+) -> Result<Response, Problem> {
+    let problem = match lookup::resolve_tool(&snapshot.catalog, scope, name) {
+        Ok(tool) => return of_tool(shared, snapshot, &tool),
+        Err(problem) => problem,
+    };
+    // The histories have the tools of all profiles, so they are not read for one.
+    let id: Option<ToolId> = name.parse().ok().filter(|_| scope.profile.is_none());
+    let known = id.map(|id| (shared.calls.history(snapshot, &id), id)).filter(|(changes, _)| !changes.is_empty());
+    let Some((changes, id)) = known else { return Err(lookup::with_unanswered(problem, snapshot)) };
+    shared_json::json(&DefinitionHistory {
+        name,
+        id: id.to_string(),
+        definition_version: None,
+        provider_version: None,
+        changes: changes.iter().map(|change| written(change)).collect(),
+    })
+}
+
+fn of_tool(shared: &ServerState, snapshot: &Snapshot, tool: &ViewTool) -> Result<Response, Problem> {
+    let changes = shared.calls.history(snapshot, &tool.id);
+    shared_json::json(&DefinitionHistory {
+        name: tool.name.as_str(),
+        id: tool.id.to_string(),
+        definition_version: Some(tool.tool.version().to_string()),
+        provider_version: tool.tool.provider_version(),
+        changes: changes.iter().map(|change| written(change)).collect(),
+    })
+}
+
+fn written(change: &DefinitionChange) -> DefinitionChangeJson<'_> {
+    let parts = change.parts.iter().map(|part| ChangedPartJson {
+        pointer: &part.pointer,
+        before: part.before.as_deref(),
+        after: part.after.as_deref(),
+    });
+    DefinitionChangeJson {
+        at: Time(change.at),
+        from: &change.from,
+        to: &change.to,
+        parts: parts.collect(),
+        more: change.more,
+    }
+}
