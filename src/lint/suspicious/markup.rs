@@ -46,7 +46,8 @@ pub(super) fn control_sequence(reading: &Reading<'_>) -> Option<Range<usize>> {
 /// Text after so many blanks or empty lines that a window does not show it: a person takes the
 /// text to be over.
 pub(super) fn out_of_sight(reading: &Reading<'_>) -> Option<Range<usize>> {
-    if reading.text.len() < LINE_ENDS_MIN {
+    let line_ends = || memchr::memchr_iter(b'\n', reading.text.as_bytes()).count();
+    if reading.text.len() < BLANKS_MIN && line_ends() < LINE_ENDS_MIN {
         return None;
     }
     let mut blanks = 0;

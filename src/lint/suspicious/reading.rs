@@ -56,6 +56,8 @@ const SECRET_FILES: [&str; 36] = [
     ".psql_history",
     ".mysql_history",
 ];
+/// Bytes of the shortest of them.
+const SECRET_FILE_BYTES_MIN: usize = 4;
 /// The last parts of domains that are no ending of a file's name.
 const DOMAINS: [&str; 22] = [
     "com", "net", "org", "io", "dev", "ru", "cn", "xyz", "example", "test", "app", "site", "co", "info", "me", "tk",
@@ -326,7 +328,7 @@ fn is_contraction(rest: &str) -> bool {
 
 /// What a path, an address or a domain is.
 fn classes_of_place(part: &str) -> Classes {
-    let is_secret = SECRET_FILES.iter().any(|file| part.contains(file));
+    let is_secret = part.len() >= SECRET_FILE_BYTES_MIN && SECRET_FILES.iter().any(|file| part.contains(file));
     // A public key and a template are there to be read.
     if is_secret && ![".pub", ".example", ".sample", ".template"].iter().any(|ending| part.ends_with(ending)) {
         return Classes::SECRET_FILE;
