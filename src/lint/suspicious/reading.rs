@@ -179,7 +179,7 @@ impl<'t> Reading<'t> {
     /// that begin the sentence.
     pub(super) fn span(&self, one: usize, other: usize) -> Option<Range<usize>> {
         let first = one.min(other);
-        let begins = (first.saturating_sub(BEGINNING_WORDS_MAX)..=first).find(|at| self.begins_sentence(*at));
+        let begins = (first.saturating_sub(BEGINNING_WORDS_MAX)..=first).rev().find(|at| self.begins_sentence(*at));
         let start = self.words.get(begins.unwrap_or(first))?;
         let end = self.words.get(one.max(other))?;
         Some(start.start..end.end)
