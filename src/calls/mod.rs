@@ -321,21 +321,26 @@ impl Calls {
         findings
     }
 
-    /// The state of a scenario's circuit breaker; `None` if it was not called since the start.
+    /// The state of a scenario's circuit breaker; `None` if the process that answers for it now was
+    /// not called yet.
     pub fn breaker(&self, scenario: &ScenarioName) -> Option<BreakerStatus> {
-        self.0.limits.breaker(scenario)
+        self.0.limits.breaker(scenario, self.generation(scenario))
+    }
+
+    /// The generation of the route to a scenario, if there is one.
+    fn generation(&self, scenario: &ScenarioName) -> Option<u64> {
+        self.0.engine.route(scenario).map(|route| route.generation)
     }
 
     /// The state of the circuit breakers of a scenario's tools that failed since they last
     /// answered, in the order of their names.
     pub fn tool_breakers(&self, scenario: &ScenarioName) -> Vec<ToolBreakerStatus> {
-        let generation = self.0.engine.route(scenario).map(|route| route.generation);
-        self.0.limits.tool_breakers(scenario, generation)
+        self.0.limits.tool_breakers(scenario, self.generation(scenario))
     }
 
     /// How many circuit breakers are not closed now.
     pub fn open_circuits(&self) -> OpenCircuits {
-        self.0.limits.open_circuits()
+        self.0.limits.open_circuits(|scenario| self.generation(scenario))
     }
 
     /// How many calls wait for a permit now.

@@ -208,6 +208,38 @@ async fn a_tool_that_always_fails_is_refused_alone() {
     house.finish().await;
 }
 
+/// They say how the process before was called, and refuse no call of this one.
+#[tokio::test]
+async fn breakers_of_the_process_before_are_not_shown() {
+    let mut files = obedient().await;
+    let house = House::with(&[("files", files.url())], |config| {
+        config.calls.reroute_wait = std::time::Duration::ZERO;
+        config.calls.breaker_failures = 2;
+        config.calls.breaker_open = std::time::Duration::from_secs(3600);
+    })
+    .await;
+    let address = house.serve().await;
+    let shown = async || {
+        let health = ask(address, "GET", "/api/v1/scenarios/files", &[], "").await.json();
+        let explained = ask(address, "GET", "/api/v1/tools/say/explain", &[], "").await.json();
+        let metrics = String::from_utf8(ask(address, "GET", "/metrics", &[], "").await.body).unwrap();
+        let open = metrics.contains(r#"callsheet_circuits_open{of="scenario"} 1"#);
+        (health["calls"]["breaker"].clone(), explained.to_string().contains("circuit"), open)
+    };
+    files.kill().await;
+    for _ in 0..2 {
+        assert_eq!(refused(address, &json!({"tool_name": "say"})).await, expected(503, "unreachable"));
+    }
+    assert_eq!(shown().await, (json!("open"), true, true));
+    let before = house.route("files").unwrap().generation;
+    let next = obedient().await;
+    house.place("files", next.url(), callsheet::discovery::SourceTrust::Trusted);
+    let moved = |_: &callsheet::catalog::Snapshot| house.route("files").is_some_and(|now| now.generation != before);
+    house.until("it is at another address", moved).await;
+    assert_eq!(shown().await, (json!(null), false, false));
+    house.finish().await;
+}
+
 #[tokio::test]
 async fn a_scenario_that_does_not_answer_well_is_told_apart_by_how() {
     let mut files = obedient().await;
