@@ -233,6 +233,7 @@ impl Calls {
             return Err(ExecuteError::Invalid { tool, violations: vec![violation], more: false });
         }
         let rules = self.0.config.load_full();
+        let client = request.shown_client();
         // Before the check, so that what is checked, approved and sent is the same.
         let split = meta_fields::split(&tool, request.arguments);
         note.set_reasoning(split.reasoning.as_deref());
@@ -266,7 +267,7 @@ impl Calls {
             made_for: request.definition_version,
             resumed: request.resumed,
             collects: request.collects,
-            client: request.client.map(Into::into),
+            client,
             user_id: request.user_id,
             ..PreparedCall::new(tool, scope, arguments, request.requester)
         };

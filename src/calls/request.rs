@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ExecuteError;
+use super::ended_call::short;
 use super::held::CallerKey;
 use super::requester::Requester;
 use super::status_numbers::{ANSWERED, GOES_ON};
@@ -181,6 +182,11 @@ impl Request {
 }
 
 impl CallResponse {
+
+    /// The name of the client, shortened: people are shown all of it.
+    pub(super) fn shown_client(&self) -> Option<Arc<str>> {
+        self.client.as_deref().map(|client| short(client).into())
+    }
     /// The tool as it was called: the definition, or else the tool that ran.
     pub fn called(&self) -> &ViewTool {
         self.definition.as_ref().unwrap_or(&self.tool)

@@ -67,7 +67,7 @@ impl Calls {
                 chat: request.chat.as_deref().map(Into::into),
                 profile: request.profile.as_deref().map(Into::into),
                 user_id: request.user_id.clone(),
-                client: request.client.as_deref().map(Into::into),
+                client: request.shown_client(),
             },
             owner: Arc::clone(&request.requester.access),
             log_level,

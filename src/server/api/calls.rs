@@ -31,9 +31,6 @@ use crate::server::openapi::{RefusalSpec, refusal};
 use crate::server::{ServerState, SharedState};
 use crate::transports::TransportError;
 
-/// Characters of the name of a client at most.
-const CLIENT_NAME_CHARACTERS_MAX: usize = 200;
-
 /// The body is
 /// `{"tool_name", "arguments", "scenario"?, "chat_id"?, "profile"?, "user_id"?, "revision"?,
 /// "call_id"?, "log_level"?}`. The answer is `{"success", "result", "error"?, "code"?, "status",
@@ -47,13 +44,8 @@ pub(in crate::server) async fn execute(
     access: Access,
     RawBody(body): RawBody,
 ) -> CallHttpResponse {
-    let client = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).map(client_name);
+    let client = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).map(str::to_owned);
     call(&shared, client, access, body).await.unwrap_or_else(Problem::into_full_response)
-}
-
-/// The name that a client gives itself, shortened: people are shown all of it.
-fn client_name(agent: &str) -> String {
-    agent.chars().take(CLIENT_NAME_CHARACTERS_MAX).collect()
 }
 
 async fn call(
