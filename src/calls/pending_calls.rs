@@ -24,7 +24,9 @@ use super::track::{
     OperationTracker, ToolCaller,
 };
 use super::turns::Turns;
-use super::{CallResponse, Calls, ExecuteError, FailureCode, PreparedCall, Requester, allow, routing};
+use super::{
+    CallResponse, Calls, ExecuteError, FailureCode, PreparedCall, Requester, WaitLimits, allow, resolve, routing,
+};
 use crate::catalog::{NameLookup, ViewQuery, find_in_scope};
 use crate::config;
 use crate::engine::CallRoute;
@@ -109,10 +111,12 @@ impl Calls {
         self.0.registers.get().map(|registers| &registers.turns)
     }
 
-    /// Approves a call ([`Approvals::approve`]).
-    pub async fn approve(&self, id: &str, by: &str) -> Result<Arc<ApprovalRequest>, DecideError> {
+    /// Approves a call and runs it, and waits for its answer as long as `limits` says. Returns its
+    /// state then: `started` if it is still under way.
+    pub async fn approve(&self, id: &str, by: &str, limits: WaitLimits) -> Result<Arc<ApprovalRequest>, DecideError> {
         let approvals = self.approvals().ok_or(DecisionRefusal::Unknown)?;
-        approvals.approve(self, id, by).await
+        let started = approvals.approve(self, id, by).await?;
+        Ok(self.wait_for_approval(started, limits).await)
     }
 
     /// Rejects a call ([`Approvals::reject`]).

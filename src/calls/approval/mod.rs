@@ -37,9 +37,6 @@ pub use bounds::{ApprovalLimits, CurrentTool, DecisionRefusal};
 pub use need::{changed, needed};
 use table::{Admitted, KeptApproval, RoomMade};
 
-/// How long an approving request waits for the answer of the call. After that it is answered with
-/// the state `started`.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// How often expiry is checked by the wall clock, which may be set.
 const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// The largest answer that is kept, in bytes. A larger one is left out, and an error says so.
@@ -213,9 +210,9 @@ impl Approvals {
         Ok(request)
     }
 
-    /// Approves a call and runs it. Returns its result, or the state `started` if that takes longer
-    /// than a minute.
-    pub async fn approve<R: ApprovedCallRunner>(
+    /// Approves a call and begins to run it. Returns it as `started`;
+    /// [`Calls::approve`](crate::calls::Calls::approve) waits for its answer.
+    pub(in crate::calls) async fn approve<R: ApprovedCallRunner>(
         &self,
         runner: &R,
         id: &str,
@@ -225,12 +222,15 @@ impl Approvals {
         // A task of its own, so that it is not cut off with the request: a held approval must be
         // decided or released.
         let starting = self.0.parts.tasks.spawn(starting);
-        let started = starting.await.unwrap_or(Err(DecideError::Stopping))?;
-        Ok(self.wait_until_over(started, PATIENCE).await)
+        starting.await.unwrap_or(Err(DecideError::Stopping))
     }
 
-    /// Waits until an approved call is over, for at most so long. Returns its state then.
-    pub async fn wait_until_over(&self, started: Arc<ApprovalRequest>, limit: Duration) -> Arc<ApprovalRequest> {
+    /// Waits until a call that needs approval is over, for at most so long. Returns its state then.
+    pub(in crate::calls) async fn wait_until_over(
+        &self,
+        started: Arc<ApprovalRequest>,
+        limit: Duration,
+    ) -> Arc<ApprovalRequest> {
         self.0.kept.wait_until_over(&started.id, limit).await;
         self.get(&started.id).unwrap_or(started)
     }

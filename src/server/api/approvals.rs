@@ -3,6 +3,7 @@
 //! Never runs a call itself: [`crate::calls`] does.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
@@ -11,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::calls::WaitLimits;
 use crate::calls::approval::{Approvals, DecideError, DecisionRefusal};
 use crate::engine::EngineError;
 use crate::model::{ApprovalRequest, ApprovalState};
@@ -52,6 +54,9 @@ pub(in crate::server) const FILTERS: &[Param] = &[
         "20",
     ),
 ];
+/// How long an approving request waits for the answer of the call. After that it is answered with
+/// the state `started`.
+const ANSWER_WAIT: Duration = Duration::from_secs(60);
 /// The most calls of one page.
 const PAGE_CALLS_MAX: u32 = 1_000;
 /// A page ends before the call that would make it longer than so many bytes, unless it is the first
@@ -192,7 +197,7 @@ pub(in crate::server) async fn approve(
         let detail = "under this id there is another call than the one that you looked at; look at it again";
         return Err(Problem::new(StatusCode::CONFLICT, detail).with_member("code", "changed"));
     }
-    let request = shared.calls.approve(&id, by).await?;
+    let request = shared.calls.approve(&id, by, WaitLimits::for_work(ANSWER_WAIT)).await?;
     let mut answer = shared_json::json(&call_json::approval(&request, access))?;
     if !request.state.is_over() {
         *answer.status_mut() = StatusCode::ACCEPTED;
