@@ -73,6 +73,8 @@ pub struct PreparedCall {
     pub user_id: Option<Arc<str>>,
     /// The version of the called tool's definition that the call was made for.
     pub made_for: Option<NamedVersion>,
+    /// The version of the tool's definition that a person approved.
+    pub approved: Option<NamedVersion>,
     /// The peer that the call is for: it is sent to no other. Without it, the call goes to the peer
     /// that answers for the scenario at that time.
     pub owner: Option<PeerIdentity>,
@@ -130,6 +132,7 @@ impl PreparedCall {
             arguments,
             user_id: None,
             made_for: None,
+            approved: None,
             owner: None,
             timeout: None,
             follow: true,
@@ -179,14 +182,14 @@ impl Request {
     pub fn scope(&self) -> ViewQuery {
         ViewQuery { profile: self.profile.clone(), chat: self.chat.clone(), ..ViewQuery::default() }
     }
-}
-
-impl CallResponse {
 
     /// The name of the client, shortened: people are shown all of it.
     pub(super) fn shown_client(&self) -> Option<Arc<str>> {
         self.client.as_deref().map(|client| short(client).into())
     }
+}
+
+impl CallResponse {
     /// The tool as it was called: the definition, or else the tool that ran.
     pub fn called(&self) -> &ViewTool {
         self.definition.as_ref().unwrap_or(&self.tool)

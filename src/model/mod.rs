@@ -39,7 +39,7 @@ pub mod view;
 
 pub use crate::json::JsonText;
 pub use activity::{ActivityChoice, BoundActivity, DEFINITIONS, Execution, META_FIELDS};
-pub use approval::{ApprovalDecision, ApprovalRequest, ApprovalState, StoredAnswer};
+pub use approval::{ApprovalDecision, ApprovalRequest, ApprovalState, CalledDefinition, StoredAnswer};
 pub use awaited::{Awaited, ProgramOutput, REPORTED_AFTER};
 pub use call_event::{CallEvent, CallEventKind};
 pub use caller::CallerInfo;

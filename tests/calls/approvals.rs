@@ -566,6 +566,7 @@ fn begun(id: &str, waiting: &Value, idempotent: bool, owner: &Callee) -> Approva
         access: None,
         owner: PeerIdentity { identity: None, origin: Some(format!("http://localhost:{}", owner.port()).into()) },
         definition: text("definition"),
+        called: None,
         digest: text("digest"),
         idempotent,
         asked_at: now,

@@ -27,6 +27,9 @@ pub struct CurrentTool {
     /// The tool as it is offered.
     pub tool: Arc<Tool>,
 }
+    /// The definition whose activity the tool is, as it is offered, if the call was made for one
+    /// version of it.
+    pub called: Option<Arc<Tool>>,
 
 /// Why a decision does not count.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

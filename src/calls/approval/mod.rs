@@ -23,7 +23,8 @@ use super::kept::{Keepable as _, KeptLimits, KeptRegister, Taken};
 use super::requester::Requester;
 use crate::events::Event;
 use crate::model::{
-    ApprovalDecision, ApprovalRequest, ApprovalState, CallerInfo, JsonText, PeerIdentity, StoredAnswer, Tool, ToolId,
+    ApprovalDecision, ApprovalRequest, ApprovalState, CalledDefinition, CallerInfo, JsonText, PeerIdentity,
+    StoredAnswer, Tool, ToolId,
 };
 use crate::state::{StateError, Write};
 
@@ -53,6 +54,9 @@ pub struct NewApproval {
     pub tool: Arc<Tool>,
     /// The peer that answers for the scenario now.
     pub owner: PeerIdentity,
+    /// The definition that was called, if the tool is its activity and the call was made for one
+    /// version of it.
+    pub called: Option<CalledDefinition>,
     /// The text of one JSON object, as it will be sent.
     pub arguments: JsonText,
     /// The caller.
@@ -348,7 +352,7 @@ impl std::fmt::Debug for Approvals {
 }
 
 fn request(wanted: NewApproval, now: jiff::Timestamp, expiry: Duration) -> ApprovalRequest {
-    let NewApproval { id, name, tool, owner, arguments, asker, requester, collects: _ } = wanted;
+    let NewApproval { id, name, tool, owner, called, arguments, asker, requester, collects: _ } = wanted;
     let mut request = ApprovalRequest {
         // 122 random bits from the system.
         id: Uuid::new_v4().simple().to_string().into(),
@@ -359,6 +363,7 @@ fn request(wanted: NewApproval, now: jiff::Timestamp, expiry: Duration) -> Appro
         access: Some(requester.access),
         owner,
         definition: binding::definition(&tool),
+        called,
         digest: "".into(),
         idempotent: tool.facts.idempotent,
         asked_at: now,
@@ -404,6 +409,7 @@ pub(super) mod tests {
             access: None,
             owner: PeerIdentity { identity: None, origin: Some("http://localhost:1".into()) },
             definition: "d".into(),
+            called: None,
             digest: "x".into(),
             idempotent: false,
             asked_at: at(1_000),

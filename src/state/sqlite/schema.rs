@@ -179,6 +179,10 @@ const STEPS: &[&str] = &["
 ", "
     -- The access of the call that began an operation. Rows from before belong to every access.
     ALTER TABLE operations ADD COLUMN access TEXT;
+", "
+    -- The definition that was called and its version, if the tool is its activity and the call named a version.
+    ALTER TABLE approvals ADD COLUMN called TEXT;
+    ALTER TABLE approvals ADD COLUMN called_version TEXT;
 "];
 
 /// The owner of a file, according to its header and tables.
