@@ -100,8 +100,8 @@ impl ScenarioCircuits {
         OpenCircuits { scenarios, tools: self.tools.values().filter(is_open).count() }
     }
 
-    /// Whether the breakers count calls by routes of this generation. Without one, there is no other
-    /// process that they could be mistaken for.
+    /// Whether the breakers count calls by routes of this generation. Without one, there is no
+    /// other process that they could be mistaken for.
     fn is_of(&self, generation: Option<u64>) -> bool {
         generation.is_none_or(|generation| generation == self.scenario.generation())
     }

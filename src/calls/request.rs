@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ExecuteError;
-use super::ended_call::short;
 use super::held::CallerKey;
 use super::requester::Requester;
 use super::status_numbers::{ANSWERED, GOES_ON};
 use super::track::FollowUp;
 use crate::catalog::ViewQuery;
-use crate::model::{JsonText, NamedVersion, PeerIdentity, ScenarioName, StoredAnswer, ToolId, ViewTool};
+use crate::model::{
+    JsonText, NamedVersion, PeerIdentity, ScenarioName, StoredAnswer, ToolId, ViewTool, short_caller_text,
+};
 use crate::protocols::{InputRound, Outcome};
 use crate::runtime::ReservedBytes;
 
@@ -185,7 +186,7 @@ impl Request {
 
     /// The name of the client, shortened: people are shown all of it.
     pub(super) fn shown_client(&self) -> Option<Arc<str>> {
-        self.client.as_deref().map(|client| short(client).into())
+        self.client.as_deref().map(|client| short_caller_text(client).into())
     }
 }
 

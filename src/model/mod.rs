@@ -43,7 +43,7 @@ pub use approval::{ApprovalDecision, ApprovalRequest, ApprovalState, CalledDefin
 pub use awaited::{Awaited, ProgramOutput, REPORTED_AFTER};
 pub use call_event::{CallEvent, CallEventKind};
 pub use caller::CallerInfo;
-pub(crate) use caller::belongs_to_access;
+pub(crate) use caller::{belongs_to_access, short_caller_text};
 pub use config_state::{ConfigProblem, ConfigState, IgnoredVariables, RefusedConfig, RenamedKey, ScenarioChanges};
 pub use credential::{Auth, OAuthClient, SecretSource};
 pub use definition_version::{DefinitionVersion, NamedVersion, NotAVersion, VersionCell};

@@ -39,7 +39,7 @@ fn former_definition(tool: &Tool) -> Arc<str> {
 }
 
 /// The digest of a call: scenario, tool, exact arguments, caller, the peer that answers for the
-/// scenario, the definition of the tool, and the definition that was called, if that is another one.
+/// scenario, the definition of the tool, and the one that was called, if that is another.
 pub fn call(request: &ApprovalRequest) -> Arc<str> {
     let mut hash = Sha256::new();
     let ApprovalRequest { tool, arguments, caller: asker, owner, definition, .. } = request;
