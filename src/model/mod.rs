@@ -18,6 +18,7 @@ pub mod interaction;
 pub mod manifest;
 mod mcp_meta;
 pub mod name;
+mod next_step;
 pub mod operation;
 pub mod preference;
 pub mod profile;
@@ -54,6 +55,8 @@ pub use interaction::Interaction;
 pub use manifest::{Bounds, Category, Digest, Manifest, ScenarioInfo, SentFindings};
 pub(crate) use mcp_meta::{DEFINITION_VERSION, META, client_member, refused_meta_keys, with_allowed_meta};
 pub use name::{InvalidName, MCP_NAME_MAX, NameRef, PublishedName, SCENARIO_NAME_MAX, ScenarioName, ToolId};
+pub use next_step::WithNextStep;
+pub(crate) use next_step::before_next_step;
 pub use operation::{Operation, OperationState, Progress};
 pub(crate) use preference::ScopePattern;
 pub use preference::{

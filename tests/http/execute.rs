@@ -123,6 +123,39 @@ fn expected(status: u16, code: &str) -> (u16, String) {
     (status, code.to_owned())
 }
 
+/// Programs need not look for it in the text.
+#[tokio::test]
+async fn the_next_step_of_a_refusal_is_the_end_of_its_text_and_a_member() {
+    let files = obedient().await;
+    let mails = Callee::echo(manifest("mails", &[tool("strict")])).await;
+    let house = House::of(&[("files", files.url()), ("mails", mails.url())]).await;
+    let address = house.serve().await;
+    let call = |body: Value| ("POST", "/api/v1/tools/execute", body.to_string());
+    let scope = "use `global`, `profile:<name>` or `chat:<id>`";
+    for ((method, target, body), next) in [
+        (("GET", "/api/v1/nope", String::new()), Some("`GET /` lists all")),
+        (("GET", "/api/v1/tools/sey", String::new()), Some("did you mean say?")),
+        (("GET", "/api/v1/tools?q=a&q=b", String::new()), Some("give it once")),
+        (("GET", "/api/v1/tools?max_tools=x", String::new()), None),
+        (("GET", "/api/v1/preferences?scope=all", String::new()), Some(scope)),
+        (("DELETE", "/healthz", String::new()), Some("`Allow` names what it takes")),
+        (call(json!({"tool_name": "strict"})), Some("call files/strict or mails/strict")),
+        (
+            call(json!({"tool_name": "say", "revision": "0"})),
+            Some("fetch the list again, or name the tool as `scenario/tool`"),
+        ),
+        (call(json!({"tool_name": "files/strict", "arguments": {}})), None),
+        (call(json!({"tool_name": "say", "call_id": "?"})), None),
+    ] {
+        let headers = [("content-type", "application/json")];
+        let answer = ask(address, method, target, if body.is_empty() { &[] } else { &headers }, &body).await;
+        let problem = answer.json();
+        assert_eq!(problem["next_step"].as_str(), next, "{target} {body}: {problem}");
+        assert!(problem["detail"].as_str().unwrap().ends_with(next.unwrap_or_default()), "{problem}");
+    }
+    house.finish().await;
+}
+
 #[tokio::test]
 async fn every_refusal_has_its_status_and_its_code() {
     let files = obedient().await;

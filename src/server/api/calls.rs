@@ -150,10 +150,10 @@ fn problem(shared: &ServerState, place: &CallerInfo, failure: &Failure) -> Probl
         }
         FailureCode::Disabled => {
             let enable = enabling(place, failure);
-            let detail = format!("{}; {enable} switches it on", failure.text);
-            Problem::new(StatusCode::FORBIDDEN, detail).with_next(enable)
+            let problem = Problem::new(StatusCode::FORBIDDEN, &failure.text);
+            problem.and_next(&format!("{enable} switches it on")).with_next(enable)
         }
-        _ => Problem::new(status_of(failure), failure.text.clone()),
+        _ => failed_as(failure),
     };
     with_reasons(problem, failure)
 }
@@ -177,7 +177,12 @@ pub(in crate::server) fn status_of(failure: &Failure) -> StatusCode {
 /// The problem without hints from the active catalog.
 fn problem_without_hints(refused: &ExecuteError) -> Problem {
     let failure = Failure::from(refused);
-    with_reasons(Problem::new(status_of(&failure), failure.text.clone()), &failure)
+    with_reasons(failed_as(&failure), &failure)
+}
+
+/// A failure with its own words.
+fn failed_as(failure: &Failure) -> Problem {
+    Problem::new(status_of(failure), failure.to_string()).ending_with(failure.next.as_deref())
 }
 
 /// Adds the members that programs read: `success`, `code` and those of the particular failure.
@@ -215,6 +220,6 @@ impl From<AttendError> for Problem {
             AttendError::Taken(_) => (StatusCode::CONFLICT, "call_id_taken"),
             AttendError::Full => (StatusCode::TOO_MANY_REQUESTS, "busy"),
         };
-        Self::new(status, error.to_string()).with_member("success", false).with_member("code", code)
+        Self::from_error(status, &error).with_member("success", false).with_member("code", code)
     }
 }
