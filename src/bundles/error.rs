@@ -1,21 +1,35 @@
 //! Why a bundle or tool was not read or changed.
 
+use std::borrow::Cow;
 use std::io;
 
 use uuid::Uuid;
 
 use super::document_members::DocumentError;
 use super::{InvalidSlug, Slug, ToolVersion};
+use crate::model::WithNextStep;
+
+// What to do next: the ends of the texts below.
+const OFF: &str = "set `bundles.path` to the folder for them";
+const RESTART: &str = "restart the daemon";
+const DELETE_FIRST: &str = "delete them first";
+const ENABLE_FIRST: &str = "enable it first";
+const OTHER_VERSION: &str = "use another version";
+const AS_NEW: &str = "import it as a new bundle (`new=true`), or delete what is there first";
+const RAISE_OR_DELETE_TOOLS: &str = "raise it, or delete tools first";
+const RAISE_OR_DELETE_BUNDLES: &str = "raise it, or delete bundles";
+const MAKE_SMALLER: &str = "make it smaller";
+const TRY_SOON: &str = "try again soon";
 
 /// Why a request about stored tools was not done. What was stored before is unchanged.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum BundleError {
     /// No folder is configured.
-    #[error("there are no stored tools here; set `bundles.path` to the folder for them")]
+    #[error("there are no stored tools here; {OFF}")]
     Off,
     /// A folder is configured, and is not in use before a restart.
     #[error(
-        "there are no stored tools before a restart, because `bundles.path` was set while the daemon was running; restart the daemon"
+        "there are no stored tools before a restart, because `bundles.path` was set while the daemon was running; {RESTART}"
     )]
     OffUntilRestart,
     /// No bundle has this id.
@@ -25,16 +39,16 @@ pub enum BundleError {
     #[error("the bundle `{0}` has no tool `{1}` with version `{2}`")]
     UnknownTool(Uuid, Slug, ToolVersion),
     /// The bundle was deleted, and its files are still there.
-    #[error("the bundle `{0}` is being deleted; `callsheet bundle restore {0}` takes that back")]
+    #[error("the bundle `{id}` is being deleted; {next}", id = .0, next = restore(.0))]
     BeingDeleted(Uuid),
     /// A bundle with tools cannot be deleted.
-    #[error("the bundle `{0}` still has {1} tool(s); delete them first")]
+    #[error("the bundle `{0}` still has {1} tool(s); {DELETE_FIRST}")]
     NotEmpty(Uuid, usize),
     /// The bundle is disabled, so what is in it cannot be added or changed.
-    #[error("the bundle `{0}` is disabled; enable it first")]
+    #[error("the bundle `{0}` is disabled; {ENABLE_FIRST}")]
     Disabled(Uuid),
     /// The slug and version are taken.
-    #[error("the bundle `{0}` already has a tool `{1}` with version `{2}`; it is unchanged; use another version")]
+    #[error("the bundle `{0}` already has a tool `{1}` with version `{2}`; it is unchanged; {OTHER_VERSION}")]
     Conflict(Uuid, Slug, ToolVersion),
     /// It is a part of the program.
     #[error("`{0}` is built in: only `isEnabled` can be changed")]
@@ -45,7 +59,7 @@ pub enum BundleError {
     /// Tools of an archive are there already.
     #[error(
         "the archive is not imported: the bundle `{bundle}` already has a tool `{slug}` with version `{version}`{}; \
-         import it as a new bundle (`new=true`), or delete what is there first",
+         {AS_NEW}",
         more_of(*.more)
     )]
     ArchiveConflict {
@@ -61,7 +75,7 @@ pub enum BundleError {
     /// With the tools of an archive there would be more than are kept.
     #[error(
         "the archive is not imported: it has {tools} tool(s), {stored} are stored already, and `bundles.max_tools` \
-         allows {most}; raise it, or delete tools first"
+         allows {most}; {RAISE_OR_DELETE_TOOLS}"
     )]
     ArchiveTooMany {
         /// Tools of the archive.
@@ -72,14 +86,12 @@ pub enum BundleError {
         most: usize,
     },
     /// There are as many bundles as are kept.
-    #[error(
-        "there are {0} bundles already, which is all that `bundles.max_bundles` allows; raise it, or delete bundles"
-    )]
+    #[error("there are {0} bundles already, which is all that `bundles.max_bundles` allows; {RAISE_OR_DELETE_BUNDLES}")]
     TooManyBundles(usize),
     /// The bundles would take more memory than is kept for them.
     #[error(
         "it needs {added_bytes} bytes, the stored bundles take {stored_bytes} already, and `bundles.max_bytes` allows \
-         {most}; raise it, or delete tools first"
+         {most}; {RAISE_OR_DELETE_TOOLS}"
     )]
     TooManyBytes {
         /// What was to be added.
@@ -90,7 +102,7 @@ pub enum BundleError {
         most: usize,
     },
     /// A document is larger than the files that are read.
-    #[error("`{0}` is larger than 256 KiB as a file; make it smaller")]
+    #[error("`{0}` is larger than 256 KiB as a file; {MAKE_SMALLER}")]
     TooLarge(String),
     /// What is a part of the program has no files.
     #[error("the built-in tools are a part of the program, so they have no files to export")]
@@ -105,7 +117,7 @@ pub enum BundleError {
     #[error("the archive cannot be imported: {0}")]
     Archive(String),
     /// A tool sends requests to a host that the configuration does not allow.
-    #[error("`{pointer}` has the host `{host}`, which is not allowed; add \"{host}\" to `bundles.allowed_hosts`")]
+    #[error("`{pointer}` has the host `{host}`, which is not allowed; {}", allow(host))]
     HostNotAllowed {
         /// The member, as a JSON pointer.
         pointer: &'static str,
@@ -113,7 +125,7 @@ pub enum BundleError {
         host: String,
     },
     /// Another process has the folder locked.
-    #[error("another process is changing the bundles; try again soon")]
+    #[error("another process is changing the bundles; {TRY_SOON}")]
     Busy,
     /// The folder could not be read or written.
     #[error("cannot {action} `{path}`: {message}")]
@@ -127,6 +139,43 @@ pub enum BundleError {
         /// The kind of failure.
         kind: io::ErrorKind,
     },
+}
+
+fn restore(bundle: &Uuid) -> String {
+    format!("`callsheet bundle restore {bundle}` takes that back")
+}
+
+fn allow(host: &str) -> String {
+    format!("add \"{host}\" to `bundles.allowed_hosts`")
+}
+
+impl WithNextStep for BundleError {
+    fn next_step(&self) -> Option<Cow<'static, str>> {
+        let known = match self {
+            Self::Off => OFF,
+            Self::OffUntilRestart => RESTART,
+            Self::NotEmpty(..) => DELETE_FIRST,
+            Self::Disabled(_) => ENABLE_FIRST,
+            Self::Conflict(..) => OTHER_VERSION,
+            Self::ArchiveConflict { .. } => AS_NEW,
+            Self::ArchiveTooMany { .. } | Self::TooManyBytes { .. } => RAISE_OR_DELETE_TOOLS,
+            Self::TooManyBundles(_) => RAISE_OR_DELETE_BUNDLES,
+            Self::TooLarge(_) => MAKE_SMALLER,
+            Self::Busy => TRY_SOON,
+            Self::BeingDeleted(bundle) => return Some(restore(bundle).into()),
+            Self::HostNotAllowed { host, .. } => return Some(allow(host).into()),
+            Self::UnknownBundle(_)
+            | Self::UnknownTool(..)
+            | Self::BuiltIn(_)
+            | Self::TooMany(_)
+            | Self::NoFiles
+            | Self::Invalid(_)
+            | Self::Name(_)
+            | Self::Archive(_)
+            | Self::Storage { .. } => return None,
+        };
+        Some(known.into())
+    }
 }
 
 /// The end of a sentence about the first of several tools.

@@ -2,10 +2,11 @@
 //!
 //! Never makes a call.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::model::ToolId;
+use crate::model::{ToolId, WithNextStep};
 
 /// Which of several calls are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,17 +26,23 @@ pub enum CallMode {
 #[error("`{0}` is no mode of several calls: write `all`, `any` or `race`")]
 pub struct UnknownCallMode(String);
 
+// What to do next: the end of the text below.
+const CALL_ALL: &str = "call them with `mode=all`";
+
 /// Tools that may not compete, because running them more than once may do harm.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`mode={mode}` is for idempotent tools only, and these are not declared so: {}; call them with `mode=all`",
-    listed(tools)
-)]
+#[error("`mode={mode}` is for idempotent tools only, and these are not declared so: {}; {CALL_ALL}", listed(tools))]
 pub struct CannotCompete {
     /// The mode that was wanted.
     pub mode: CallMode,
     /// The tools, each once, in the order of the calls.
     pub tools: Vec<ToolId>,
+}
+
+impl WithNextStep for CannotCompete {
+    fn next_step(&self) -> Option<Cow<'static, str>> {
+        Some(CALL_ALL.into())
+    }
 }
 
 impl CallMode {

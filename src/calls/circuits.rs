@@ -71,15 +71,15 @@ impl ScenarioCircuits {
         Self { scenario: CircuitBreaker::new(0, now), tools: HashMap::new() }
     }
 
-    /// The state of the scenario's breaker.
-    pub(super) fn of_scenario(&self) -> BreakerStatus {
-        self.scenario.status()
+    /// The state of the scenario's breaker; `None` if it is for another generation than this one.
+    pub(super) fn of_scenario(&self, generation: Option<u64>) -> Option<BreakerStatus> {
+        self.is_of(generation).then(|| self.scenario.status())
     }
 
     /// The states of the tools' breakers, in the order of their names; none if they are for another
     /// generation than this one.
     pub(super) fn of_tools(&self, generation: Option<u64>) -> Vec<ToolBreakerStatus> {
-        if generation.is_some_and(|generation| generation != self.scenario.generation()) {
+        if !self.is_of(generation) {
             return Vec::new();
         }
         let each = self.tools.iter();
@@ -90,11 +90,20 @@ impl ScenarioCircuits {
         states
     }
 
-    /// How many are not closed.
-    pub(super) fn open(&self) -> OpenCircuits {
+    /// How many are not closed; none if they are for another generation than this one.
+    pub(super) fn open(&self, generation: Option<u64>) -> OpenCircuits {
+        if !self.is_of(generation) {
+            return OpenCircuits::default();
+        }
         let is_open = |breaker: &&CircuitBreaker| breaker.status().state != BreakerState::Closed;
         let scenarios = usize::from(is_open(&&self.scenario));
         OpenCircuits { scenarios, tools: self.tools.values().filter(is_open).count() }
+    }
+
+    /// Whether the breakers count calls by routes of this generation. Without one, there is no
+    /// other process that they could be mistaken for.
+    fn is_of(&self, generation: Option<u64>) -> bool {
+        generation.is_none_or(|generation| generation == self.scenario.generation())
     }
 
     /// Whether both breakers for this tool are in their usual state: calls by a route of this
@@ -204,7 +213,8 @@ mod tests {
             circuits.ended(&format!("odd-{tool}").into(), 0, FAILED, &rules, now);
         }
         assert_eq!(circuits.of_tools(Some(0)).len(), TOOL_BREAKERS_MAX);
-        assert_eq!(circuits.open(), OpenCircuits { scenarios: 0, tools: 1 });
+        assert_eq!(circuits.open(Some(0)), OpenCircuits { scenarios: 0, tools: 1 });
+        assert_eq!(circuits.open(Some(1)), OpenCircuits::default());
         assert!(circuits.would_pass(&id("bad"), 0, now).is_err());
         assert_eq!(circuits.of_tools(Some(1)), [], "they are of another process");
         circuits.pass(&id("bad"), 1, rules.breaker_open, now).unwrap();

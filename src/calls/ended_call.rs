@@ -8,10 +8,8 @@ use jiff::Timestamp;
 
 use super::requester::FULL_ACCESS;
 use super::{CallResponse, ExecuteError, PreparedCall, Request};
-use crate::model::{ApprovalRequest, CallerInfo, ToolId};
+use crate::model::{ApprovalRequest, CallerInfo, ToolId, short_caller_text};
 
-/// The longest text of a caller that is kept, in characters.
-const CALLER_TEXT_CHARACTERS_MAX: usize = 200;
 /// The longest text of an error that is kept, in characters.
 const LONGEST_ERROR: usize = 500;
 
@@ -64,11 +62,11 @@ pub struct EndedCall {
 impl EndedCall {
     /// A call that is requested now; the end is set later.
     pub(super) fn of_request(request: &Request, at: Timestamp) -> Self {
-        let text = |text: &Option<String>| text.as_deref().map(short);
+        let text = |text: &Option<String>| text.as_deref().map(short_caller_text);
         Self {
             chat: text(&request.chat),
             profile: text(&request.profile),
-            user: request.user_id.as_deref().map(short),
+            user: request.user_id.as_deref().map(short_caller_text),
             client: text(&request.client),
             call_id: request.call_id.clone(),
             ..Self::new(&request.name, &request.requester.access, at)
@@ -77,13 +75,13 @@ impl EndedCall {
 
     /// An approved call.
     pub(super) fn of_approved(ready: &PreparedCall, approval: &Arc<str>, at: Timestamp) -> Self {
-        let text = |text: &Option<String>| text.as_deref().map(short);
+        let text = |text: &Option<String>| text.as_deref().map(short_caller_text);
         Self {
             tool: Some(ready.tool.id.clone()),
             chat: text(&ready.scope.chat),
             profile: text(&ready.scope.profile),
-            user: ready.user_id.as_deref().map(short),
-            client: ready.client.as_deref().map(short),
+            user: ready.user_id.as_deref().map(short_caller_text),
+            client: ready.client.as_deref().map(short_caller_text),
             approval: Some(Arc::clone(approval)),
             ..Self::new(ready.tool.name.as_str(), &ready.requester.access, at)
         }
@@ -91,7 +89,7 @@ impl EndedCall {
 
     /// A call that needed approval and got no answer; why is set later.
     pub(super) fn of_approval(request: &ApprovalRequest) -> Self {
-        let text = |text: &Option<Arc<str>>| text.as_deref().map(short);
+        let text = |text: &Option<Arc<str>>| text.as_deref().map(short_caller_text);
         let CallerInfo { chat, profile, user_id, client } = &request.caller;
         let access = request.access.clone().unwrap_or_else(|| FULL_ACCESS.into());
         Self {
@@ -107,7 +105,7 @@ impl EndedCall {
 
     /// Sets why it has no answer.
     pub(super) fn unanswered(&mut self, code: &str, why: &str) {
-        self.code = Some(short(code));
+        self.code = Some(short_caller_text(code));
         self.error = Some(short_error(why));
     }
 
@@ -115,7 +113,7 @@ impl EndedCall {
         Self {
             at,
             tool: None,
-            name: short(name),
+            name: short_caller_text(name),
             chat: None,
             profile: None,
             user: None,
@@ -153,7 +151,7 @@ impl EndedCall {
                 self.attempts = answered.attempts;
                 let outcome = &answered.outcome;
                 self.error = outcome.error.as_deref().filter(|_| !outcome.success).map(short_error);
-                self.code = outcome.code.as_deref().filter(|_| !outcome.success).map(short);
+                self.code = outcome.code.as_deref().filter(|_| !outcome.success).map(short_caller_text);
             }
             Err(refused) => {
                 self.error = Some(short_error(&refused.to_string()));
@@ -170,11 +168,6 @@ impl EndedCall {
             _ => {}
         }
     }
-}
-
-/// A text of a caller, shortened.
-pub(super) fn short(text: &str) -> String {
-    text.chars().take(CALLER_TEXT_CHARACTERS_MAX).collect()
 }
 
 /// The text of an error, shortened.

@@ -2,13 +2,14 @@
 //!
 //! Texts name the thing and the next step. They may quote the caller, so they never go to the log.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use crate::catalog::UnknownProfile;
-use crate::model::{ApprovalRequest, NamedVersion, PeerIdentity, ScenarioName, ToolId, ViewTool};
+use crate::model::{ApprovalRequest, NamedVersion, PeerIdentity, ScenarioName, ToolId, ViewTool, WithNextStep};
 use crate::protocols::{CallError, Fault};
 use crate::runtime::BudgetExceeded;
 
@@ -24,7 +25,19 @@ pub struct Violation {
 /// The next step after a latent call without a result.
 pub(crate) const GIVE_OUTPUT: &str = "call it again with `_output`";
 
-/// Why a call has no answer.
+// What to do next: the ends of the texts below.
+const FETCH_AGAIN: &str = "fetch the list again";
+const FETCH_AGAIN_OR_NAME: &str = "fetch the list again, or name the tool as `scenario/tool`";
+const READ_AGAIN: &str = "read the present definition, and call the tool again with its version";
+const START_ACTIVITY: &str = "start the scenario that offers it, or take `activity` out of the definition";
+const DECIDE_FIRST: &str = "decide some of them first";
+const TRY_LATER: &str = "try again later";
+const TRY_WITH_ROOM: &str = "try again when other calls have ended, or raise `server.held_bytes`";
+const RAISE_HELD: &str = "raise `server.held_bytes`";
+const ACCEPT_LOSS: &str = "an operator looks at preferences and blocks, and runs `callsheet state accept-loss`";
+const SEE_LOG: &str = "see the daemon's log";
+
+/// Why a call has no answer. Its text ends with the next step ([`WithNextStep`]).
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ExecuteError {
     /// No tool has this name in the caller's scope.
@@ -32,7 +45,7 @@ pub enum ExecuteError {
     Unknown(String),
     /// In the list that the name was taken from, it meant a tool that is gone. Another tool may
     /// have the name now; it is not called instead.
-    #[error("`{name}` was `{id}` in the list with revision {revision}, and that tool is gone; fetch the list again")]
+    #[error("`{name}` was `{id}` in the list with revision {revision}, and that tool is gone; {FETCH_AGAIN}")]
     Gone {
         /// The name.
         name: String,
@@ -43,11 +56,11 @@ pub enum ExecuteError {
     },
     /// The list that the name was taken from is not remembered, so the meaning of the name there is
     /// not known.
-    #[error("the list with revision {0} is not remembered; fetch the list again, or name the tool as `scenario/tool`")]
+    #[error("the list with revision {0} is not remembered; {FETCH_AGAIN_OR_NAME}")]
     UnknownRevision(String),
     /// The tool has another definition than the one that the call was made for.
     #[error(
-        "the definition of `{}` is not the one that the call was made for: its version is {} now, and was {named}; read the present definition, and call the tool again with its version",
+        "the definition of `{}` is not the one that the call was made for: its version is {} now, and was {named}; {READ_AGAIN}",
         tool.id,
         tool.tool.version().short()
     )]
@@ -58,7 +71,7 @@ pub enum ExecuteError {
         named: NamedVersion,
     },
     /// The name may mean several tools.
-    #[error("several tools are called `{name}`: call {}", either(candidates))]
+    #[error("several tools are called `{name}`: {}", call_either(candidates))]
     Ambiguous {
         /// The name.
         name: String,
@@ -124,9 +137,7 @@ pub enum ExecuteError {
         more: bool,
     },
     /// The tool is a definition whose activity is not there.
-    #[error(
-        "`{id}` cannot be called: its activity `{activity}` is not there; start the scenario that offers it, or take `activity` out of the definition"
-    )]
+    #[error("`{id}` cannot be called: its activity `{activity}` is not there; {START_ACTIVITY}")]
     NoActivity {
         /// The definition.
         id: ToolId,
@@ -146,7 +157,7 @@ pub enum ExecuteError {
     },
     /// A human has to approve the call first, and too many calls wait for approval.
     #[error(
-        "a call of `{id}` needs the approval of a human, and as many calls wait for that as `calls.approvals_max` and `calls.kept_bytes` allow, of which none gives way to it; decide some of them first"
+        "a call of `{id}` needs the approval of a human, and as many calls wait for that as `calls.approvals_max` and `calls.kept_bytes` allow, of which none gives way to it; {DECIDE_FIRST}"
     )]
     ApprovalsFull {
         /// The tool.
@@ -171,7 +182,7 @@ pub enum ExecuteError {
         now: PeerIdentity,
     },
     /// The tool was called as often as it may be in a minute.
-    #[error("`{id}` may be called {per_minute} times a minute; try again in {}", seconds(*wait))]
+    #[error("`{id}` may be called {per_minute} times a minute; {}", try_again_in(*wait))]
     RateLimited {
         /// The tool.
         id: ToolId,
@@ -181,7 +192,7 @@ pub enum ExecuteError {
         wait: Duration,
     },
     /// Too many calls wait already, or this call waited too long.
-    #[error("`{scenario}` has as many calls under way as it may, and {reason}; try again later")]
+    #[error("`{scenario}` has as many calls under way as it may, and {reason}; {TRY_LATER}")]
     Busy {
         /// The scenario.
         scenario: ScenarioName,
@@ -189,7 +200,7 @@ pub enum ExecuteError {
         reason: &'static str,
     },
     /// There is no memory for the arguments.
-    #[error("`{name}` was not called: {exceeded}; try again when other calls have ended, or raise `server.held_bytes`")]
+    #[error("`{name}` was not called: {exceeded}; {TRY_WITH_ROOM}")]
     NoRoom {
         /// The name that the caller used.
         name: String,
@@ -197,7 +208,7 @@ pub enum ExecuteError {
         exceeded: BudgetExceeded,
     },
     /// The tool ran, and there is no memory for its result.
-    #[error("`{id}` ran, and its result of {bytes} bytes is left out: {exceeded}; raise `server.held_bytes`")]
+    #[error("`{id}` ran, and its result of {bytes} bytes is left out: {exceeded}; {RAISE_HELD}")]
     ResultLeftOut {
         /// The tool.
         id: ToolId,
@@ -209,7 +220,7 @@ pub enum ExecuteError {
         attempts: u32,
     },
     /// The arguments could not be checked because too many other checks wait or run.
-    #[error("the arguments of `{id}` could not be checked, and {reason}; try again later")]
+    #[error("the arguments of `{id}` could not be checked, and {reason}; {TRY_LATER}")]
     ChecksBusy {
         /// The tool.
         id: ToolId,
@@ -249,15 +260,13 @@ pub enum ExecuteError {
         attempts: u32,
     },
     /// Decisions of operators may be lost, and no operator accepted that yet.
-    #[error(
-        "no tool is called, because stored decisions of operators were lost at {at}; an operator looks at preferences and blocks, and runs `callsheet state accept-loss`"
-    )]
+    #[error("no tool is called, because stored decisions of operators were lost at {at}; {ACCEPT_LOSS}")]
     StateLost {
         /// When the loss was noticed.
         at: Timestamp,
     },
     /// An unexpected failure inside this program.
-    #[error("the call of `{0}` failed unexpectedly; see the daemon's log")]
+    #[error("the call of `{0}` failed unexpectedly; {SEE_LOG}")]
     Internal(ToolId),
 }
 
@@ -300,6 +309,40 @@ impl ExecuteError {
     }
 }
 
+impl WithNextStep for ExecuteError {
+    fn next_step(&self) -> Option<Cow<'static, str>> {
+        let known = match self {
+            Self::Gone { .. } => FETCH_AGAIN,
+            Self::UnknownRevision(_) => FETCH_AGAIN_OR_NAME,
+            Self::StaleDefinition { .. } => READ_AGAIN,
+            Self::OutputMissing { .. } => GIVE_OUTPUT,
+            Self::NoActivity { .. } => START_ACTIVITY,
+            Self::ApprovalsFull { .. } => DECIDE_FIRST,
+            Self::Busy { .. } | Self::ChecksBusy { .. } => TRY_LATER,
+            Self::NoRoom { .. } => TRY_WITH_ROOM,
+            Self::ResultLeftOut { .. } => RAISE_HELD,
+            Self::StateLost { .. } => ACCEPT_LOSS,
+            Self::Internal(_) => SEE_LOG,
+            Self::Ambiguous { candidates, .. } => return Some(call_either(candidates).into()),
+            Self::RateLimited { wait, .. } => return Some(try_again_in(*wait).into()),
+            Self::UnknownProfile(unknown) => return unknown.next_step(),
+            Self::Unknown(_)
+            | Self::NotTrusted { .. }
+            | Self::Disabled { .. }
+            | Self::OutOfBounds { .. }
+            | Self::Invalid { .. }
+            | Self::OutputUnfit { .. }
+            | Self::ApprovalRequired { .. }
+            | Self::ApprovalNotStored { .. }
+            | Self::OtherOwner { .. }
+            | Self::BreakerOpen { .. }
+            | Self::Unavailable { .. }
+            | Self::Failed { .. } => return None,
+        };
+        Some(known.into())
+    }
+}
+
 /// Violations of a part of the arguments, with their places in the whole.
 pub(super) fn under(pointer: &str, violations: Vec<Violation>) -> Vec<Violation> {
     let placed = violations
@@ -335,8 +378,13 @@ fn seconds(wait: Duration) -> String {
     format!("{} s", wait.as_secs_f64().ceil())
 }
 
-fn either(candidates: &[ToolId]) -> String {
-    candidates.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
+fn try_again_in(wait: Duration) -> String {
+    format!("try again in {}", seconds(wait))
+}
+
+fn call_either(candidates: &[ToolId]) -> String {
+    let candidates: Vec<String> = candidates.iter().map(ToString::to_string).collect();
+    format!("call {}", candidates.join(" or "))
 }
 
 fn first(violations: &[Violation]) -> String {

@@ -1,14 +1,16 @@
 //! Why a call has no answer of its tool, in the one form that every face reports.
 //!
-//! A [`Failure`] is data: a code that programs read, a text for people, and the parts that some
-//! faces show beside it. Never done here: words for one face, and waiting.
+//! A [`Failure`] is data: a code that programs read, a text for people, the next step, and the
+//! parts that some faces show beside it. Never done here: words for one face, and waiting.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::status_numbers::GOES_ON;
 use super::{ExecuteError, Violation};
-use crate::model::{ApprovalRequest, ToolId, ViewTool};
+use crate::model::{ApprovalRequest, ToolId, ViewTool, WithNextStep as _};
 use crate::protocols::CallError;
 use crate::runtime::BudgetExceeded;
 use crate::transports::TransportError;
@@ -93,8 +95,11 @@ pub enum FailureCode {
 pub struct Failure {
     /// The word for it.
     pub code: FailureCode,
-    /// What happened and the next step, for people. It may quote the caller.
+    /// What happened, for people. It may quote the caller.
     pub text: String,
+    /// What to do next, if that is known. Written after the text, it is the whole message
+    /// ([`Display`](fmt::Display)).
+    pub next: Option<Cow<'static, str>>,
     /// The tool, as far as one was found.
     pub tool: Option<ToolId>,
     /// Whether the tool may have run: the call was sent.
@@ -187,6 +192,7 @@ impl Failure {
         Self {
             code,
             text,
+            next: None,
             tool: None,
             was_sent: false,
             attempts: None,
@@ -222,6 +228,18 @@ impl Failure {
     /// The number of the HTTP status for it, which the records of calls promise for every face.
     pub fn status_number(&self) -> u16 {
         status_number(self.code, self.was_sent)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)?;
+        match &self.next {
+            // The text of a choice goes on with it.
+            Some(next) if self.code == FailureCode::Ambiguous => write!(f, ": {next}"),
+            Some(next) => write!(f, "; {next}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -344,10 +362,11 @@ impl ExecuteError {
 impl From<&ExecuteError> for Failure {
     fn from(error: &ExecuteError) -> Self {
         let failure = Self {
+            next: error.next_step(),
             tool: error.tool().cloned(),
             was_sent: error.was_sent(),
             retry_after: error.retry_after(),
-            ..Self::new(error.code(), error.to_string())
+            ..Self::new(error.code(), error.what_is_wrong())
         };
         match error {
             ExecuteError::Failed { error, attempts, .. } => {

@@ -210,10 +210,10 @@ impl CallLimiter {
         lanes.get(scenario).map_or(0, |lane| lane.size - lane.places.available_permits())
     }
 
-    /// The state of a scenario's breaker.
-    pub(super) fn breaker(&self, scenario: &ScenarioName) -> Option<BreakerStatus> {
+    /// The state of a scenario's breaker, by a route of this generation if one is given.
+    pub(super) fn breaker(&self, scenario: &ScenarioName, generation: Option<u64>) -> Option<BreakerStatus> {
         let lanes = self.lanes.read();
-        lanes.get(scenario).map(|lane| lane.circuits.lock().of_scenario())
+        lanes.get(scenario)?.circuits.lock().of_scenario(generation)
     }
 
     /// The state of the breakers of a scenario's tools that failed, by a route of this generation
@@ -223,10 +223,10 @@ impl CallLimiter {
         lanes.get(scenario).map(|lane| lane.circuits.lock().of_tools(generation)).unwrap_or_default()
     }
 
-    /// How many breakers are not closed.
-    pub(super) fn open_circuits(&self) -> OpenCircuits {
+    /// How many breakers are not closed, of those for the generation that a scenario's route has.
+    pub(super) fn open_circuits(&self, generation: impl Fn(&ScenarioName) -> Option<u64>) -> OpenCircuits {
         let lanes = self.lanes.read();
-        let each = lanes.values().map(|lane| lane.circuits.lock().open());
+        let each = lanes.iter().map(|(scenario, lane)| lane.circuits.lock().open(generation(scenario)));
         each.fold(OpenCircuits::default(), OpenCircuits::and)
     }
 }

@@ -237,6 +237,7 @@ impl Calls {
             return Err(ExecuteError::Invalid { tool, violations: vec![violation], more: false });
         }
         let rules = self.0.config.load_full();
+        let client = request.shown_client();
         // Before the check, so that what is checked, approved and sent is the same.
         let split = meta_fields::split(&tool, request.arguments);
         note.set_reasoning(split.reasoning.as_deref());
@@ -270,7 +271,7 @@ impl Calls {
             made_for: request.definition_version,
             resumed: request.resumed,
             collects: request.collects,
-            client: request.client.map(Into::into),
+            client,
             user_id: request.user_id,
             ..PreparedCall::new(tool, scope, arguments, request.requester)
         };
@@ -325,21 +326,26 @@ impl Calls {
         findings
     }
 
-    /// The state of a scenario's circuit breaker; `None` if it was not called since the start.
+    /// The state of a scenario's circuit breaker; `None` if the process that answers for it now was
+    /// not called yet.
     pub fn breaker(&self, scenario: &ScenarioName) -> Option<BreakerStatus> {
-        self.0.limits.breaker(scenario)
+        self.0.limits.breaker(scenario, self.generation(scenario))
+    }
+
+    /// The generation of the route to a scenario, if there is one.
+    fn generation(&self, scenario: &ScenarioName) -> Option<u64> {
+        self.0.engine.route(scenario).map(|route| route.generation)
     }
 
     /// The state of the circuit breakers of a scenario's tools that failed since they last
     /// answered, in the order of their names.
     pub fn tool_breakers(&self, scenario: &ScenarioName) -> Vec<ToolBreakerStatus> {
-        let generation = self.0.engine.route(scenario).map(|route| route.generation);
-        self.0.limits.tool_breakers(scenario, generation)
+        self.0.limits.tool_breakers(scenario, self.generation(scenario))
     }
 
     /// How many circuit breakers are not closed now.
     pub fn open_circuits(&self) -> OpenCircuits {
-        self.0.limits.open_circuits()
+        self.0.limits.open_circuits(|scenario| self.generation(scenario))
     }
 
     /// How many calls wait for a permit now.

@@ -24,12 +24,15 @@ use super::track::{
     OperationTracker, ToolCaller,
 };
 use super::turns::Turns;
-use super::{CallResponse, Calls, ExecuteError, FailureCode, PreparedCall, Requester, allow, routing};
+use super::{
+    CallResponse, Calls, ExecuteError, FailureCode, PreparedCall, Requester, WaitLimits, allow, resolve, routing,
+};
 use crate::catalog::{NameLookup, ViewQuery, find_in_scope};
 use crate::config;
 use crate::engine::CallRoute;
 use crate::model::{
-    ApprovalRequest, ApprovalState, CallerInfo, NameRef, Operation, PeerIdentity, StoredAnswer, Tool, ToolId, ViewTool,
+    ApprovalRequest, ApprovalState, CalledDefinition, CallerInfo, NameRef, Operation, PeerIdentity, StoredAnswer, Tool,
+    ToolId, ViewTool,
 };
 use crate::protocols::Outcome;
 
@@ -110,10 +113,12 @@ impl Calls {
         self.0.registers.get().map(|registers| &registers.turns)
     }
 
-    /// Approves a call ([`Approvals::approve`]).
-    pub async fn approve(&self, id: &str, by: &str) -> Result<Arc<ApprovalRequest>, DecideError> {
+    /// Approves a call and runs it, and waits for its answer as long as `limits` says. Returns its
+    /// state then: `started` if it is still under way.
+    pub async fn approve(&self, id: &str, by: &str, limits: WaitLimits) -> Result<Arc<ApprovalRequest>, DecideError> {
         let approvals = self.approvals().ok_or(DecisionRefusal::Unknown)?;
-        approvals.approve(self, id, by).await
+        let started = approvals.approve(self, id, by).await?;
+        Ok(self.wait_for_approval(started, limits).await)
     }
 
     /// Rejects a call ([`Approvals::reject`]).
@@ -158,13 +163,16 @@ impl Calls {
             },
         };
         let asker = asker(&ready);
-        let PreparedCall { tool, arguments, adjusted, collects, requester, .. } = ready;
+        let PreparedCall { tool, definition, made_for, arguments, adjusted, collects, requester, .. } = ready;
         let tool = Arc::clone(&tool.tool);
+        let called = definition.zip(made_for);
+        let called = called.map(|(definition, version)| CalledDefinition { id: definition.id.clone(), version });
         let wanted = NewApproval {
             id: id.clone(),
             name: name.into(),
             tool,
             owner: route.party.clone(),
+            called,
             arguments,
             asker,
             requester,
@@ -210,20 +218,32 @@ impl Calls {
         allow::check(&snapshot.catalog, &scope, &tool).is_ok().then_some((tool, owner))
     }
 
+    /// The definition that was called, as the caller may call it now.
+    fn called_definition(&self, request: &ApprovalRequest) -> Option<Arc<ViewTool>> {
+        let snapshot = self.0.reader.snapshot();
+        let scope = scope(&request.caller);
+        let called = resolve::by_id(&snapshot.catalog, &scope, request.called.as_ref()?.id.clone())?;
+        allow::check(&snapshot.catalog, &scope, &called).is_ok().then_some(called)
+    }
+
     async fn run_request(self, request: Arc<ApprovalRequest>) -> RunOutcome {
         let Some((tool, owner)) = self.callable(&request.tool, &request.caller) else {
             let why = format!("`{}` is not offered to the caller any more", request.tool);
             return self.unsent(&request, why, FailureCode::NotAllowed.as_str());
         };
         // Checked once more, because a call that is repeated waited for its tool.
-        let standing = CurrentTool { owner, tool: Arc::clone(&tool.tool) };
+        let definition = self.called_definition(&request);
+        let called = definition.as_ref().map(|definition| Arc::clone(&definition.tool));
+        let standing = CurrentTool { owner, tool: Arc::clone(&tool.tool), called };
         if let Some(change) = approval::changed(&request, Some(&standing)) {
             return self.unsent(&request, change, "changed");
         }
         // Rows of earlier versions do not say with which access they were requested.
         let requester = request.access.clone().map_or_else(Requester::full_access, Requester::with_access);
         let ready = PreparedCall {
-            made_for: Some(tool.tool.version().into()),
+            approved: Some(tool.tool.version().into()),
+            made_for: request.called.as_ref().map(|called| called.version.clone()),
+            definition,
             user_id: request.caller.user_id.clone(),
             owner: Some(request.owner.clone()),
             client: request.caller.client.clone(),
@@ -301,7 +321,8 @@ impl Calls {
 impl ApprovedCallRunner for Calls {
     fn current_tool(&self, request: &ApprovalRequest) -> Option<CurrentTool> {
         let (tool, owner) = self.callable(&request.tool, &request.caller)?;
-        Some(CurrentTool { owner, tool: Arc::clone(&tool.tool) })
+        let called = self.called_definition(request).map(|definition| Arc::clone(&definition.tool));
+        Some(CurrentTool { owner, tool: Arc::clone(&tool.tool), called })
     }
 
     fn run(&self, request: Arc<ApprovalRequest>) -> BoxFuture<'static, RunOutcome> {

@@ -12,14 +12,14 @@ use tokio::time::Instant;
 
 use super::ExecuteError;
 use super::audit::{AuditEntry, AuditSettings};
-use super::ended_call::{EndedCall, short};
+use super::ended_call::EndedCall;
 use super::held::CallerKey;
 use super::inner::CallsInner;
 use super::log::CallPayload;
 use super::log::queue::{LogLine, LogQueue};
 use super::request::{CallResponse, PreparedCall, Request, outcome};
 use super::usage::FinishedCall;
-use crate::model::{ApprovalRequest, JsonText, ToolId};
+use crate::model::{ApprovalRequest, JsonText, ToolId, short_caller_text};
 use crate::runtime::ReservedBytes;
 
 /// The outcome of a call whose client went away before it was sent.
@@ -103,7 +103,7 @@ impl CallRecorder {
 
     /// Sets the reason that the caller's model gave for the call, for the audit log.
     pub(super) fn set_reasoning(&mut self, reasoning: Option<&str>) {
-        self.reasoning = reasoning.map(short);
+        self.reasoning = reasoning.map(short_caller_text);
     }
 
     /// The call was sent. From now on it continues to its end, so a missing outcome is a failure

@@ -9,7 +9,9 @@ use super::requester::Requester;
 use super::status_numbers::{ANSWERED, GOES_ON};
 use super::track::FollowUp;
 use crate::catalog::ViewQuery;
-use crate::model::{JsonText, NamedVersion, PeerIdentity, ScenarioName, StoredAnswer, ToolId, ViewTool};
+use crate::model::{
+    JsonText, NamedVersion, PeerIdentity, ScenarioName, StoredAnswer, ToolId, ViewTool, short_caller_text,
+};
 use crate::protocols::{InputRound, Outcome};
 use crate::runtime::ReservedBytes;
 
@@ -72,6 +74,8 @@ pub struct PreparedCall {
     pub user_id: Option<Arc<str>>,
     /// The version of the called tool's definition that the call was made for.
     pub made_for: Option<NamedVersion>,
+    /// The version of the tool's definition that a person approved.
+    pub approved: Option<NamedVersion>,
     /// The peer that the call is for: it is sent to no other. Without it, the call goes to the peer
     /// that answers for the scenario at that time.
     pub owner: Option<PeerIdentity>,
@@ -129,6 +133,7 @@ impl PreparedCall {
             arguments,
             user_id: None,
             made_for: None,
+            approved: None,
             owner: None,
             timeout: None,
             follow: true,
@@ -177,6 +182,11 @@ impl Request {
     /// The scope of the call.
     pub fn scope(&self) -> ViewQuery {
         ViewQuery { profile: self.profile.clone(), chat: self.chat.clone(), ..ViewQuery::default() }
+    }
+
+    /// The name of the client, shortened: people are shown all of it.
+    pub(super) fn shown_client(&self) -> Option<Arc<str>> {
+        self.client.as_deref().map(|client| short_caller_text(client).into())
     }
 }
 

@@ -65,14 +65,18 @@ pub(super) fn check_version(tool: &Arc<ViewTool>, made_for: Option<&NamedVersion
     }
 }
 
-/// Refuses a call that has waited, if the tool that was called has another definition by now.
+/// Refuses a call that has waited, if the tool that was called, or the one that a person approved,
+/// has another definition by now.
 pub(super) fn check_version_again(catalog: &Catalog, ready: &PreparedCall) -> Result<(), ExecuteError> {
-    if ready.made_for.is_none() {
-        return Ok(());
+    for (tool, version) in [(ready.called(), &ready.made_for), (&ready.tool, &ready.approved)] {
+        if version.is_none() {
+            continue;
+        }
+        let id = &tool.id;
+        let now = by_id(catalog, &ready.scope, id.clone()).ok_or_else(|| ExecuteError::Unknown(id.to_string()))?;
+        check_version(&now, version.as_ref())?;
     }
-    let id = &ready.called().id;
-    let called = by_id(catalog, &ready.scope, id.clone()).ok_or_else(|| ExecuteError::Unknown(id.to_string()))?;
-    check_version(&called, ready.made_for.as_ref())
+    Ok(())
 }
 
 /// The tool with this identity in a scope.

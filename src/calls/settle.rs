@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::active::ActiveCall;
 use super::end::{AwaitedApproval, CallEnd, ToolAnswer};
 use super::{Calls, Failure, Request, Requester};
-use crate::model::belongs_to_access;
+use crate::model::{ApprovalRequest, ApprovalState, belongs_to_access};
 use crate::protocols::CallIo;
 
 /// How the caller of a call takes part while its tool runs.
@@ -207,13 +207,20 @@ impl Calls {
     /// The end of a call that was approved, as far as it is reached in time. What is waited for may
     /// have been decided since.
     async fn approved(&self, awaited: AwaitedApproval, limits: WaitLimits) -> CallEnd {
-        let Some(approvals) = self.approvals() else { return CallEnd::AwaitsApproval(awaited) };
         let AwaitedApproval { request, adjusted } = awaited;
+        CallEnd::of_approval(self.wait_for_approval(request, limits).await, adjusted)
+    }
+
+    /// Waits until a call that needs approval is over, or its limit is. Returns its state then.
+    pub(super) async fn wait_for_approval(
+        &self,
+        request: Arc<ApprovalRequest>,
+        limits: WaitLimits,
+    ) -> Arc<ApprovalRequest> {
+        let Some(approvals) = self.approvals() else { return request };
         let request = approvals.get(&request.id).unwrap_or(request);
-        let awaited = AwaitedApproval { request: Arc::clone(&request), adjusted: Vec::new() };
-        let limit = if awaited.is_under_way() { limits.approved } else { limits.decision };
-        let request = if limit.is_zero() { request } else { approvals.wait_until_over(request, limit).await };
-        CallEnd::of_approval(request, adjusted)
+        let limit = if request.state == ApprovalState::Started { limits.approved } else { limits.decision };
+        if limit.is_zero() { request } else { approvals.wait_until_over(request, limit).await }
     }
 }
 

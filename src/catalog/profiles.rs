@@ -6,11 +6,12 @@
 //! names a profile, the known ones are those that preferences or definitions name, and another name
 //! sees no tools either. While no profile is known, lists accept every name.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{Catalog, ViewQuery, nearest};
-use crate::model::{Profile, Scope, UnknownLevel};
+use crate::model::{Profile, Scope, UnknownLevel, WithNextStep};
 
 /// A refusal names so many profiles; if there are more, it says so.
 const NAMED: usize = 10;
@@ -126,7 +127,7 @@ impl Catalog {
 
 impl UnknownProfile {
     /// What makes the name known.
-    fn next_step(&self) -> &'static str {
+    fn made_known(&self) -> &'static str {
         if self.is_bounded || self.known.is_empty() {
             "add it as [[profiles]] to the configuration, or leave it out"
         } else {
@@ -135,22 +136,31 @@ impl UnknownProfile {
     }
 }
 
+impl WithNextStep for UnknownProfile {
+    fn next_step(&self) -> Option<Cow<'static, str>> {
+        let near = nearest(&self.name, self.known.iter().map(|known| (known.as_str(), known)));
+        let made_known = self.made_known();
+        Some(match near.first() {
+            Some(near) => format!("{made_known}; did you mean `{near}`?").into(),
+            None => made_known.into(),
+        })
+    }
+}
+
 impl std::error::Error for UnknownProfile {}
 
 impl fmt::Display for UnknownProfile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let next = self.next_step();
+        let next = self.next_step().unwrap_or_default();
         if self.known.is_empty() {
             return write!(f, "no profile is called `{}`; {next}", self.name);
         }
-        let near = nearest(&self.name, self.known.iter().map(|known| (known.as_str(), known)));
-        let meant = near.first().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         let known: Vec<String> = self.known.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
         let more = if self.known.len() > NAMED { " and more" } else { "" };
         let known = known.join(", ");
         write!(
             f,
-            "no profile is called `{}`, so it may see and call no tools; known are {known}{more}; {next}{meant}",
+            "no profile is called `{}`, so it may see and call no tools; known are {known}{more}; {next}",
             self.name
         )
     }

@@ -52,6 +52,8 @@ const REVISION: &str = "callsheet-revision";
 #[derive(Debug)]
 pub(super) struct DaemonClient {
     base: Url,
+    /// Whether the arguments or the environment name the address.
+    is_named: bool,
     /// By its address, for what may take as long as the daemon allows.
     http: reqwest::Client,
     /// By its Unix socket, for all else: it has a few connections of its own, for operators.
@@ -100,7 +102,7 @@ impl DaemonClient {
     fn from_args_in(remote: &RemoteArgs, options: LoadOptions) -> Result<Self, CommandError> {
         let cache = AnswerCache::in_folder(options.cache_folder());
         if let Some(url) = remote.address() {
-            return Ok(Self { cache, ..Self::at(remote.parsed(&url)?)? });
+            return Ok(Self { cache, is_named: true, ..Self::at(remote.parsed(&url)?)? });
         }
         let LocatedDaemon { address, is_in_doubt } = located(remote, options)?;
         let daemon = match address {
@@ -131,7 +133,8 @@ impl DaemonClient {
         crate::transports::http::tls::choose_tls();
         let http = built(builder())?;
         let is_in_doubt = AtomicBool::new(false);
-        Ok(Self { base, http, by_socket: None, token: None, cache: AnswerCache::default(), is_in_doubt })
+        let cache = AnswerCache::default();
+        Ok(Self { base, is_named: false, http, by_socket: None, token: None, cache, is_in_doubt })
     }
 
     /// The daemon that is where it has recorded to be.
@@ -429,7 +432,7 @@ impl DaemonClient {
         let cause = anyhow::Chain::new(error).last().map(ToString::to_string).unwrap_or_default();
         CommandError::Unreachable {
             message: format!("no daemon answers at {}: {cause}", self.address_text()),
-            hint: location::without_daemon(),
+            hint: location::without_daemon(self.is_named),
         }
     }
 

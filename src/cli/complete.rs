@@ -71,6 +71,8 @@ struct CommandLine {
     options: HashMap<String, String>,
     /// The option whose value is being typed.
     open: Option<String>,
+    /// The names of what may follow the path: the shell completes them.
+    subcommands: Vec<String>,
 }
 
 async fn candidates(words: &[String]) -> Result<Vec<String>, CommandError> {
@@ -133,7 +135,9 @@ fn rejoined(words: &[String]) -> Vec<Word> {
 
 impl CommandLine {
     fn parse(words: &[Word]) -> Self {
-        let root = Cli::command();
+        let mut root = Cli::command();
+        // Adds what clap makes by itself, such as the subcommand `help`.
+        root.build();
         let mut command = &root;
         let mut line = Self::default();
         for word in words.iter().map(|word| word.whole.as_str()) {
@@ -153,6 +157,8 @@ impl CommandLine {
                 line.positional.push(word.to_owned());
             }
         }
+        let names = command.get_subcommands().flat_map(Command::get_name_and_visible_aliases);
+        line.subcommands = names.map(str::to_owned).collect();
         line
     }
 
@@ -192,14 +198,19 @@ impl CommandLine {
             (["scenarios" | "logs" | "remove" | "block" | "unblock" | "trust" | "forget" | "login" | "logout"], 0)
             | (["refresh"], _) => WantedNames::Scenario,
             (["prefs", "set" | "reset"], 0) => WantedNames::Target,
-            (["approvals"], 0) if is_id(typed, &["show", "approve", "reject", "help"]) => WantedNames::Approval,
-            (["operations"], 0) if is_id(typed, &["cancel", "help"]) => WantedNames::Operation,
+            (["approvals"], 0) if self.is_id(typed) => WantedNames::Approval,
+            (["operations"], 0) if self.is_id(typed) => WantedNames::Operation,
             (["approvals", "show"], 0) => WantedNames::Approval,
             (["approvals", "approve" | "reject"], 0) => WantedNames::WaitingApproval,
             (["operations", "cancel"], 0) => WantedNames::Operation,
             _ => WantedNames::Other,
         };
         (wanted, typed, parts)
+    }
+
+    /// Whether this is the beginning of an id, and of no subcommand.
+    fn is_id(&self, typed: &str) -> bool {
+        !typed.is_empty() && !self.subcommands.iter().any(|subcommand| subcommand.starts_with(typed))
     }
 
     /// The flags of the tool that is named, without those that are given.
@@ -253,12 +264,6 @@ async fn targets(daemon: &DaemonClient) -> Result<Vec<String>, CommandError> {
     Ok(scenarios.chain(output::list(&tools, "tools").iter().filter_map(id)).collect())
 }
 
-/// Whether this is the beginning of an id, and of none of these subcommands, which the shell
-/// completes.
-fn is_id(typed: &str, subcommands: &[&str]) -> bool {
-    !typed.is_empty() && !subcommands.iter().any(|subcommand| subcommand.starts_with(typed))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -300,7 +305,12 @@ mod tests {
             (&["approvals", ""], WantedNames::Other),
             (&["approvals", "a"], WantedNames::Other),
             (&["approvals", "ab"], WantedNames::Approval),
+            (&["approvals", "he"], WantedNames::Other),
             (&["operations", "3"], WantedNames::Operation),
+            (&["operations", "c"], WantedNames::Other),
+            (&["operations", "ca7"], WantedNames::Operation),
+            (&["operations", "h"], WantedNames::Other),
+            (&["help", "call", ""], WantedNames::Other),
             (&["approvals", "show", ""], WantedNames::Approval),
             (&["approvals", "approve", "3f"], WantedNames::WaitingApproval),
             (&["operations", "cancel", ""], WantedNames::Operation),

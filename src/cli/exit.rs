@@ -1,5 +1,6 @@
 //! Exit codes for scripts, and the errors that lead to each.
 
+use std::borrow::Cow;
 use std::process::ExitCode;
 
 use serde_json::Value;
@@ -7,6 +8,7 @@ use serde_json::Value;
 use crate::app::StartError;
 use crate::config::ConfigError;
 use crate::config::edit::EditError;
+use crate::model::WithNextStep as _;
 
 /// The part of the help about first steps and exit codes.
 pub(super) const HELP: &str = "\
@@ -84,7 +86,7 @@ pub enum CommandError {
     Daemon {
         /// What was tried, and the causes.
         error: anyhow::Error,
-        /// The next step, if the error does not name it.
+        /// The next step. The error may end with it.
         hint: Option<String>,
     },
 }
@@ -139,7 +141,9 @@ impl From<anyhow::Error> for CommandError {
 
 impl From<StartError> for CommandError {
     fn from(error: StartError) -> Self {
-        anyhow::Error::from(error).into()
+        let StartError::State(cause) = &error;
+        let hint = cause.next_step().map(Cow::into_owned);
+        Self::Daemon { error: error.into(), hint }
     }
 }
 

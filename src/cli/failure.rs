@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{CommandError, output};
+use crate::model::before_next_step;
 
 /// One thing that is wrong, for people.
 pub(super) struct ErrorText {
@@ -47,20 +48,15 @@ pub(super) fn texts(failure: &CommandError) -> Vec<ErrorText> {
             one(&format!("the call waits for input as {id}: {question}"), Some(&hint))
         }
         CommandError::Config(config) => {
-            let problem = |text: String| match text.split_once("\n  hint: ") {
-                Some((message, hint)) => one(message, Some(hint)),
-                None => one(&text, None),
-            };
-            config.problems.iter().flat_map(|found| problem(found.to_string())).collect()
+            config.problems.iter().flat_map(|found| one(&found.line(), Some(&found.hint))).collect()
         }
-        CommandError::Daemon { error: chain, hint } => {
+        CommandError::Daemon { error, hint } => {
             // The chain of causes is given here, once; each error's own text names only its own
             // level.
-            let chain = format!("{chain:#}");
-            let (message, next) = output::next_step(&chain);
+            let chain = format!("{error:#}");
             match hint {
-                Some(hint) => one(&chain, Some(hint)),
-                None => one(message, next),
+                Some(hint) => one(before_next_step(&chain, hint), Some(hint)),
+                None => one(&chain, None),
             }
         }
     }

@@ -62,6 +62,13 @@ impl DaemonRecord {
         read(&options.runtime_folder()?.join(DEMO_FILE)).filter(Self::is_running)
     }
 
+    /// What a daemon at this address recorded about itself, as any daemon of this user or with this
+    /// state does, and the demo.
+    pub(super) fn at(address: &str, options: &LoadOptions, state: &StateConfig) -> Option<Self> {
+        let records = [Self::of_state(state), Self::of_user(options), Self::of_demo(options)];
+        records.into_iter().flatten().find(|record| record.url.trim_end_matches('/') == address)
+    }
+
     /// The running daemon that follows this configuration.
     pub(super) fn following(options: &LoadOptions, loaded: &LoadedConfig) -> Option<Self> {
         let follows = |record: &Self| record.follows(loaded.file.as_deref());
@@ -86,21 +93,27 @@ impl DaemonRecord {
     /// Writes the record. Where that fails, commands find the daemon by its configuration only.
     pub(super) fn publish(self, options: &LoadOptions, state: &StateConfig) -> PublishedRecord {
         let of_user = user_file(options, FILE);
-        self.publish_in(of_user.into_iter().chain([Ok(state.daemon_record())]))
+        let consequence = "commands find this daemon by its configuration only";
+        self.publish_in(of_user.into_iter().chain([Ok(state.daemon_record())]), consequence)
     }
 
     /// The same for the daemon of the demo.
     pub(super) fn publish_demo(self, options: &LoadOptions) -> PublishedRecord {
-        self.publish_in(user_file(options, DEMO_FILE))
+        self.publish_in(user_file(options, DEMO_FILE), "commands that find no daemon do not name this demo")
     }
 
-    fn publish_in(self, places: impl IntoIterator<Item = std::io::Result<PathBuf>>) -> PublishedRecord {
+    /// Writes the record to these files. `consequence` is what follows where that fails.
+    fn publish_in(
+        self,
+        places: impl IntoIterator<Item = std::io::Result<PathBuf>>,
+        consequence: &str,
+    ) -> PublishedRecord {
         let mut files = Vec::new();
         for file in places {
             match file.and_then(|file| self.write(&file).map(|()| file)) {
                 Ok(file) => files.push(file),
                 Err(error) => {
-                    tracing::warn!(%error, "commands find this daemon by its configuration only: its address cannot be written");
+                    tracing::warn!(%error, "{consequence}: its address cannot be written");
                 }
             }
         }

@@ -221,16 +221,6 @@ pub(super) fn details(rows: &[(&str, String)]) {
     }
 }
 
-/// An error's text and its next step, which callsheet's errors put behind the last semicolon
-/// (outside of quotes).
-pub(super) fn next_step(text: &str) -> (&str, Option<&str>) {
-    let unquoted = |at: &usize| text[..*at].matches('`').count().is_multiple_of(2);
-    match text.rmatch_indices("; ").map(|(at, _)| at).find(unquoted) {
-        Some(at) => (&text[..at], Some(&text[at + 2..])),
-        None => (text, None),
-    }
-}
-
 /// A text without control characters (line ends become blanks) and marks that change the direction
 /// of writing.
 pub(super) fn sanitize(text: &str) -> String {
@@ -381,17 +371,5 @@ mod tests {
         assert_eq!(dense(&broken.concat()), dense(&format!("  hint: {path}")));
         assert!(rows("", &"x".repeat(300), Some(80)).iter().all(|row| row.len() <= 80));
         assert_eq!(rows("", &path, None), [path.as_str()]);
-    }
-
-    #[test]
-    fn the_next_step_stands_behind_the_last_semicolon() {
-        for (text, split) in [
-            ("no tool is called `x`; try `y`", ("no tool is called `x`", Some("try `y`"))),
-            ("no tool is called `a; b`", ("no tool is called `a; b`", None)),
-            ("a; b; c", ("a; b", Some("c"))),
-            ("nothing to do", ("nothing to do", None)),
-        ] {
-            assert_eq!(next_step(text), split);
-        }
     }
 }

@@ -4,6 +4,7 @@
 //!
 //! `callsheet state accept-loss` tells a running daemon that an operator accepts what was lost.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -11,6 +12,7 @@ use clap::{Args, Subcommand};
 use super::client::{DaemonClient, QueryPairs};
 use super::{CommandError, RemoteArgs, output};
 use crate::config::{self, LoadOptions};
+use crate::model::WithNextStep as _;
 use crate::runtime::Clock;
 use crate::state::{StateError, sqlite};
 
@@ -108,9 +110,7 @@ impl CopyArgs {
 
 /// The error as the command line prints it: what happened, and the next step as the hint.
 fn refused(error: &StateError) -> CommandError {
-    let text = error.to_string();
-    let (message, hint) = output::next_step(&text);
-    CommandError::Refused { message: message.into(), hint: hint.map(str::to_owned) }
+    CommandError::Refused { message: error.what_is_wrong(), hint: error.next_step().map(Cow::into_owned) }
 }
 
 fn shown(path: &Path) -> String {

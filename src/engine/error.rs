@@ -25,23 +25,20 @@ pub enum EngineError {
     #[error("`{0}` is {1}, and only a removed or down scenario can be forgotten")]
     NotForgettable(ScenarioName, ScenarioState),
     /// The largest number of preferences is reached.
-    #[error(
-        "there are {PREFERENCES_MAX} preferences already, as many as are kept; reset some that are not needed first"
-    )]
+    #[error("there are {PREFERENCES_MAX} preferences already, as many as are kept")]
     TooManyPreferences,
     /// The largest number of preferences that clients without the right made is reached, and none
     /// of them may give way.
     #[error(
         "there are {CLIENT_PREFERENCES_MAX} preferences of clients without the operator's token already, as many as \
-         are kept, and none may give way because they disable tools or require approvals; make the change with the \
-         token, or have an operator reset some (`callsheet prefs reset --scope 'chat:*'`)"
+         are kept, and none may give way because they disable tools or require approvals"
     )]
     TooManyClientPreferences,
     /// The same for one scope.
     #[error(
         "there are {CLIENT_PREFERENCES_OF_SCOPE_MAX} preferences of clients without the operator's token in the scope \
          {0} already, as many as are kept in one, and none may give way because they disable tools or require \
-         approvals; reset some of them, or make the change with the token"
+         approvals"
     )]
     TooManyClientPreferencesOfScope(Scope),
     /// The change could not be stored, so it was not made.

@@ -1,6 +1,7 @@
 //! The hub: compares each published snapshot with the one before and publishes the resulting events
 //! to each filter.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use super::topic::{Moment, Published, Topic};
 use crate::catalog::{CatalogReader, Snapshot, ViewQuery};
 use crate::config;
 use crate::metrics::EventCounts;
+use crate::model::WithNextStep;
 use crate::runtime::{Clock, Stop, Tasks, WorkQueue};
 
 /// After publishing a change, the hub waits this many times as long as the publishing took. So
@@ -84,12 +86,21 @@ pub struct SubscribeRequest {
     pub calls: CallsSeen,
 }
 
+// What to do next: the ends of the texts below.
+const TRY_LATER: &str = "try again later";
+
 /// Why no further reader can subscribe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SubscribeError {
     /// The limit of subscribers is reached.
-    #[error("{0} readers follow changes already, as many as `events.max_subscribers` allows; try again later")]
+    #[error("{0} readers follow changes already, as many as `events.max_subscribers` allows; {TRY_LATER}")]
     Full(usize),
+}
+
+impl WithNextStep for SubscribeError {
+    fn next_step(&self) -> Option<Cow<'static, str>> {
+        Some(TRY_LATER.into())
+    }
 }
 
 impl Default for SubscribeRequest {

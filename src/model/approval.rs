@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::caller::CallerInfo;
+use super::definition_version::NamedVersion;
 use super::name::ToolId;
 use super::scenario::PeerIdentity;
 use crate::json::JsonText;
@@ -32,6 +33,9 @@ pub struct ApprovalRequest {
     pub owner: PeerIdentity,
     /// Digest of the tool as it was offered then, as hexadecimal digits.
     pub definition: Arc<str>,
+    /// The definition that was called, if the tool is its activity and the call was made for one
+    /// version of it.
+    pub called: Option<CalledDefinition>,
     /// Digest of everything above but the id and the name, as hexadecimal digits: an approval is
     /// for this alone.
     pub digest: Arc<str>,
@@ -49,6 +53,15 @@ pub struct ApprovalRequest {
     pub ended_at: Option<Timestamp>,
     /// The result of the call.
     pub answer: Option<StoredAnswer>,
+}
+
+/// A definition whose activity is to be run, and the version of it that the call was made for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CalledDefinition {
+    /// The definition.
+    pub id: ToolId,
+    /// Its version.
+    pub version: NamedVersion,
 }
 
 /// A decision.

@@ -16,6 +16,14 @@ pub struct CallerInfo {
     pub client: Option<Arc<str>>,
 }
 
+/// The longest text of a caller that is kept, in characters.
+const CALLER_TEXT_CHARACTERS_MAX: usize = 200;
+
+/// A text of a caller, shortened: people are shown all of it.
+pub(crate) fn short_caller_text(text: &str) -> String {
+    text.chars().take(CALLER_TEXT_CHARACTERS_MAX).collect()
+}
+
 /// Whether what came of a call that belongs to the access `owner` belongs to this access too.
 /// `None` for what an earlier version stored: that belongs to every access.
 pub(crate) fn belongs_to_access(owner: Option<&str>, access: &str) -> bool {

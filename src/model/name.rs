@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
+use super::next_step::WithNextStep;
+
 /// What every LLM vendor accepts: `^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`.
 pub const PUBLISHED_NAME_MAX: usize = 64;
 /// Characters of a name for MCP clients at most: many of them put a prefix of their own before it.
@@ -53,20 +55,33 @@ pub enum NameRef {
     Bare(String),
 }
 
+// What to do next: the ends of the texts below.
+const OF_SCENARIO: &str = "use 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit";
+const OF_TOOL: &str = "write `SCENARIO/TOOL`, for example `files/read_text`";
+const OF_PUBLISHED: &str = "use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or `_`";
+
 /// A text that cannot be the name it was meant to be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
     /// Not within the grammar of scenario names.
-    #[error(
-        "`{0}` is not a scenario name: use 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit"
-    )]
+    #[error("`{0}` is not a scenario name: {OF_SCENARIO}")]
     Scenario(String),
     /// Not `scenario/tool`.
-    #[error("`{0}` is not a tool identity; write `SCENARIO/TOOL`, for example `files/read_text`")]
+    #[error("`{0}` is not a tool identity; {OF_TOOL}")]
     ToolId(String),
     /// Not acceptable as a published name.
-    #[error("`{0}` is not a published name: use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or `_`")]
+    #[error("`{0}` is not a published name: {OF_PUBLISHED}")]
     Published(String),
+}
+
+impl WithNextStep for InvalidName {
+    fn next_step(&self) -> Option<Cow<'static, str>> {
+        Some(match self {
+            Self::Scenario(_) => OF_SCENARIO.into(),
+            Self::ToolId(_) => OF_TOOL.into(),
+            Self::Published(_) => OF_PUBLISHED.into(),
+        })
+    }
 }
 
 impl ScenarioName {

@@ -3,12 +3,14 @@
 //! Each setting is set or inherited on its own: changing one never touches another. Preferences
 //! outlive the tools they are about.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use imbl::OrdMap;
 
 use super::name::{InvalidName, PublishedName, ScenarioName, ToolId};
+use super::next_step::WithNextStep;
 use super::tool::TOOL_NAME_MAX;
 
 /// Where a preference holds. Chat beats profile beats global beats the manifest's default.
@@ -101,20 +103,26 @@ pub struct PreferenceSet {
     assumed_tags: Vec<String>,
 }
 
+// What to do next: the ends of the texts below.
+const OF_SCOPE: &str = "use `global`, `profile:<name>` or `chat:<id>`";
+const OF_TARGET: &str = "use `scenario:<name>`, `tool:<scenario>/<tool>`, `category:<id>` or `tag:<tag>`";
+const OF_APPROVAL: &str = "use `require` or `skip`, or leave it out to inherit";
+const OF_TOOL: &str = "use `tool:<scenario>/<tool>`";
+
 /// A scope, target or setting that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPreference {
     /// Not one of the three scopes.
-    #[error("unknown scope `{0}`: use `global`, `profile:<name>` or `chat:<id>`")]
+    #[error("unknown scope `{0}`: {OF_SCOPE}")]
     Scope(String),
     /// Not one of the four targets.
-    #[error("unknown target `{0}`: use `scenario:<name>`, `tool:<scenario>/<tool>`, `category:<id>` or `tag:<tag>`")]
+    #[error("unknown target `{0}`: {OF_TARGET}")]
     Target(String),
     /// The value is not `require` or `skip`, and not empty.
-    #[error("unknown approval `{0}`: use `require` or `skip`, or leave it out to inherit")]
+    #[error("unknown approval `{0}`: {OF_APPROVAL}")]
     Approval(String),
     /// An alias for a target that is not a single tool.
-    #[error("an alias needs a single tool, but `{0}` is not one: use `tool:<scenario>/<tool>`")]
+    #[error("an alias needs a single tool, but `{0}` is not one: {OF_TOOL}")]
     AliasTarget(String),
     /// The name of a tool that no tool can have.
     #[error("no tool is called `{0}...`: names of tools have 1 to {TOOL_NAME_MAX} bytes")]
@@ -125,6 +133,19 @@ pub enum InvalidPreference {
     /// A name inside a target or an alias that cannot be.
     #[error(transparent)]
     Name(#[from] InvalidName),
+}
+
+impl WithNextStep for InvalidPreference {
+    fn next_step(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Scope(_) => Some(OF_SCOPE.into()),
+            Self::Target(_) => Some(OF_TARGET.into()),
+            Self::Approval(_) => Some(OF_APPROVAL.into()),
+            Self::AliasTarget(_) => Some(OF_TOOL.into()),
+            Self::Name(error) => error.next_step(),
+            Self::Tool(_) | Self::Text(_) => None,
+        }
+    }
 }
 
 impl Settings {

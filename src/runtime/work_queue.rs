@@ -48,10 +48,15 @@ impl Wake for WorkWaker {
 
 /// Too many requests wait for their turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{waiting} requests for such an answer wait already; try again soon")]
+#[error("{waiting} requests for such an answer wait already; {}", Self::NEXT_STEP)]
 pub struct QueueFull {
     /// How many wait.
     pub waiting: usize,
+}
+
+impl QueueFull {
+    /// What to do next: the end of its text.
+    pub const NEXT_STEP: &'static str = "try again soon";
 }
 
 impl WorkQueue {

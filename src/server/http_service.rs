@@ -189,7 +189,7 @@ impl HttpServiceInner {
         let has_body = !request.body().is_end_stream();
         let (head, body) = request.into_parts();
         if head.extensions.get::<TooManyRequests>().is_some() && !PROBES.contains(&head.uri.path()) {
-            let problem = Problem::busy("too many requests are under way; try again when some have ended");
+            let problem = Problem::busy("too many requests are under way").and_next("try again when some have ended");
             return Begun::Answered(into_full_body(problem.into_full_response()), self.counters.refused);
         }
         let pass = match self.guard.check(&head, local, has_body) {

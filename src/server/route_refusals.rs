@@ -5,7 +5,6 @@ use crate::calls::track::CancelError;
 use crate::engine::EngineError;
 use crate::events::SubscribeError;
 use crate::server::api::active_calls;
-use crate::server::http::error::Problem;
 use crate::server::openapi::{RefusalSpec, refusal};
 
 /// No scenario has the name.
@@ -20,7 +19,7 @@ pub(super) const NO_TOOL: RefusalSpec =
 /// As many clients follow as may.
 pub(super) const TOO_MANY_STREAMS: RefusalSpec =
     refusal(503, "Too many clients follow already; `Retry-After` says when to try again.")
-        .with_example(|| Problem::busy(SubscribeError::Full(1_000).to_string()));
+        .with_example(|| SubscribeError::Full(1_000).into());
 /// The scenario cannot be polled.
 pub(super) const CANNOT_ASK: RefusalSpec = refusal(409, "It is blocked, or it has no address.");
 /// As many preferences are kept as may be.

@@ -380,12 +380,13 @@ async fn name_route(request: Request, next: Next) -> Response {
 
 /// 404 for a path that matches no route.
 async fn unknown(uri: Uri, headers: HeaderMap) -> Response {
-    let problem = || Problem::not_found(format!("there is no route `{}`; `GET /` lists all", excerpt(uri.path())));
+    let problem =
+        || Problem::not_found(format!("there is no route `{}`", excerpt(uri.path()))).and_next("`GET /` lists all");
     dashboard::unknown(uri.path(), &headers, problem).unwrap_or_else(|| problem().into_response())
 }
 
 /// 405; the router adds the `Allow` header.
 async fn wrong_method(method: Method, uri: Uri) -> Problem {
-    let detail = format!("`{}` does not take {method}; `Allow` names what it takes", excerpt(uri.path()));
-    Problem::new(http::StatusCode::METHOD_NOT_ALLOWED, detail)
+    let detail = format!("`{}` does not take {method}", excerpt(uri.path()));
+    Problem::new(http::StatusCode::METHOD_NOT_ALLOWED, detail).and_next("`Allow` names what it takes")
 }

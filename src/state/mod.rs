@@ -5,6 +5,7 @@
 //! A write is acknowledged only when it is durable. A store never interprets its content and never
 //! loses entries that it cannot read: they are moved aside and reported.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use jiff::Timestamp;
 
 use crate::model::{
     ApprovalRequest, Finding, Operation, PeerIdentity, PreferenceAuthor, PreferenceSet, PreferenceTarget, ScenarioName,
-    Scope, Secret, Settings, StoredTurn, ToolId, ToolUsage,
+    Scope, Secret, Settings, StoredTurn, ToolId, ToolUsage, WithNextStep,
 };
 
 pub mod manifest;
@@ -261,14 +262,16 @@ pub enum Write {
 /// Why data could not be stored or read. A change that fails with this error is not active, and no
 /// part of it is applied.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("{what} in `{place}`: {message}")]
+#[error("{what} in `{place}`: {message}{}{}", if next.is_some() { "; " } else { "" }, next.as_deref().unwrap_or_default())]
 pub struct StateError {
     /// What was tried.
     pub what: &'static str,
     /// The file or address.
     pub place: String,
-    /// The cause, and the next step.
+    /// The cause.
     pub message: String,
+    /// What to do next.
+    pub next: Option<Cow<'static, str>>,
     /// The kind of the failure.
     pub kind: StateErrorKind,
 }
@@ -285,10 +288,17 @@ pub enum StateErrorKind {
     Other,
 }
 
+impl WithNextStep for StateError {
+    fn next_step(&self) -> Option<Cow<'static, str>> {
+        self.next.clone()
+    }
+}
+
 impl StateError {
-    /// An error at a file.
-    fn new(what: &'static str, place: &Path, message: String) -> Self {
-        Self { what, place: place.display().to_string(), message, kind: StateErrorKind::Other }
+    /// An error at a file, and what to do next.
+    fn new(what: &'static str, place: &Path, message: impl Into<String>, next: impl Into<Cow<'static, str>>) -> Self {
+        let place = place.display().to_string();
+        Self { what, place, message: message.into(), next: Some(next.into()), kind: StateErrorKind::Other }
     }
 
     /// The same error with this kind.

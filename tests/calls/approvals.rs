@@ -337,6 +337,16 @@ async fn logged(daemon: &Daemon, approval: &str) -> Value {
 }
 
 #[tokio::test]
+async fn people_are_shown_a_short_name_of_a_client() {
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
+    let daemon = office(&home, &callee).await;
+    let id = ask_as(&daemon, &"shop/2.1 ".repeat(100), "sda1").await;
+    assert_eq!(shown(&daemon, &id).await["client"].as_str().unwrap().len(), 200);
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn the_client_of_a_call_that_waits_is_shown_also_after_a_restart() {
     let home = Home::new();
     let callee = Callee::echo(disks()).await;
@@ -556,6 +566,7 @@ fn begun(id: &str, waiting: &Value, idempotent: bool, owner: &Callee) -> Approva
         access: None,
         owner: PeerIdentity { identity: None, origin: Some(format!("http://localhost:{}", owner.port()).into()) },
         definition: text("definition"),
+        called: None,
         digest: text("digest"),
         idempotent,
         asked_at: now,

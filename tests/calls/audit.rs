@@ -4,6 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use callsheet::calls::WaitLimits;
 use callsheet::config::CallsConfig;
 use callsheet::runtime::{Clock, Tasks};
 use serde_json::{Value, json};
@@ -92,7 +93,7 @@ async fn every_call_has_a_line_without_arguments_and_results() {
     assert_eq!(office.call(r#"{"tool_name":"reed"}"#).await.status, 404);
     let waiting = office.call(r#"{"tool_name":"wipe"}"#).await.json();
     let approval = waiting["approval_id"].as_str().unwrap();
-    office.house.app.calls().approve(approval, "a test").await.unwrap();
+    office.house.app.calls().approve(approval, "a test", WaitLimits::within(PATIENCE)).await.unwrap();
     office.until("written", 5).await;
 
     let text = fs::read_to_string(office.path()).unwrap();

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use callsheet::app::Builder;
-use callsheet::calls::{CallMode, CallResponse, ExecuteError, Request};
+use callsheet::calls::{CallMode, CallResponse, ExecuteError, Request, WaitLimits};
 use callsheet::catalog::ViewQuery;
 use callsheet::model::{ApprovalPolicy, FindingCode, ScenarioName, SettingsPatch};
 use callsheet::native::NativeTools;
@@ -202,7 +202,7 @@ async fn preferences_of_the_definition_and_of_its_activity_hold() {
     let Err(ExecuteError::ApprovalRequired { waiting: Some(waiting), .. }) = house.call("guess", &guess).await else {
         panic!("it waits for approval")
     };
-    let decided = house.app.calls().approve(&waiting.id, "ada").await.unwrap();
+    let decided = house.app.calls().approve(&waiting.id, "ada", WaitLimits::within(PATIENCE)).await.unwrap();
     let answer = decided.answer.as_ref().unwrap();
     assert_eq!(answer.result.as_ref().unwrap().get(), r#"{"stars":3}"#);
     house.finish().await;

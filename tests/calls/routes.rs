@@ -1,7 +1,7 @@
 //! The ways to scenarios: who may be called, and where; and what a call teaches the engine.
 
 use callsheet::Callsheet;
-use callsheet::calls::ExecuteError;
+use callsheet::calls::{ExecuteError, WaitLimits};
 use callsheet::catalog::Snapshot;
 use callsheet::config::Config;
 use callsheet::discovery::SourceTrust;
@@ -131,12 +131,13 @@ async fn an_approved_call_is_not_taken_to_another_owner_on_the_way() {
     let called = house.call("wipe", &json!({})).await;
     let Err(ExecuteError::ApprovalRequired { waiting: Some(waiting), .. }) = called else { panic!("{called:?}") };
     owner.kill().await;
-    let (approved, ()) = tokio::join!(house.app.calls().approve(&waiting.id, "kim"), async {
-        let failed = |snapshot: &Snapshot| snapshot.health.get(&scenario("disks")).unwrap().failures_in_a_row > 0;
-        house.until("the refused call had it polled", failed).await;
-        // Another program has the name now, while the call waits for a way.
-        house.place("disks", other.url(), SourceTrust::Trusted);
-    });
+    let (approved, ()) =
+        tokio::join!(house.app.calls().approve(&waiting.id, "kim", WaitLimits::within(PATIENCE)), async {
+            let failed = |snapshot: &Snapshot| snapshot.health.get(&scenario("disks")).unwrap().failures_in_a_row > 0;
+            house.until("the refused call had it polled", failed).await;
+            // Another program has the name now, while the call waits for a way.
+            house.place("disks", other.url(), SourceTrust::Trusted);
+        });
     let approved = approved.unwrap();
     assert_eq!(approved.state, ApprovalState::Failed, "{approved:?}");
     assert_eq!(owner.ran().len(), 0, "it was approved for the one that is gone");

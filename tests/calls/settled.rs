@@ -10,13 +10,13 @@ use callsheet::calls::{
     CallEnd, CallId, CallMode, CallerRole, FULL_ACCESS, FailureCode, GoingOn, Request, Requester, ToolAnswer,
     WaitLimits,
 };
-use callsheet::model::JsonText;
+use callsheet::model::{ApprovalState, JsonText};
 use callsheet::protocols::LogLevel;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::operations::{behaviour, runs};
-use crate::support::callee::{Callee, Ran, answer, done, manifest, tool, tool_with};
+use crate::support::callee::{Callee, PATIENCE, Ran, answer, done, manifest, tool, tool_with};
 use crate::support::house::{House, request};
 
 /// Long enough that a call is sent, and short for a test.
@@ -32,7 +32,7 @@ async fn gated() -> (Callee, watch::Sender<bool>) {
     let callee = Callee::start(manifest("disks", &tools), move |ran: Ran| {
         let mut open = open.clone();
         async move {
-            if ran.tool == "hold" {
+            if ran.tool == "hold" || ran.arguments["hold"] == true {
                 open.wait_for(|open| *open).await.unwrap();
             }
             done(&json!("done"))
@@ -100,13 +100,32 @@ async fn a_call_that_needs_approval_is_found_by_the_id_of_that() {
     assert!(matches!(waits, Some(CallEnd::AwaitsApproval(_))), "{waits:?}");
     let (end, approved) = tokio::join!(
         calls.end_by_id(id, &own, WaitLimits::within(Duration::from_secs(60))),
-        calls.approve(&awaited.request.id, "kim")
+        calls.approve(&awaited.request.id, "kim", WaitLimits::within(PATIENCE))
     );
     approved.unwrap();
     assert_eq!(answered(end).approval, Some(Arc::clone(&awaited.request.id)));
     let other = Requester::with_access("without-token");
     assert!(calls.end_by_id(id, &other, WaitLimits::NONE).await.is_none(), "it belongs to another access");
     assert_eq!(disks.ran().len(), 1);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn the_limits_of_an_approver_say_how_long_it_waits_for_the_answer() {
+    let (disks, gate) = gated().await;
+    let house = House::of(&[("disks", disks.url())]).await;
+    let calls = house.app.calls();
+    let end = calls.settle(request("wipe", &json!({"hold": true})), CallerRole::Absent, WaitLimits::NONE).await;
+    let CallEnd::AwaitsApproval(awaited) = end else { panic!("{end:?}") };
+    let id = &awaited.request.id;
+    let approved = tokio::time::timeout(PATIENCE, calls.approve(id, "kim", WaitLimits::NONE)).await.unwrap();
+    assert_eq!(approved.unwrap().state, ApprovalState::Started, "its answer is not waited for");
+    disks.until_ran(1).await;
+    gate.send_replace(true);
+    let own = Requester::full_access();
+    let end = calls.end_by_id(CallId::Approval(id), &own, WaitLimits::for_work(PATIENCE)).await;
+    assert_eq!(answered(end).result.unwrap().get(), "\"done\"");
+    assert!(calls.approve(id, "kim", WaitLimits::NONE).await.is_err(), "it is decided once");
     house.finish().await;
 }
 

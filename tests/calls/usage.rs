@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callsheet::calls::WaitLimits;
 use callsheet::model::{ToolId, ToolUsage};
 use callsheet::runtime::{Clock, Tasks};
 use serde_json::{Value, json};
@@ -119,7 +120,12 @@ async fn a_call_that_waits_for_a_yes_counts_when_it_is_made() {
     let address = house.serve().await;
     let waiting = execute(address, &json!({"tool_name": "wipe"})).await.json();
     assert_eq!(house.app.calls().usage(&id("files/wipe")), None);
-    house.app.calls().approve(waiting["approval_id"].as_str().unwrap(), "a test").await.unwrap();
+    house
+        .app
+        .calls()
+        .approve(waiting["approval_id"].as_str().unwrap(), "a test", WaitLimits::within(PATIENCE))
+        .await
+        .unwrap();
     let usage = until(&house, "files/wipe", |usage| usage.calls > 0).await;
     assert_eq!(usage.calls, 1);
     assert_eq!(usage.sent, 1);

@@ -1,12 +1,18 @@
 //! Versions of definitions: what a caller saw is what it calls.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use callsheet::calls::{ExecuteError, Request, WaitLimits};
+use callsheet::catalog::{NameLookup, Snapshot};
+use callsheet::model::{ApprovalState, Execution, NameRef, NamedVersion, ViewTool};
+use callsheet::protocols::definitions::Definition;
 use serde_json::{Value, json};
 
 use crate::call_end_faces::post;
-use crate::support::callee::{Callee, manifest, tool_with};
+use crate::support::callee::{Callee, PATIENCE, manifest, tool_with};
 use crate::support::daemon::{Daemon, Home, configured};
+use crate::support::house::{House, request};
 use crate::support::serving::Answer;
 
 /// A daemon with one tool, whose definition the test changes.
@@ -210,4 +216,63 @@ async fn a_call_is_logged_with_the_version_that_it_was_sent_for() {
     let logged = log["lines"][0]["call"]["definition_version"].as_str().unwrap_or_default().to_owned();
     assert!(logged.len() == 64 && logged.starts_with(&version), "{log}");
     stage.daemon.stop().await;
+}
+
+/// A definition of a tool that rates a text, in these words.
+fn rating(description: &str) -> Definition {
+    let output = json!({"type": "object", "properties": {"stars": {"type": "number"}}});
+    let meta = json!({"type": "string", "const": "rate"});
+    let properties = json!({"_tool": meta, "_output": output, "text": {"type": "string"}});
+    let schema = json!({"type": "object", "description": description, "properties": properties});
+    Definition::from_schema(Some("rate"), schema).unwrap().run_by("ratings/judge").unwrap()
+}
+
+async fn until_judged(house: &House) -> Arc<ViewTool> {
+    let found = |snapshot: &Snapshot| match snapshot.catalog.find(&NameRef::parse("rate")) {
+        NameLookup::One(tool) if matches!(tool.execution, Execution::By(_)) => Some(tool),
+        _ => None,
+    };
+    let is_ready = |snapshot: &Snapshot| found(snapshot).is_some() && house.route("ratings").is_some();
+    house.until("the activity can run it", is_ready).await;
+    found(&house.app.snapshot()).unwrap()
+}
+
+/// Its activity needs the approval, so the call waits as one of the activity.
+#[tokio::test]
+async fn a_call_that_waits_for_approval_of_its_activity_is_for_the_version_that_was_called() {
+    let risky = json!({"enabled_by_default": true, "requires_approval": true});
+    let judge = tool_with("judge", &json!({"type": "object"}), &risky);
+    let ratings = Callee::echo(manifest("ratings", &[judge])).await;
+    let house = House::with(&[("ratings", ratings.url())], |config| {
+        config.definitions = vec![rating("Rates a text")];
+    })
+    .await;
+    let seen = until_judged(&house).await.tool.version();
+    let waits = async |house: &House, text: &str, version: Option<NamedVersion>| {
+        let made_for = Request { definition_version: version, ..request("rate", &json!({"text": text})) };
+        let refused = house.request(made_for).await.unwrap_err();
+        let ExecuteError::ApprovalRequired { waiting: Some(waiting), .. } = refused else { panic!("{refused}") };
+        waiting.id.to_string()
+    };
+    let first = waits(&house, "one", Some(seen.into())).await;
+    let second = waits(&house, "two", Some(seen.into())).await;
+    let unnamed = waits(&house, "three", None).await;
+    let approve =
+        async |house: &House, id: &str| house.app.calls().approve(id, "kim", WaitLimits::for_work(PATIENCE)).await;
+
+    // The same definition: the stored call runs.
+    let house = house.restart_with(|config| config.definitions = vec![rating("Rates a text")]).await;
+    until_judged(&house).await;
+    let answered = approve(&house, &first).await.unwrap();
+    assert_eq!(answered.state, ApprovalState::Answered, "{answered:?}");
+    assert_eq!(ratings.ran().len(), 1);
+
+    let house = house.restart_with(|config| config.definitions = vec![rating("Rates a person")]).await;
+    until_judged(&house).await;
+    let refused = approve(&house, &second).await.unwrap_err().to_string();
+    assert!(refused.contains("the definition of `definitions/rate` is not the one"), "{refused}");
+    assert_eq!(ratings.ran().len(), 1, "it was not sent");
+    // A caller that named no version wants the tool as it is.
+    assert_eq!(approve(&house, &unnamed).await.unwrap().state, ApprovalState::Answered);
+    house.finish().await;
 }

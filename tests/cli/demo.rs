@@ -1,6 +1,6 @@
 //! `callsheet demo`: the first thing a newcomer runs.
 
-use crate::support::command::{Home, Running, rows};
+use crate::support::command::{Home, Running, nobody, rows};
 
 #[test]
 fn once_prints_health_and_the_merged_list_and_ends() {
@@ -56,6 +56,11 @@ fn a_command_without_a_daemon_names_the_demo_that_runs() {
     let refused = home.run(&["tools"]).failed(3);
     assert!(
         refused.contains(&format!("hint: add `--url {}` to reach the demo that runs there", demo.url)),
+        "{refused}"
+    );
+    let refused = home.run(&["tools", "--url", &nobody()]).failed(3);
+    assert!(
+        refused.contains(&format!("hint: name `{}` in its place to reach the demo that runs there", demo.url)),
         "{refused}"
     );
     assert!(home.run(&["tools", "--url", &demo.url]).ok().contains("notes__search"));

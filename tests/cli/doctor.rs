@@ -544,3 +544,18 @@ fn what_only_this_shell_lacks_is_no_error_for_commands_of_a_running_daemon() {
         ran.code == Some(0) && ran.err.contains("earlier one") && ran.err.contains("ABSENT_EVERYWHERE")
     });
 }
+
+/// They may be files that could not be written; the lock of the state says that a daemon has it.
+#[test]
+fn a_daemon_whose_records_are_gone_still_has_its_state() {
+    let address = free_port();
+    let home = home_at(&address, "");
+    let daemon = Running::start(home.command(&["serve"]), "callsheet listens on ");
+    for file in ["state.db.sock", "state.db.daemon.json", "daemon.json"] {
+        until("the file", || fs::remove_file(home.path(".state/callsheet").join(file)).is_ok());
+    }
+    let [status, _, message, _] = only(&doctor(&home, 0), "socket");
+    assert_eq!(status, "warning", "{message}");
+    assert!(message.starts_with("the running daemon does not listen there"), "{message}");
+    drop(daemon);
+}

@@ -59,6 +59,12 @@ fn an_address_is_written_to_the_file_and_followed_and_taken_out_again() {
     let again = post(&daemon, &json!({"name": "notes", "url": notes.url}));
     assert_eq!(again.status, 409);
     assert!(again.json()["detail"].as_str().unwrap().contains("has a scenario `notes` already"), "{again:?}");
+    let next = "take another name, or take that one out first with `DELETE /api/v1/scenarios/notes`";
+    assert_eq!(again.json()["next_step"], next, "a request, and no command of a terminal");
+    assert_eq!(again.json()["next"][0]["path"], "/api/v1/scenarios/notes");
+    let same = post(&daemon, &json!({"name": "other", "url": notes.url})).json();
+    let next = same["next_step"].as_str().unwrap();
+    assert!(next.starts_with("`DELETE /api/v1/scenarios/notes` makes room for `other`; `PUT "), "{same}");
 
     let unknown = delete(&daemon, "note");
     assert_eq!(unknown.status, 404);

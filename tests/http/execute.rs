@@ -123,6 +123,39 @@ fn expected(status: u16, code: &str) -> (u16, String) {
     (status, code.to_owned())
 }
 
+/// Programs need not look for it in the text.
+#[tokio::test]
+async fn the_next_step_of_a_refusal_is_the_end_of_its_text_and_a_member() {
+    let files = obedient().await;
+    let mails = Callee::echo(manifest("mails", &[tool("strict")])).await;
+    let house = House::of(&[("files", files.url()), ("mails", mails.url())]).await;
+    let address = house.serve().await;
+    let call = |body: Value| ("POST", "/api/v1/tools/execute", body.to_string());
+    let scope = "use `global`, `profile:<name>` or `chat:<id>`";
+    for ((method, target, body), next) in [
+        (("GET", "/api/v1/nope", String::new()), Some("`GET /` lists all")),
+        (("GET", "/api/v1/tools/sey", String::new()), Some("did you mean say?")),
+        (("GET", "/api/v1/tools?q=a&q=b", String::new()), Some("give it once")),
+        (("GET", "/api/v1/tools?max_tools=x", String::new()), None),
+        (("GET", "/api/v1/preferences?scope=all", String::new()), Some(scope)),
+        (("DELETE", "/healthz", String::new()), Some("`Allow` names what it takes")),
+        (call(json!({"tool_name": "strict"})), Some("call files/strict or mails/strict")),
+        (
+            call(json!({"tool_name": "say", "revision": "0"})),
+            Some("fetch the list again, or name the tool as `scenario/tool`"),
+        ),
+        (call(json!({"tool_name": "files/strict", "arguments": {}})), None),
+        (call(json!({"tool_name": "say", "call_id": "?"})), None),
+    ] {
+        let headers = [("content-type", "application/json")];
+        let answer = ask(address, method, target, if body.is_empty() { &[] } else { &headers }, &body).await;
+        let problem = answer.json();
+        assert_eq!(problem["next_step"].as_str(), next, "{target} {body}: {problem}");
+        assert!(problem["detail"].as_str().unwrap().ends_with(next.unwrap_or_default()), "{problem}");
+    }
+    house.finish().await;
+}
+
 #[tokio::test]
 async fn every_refusal_has_its_status_and_its_code() {
     let files = obedient().await;
@@ -205,6 +238,38 @@ async fn a_tool_that_always_fails_is_refused_alone() {
     assert!(!explained.to_string().contains("circuit"), "{explained}");
     let metrics = String::from_utf8(ask(address, "GET", "/metrics", &[], "").await.body).unwrap();
     assert!(metrics.contains(r#"callsheet_circuits_open{of="tool"} 1"#), "{metrics}");
+    house.finish().await;
+}
+
+/// They say how the process before was called, and refuse no call of this one.
+#[tokio::test]
+async fn breakers_of_the_process_before_are_not_shown() {
+    let mut files = obedient().await;
+    let house = House::with(&[("files", files.url())], |config| {
+        config.calls.reroute_wait = std::time::Duration::ZERO;
+        config.calls.breaker_failures = 2;
+        config.calls.breaker_open = std::time::Duration::from_secs(3600);
+    })
+    .await;
+    let address = house.serve().await;
+    let shown = async || {
+        let health = ask(address, "GET", "/api/v1/scenarios/files", &[], "").await.json();
+        let explained = ask(address, "GET", "/api/v1/tools/say/explain", &[], "").await.json();
+        let metrics = String::from_utf8(ask(address, "GET", "/metrics", &[], "").await.body).unwrap();
+        let open = metrics.contains(r#"callsheet_circuits_open{of="scenario"} 1"#);
+        (health["calls"]["breaker"].clone(), explained.to_string().contains("circuit"), open)
+    };
+    files.kill().await;
+    for _ in 0..2 {
+        assert_eq!(refused(address, &json!({"tool_name": "say"})).await, expected(503, "unreachable"));
+    }
+    assert_eq!(shown().await, (json!("open"), true, true));
+    let before = house.route("files").unwrap().generation;
+    let next = obedient().await;
+    house.place("files", next.url(), callsheet::discovery::SourceTrust::Trusted);
+    let moved = |_: &callsheet::catalog::Snapshot| house.route("files").is_some_and(|now| now.generation != before);
+    house.until("it is at another address", moved).await;
+    assert_eq!(shown().await, (json!(null), false, false));
     house.finish().await;
 }
 

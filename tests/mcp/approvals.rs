@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 
+use callsheet::calls::WaitLimits;
 use callsheet::model::{ApprovalPolicy, Secret, SettingsPatch};
 use serde_json::{Value, json};
 
 use crate::served::served;
 use crate::support::house::House;
+use crate::support::in_process::PATIENCE;
 use crate::support::mcp_client::{META, McpClient};
 use crate::support::mcp_server::{McpServer, modern, tool};
 use crate::support::serving::ask;
@@ -53,7 +55,7 @@ async fn gets_outcome(client: &McpClient, number: u8) {
 }
 
 async fn approve(house: &House, id: &str) {
-    house.app.calls().approve(id, "an operator").await.unwrap();
+    house.app.calls().approve(id, "an operator", WaitLimits::within(PATIENCE)).await.unwrap();
 }
 
 #[tokio::test]
@@ -119,7 +121,7 @@ async fn a_session_is_gone_once_its_stream_is() {
             }
         }
     };
-    let outcome = tokio::time::timeout(crate::support::in_process::PATIENCE, outcome).await.expect("the outcome");
+    let outcome = tokio::time::timeout(PATIENCE, outcome).await.expect("the outcome");
     assert_eq!(outcome["structuredContent"], json!({"arguments": {"a": 1}}), "{outcome}");
     house.finish().await;
 }

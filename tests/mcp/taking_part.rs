@@ -3,11 +3,13 @@
 
 use std::sync::{Arc, Mutex};
 
+use callsheet::calls::WaitLimits;
 use callsheet::model::{ApprovalPolicy, ApprovalState, SettingsPatch};
 use serde_json::{Value, json};
 
 use crate::served::served;
 use crate::support::house::House;
+use crate::support::in_process::PATIENCE;
 use crate::support::mcp_client::{META, McpClient};
 use crate::support::mcp_server::{Answer, McpServer, legacy, modern, tool};
 
@@ -169,7 +171,7 @@ async fn the_same_call_hands_out_the_outcome_once() {
         }
         _ => own(came),
     });
-    house.app.calls().approve(&first, "an operator").await.unwrap();
+    house.app.calls().approve(&first, "an operator", WaitLimits::within(PATIENCE)).await.unwrap();
     let done = client.result("tools/call", call.clone()).await;
     assert_eq!(done["content"], blocks, "every block comes through");
     assert_eq!(done["structuredContent"], json!({"n": 1}));
@@ -234,7 +236,7 @@ async fn a_call_of_a_legacy_client_goes_on_without_its_connection_and_asks_on_th
     assert_eq!(asked["params"], form, "{asked}");
     let reply = json!({"action": "accept", "content": {"name": "Ada"}});
     client.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": reply})).await;
-    let came = tokio::time::timeout(crate::support::in_process::PATIENCE, async {
+    let came = tokio::time::timeout(PATIENCE, async {
         while replies.lock().unwrap().is_empty() {
             tokio::task::yield_now().await;
         }

@@ -249,6 +249,8 @@ fn calls_and_operations_in_the_state_of_an_earlier_version_are_there_on_a_full_d
              ALTER TABLE approvals DROP COLUMN access;
              ALTER TABLE approvals DROP COLUMN client;
              ALTER TABLE operations DROP COLUMN access;
+             ALTER TABLE approvals DROP COLUMN called;
+             ALTER TABLE approvals DROP COLUMN called_version;
              PRAGMA user_version = 12;
              INSERT INTO operations (id, tool, behaviour, reference, state, started_at, deadline_at, ended_at)
                 VALUES ('8', 'kitchen/brew', '{}', '1', 'succeeded', '2026-03-04T05:06:07Z', '2999-03-04T05:06:07Z',

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callsheet::model::{
-    ApprovalDecision, ApprovalPolicy, ApprovalRequest, ApprovalState, CallerInfo, FindingCode, JsonText, Operation,
-    OperationState, PeerIdentity, PreferenceAuthor, PreferenceTarget, Progress, PublishedName, ScenarioName, Scope,
-    Settings, StoredAnswer, StoredTurn, ToolUsage,
+    ApprovalDecision, ApprovalPolicy, ApprovalRequest, ApprovalState, CalledDefinition, CallerInfo, FindingCode,
+    JsonText, Operation, OperationState, PeerIdentity, PreferenceAuthor, PreferenceTarget, Progress, PublishedName,
+    ScenarioName, Scope, Settings, StoredAnswer, StoredTurn, ToolUsage,
 };
 use callsheet::runtime::Clock;
 use callsheet::state::{Decision, Restored, StateError, StateStore, StoredManifest, TrustDecision, Write, sqlite};
@@ -74,6 +74,9 @@ fn ruling(decision: Decision) -> TrustDecision {
     TrustDecision { decision, party: party("lab-7", "http://10.0.0.7:80"), source: Some("mdns".into()) }
 }
 
+/// The version of a definition, as a caller names it.
+const VERSION: &str = "00112233445566778899aabbccddeeff";
+
 /// A call that waits for a yes.
 fn waiting(id: &str) -> ApprovalRequest {
     let text = |text: &str| Some(text.into());
@@ -86,6 +89,7 @@ fn waiting(id: &str) -> ApprovalRequest {
         access: text("without-token"),
         owner: party("lab-7", "http://10.0.0.7:80"),
         definition: "d0".into(),
+        called: Some(CalledDefinition { id: "definitions/wipe".parse().unwrap(), version: VERSION.parse().unwrap() }),
         digest: "d1".into(),
         idempotent: true,
         asked_at: "2026-03-04T05:06:07.125Z".parse().unwrap(),

@@ -1,5 +1,6 @@
 //! Makes calls whose callers take part, and gives them their input.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -7,8 +8,12 @@ use tokio::time::Instant;
 use super::ActiveCalls;
 use super::call::{ActiveCall, CallPhase, NewCall};
 use crate::calls::{CallEnd, CallResponse, Calls, Failure, Request};
-use crate::model::{CallerInfo, JsonText};
+use crate::model::{CallerInfo, JsonText, WithNextStep};
 use crate::protocols::{CallIo, LogLevel};
+
+// What to do next: the ends of the texts below.
+const GIVE_OTHER_ID: &str = "give each call an id of its own, such as a random UUID";
+const TRY_LATER: &str = "try again later";
 
 /// Why a call was not begun.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,11 +22,21 @@ pub enum AttendError {
     #[error("`call_id` cannot be {0:?}: allowed are 8 to 100 letters, digits, `.`, `_` and `-`")]
     InvalidId(String),
     /// Another call has the id that the caller gave.
-    #[error("the call {0:?} exists already; give each call an id of its own, such as a random UUID")]
+    #[error("the call {0:?} exists already; {GIVE_OTHER_ID}")]
     Taken(String),
     /// As many calls as possible are under way.
-    #[error("too many calls are under way; try again later")]
+    #[error("too many calls are under way; {TRY_LATER}")]
     Full,
+}
+
+impl WithNextStep for AttendError {
+    fn next_step(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::InvalidId(_) => None,
+            Self::Taken(_) => Some(GIVE_OTHER_ID.into()),
+            Self::Full => Some(TRY_LATER.into()),
+        }
+    }
 }
 
 /// Why input was not taken.
@@ -84,7 +99,7 @@ impl Calls {
                 chat: request.chat.as_deref().map(Into::into),
                 profile: request.profile.as_deref().map(Into::into),
                 user_id: request.user_id.clone(),
-                client: request.client.as_deref().map(Into::into),
+                client: request.shown_client(),
             },
             owner: Arc::clone(&request.requester.access),
             log_level,

@@ -39,7 +39,7 @@ fn former_definition(tool: &Tool) -> Arc<str> {
 }
 
 /// The digest of a call: scenario, tool, exact arguments, caller, the peer that answers for the
-/// scenario, and the definition of the tool.
+/// scenario, the definition of the tool, and the one that was called, if that is another.
 pub fn call(request: &ApprovalRequest) -> Arc<str> {
     let mut hash = Sha256::new();
     let ApprovalRequest { tool, arguments, caller: asker, owner, definition, .. } = request;
@@ -53,6 +53,11 @@ pub fn call(request: &ApprovalRequest) -> Arc<str> {
             None => hash.update([0xff; 8]),
         }
     }
+    // Without one there is no part for it, so that digests of earlier versions stay as they are.
+    if let Some(called) = &request.called {
+        hash_part(&mut hash, called.id.to_string().as_bytes());
+        hash_part(&mut hash, called.version.to_string().as_bytes());
+    }
     hexadecimal(&hash.finalize()).into()
 }
 
@@ -65,7 +70,7 @@ pub(in crate::calls) fn digest(text: &str) -> Arc<str> {
 mod tests {
     use super::*;
     use crate::calls::approval::tests::request;
-    use crate::model::{JsonText, VersionCell};
+    use crate::model::{CalledDefinition, JsonText, NamedVersion, VersionCell};
 
     fn tool(parameters: &str, metadata: &str) -> Tool {
         Tool {
@@ -101,7 +106,7 @@ mod tests {
         let request = request("1");
         let bound = call(&request);
         assert_eq!(call(&ApprovalRequest { id: "2".into(), name: "other".into(), ..request.clone() }), bound);
-        let mut changed = vec![request.clone(); 9];
+        let mut changed = vec![request.clone(); 10];
         changed[0].tool.tool = "format".into();
         changed[1].tool.scenario = "other".parse().unwrap();
         changed[2].arguments = JsonText::parse(r#"{"disk": "sda1" }"#).unwrap();
@@ -111,8 +116,10 @@ mod tests {
         changed[6].definition = "00".into();
         changed[7].caller.profile = Some("another".into());
         changed[8].owner.identity = Some("another".into());
+        let version = NamedVersion::from(tool("{}", "{}").version());
+        changed[9].called = Some(CalledDefinition { id: "definitions/wipe".parse().unwrap(), version });
         let digests: std::collections::BTreeSet<_> = changed.iter().map(call).chain([bound]).collect();
-        assert_eq!(digests.len(), 10, "each differs from all others");
+        assert_eq!(digests.len(), 11, "each differs from all others");
         // Text that moves from one part to the next gives another digest.
         let [mut one, mut two] = [request.clone(), request];
         (one.caller.chat, one.caller.profile) = (Some("ab".into()), Some("c".into()));

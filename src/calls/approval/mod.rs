@@ -23,7 +23,8 @@ use super::kept::{Keepable as _, KeptLimits, KeptRegister, Taken};
 use super::requester::Requester;
 use crate::events::Event;
 use crate::model::{
-    ApprovalDecision, ApprovalRequest, ApprovalState, CallerInfo, JsonText, PeerIdentity, StoredAnswer, Tool, ToolId,
+    ApprovalDecision, ApprovalRequest, ApprovalState, CalledDefinition, CallerInfo, JsonText, PeerIdentity,
+    StoredAnswer, Tool, ToolId,
 };
 use crate::state::{StateError, Write};
 
@@ -37,9 +38,6 @@ pub use bounds::{ApprovalLimits, CurrentTool, DecisionRefusal};
 pub use need::{changed, needed};
 use table::{Admitted, KeptApproval, RoomMade};
 
-/// How long an approving request waits for the answer of the call. After that it is answered with
-/// the state `started`.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// How often expiry is checked by the wall clock, which may be set.
 const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// The largest answer that is kept, in bytes. A larger one is left out, and an error says so.
@@ -56,6 +54,9 @@ pub struct NewApproval {
     pub tool: Arc<Tool>,
     /// The peer that answers for the scenario now.
     pub owner: PeerIdentity,
+    /// The definition that was called, if the tool is its activity and the call was made for one
+    /// version of it.
+    pub called: Option<CalledDefinition>,
     /// The text of one JSON object, as it will be sent.
     pub arguments: JsonText,
     /// The caller.
@@ -213,9 +214,9 @@ impl Approvals {
         Ok(request)
     }
 
-    /// Approves a call and runs it. Returns its result, or the state `started` if that takes longer
-    /// than a minute.
-    pub async fn approve<R: ApprovedCallRunner>(
+    /// Approves a call and begins to run it. Returns it as `started`;
+    /// [`Calls::approve`](crate::calls::Calls::approve) waits for its answer.
+    pub(in crate::calls) async fn approve<R: ApprovedCallRunner>(
         &self,
         runner: &R,
         id: &str,
@@ -225,12 +226,15 @@ impl Approvals {
         // A task of its own, so that it is not cut off with the request: a held approval must be
         // decided or released.
         let starting = self.0.parts.tasks.spawn(starting);
-        let started = starting.await.unwrap_or(Err(DecideError::Stopping))?;
-        Ok(self.wait_until_over(started, PATIENCE).await)
+        starting.await.unwrap_or(Err(DecideError::Stopping))
     }
 
-    /// Waits until an approved call is over, for at most so long. Returns its state then.
-    pub async fn wait_until_over(&self, started: Arc<ApprovalRequest>, limit: Duration) -> Arc<ApprovalRequest> {
+    /// Waits until a call that needs approval is over, for at most so long. Returns its state then.
+    pub(in crate::calls) async fn wait_until_over(
+        &self,
+        started: Arc<ApprovalRequest>,
+        limit: Duration,
+    ) -> Arc<ApprovalRequest> {
         self.0.kept.wait_until_over(&started.id, limit).await;
         self.get(&started.id).unwrap_or(started)
     }
@@ -348,7 +352,7 @@ impl std::fmt::Debug for Approvals {
 }
 
 fn request(wanted: NewApproval, now: jiff::Timestamp, expiry: Duration) -> ApprovalRequest {
-    let NewApproval { id, name, tool, owner, arguments, asker, requester, collects: _ } = wanted;
+    let NewApproval { id, name, tool, owner, called, arguments, asker, requester, collects: _ } = wanted;
     let mut request = ApprovalRequest {
         // 122 random bits from the system.
         id: Uuid::new_v4().simple().to_string().into(),
@@ -359,6 +363,7 @@ fn request(wanted: NewApproval, now: jiff::Timestamp, expiry: Duration) -> Appro
         access: Some(requester.access),
         owner,
         definition: binding::definition(&tool),
+        called,
         digest: "".into(),
         idempotent: tool.facts.idempotent,
         asked_at: now,
@@ -404,6 +409,7 @@ pub(super) mod tests {
             access: None,
             owner: PeerIdentity { identity: None, origin: Some("http://localhost:1".into()) },
             definition: "d".into(),
+            called: None,
             digest: "x".into(),
             idempotent: false,
             asked_at: at(1_000),

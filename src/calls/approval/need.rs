@@ -55,6 +55,12 @@ pub fn changed(request: &ApprovalRequest, standing: Option<&CurrentTool>) -> Opt
     if !binding::is_definition(&request.definition, &standing.tool) {
         return Some(format!("the definition of `{}` changed since the call was requested", request.tool));
     }
+    if let Some(called) = &request.called {
+        let now = standing.called.as_ref().map(|tool| tool.version());
+        if !now.is_some_and(|now| called.version.names(now)) {
+            return Some(format!("the definition of `{}` is not the one that the call was made for", called.id));
+        }
+    }
     (binding::call(request) != request.digest).then(|| "the stored call is not the requested call".to_owned())
 }
 
@@ -124,7 +130,7 @@ mod tests {
         let mut request = request("1");
         request.definition = binding::definition(&view.tool);
         request.digest = binding::call(&request);
-        let standing = CurrentTool { owner: request.owner.clone(), tool: Arc::clone(&view.tool) };
+        let standing = CurrentTool { owner: request.owner.clone(), tool: Arc::clone(&view.tool), called: None };
         assert_eq!(changed(&request, Some(&standing)), None);
         assert!(changed(&request, None).unwrap().contains("not offered"));
         let elsewhere = PeerIdentity { identity: None, origin: Some("http://localhost:2".into()) };

@@ -4,7 +4,6 @@
 //! Never done here: sending.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
@@ -185,7 +184,7 @@ impl Calls {
         let Some(stop) = self.parts().map(|parts| parts.stop.clone()) else { return };
         for id in &turn.approvals {
             if let Some(waiting) = approvals.get(id) {
-                approvals.wait_until_over(waiting, Duration::MAX).await;
+                self.wait_for_approval(waiting, WaitLimits::UNTIL_OVER).await;
             }
         }
         tokio::select! {

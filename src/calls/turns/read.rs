@@ -1,9 +1,11 @@
 //! What a vendor's response says: the tool calls in it, in its order.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 
 use crate::calls::given_arguments::{self, GivenArgumentsError};
-use crate::model::JsonText;
+use crate::model::{JsonText, WithNextStep};
 
 /// The tool calls of one response.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,19 +33,23 @@ pub struct ReadCall {
     pub is_foreign: bool,
 }
 
-/// Why a body cannot be read as a response of its format. Each text says what to do instead.
+// What to do next: the ends of the texts below.
+const JOIN_FIRST: &str = "join it first, as the vendor's client library does, and send the whole message";
+const SEND_WHOLE: &str = "send the vendor's whole response, or the assistant's message in it";
+const SEND_AS_GIVEN: &str = "send the message as the vendor gave it";
+const CHOOSE_ONE: &str = "choose one, and send its message";
+
+/// Why a body cannot be read as a response of its format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// It is not JSON, or a member has another type than the vendor gives it.
     #[error("the response cannot be read: {0}")]
     Malformed(String),
     /// It is a part of a stream, or a whole one.
-    #[error(
-        "the response is a stream of events; join it first, as the vendor's client library does, and send the whole message"
-    )]
+    #[error("the response is a stream of events; {JOIN_FIRST}")]
     Stream,
     /// It is of another vendor.
-    #[error("the response is none of `{format}`: it looks like one of `{like}`; name it by `format={like}`")]
+    #[error("the response is none of `{format}`: it looks like one of `{like}`; {}", name_it(like))]
     OtherFormat {
         /// The requested format.
         format: &'static str,
@@ -51,18 +57,31 @@ pub enum ReadError {
         like: &'static str,
     },
     /// It is of no known vendor.
-    #[error(
-        "the response is none of `{0}`, nor of any other known format; send the vendor's whole response, or the assistant's message in it"
-    )]
+    #[error("the response is none of `{0}`, nor of any other known format; {SEND_WHOLE}")]
     UnknownFormat(&'static str),
     /// A call has no id, so no result could name it.
-    #[error(
-        "the call of `{0}` has no id, without which this vendor takes no result; send the message as the vendor gave it"
-    )]
+    #[error("the call of `{0}` has no id, without which this vendor takes no result; {SEND_AS_GIVEN}")]
     NoId(String),
     /// Several answers of the model hold calls.
-    #[error("several of its `{0}` call tools; choose one, and send its message")]
+    #[error("several of its `{0}` call tools; {CHOOSE_ONE}")]
     Several(&'static str),
+}
+
+fn name_it(format: &str) -> String {
+    format!("name it by `format={format}`")
+}
+
+impl WithNextStep for ReadError {
+    fn next_step(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Malformed(_) => None,
+            Self::Stream => Some(JOIN_FIRST.into()),
+            Self::OtherFormat { like, .. } => Some(name_it(like).into()),
+            Self::UnknownFormat(_) => Some(SEND_WHOLE.into()),
+            Self::NoId(_) => Some(SEND_AS_GIVEN.into()),
+            Self::Several(_) => Some(CHOOSE_ONE.into()),
+        }
+    }
 }
 
 impl ReadCall {

@@ -3,6 +3,7 @@
 //! A turn under an id of its caller is stored before its first call is sent, so it is never run
 //! twice. Never done here: running calls.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -16,8 +17,12 @@ use crate::calls::dependencies::CallDependencies;
 use crate::calls::kept::{Admission, Keepable, KeptChanges, KeptLimits, KeptRegister, Taken};
 use crate::calls::{CallEnd, ToolAnswer};
 use crate::config::TurnsConfig;
-use crate::model::{Finding, StoredTurn};
+use crate::model::{Finding, StoredTurn, WithNextStep};
 use crate::state::{StateError, StateErrorKind, Write};
+
+// What to do next: the ends of the texts below.
+const GIVE_OTHER_ID: &str = "give each turn an id of its own, such as a random UUID";
+const TRY_LATER: &str = "try again later";
 
 /// Why a turn was not begun.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -26,12 +31,12 @@ pub enum TurnError {
     #[error("`turn_id` cannot be {0:?}: allowed are 8 to 90 letters, digits, `.`, `_` and `-`")]
     InvalidId(String),
     /// Another turn has the id that the caller gave.
-    #[error("the turn {0:?} exists already, with another body; give each turn an id of its own, such as a random UUID")]
+    #[error("the turn {0:?} exists already, with another body; {GIVE_OTHER_ID}")]
     Taken(String),
     /// A call that is under way has the id that a call of the turn would have.
     #[error(
-        "the turn {turn:?} cannot be begun: another call has the id {call:?}, which one of its calls would have; give \
-         each turn an id of its own, such as a random UUID"
+        "the turn {turn:?} cannot be begun: another call has the id {call:?}, which one of its calls would have; \
+         {GIVE_OTHER_ID}"
     )]
     CallTaken {
         /// The id that the caller gave.
@@ -43,7 +48,7 @@ pub enum TurnError {
     #[error(transparent)]
     CannotCompete(#[from] CannotCompete),
     /// As many turns as possible are not over.
-    #[error("as many turns are under way as `turns.max` and `turns.kept_bytes` allow; try again later")]
+    #[error("as many turns are under way as `turns.max` and `turns.kept_bytes` allow; {TRY_LATER}")]
     Full,
     /// It could not be stored, so its calls could run twice.
     #[error(transparent)]
@@ -51,6 +56,18 @@ pub enum TurnError {
     /// The daemon is not ready, or is stopping.
     #[error("the daemon is stopping")]
     Stopping,
+}
+
+impl WithNextStep for TurnError {
+    fn next_step(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Taken(_) | Self::CallTaken { .. } => Some(GIVE_OTHER_ID.into()),
+            Self::Full => Some(TRY_LATER.into()),
+            Self::CannotCompete(error) => error.next_step(),
+            Self::State(error) => error.next_step(),
+            Self::InvalidId(_) | Self::Stopping => None,
+        }
+    }
 }
 
 /// All turns that are kept. Cheap to clone.
@@ -198,6 +215,7 @@ impl Turns {
             what: "cannot store a turn",
             place: "the stored state".to_owned(),
             message: error.to_string(),
+            next: None,
             kind: StateErrorKind::Other,
         })?;
         self.0.parts.store.save(vec![Write::Turn(Arc::new(stored))]).await?;

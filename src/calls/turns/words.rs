@@ -78,7 +78,7 @@ fn with_code(error: &str, code: Option<&str>) -> String {
 
 /// Why a call was not made or failed, for the model.
 fn failure_text(name: &str, failure: &Failure, names: &dyn Fn(&ToolId) -> String) -> String {
-    let why = &failure.text;
+    let why = &failure.to_string();
     match failure.code {
         FailureCode::InvalidArguments => {
             let places = places(&failure.violations, failure.has_more_violations);

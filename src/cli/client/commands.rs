@@ -45,6 +45,7 @@ fn command(step: &Value) -> Option<String> {
 fn of_scenario(method: &str, below: &str) -> Option<String> {
     match (method, below.split_once('/')) {
         ("GET", None) => Some(format!("callsheet scenarios {below}")),
+        ("DELETE", None) => Some(format!("callsheet remove {below}")),
         ("POST", Some((name, action))) => Some(format!("callsheet {action} {name}")),
         ("DELETE", Some((name, action))) => Some(format!("callsheet {action} {name} --undo")),
         _ => None,
@@ -87,6 +88,7 @@ mod tests {
             (request("DELETE", "/api/v1/scenarios/a/block"), "`callsheet block a --undo`"),
             (request("POST", "/api/v1/scenarios/a/trust"), "`callsheet trust a`"),
             (request("GET", "/api/v1/scenarios/a"), "`callsheet scenarios a`"),
+            (request("DELETE", "/api/v1/scenarios/a"), "`callsheet remove a`"),
             (request("GET", "/api/v1/else"), "STEP"),
             (enable("global", "tool:a/new tool!"), "`callsheet prefs set 'tool:a/new tool!' --enabled true`"),
             (enable("chat:7", "tool:a/b"), "`callsheet prefs set tool:a/b --enabled true --scope chat:7`"),

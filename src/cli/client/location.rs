@@ -73,18 +73,19 @@ fn configured(listen: SocketAddr) -> Result<Url, CommandError> {
     if listen.port() == 0 {
         return Err(CommandError::Unreachable {
             message: "no daemon of this user runs".to_owned(),
-            hint: without_daemon(),
+            hint: without_daemon(false),
         });
     }
     address_of(listen)
 }
 
-/// The next step where no daemon answers.
-pub(super) fn without_daemon() -> String {
+/// The next step where no daemon answers. `is_named` says that the caller gave the address.
+pub(super) fn without_daemon(is_named: bool) -> String {
     match DaemonRecord::of_demo(&LoadOptions::from_process()) {
         Some(demo) => {
             let url = demo.url.trim_end_matches('/');
-            format!("add `--url {url}` to reach the demo that runs there, or start a daemon with `callsheet serve`")
+            let way = if is_named { format!("name `{url}` in its place") } else { format!("add `--url {url}`") };
+            format!("{way} to reach the demo that runs there, or start a daemon with `callsheet serve`")
         }
         None => "start one with `callsheet serve`, or name another with `--url` or `CALLSHEET_URL`".to_owned(),
     }

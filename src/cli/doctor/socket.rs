@@ -5,7 +5,8 @@ use super::super::instance::{self, DaemonRecord};
 use super::daemon::{self, DaemonProbe};
 use super::report::{CheckArea, DoctorReport};
 use super::shown;
-use crate::config::Config;
+use crate::config::{Config, LoadOptions};
+use crate::state::sqlite;
 
 /// Checks the socket. `here` is the daemon that answers at its address; returns it, or else the one
 /// that answers on the socket.
@@ -47,9 +48,12 @@ pub(super) async fn check(
     }
 }
 
-/// Whether this daemon has the state of the configuration, as it says itself. That of
-/// `callsheet demo`, or of another configuration, may answer at the same address.
+/// Whether this daemon has the state of the configuration: a process has it, and the daemon did not
+/// record itself as another process. That of `callsheet demo`, or of another configuration, may
+/// answer at the same address.
 fn has_state(config: &Config, daemon: &DaemonClient) -> bool {
-    let recorded = DaemonRecord::of_state(&config.state);
-    recorded.is_some_and(|record| record.url.trim_end_matches('/') == daemon.address_text())
+    let Some(holder) = sqlite::holder(&config.state.path) else { return false };
+    let recorded = DaemonRecord::at(daemon.address_text(), &LoadOptions::from_process(), &config.state);
+    let recorded = recorded.map(|record| record.pid);
+    recorded.is_none() || holder.process.is_none() || recorded == holder.process
 }

@@ -120,8 +120,8 @@ pub(in crate::server) fn unknown_call() -> Problem {
 
 /// The problem of cancelling a call that is over.
 pub(in crate::server) fn already_over() -> Problem {
-    let problem = Problem::new(StatusCode::CONFLICT, "the call is over; `GET` of the same address has its answer");
-    problem.with_member("code", "already_over")
+    let problem = Problem::new(StatusCode::CONFLICT, "the call is over");
+    problem.and_next("`GET` of the same address has its answer").with_member("code", "already_over")
 }
 
 fn state(call: &ActiveCall, status: &'static str, code: StatusCode) -> Result<Response, Problem> {

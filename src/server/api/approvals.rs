@@ -3,6 +3,7 @@
 //! Never runs a call itself: [`crate::calls`] does.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
@@ -11,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::calls::WaitLimits;
 use crate::calls::approval::{Approvals, DecideError, DecisionRefusal};
 use crate::engine::EngineError;
 use crate::model::{ApprovalRequest, ApprovalState};
@@ -52,6 +54,9 @@ pub(in crate::server) const FILTERS: &[Param] = &[
         "20",
     ),
 ];
+/// How long an approving request waits for the answer of the call. After that it is answered with
+/// the state `started`.
+const ANSWER_WAIT: Duration = Duration::from_secs(60);
 /// The most calls of one page.
 const PAGE_CALLS_MAX: u32 = 1_000;
 /// A page ends before the call that would make it longer than so many bytes, unless it is the first
@@ -154,8 +159,8 @@ fn page<'a>(rows: impl Iterator<Item = call_json::ApprovalRow<'a>>, limit: usize
 fn first_place(all: &[Arc<ApprovalRequest>], after: Option<&str>) -> Result<usize, Problem> {
     let Some(after) = after else { return Ok(0) };
     let place = all.iter().position(|request| *request.id == *after);
-    let expected = "the id of a call that is known; begin again without it";
-    place.map(|place| place + 1).ok_or_else(|| bad_value("after", after, expected))
+    let unknown = || bad_value("after", after, "the id of a call that is known").and_next("begin again without it");
+    place.map(|place| place + 1).ok_or_else(unknown)
 }
 
 /// `GET /api/v1/approvals/{id}`: one approval with all its members, and with the answer of its
@@ -189,10 +194,11 @@ pub(in crate::server) async fn approve(
         && let Some(request) = find(&shared, &id)
         && *request.digest != *meant
     {
-        let detail = "under this id there is another call than the one that you looked at; look at it again";
-        return Err(Problem::new(StatusCode::CONFLICT, detail).with_member("code", "changed"));
+        let problem =
+            Problem::new(StatusCode::CONFLICT, "under this id there is another call than the one that you looked at");
+        return Err(problem.and_next("look at it again").with_member("code", "changed"));
     }
-    let request = shared.calls.approve(&id, by).await?;
+    let request = shared.calls.approve(&id, by, WaitLimits::for_work(ANSWER_WAIT)).await?;
     let mut answer = shared_json::json(&call_json::approval(&request, access))?;
     if !request.state.is_over() {
         *answer.status_mut() = StatusCode::ACCEPTED;
@@ -238,13 +244,14 @@ fn text<'t>(name: &str, given: Option<&'t str>, most: usize) -> Result<Option<&'
 impl From<DecideError> for Problem {
     fn from(error: DecideError) -> Self {
         let conflict = |error: &DecisionRefusal, code: &str| {
-            Self::new(StatusCode::CONFLICT, error.to_string()).with_member("code", code)
+            Self::from_error(StatusCode::CONFLICT, error).with_member("code", code)
         };
         match error {
             DecideError::Refused(DecisionRefusal::Unknown) => {
                 let list = NextStep::request("GET", "/api/v1/approvals");
-                let detail = format!("{}; {list} lists those that are known", DecisionRefusal::Unknown);
-                Self::not_found(detail).with_member("code", "unknown_approval").with_next(list)
+                let problem = Self::not_found(DecisionRefusal::Unknown.to_string());
+                let problem = problem.and_next(&format!("{list} lists those that are known"));
+                problem.with_member("code", "unknown_approval").with_next(list)
             }
             DecideError::Refused(ref refusal @ DecisionRefusal::Decided(ref request)) => {
                 conflict(refusal, "already_decided").with_member("state", request.state.as_str())

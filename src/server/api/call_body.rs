@@ -97,7 +97,7 @@ pub(in crate::server) fn parse_request(body: &[u8], requester: Requester) -> Res
 /// variable that was not set, and would lift the bounds that were meant.
 pub(super) fn parse_call(body: &[u8], requester: Requester) -> Result<(Request, Option<String>, LogLevel), Problem> {
     let body: CallBody<'_> = parse_body(body)
-        .map_err(|error| Problem::from(error).and_detail("a call is {\"tool_name\": ..., \"arguments\": {...}}"))?;
+        .map_err(|error| Problem::from(error).and_next("a call is {\"tool_name\": ..., \"arguments\": {...}}"))?;
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());
     if body.profile.as_deref() == Some("") {
         let text = "`profile` is empty: name one of the configured profiles, or leave the member out";

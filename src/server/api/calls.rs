@@ -31,9 +31,6 @@ use crate::server::openapi::{RefusalSpec, refusal};
 use crate::server::{ServerState, SharedState};
 use crate::transports::TransportError;
 
-/// Characters of the name of a client at most.
-const CLIENT_NAME_CHARACTERS_MAX: usize = 200;
-
 /// The body is
 /// `{"tool_name", "arguments", "scenario"?, "chat_id"?, "profile"?, "user_id"?, "revision"?,
 /// "call_id"?, "log_level"?}`. The answer is `{"success", "result", "error"?, "code"?, "status",
@@ -47,13 +44,8 @@ pub(in crate::server) async fn execute(
     access: Access,
     RawBody(body): RawBody,
 ) -> CallHttpResponse {
-    let client = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).map(client_name);
+    let client = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).map(str::to_owned);
     call(&shared, client, access, body).await.unwrap_or_else(Problem::into_full_response)
-}
-
-/// The name that a client gives itself, shortened: people are shown all of it.
-fn client_name(agent: &str) -> String {
-    agent.chars().take(CLIENT_NAME_CHARACTERS_MAX).collect()
 }
 
 async fn call(
@@ -158,10 +150,10 @@ fn problem(shared: &ServerState, place: &CallerInfo, failure: &Failure) -> Probl
         }
         FailureCode::Disabled => {
             let enable = enabling(place, failure);
-            let detail = format!("{}; {enable} switches it on", failure.text);
-            Problem::new(StatusCode::FORBIDDEN, detail).with_next(enable)
+            let problem = Problem::new(StatusCode::FORBIDDEN, &failure.text);
+            problem.and_next(&format!("{enable} switches it on")).with_next(enable)
         }
-        _ => Problem::new(status_of(failure), failure.text.clone()),
+        _ => failed_as(failure),
     };
     with_reasons(problem, failure)
 }
@@ -185,7 +177,12 @@ pub(in crate::server) fn status_of(failure: &Failure) -> StatusCode {
 /// The problem without hints from the active catalog.
 fn problem_without_hints(refused: &ExecuteError) -> Problem {
     let failure = Failure::from(refused);
-    with_reasons(Problem::new(status_of(&failure), failure.text.clone()), &failure)
+    with_reasons(failed_as(&failure), &failure)
+}
+
+/// A failure with its own words.
+fn failed_as(failure: &Failure) -> Problem {
+    Problem::new(status_of(failure), failure.to_string()).ending_with(failure.next.as_deref())
 }
 
 /// Adds the members that programs read: `success`, `code` and those of the particular failure.
@@ -223,6 +220,6 @@ impl From<AttendError> for Problem {
             AttendError::Taken(_) => (StatusCode::CONFLICT, "call_id_taken"),
             AttendError::Full => (StatusCode::TOO_MANY_REQUESTS, "busy"),
         };
-        Self::new(status, error.to_string()).with_member("success", false).with_member("code", code)
+        Self::from_error(status, &error).with_member("success", false).with_member("code", code)
     }
 }

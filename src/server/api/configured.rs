@@ -19,6 +19,7 @@ use crate::model::ScenarioName;
 use crate::server::api::shared_json;
 use crate::server::http::body::{RawBody, bad_member};
 use crate::server::http::error::Problem;
+use crate::server::http::next_step::NextStep;
 use crate::server::http::query::NoQuery;
 use crate::server::http::typed_body::{InvalidBody, parse_strict_body};
 use crate::server::openapi::{RefusalSpec, refusal};
@@ -85,10 +86,8 @@ fn configured(name: &str, file: &str, what: &str) -> ConfiguredJson {
 }
 
 fn no_file() -> Problem {
-    Problem::new(
-        StatusCode::CONFLICT,
-        "this daemon follows no configuration file; change the configuration of the program that it runs in",
-    )
+    let problem = Problem::new(StatusCode::CONFLICT, "this daemon follows no configuration file");
+    problem.and_next("change the configuration of the program that it runs in")
 }
 
 fn no_entry() -> Problem {
@@ -98,16 +97,38 @@ fn no_entry() -> Problem {
 
 impl From<EditError> for Problem {
     fn from(error: EditError) -> Self {
-        let detail = format!("{error}; {}", error.hint());
-        match error {
-            EditError::NotThere { known, .. } => Self::not_found(detail).with_member("candidates", known),
-            EditError::Invalid { .. } | EditError::OwnAddress { .. } => Self::bad_request(detail),
+        let status = match error {
+            EditError::NotThere { .. } => StatusCode::NOT_FOUND,
+            EditError::Invalid { .. } | EditError::OwnAddress { .. } => StatusCode::BAD_REQUEST,
             EditError::NameTaken { .. }
             | EditError::SameAddress { .. }
             | EditError::Changed { .. }
-            | EditError::Unwritable { .. } => Self::new(StatusCode::CONFLICT, detail),
+            | EditError::Unwritable { .. } => StatusCode::CONFLICT,
+        };
+        let problem = Self::new(status, error.to_string());
+        match error {
+            EditError::NameTaken { ref name, .. } => {
+                let remove = removal(name);
+                let next = format!("take another name, or take that one out first with {remove}");
+                problem.and_next(&next).with_next(remove)
+            }
+            EditError::SameAddress { ref name, ref owner, .. } => {
+                let remove = removal(owner);
+                let problem = problem.and_next(&format!("{remove} makes room for `{name}`"));
+                let alias = "`PUT /api/v1/preferences` with an `alias` gives one of its tools another name";
+                problem.and_next(alias).with_next(remove)
+            }
+            EditError::NotThere { ref known, .. } => {
+                problem.and_next(&error.hint()).with_member("candidates", known.clone())
+            }
+            _ => problem.and_next(&error.hint()),
         }
     }
+}
+
+/// The request that takes a scenario out of the file.
+fn removal(name: &str) -> NextStep {
+    NextStep::request("DELETE", format!("/api/v1/scenarios/{name}"))
 }
 
 /// `POST /api/v1/scenarios`: adds a scenario at an address. 201 when the file is written.
@@ -134,7 +155,7 @@ pub(in crate::server) async fn add(
 fn refused(invalid: InvalidBody) -> Problem {
     if invalid.unknown().iter().any(|member| OF_COMMAND.contains(&member.as_str())) {
         let next = "run `callsheet add NAME -- COMMAND` in a terminal of that machine";
-        return Problem::bad_request(format!("a command is not added over HTTP; {next}"));
+        return Problem::bad_request("a command is not added over HTTP").and_next(next);
     }
     invalid.into()
 }
@@ -164,7 +185,7 @@ impl ServerState {
         let Some(options) = self.load_options.clone() else { return Err(no_file()) };
         let snapshot = self.reader.snapshot();
         let Some(state) = &snapshot.configuration else {
-            return Err(Problem::busy("the daemon has not read its configuration yet; try again"));
+            return Err(Problem::busy("the daemon has not read its configuration yet").and_next("try again"));
         };
         // A daemon without a file takes the one in the usual place as soon as it is there.
         let followed = state.file.as_ref().map(|file| PathBuf::from(&**file));

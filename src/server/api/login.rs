@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use url::{Host, Url};
 
-use crate::model::{ScenarioName, ScenarioState};
+use crate::model::{ScenarioName, ScenarioState, WithNextStep as _};
 use crate::server::api::scenarios::find;
 use crate::server::api::shared_json;
 use crate::server::http::error::Problem;
@@ -26,7 +26,7 @@ pub(in crate::server) const NO_LOGIN: RefusalSpec =
 /// With a server that cannot be used.
 pub(in crate::server) const UNUSABLE: RefusalSpec =
     refusal(502, "A server says something that cannot be used, or does not answer.")
-        .with_example(|| LoginError::Unusable("https://h/ has no JSON object".to_owned()).into());
+        .with_example(|| LoginError::Unusable("https://h/ has no JSON object".to_owned().into()).into());
 
 /// Where the browser comes back to.
 #[derive(Deserialize, JsonSchema)]
@@ -126,13 +126,12 @@ pub(in crate::server) fn logged_out() -> Value {
 
 impl From<LoginError> for Problem {
     fn from(error: LoginError) -> Self {
-        let text = error.to_string();
         match error {
             LoginError::NotTaken(_) | LoginError::NotUnderWay(_) | LoginError::Refused(_) => {
-                Self::new(StatusCode::CONFLICT, text)
+                Self::from_error(StatusCode::CONFLICT, &error)
             }
-            LoginError::Unusable(_) => Self::new(StatusCode::BAD_GATEWAY, text),
-            LoginError::NotStored(_) => Self::busy(text),
+            LoginError::Unusable(_) => Self::from_error(StatusCode::BAD_GATEWAY, &error),
+            LoginError::NotStored(_) => Self::busy(error.to_string()).ending_with(error.next_step().as_deref()),
         }
     }
 }

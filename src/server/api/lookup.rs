@@ -52,9 +52,9 @@ pub(in crate::server) fn with_left_out(problem: Problem, snapshot: &Snapshot, na
         return problem;
     }
     let Some(finding) = left_out(snapshot, name) else { return problem };
-    let next = finding.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-    let detail = format!("`{}` is left out of the list: {}{next}", excerpt(name), finding.message);
-    Problem::not_found(detail).with_member("code", finding.code.as_str())
+    let problem = Problem::not_found(format!("`{}` is left out of the list: {}", excerpt(name), finding.message));
+    let problem = finding.hint.iter().fold(problem, |problem, hint| problem.and_next(hint));
+    problem.with_member("code", finding.code.as_str())
 }
 
 /// The tool that had this name in the latest earlier list that had the name.
@@ -105,7 +105,7 @@ pub(in crate::server) fn check_profile(
 ) -> Result<(), Problem> {
     catalog.unknown_profile(query).map_or(Ok(()), |unknown| {
         shared.refused_profiles.add(&unknown.name);
-        let problem = Problem::new(StatusCode::FORBIDDEN, unknown.to_string()).with_member("code", "unknown_profile");
+        let problem = Problem::from_error(StatusCode::FORBIDDEN, &unknown).with_member("code", "unknown_profile");
         Err(problem.with_member("known", unknown.known))
     })
 }
@@ -152,7 +152,7 @@ pub(in crate::server) fn unknown_tool(catalog: &Catalog, name: &str) -> Problem 
         Some(_) => format!("did you mean {}?", candidates.join(" or ")),
         None => format!("{list} lists those that are offered now"),
     };
-    let problem = Problem::not_found(format!("no tool is called `{}`; {next}", excerpt(name)));
+    let problem = Problem::not_found(format!("no tool is called `{}`", excerpt(name))).and_next(&next);
     problem.with_member("candidates", candidates).with_next(list)
 }
 

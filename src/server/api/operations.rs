@@ -103,15 +103,15 @@ impl From<CancelError> for Problem {
         match error {
             CancelError::Unknown => {
                 let list = NextStep::request("GET", "/api/v1/operations");
-                let problem = Self::not_found(format!("{detail}; {list} lists those that are known"));
+                let problem = Self::not_found(detail).and_next(&format!("{list} lists those that are known"));
                 problem.with_member("code", "unknown_operation").with_next(list)
             }
             CancelError::Over(operation) => Self::new(StatusCode::CONFLICT, detail)
                 .with_member("code", "already_over")
                 .with_member("state", operation.state.as_str()),
             CancelError::Refused(..) => {
-                let detail = format!("{detail}; it is followed as before, so try again");
-                Self::new(StatusCode::BAD_GATEWAY, detail).with_member("code", "cancel_failed")
+                let problem = Self::new(StatusCode::BAD_GATEWAY, detail);
+                problem.and_next("it is followed as before, so try again").with_member("code", "cancel_failed")
             }
             CancelError::Stopping => EngineError::Stopping.into(),
         }

@@ -53,7 +53,7 @@ pub(in crate::server) struct ScenarioList<'a> {
 struct ListedScenario<'a> {
     #[serde(flatten)]
     scenario: shared_json::HealthJson<'a>,
-    /// Its circuit breakers; `null` when no tool of it was called since the start.
+    /// Its circuit breakers; `null` when no tool of its present process was called yet.
     calls: Option<shared_json::BreakerJson>,
 }
 
@@ -63,7 +63,7 @@ struct ListedScenario<'a> {
 pub(in crate::server) struct ExaminedScenario<'a> {
     #[serde(flatten)]
     scenario: shared_json::HealthJson<'a>,
-    /// Its circuit breakers; `null` when no tool of it was called since the start.
+    /// Its circuit breakers; `null` when no tool of its present process was called yet.
     calls: Option<shared_json::BreakerJson>,
     #[schemars(with = "Vec<shared_json::FindingJson<'a>>")]
     findings: shared_json::WrittenJson,
@@ -189,8 +189,8 @@ pub(in crate::server) async fn trust(
         if *found != *meant.trim_end_matches('/') {
             let show = NextStep::request("GET", format!("/api/v1/scenarios/{name}"));
             let meant = excerpt(meant);
-            let detail = format!("`{name}` is at {found} now, not at {meant}; {show} shows what it claims to be");
-            return Err(Problem::new(StatusCode::CONFLICT, detail).with_next(show));
+            let problem = Problem::new(StatusCode::CONFLICT, format!("`{name}` is at {found} now, not at {meant}"));
+            return Err(problem.and_next(&format!("{show} shows what it claims to be")).with_next(show));
         }
     }
     decide(&shared, &name, Some(Decision::Trusted)).await
@@ -214,8 +214,8 @@ pub(in crate::server) async fn untrust(
 ) -> Result<Response, Problem> {
     if find(&shared.reader.snapshot(), &name)?.state == ScenarioState::Blocked {
         let unblock = NextStep::request("DELETE", format!("/api/v1/scenarios/{name}/block"));
-        let detail = format!("`{name}` is blocked, not trusted; {unblock} takes the block back");
-        return Err(Problem::new(StatusCode::CONFLICT, detail).with_next(unblock));
+        let problem = Problem::new(StatusCode::CONFLICT, format!("`{name}` is blocked, not trusted"));
+        return Err(problem.and_next(&format!("{unblock} takes the block back")).with_next(unblock));
     }
     decide(&shared, &name, None).await
 }
@@ -290,8 +290,8 @@ fn current_health(shared: &ServerState, name: &str) -> Result<Response, Problem>
 pub(in crate::server) fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a Arc<Health>, Problem> {
     let parsed: ScenarioName = name.parse()?;
     snapshot.health.get(&parsed).ok_or_else(|| {
-        if let Some(why) = not_listed(snapshot, &parsed) {
-            return Problem::not_found(why);
+        if let Some(problem) = not_listed(snapshot, &parsed) {
+            return problem;
         }
         let near = catalog::nearest(name, snapshot.health.keys().map(|known| (known.as_str(), known)));
         let list = NextStep::request("GET", "/api/v1/scenarios");
@@ -299,20 +299,20 @@ pub(in crate::server) fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<
             Some(_) => format!("did you mean {}?", near.join(" or ")),
             None => format!("{list} lists those that are known"),
         };
-        let problem = Problem::not_found(format!("no scenario is called `{}`; {next}", excerpt(name)));
+        let problem = Problem::not_found(format!("no scenario is called `{}`", excerpt(name))).and_next(&next);
         problem.with_member("candidates", near).with_next(list)
     })
 }
 
 /// Why a scenario that a source names is not listed under its name, if a finding says so.
-fn not_listed(snapshot: &Snapshot, name: &ScenarioName) -> Option<String> {
+fn not_listed(snapshot: &Snapshot, name: &ScenarioName) -> Option<Problem> {
     let is_reason = |finding: &&Finding| {
         finding.scenario.as_ref() == Some(name)
             && matches!(finding.code, FindingCode::SourceShadowed | FindingCode::EntryIgnored)
     };
     let finding = snapshot.findings.iter().find(is_reason)?;
-    let next = finding.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-    Some(format!("`{name}` is not listed: {}{next}", finding.message))
+    let problem = Problem::not_found(format!("`{name}` is not listed: {}", finding.message));
+    Some(finding.hint.iter().fold(problem, |problem, hint| problem.and_next(hint)))
 }
 
 /// The findings of sources, manifests, the store and the merge about one scenario, in order, each

@@ -358,7 +358,7 @@ fn breakers(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": known})
 }
 
-/// The circuit breakers of a scenario in JSON; `None` if it was not called since the start.
+/// The circuit breakers of a scenario in JSON; `None` if its present process was not called yet.
 pub(in crate::server) fn breaker(calls: &Calls, scenario: &ScenarioName) -> Option<BreakerJson> {
     let breaker = calls.breaker(scenario)?;
     Some(BreakerJson {

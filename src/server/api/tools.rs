@@ -237,8 +237,8 @@ fn encoded(tool: &ViewTool, format: &dyn Format) -> Result<Vec<u8>, Problem> {
     let refused = |why: &str| {
         let format = NextStep::parameter("format", format.id());
         let native = NextStep::parameter("format", "native");
-        let detail = format!("`{}` is not offered as {format}: {why}; {native} shows it", tool.id);
-        Problem::not_found(detail).with_next(format).with_next(native)
+        let problem = Problem::not_found(format!("`{}` is not offered as {format}: {why}", tool.id));
+        problem.and_next(&format!("{native} shows it")).with_next(format).with_next(native)
     };
     if format.for_llm() && tool.is_internal() {
         return Err(refused(match &tool.execution {

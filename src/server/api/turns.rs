@@ -190,9 +190,8 @@ fn parse(
         Some(mode) => mode.parse().map_err(|_| bad_value("mode", &mode, "`all`, `any` or `race`"))?,
     };
     if body.parallel == Some(0) || body.max_result_tokens == Some(0) {
-        return Err(Problem::bad_request(
-            "`parallel` and `max_result_tokens` are above 0; leave them out for no limit",
-        ));
+        let problem = Problem::bad_request("`parallel` and `max_result_tokens` are above 0");
+        return Err(problem.and_next("leave them out for no limit"));
     }
     let list = given(body.revision);
     let revision = list.clone().map(|tag| shared.views.revision_of(&tag).map_or(tag, |revision| revision.to_string()));
@@ -295,7 +294,7 @@ impl From<ReadError> for Problem {
             ReadError::NoId(_) => "no_call_id",
             ReadError::Several(_) => "several_choices",
         };
-        let problem = Self::bad_request(excerpt_of(&error)).with_member("code", code);
+        let problem = Self::from_error(StatusCode::BAD_REQUEST, &shortened(&error)).with_member("code", code);
         match error {
             ReadError::OtherFormat { like, .. } => {
                 problem.with_member("looks_like", like).with_next(NextStep::parameter("format", like))
@@ -305,17 +304,17 @@ impl From<ReadError> for Problem {
     }
 }
 
-/// Its text. Names in it are the model's, and may be long.
-fn excerpt_of(error: &ReadError) -> String {
+/// The same with a name of the model's, which may be long, shortened.
+fn shortened(error: &ReadError) -> ReadError {
     match error {
-        ReadError::NoId(name) => ReadError::NoId(excerpt(name)).to_string(),
-        other => other.to_string(),
+        ReadError::NoId(name) => ReadError::NoId(excerpt(name)),
+        other => other.clone(),
     }
 }
 
 impl From<TurnError> for Problem {
     fn from(error: TurnError) -> Self {
-        let code = |status, code: &str| Self::new(status, error.to_string()).with_member("code", code);
+        let code = |status, code: &str| Self::from_error(status, &error).with_member("code", code);
         match &error {
             TurnError::InvalidId(_) => code(StatusCode::BAD_REQUEST, "invalid_turn_id"),
             TurnError::Taken(_) | TurnError::CallTaken { .. } => code(StatusCode::CONFLICT, "turn_id_taken"),

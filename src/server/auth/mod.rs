@@ -186,13 +186,15 @@ impl Access {
         match self {
             Self::Full => Ok(()),
             Self::WithoutToken => Err(Problem::unauthorized(
-                format!("{what} needs the token of `server.operator_token`; {HOW_TO_SEND_TOKEN}"),
+                format!("{what} needs the token of `server.operator_token`"),
                 "Bearer realm=\"callsheet\"",
-            )),
+            )
+            .and_next(HOW_TO_SEND_TOKEN)),
             Self::WrongToken => Err(Problem::unauthorized(
-                format!("this is not the token of `server.operator_token`, which {what} needs; {HOW_TO_SEND_TOKEN}"),
+                format!("this is not the token of `server.operator_token`, which {what} needs"),
                 "Bearer realm=\"callsheet\", error=\"invalid_token\"",
-            )),
+            )
+            .and_next(HOW_TO_SEND_TOKEN)),
         }
     }
 }

@@ -193,7 +193,7 @@ fn failure_message(snapshot: &Snapshot, scope: &ViewQuery, tool: &str, failure: 
         (None, Some(id), Some(reason)) if failure.code == FailureCode::NotAllowed => {
             denial_message(snapshot, scope, id, reason)
         }
-        _ => failure.text.clone(),
+        _ => failure.to_string(),
     }
 }
 

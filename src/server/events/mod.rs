@@ -94,7 +94,7 @@ pub(in crate::server) async fn follow(
 ) -> Result<Response, Problem> {
     let request = parse_subscription(raw.as_deref(), &headers, access)?;
     lookup::check_profile(&shared, &shared.reader.snapshot().catalog, &request.query)?;
-    let subscription = shared.events.subscribe(request).await.map_err(|full| Problem::busy(full.to_string()))?;
+    let subscription = shared.events.subscribe(request).await.map_err(Problem::from)?;
     let open = Arc::new(());
     let watch = subscription.watch();
     let clock = shared.clock;

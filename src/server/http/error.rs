@@ -17,11 +17,17 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::engine::EngineError;
-use crate::model::{InvalidName, InvalidPreference, ScenarioState};
+use crate::events::SubscribeError;
+use crate::model::{InvalidName, InvalidPreference, ScenarioState, WithNextStep};
 use crate::runtime::{BudgetExceeded, QueueFull};
 use crate::server::http::next_step::NextStep;
 use crate::state::StateErrorKind;
 use crate::views::ViewRefused;
+
+/// The next step where only the log has the cause.
+const SEE_LOG: &str = "see the daemon's log";
+/// The next step for a scenario whose program does not run.
+const START_FIRST: &str = "start it again first";
 
 /// An error answer.
 #[derive(Debug)]
@@ -32,6 +38,8 @@ pub(in crate::server) struct Problem(Box<ProblemDetails>);
 struct ProblemDetails {
     status: StatusCode,
     detail: String,
+    /// Where the next step begins in the text, if the text ends with one.
+    next_step_at: Option<usize>,
     /// Further members, such as `candidates` or `known`.
     extras: Map<String, Value>,
     next: Vec<NextStep>,
@@ -52,6 +60,10 @@ pub(in crate::server) struct ProblemJson<'a> {
     detail: &'a str,
     /// The same, for clients of the original agent-inbox.
     error: &'a str,
+    /// What to do next: the end of `detail`, behind `; ` or `: `. Absent where there is no such
+    /// step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_step: Option<&'a str>,
     #[serde(flatten)]
     extras: &'a Map<String, Value>,
     /// The next steps that `detail` quotes, as data.
@@ -62,8 +74,19 @@ pub(in crate::server) struct ProblemJson<'a> {
 impl Problem {
     /// A problem with the text for the client.
     pub(in crate::server) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        let detail = detail.into();
-        Self(Box::new(ProblemDetails { status, detail, extras: Map::new(), next: Vec::new(), header: None }))
+        Self(Box::new(ProblemDetails {
+            status,
+            detail: detail.into(),
+            next_step_at: None,
+            extras: Map::new(),
+            next: Vec::new(),
+            header: None,
+        }))
+    }
+
+    /// The problem for an error that has a text for the client.
+    pub(in crate::server) fn from_error(status: StatusCode, error: &impl WithNextStep) -> Self {
+        Self::new(status, error.to_string()).ending_with(error.next_step().as_deref())
     }
 
     /// 400: the request is invalid.
@@ -98,9 +121,9 @@ impl Problem {
     /// 426: this route needs a WebSocket (RFC 9110 section 15.5.22). `why` says what the handshake
     /// lacks.
     pub(in crate::server) fn upgrade_required(why: &str) -> Self {
-        let detail =
-            format!("this is a WebSocket (RFC 6455): {why}; `GET /api/v1/events` sends the same over plain HTTP");
-        let mut problem = Self::new(StatusCode::UPGRADE_REQUIRED, detail);
+        let detail = format!("this is a WebSocket (RFC 6455): {why}");
+        let mut problem = Self::new(StatusCode::UPGRADE_REQUIRED, detail)
+            .and_next("`GET /api/v1/events` sends the same over plain HTTP");
         problem.0.header = Some((UPGRADE, HeaderValue::from_static("websocket")));
         problem
     }
@@ -120,7 +143,7 @@ impl Problem {
 
     /// 500, after the cause was logged.
     pub(in crate::server) fn internal_logged() -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "this failed unexpectedly; see the daemon's log")
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "this failed unexpectedly").and_next(SEE_LOG)
     }
 
     /// Adds the time after which the client may try again, in whole seconds and at least one (RFC
@@ -140,19 +163,35 @@ impl Problem {
             }
             StateErrorKind::Other => (StatusCode::INTERNAL_SERVER_ERROR, ""),
         };
-        Self::new(status, format!("the change could not be stored{why}, so it has no effect; see the daemon's log"))
+        Self::new(status, format!("the change could not be stored{why}, so it has no effect")).and_next(SEE_LOG)
     }
 
-    /// Adds a clause to its text.
+    /// Adds a clause to its text. Behind a next step it belongs to that.
     pub(in crate::server) fn and_detail(mut self, text: &str) -> Self {
         self.0.detail.push_str("; ");
         self.0.detail.push_str(text);
         self
     }
 
+    /// Adds what to do next: the end of its text, and a member.
+    pub(in crate::server) fn and_next(mut self, next: &str) -> Self {
+        let at = self.0.detail.len() + "; ".len();
+        self.0.next_step_at.get_or_insert(at);
+        self.and_detail(next)
+    }
+
+    /// Has the end of its text, if that is this next step, as a member too.
+    pub(in crate::server) fn ending_with(mut self, next: Option<&str>) -> Self {
+        let before = next.and_then(|next| self.0.detail.strip_suffix(next));
+        self.0.next_step_at = before.map(str::len);
+        self
+    }
+
     /// Puts a sentence before the detail.
     pub(in crate::server) fn preceded_by(mut self, text: &str) -> Self {
-        self.0.detail.insert_str(0, &format!("{text}; "));
+        let before = format!("{text}; ");
+        self.0.next_step_at = self.0.next_step_at.map(|at| at + before.len());
+        self.0.detail.insert_str(0, &before);
         self
     }
 
@@ -177,9 +216,17 @@ impl Problem {
 
     /// The JSON document for the client.
     pub(in crate::server) fn document(&self) -> ProblemJson<'_> {
-        let ProblemDetails { status, detail, extras, next, .. } = &*self.0;
-        let title = status.canonical_reason().unwrap_or_default();
-        ProblemJson { kind: "about:blank", title, status: status.as_u16(), detail, error: detail, extras, next }
+        let ProblemDetails { status, detail, next_step_at, extras, next, .. } = &*self.0;
+        ProblemJson {
+            kind: "about:blank",
+            title: status.canonical_reason().unwrap_or_default(),
+            status: status.as_u16(),
+            detail,
+            error: detail,
+            next_step: next_step_at.and_then(|at| detail.get(at..)),
+            extras,
+            next,
+        }
     }
 
     /// The whole answer.
@@ -208,16 +255,23 @@ impl From<BudgetExceeded> for Problem {
         let next = "try again when other requests have ended, or raise `server.held_bytes`";
         match error {
             BudgetExceeded::Share { .. } => {
-                Self::new(StatusCode::TOO_MANY_REQUESTS, format!("{error}; {next}")).retry_after(Duration::from_secs(1))
+                let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, error.to_string()).and_next(next);
+                problem.retry_after(Duration::from_secs(1))
             }
-            BudgetExceeded::Whole { .. } => Self::busy(format!("{error}; {next}")),
+            BudgetExceeded::Whole { .. } => Self::busy(error.to_string()).and_next(next),
         }
     }
 }
 
 impl From<QueueFull> for Problem {
     fn from(error: QueueFull) -> Self {
-        Self::busy(error.to_string())
+        Self::busy(error.to_string()).ending_with(Some(QueueFull::NEXT_STEP))
+    }
+}
+
+impl From<SubscribeError> for Problem {
+    fn from(error: SubscribeError) -> Self {
+        Self::busy(error.to_string()).ending_with(error.next_step().as_deref())
     }
 }
 
@@ -232,36 +286,39 @@ impl From<ViewRefused> for Problem {
 
 impl From<InvalidName> for Problem {
     fn from(error: InvalidName) -> Self {
-        Self::bad_request(error.to_string())
+        Self::from_error(StatusCode::BAD_REQUEST, &error)
     }
 }
 
 impl From<InvalidPreference> for Problem {
     fn from(error: InvalidPreference) -> Self {
-        Self::bad_request(error.to_string())
+        Self::from_error(StatusCode::BAD_REQUEST, &error)
     }
 }
 
 impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Self {
+        let conflict = || Self::new(StatusCode::CONFLICT, error.to_string());
         match error {
             EngineError::UnknownScenario(_) => {
                 let list = NextStep::request("GET", "/api/v1/scenarios");
-                Self::not_found(format!("{error}; {list} lists those that are known")).with_next(list)
+                let problem = Self::not_found(error.to_string());
+                problem.and_next(&format!("{list} lists those that are known")).with_next(list)
             }
             EngineError::Blocked(ref name) => {
                 let unblock = NextStep::request("DELETE", format!("/api/v1/scenarios/{name}/block"));
-                Self::new(StatusCode::CONFLICT, format!("{error}; take the block back with {unblock}"))
-                    .with_next(unblock)
+                let problem = conflict();
+                problem.and_next(&format!("take the block back with {unblock}")).with_next(unblock)
             }
             EngineError::NoAddress(_) => {
-                Self::new(StatusCode::CONFLICT, format!("{error}, so it has no address; start it again first"))
+                let detail = format!("{error}, so it has no address");
+                Self::new(StatusCode::CONFLICT, detail).and_next(START_FIRST)
             }
             EngineError::NotTrusted(ref name) => {
                 let trust = NextStep::request("POST", format!("/api/v1/scenarios/{name}/trust"));
-                Self::new(StatusCode::CONFLICT, format!("{error}; accept it with {trust}")).with_next(trust)
+                conflict().and_next(&format!("accept it with {trust}")).with_next(trust)
             }
-            EngineError::ProcessEnded(..) => Self::new(StatusCode::CONFLICT, format!("{error}; start it again first")),
+            EngineError::ProcessEnded(..) => conflict().and_next(START_FIRST),
             EngineError::NotForgettable(ref name, state) => {
                 let unblock = NextStep::request("DELETE", format!("/api/v1/scenarios/{name}/block"));
                 let block = NextStep::request("POST", format!("/api/v1/scenarios/{name}/block"));
@@ -270,17 +327,20 @@ impl From<EngineError> for Problem {
                     ScenarioState::Pending => format!("keep it out with {block}"),
                     _ => "take it out of what names it, and it is removed once it does not answer".to_owned(),
                 };
-                let problem = Self::new(StatusCode::CONFLICT, format!("{error}; {next}"));
-                problem.with_next(unblock).with_next(block)
+                conflict().and_next(&next).with_next(unblock).with_next(block)
             }
-            EngineError::TooManyPreferences
-            | EngineError::TooManyClientPreferences
-            | EngineError::TooManyClientPreferencesOfScope(_) => Self::new(StatusCode::CONFLICT, error.to_string()),
-            EngineError::State(cause) => {
+            EngineError::TooManyPreferences => conflict().and_next("reset some that are not needed first"),
+            EngineError::TooManyClientPreferences => conflict().and_next(
+                "make the change with the token, or have an operator reset some (`callsheet prefs reset --scope 'chat:*'`)",
+            ),
+            EngineError::TooManyClientPreferencesOfScope(_) => {
+                conflict().and_next("reset some of them, or make the change with the token")
+            }
+            EngineError::State(ref cause) => {
                 tracing::error!(error = %cause, "a change could not be stored");
                 Self::storage_failed(cause.kind)
             }
-            EngineError::Stopping => Self::busy("the daemon is stopping; try again soon"),
+            EngineError::Stopping => Self::busy("the daemon is stopping").and_next("try again soon"),
         }
     }
 }
@@ -320,7 +380,7 @@ mod tests {
         let store = |place: &str, kind| {
             let place = place.into();
             let message = "it cannot be".into();
-            EngineError::State(StateError { what: "cannot save", place, message, kind })
+            EngineError::State(StateError { what: "cannot save", place, message, next: None, kind })
         };
         for (kind, expected) in [
             (StateErrorKind::Full, StatusCode::INSUFFICIENT_STORAGE),

@@ -320,7 +320,7 @@ pub(in crate::server) fn other_media(media: &str, written: Option<&str>) -> Prob
 pub(in crate::server) fn refused_host(host: &str) -> Problem {
     let host = excerpt(host);
     let next = format!("if `{host}` is a name of this machine, add it to `server.allowed_hosts`");
-    Problem::new(StatusCode::FORBIDDEN, format!("requests for the host `{host}` are not answered here; {next}"))
+    Problem::new(StatusCode::FORBIDDEN, format!("requests for the host `{host}` are not answered here")).and_next(&next)
 }
 
 fn refused_origin(written: Option<&HeaderValue>) -> Problem {
@@ -331,8 +331,9 @@ fn refused_origin(written: Option<&HeaderValue>) -> Problem {
     let next = "if you trust it, add it to `server.allowed_origins`";
     Problem::new(
         StatusCode::FORBIDDEN,
-        format!("web pages of {origin} may not change, follow or request anything here; {next}"),
+        format!("web pages of {origin} may not change, follow or request anything here"),
     )
+    .and_next(next)
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ impl QueryParams {
                 return Err(unknown(&name, known));
             };
             if !param.many && pairs.iter().any(|(earlier, _)| *earlier == name) {
-                return Err(Problem::bad_request(format!("`{name}` is given twice; give it once")));
+                return Err(Problem::bad_request(format!("`{name}` is given twice")).and_next("give it once"));
             }
             pairs.push((name.into_owned(), value.into_owned()));
         }
@@ -218,8 +218,9 @@ impl ListQuery {
             let given = NextStep::parameter(name, "true");
             let format = NextStep::parameter("format", format.id());
             let native = NextStep::parameter("format", "native");
-            let detail = format!("{given} does not go with {format}: LLMs never get such tools; use {native}");
-            return Err(Problem::bad_request(detail).with_next(given).with_next(format).with_next(native));
+            let detail = format!("{given} does not go with {format}: LLMs never get such tools");
+            let problem = Problem::bad_request(detail).and_next(&format!("use {native}"));
+            return Err(problem.with_next(given).with_next(format).with_next(native));
         }
         Ok(Self { format: with_options(query, format, view.defer.is_some())?, view, report: query.flag("report")? })
     }
@@ -244,7 +245,8 @@ fn with_options(
         let requested = requested.join(" with ");
         let have = have.join(", ");
         let format = NextStep::parameter("format", format.id());
-        Problem::bad_request(format!("{format} has no {requested}; these have it: {have}")).with_next(format)
+        let problem = Problem::bad_request(format!("{format} has no {requested}"));
+        problem.and_next(&format!("these have it: {have}")).with_next(format)
     })
 }
 
@@ -265,7 +267,9 @@ fn search(text: Option<&str>) -> Option<String> {
 fn max_tokens(text: Option<&str>) -> Result<Option<usize>, Problem> {
     let read = |text: &str| {
         let number = count(text).filter(|number| *number > 0);
-        number.ok_or_else(|| bad_value("max_tokens", text, "a whole number above 0; leave it out for no limit"))
+        number.ok_or_else(|| {
+            bad_value("max_tokens", text, "a whole number above 0").and_next("leave it out for no limit")
+        })
     };
     text.map(read).transpose()
 }
@@ -277,8 +281,9 @@ fn defer(query: &QueryParams) -> Result<Option<Defer>, Problem> {
         Some("relevance") if searched => Ok(Some(Defer::Relevance)),
         Some("relevance") => Err(Problem::bad_request("`defer=relevance` needs `q`: the tools are ranked by it")),
         Some("preference") if searched => {
-            let detail = "`defer=preference` does not go with `q`, which ranks by relevance: use `defer=relevance`, or leave `q` out";
-            Err(Problem::bad_request(detail))
+            let next = "use `defer=relevance`, or leave `q` out";
+            let detail = format!("`defer=preference` does not go with `q`, which ranks by relevance: {next}");
+            Err(Problem::bad_request(detail).ending_with(Some(next)))
         }
         Some("preference") => Ok(Some(Defer::Preference)),
         Some(other) => Err(bad_value("defer", other, "`relevance` or `preference`")),

@@ -145,12 +145,12 @@ fn failed(failure: &Failure) -> AnswerError {
         return AnswerError::refused(why).with_data(approval_data(request));
     }
     match failure.code {
-        FailureCode::UnknownTool => AnswerError::invalid_request(failure.text.clone()),
+        FailureCode::UnknownTool => AnswerError::invalid_request(failure.to_string()),
         FailureCode::InvalidArguments => {
             let shown =
                 failure.violations.iter().map(|found| json!({"pointer": found.pointer, "message": found.message}));
             let data = json!({"violations": shown.collect::<Vec<Value>>()});
-            AnswerError::invalid_params(failure.text.clone()).with_data(data)
+            AnswerError::invalid_params(failure.to_string()).with_data(data)
         }
         code => {
             let mut data = json!({"code": code.as_str()});
@@ -160,7 +160,7 @@ fn failed(failure: &Failure) -> AnswerError {
             if let Some(wait) = failure.retry_after {
                 data["retry_after_s"] = json!(wait.as_secs());
             }
-            AnswerError::refused(failure.text.clone()).with_data(data)
+            AnswerError::refused(failure.to_string()).with_data(data)
         }
     }
 }

@@ -48,9 +48,9 @@ pub(super) fn awaits_approval(awaited: &AwaitedApproval) -> String {
 /// A call that was not made, not approved, or got no valid answer.
 pub(super) fn of_failure(failure: &Failure) -> String {
     if let Some(tool) = &failure.present {
-        return stale(&failure.text, native::written(tool));
+        return stale(&failure.to_string(), native::written(tool));
     }
-    failed(failure.not_approved(Reader::Person).as_deref().unwrap_or(&failure.text))
+    failed(&failure.not_approved(Reader::Person).unwrap_or_else(|| failure.to_string()))
 }
 
 /// A call that was made for another definition than the present one, which the model gets too.

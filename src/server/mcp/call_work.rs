@@ -75,7 +75,10 @@ impl CallWork {
         let reply: Value = serde_json::from_str(reply.get()).unwrap_or_default();
         let by = format!("the user of {}", self.caller.client.name().unwrap_or("an MCP client"));
         let decided = match (reply["action"].as_str(), reply["content"]["approve"].as_bool()) {
-            (Some("accept"), Some(true)) => self.shared.calls.approve(&waiting.id, &by).await,
+            (Some("accept"), Some(true)) => {
+                // The end of the call is waited for below, with the limits of the request.
+                self.shared.calls.approve(&waiting.id, &by, WaitLimits::NONE).await
+            }
             (Some("accept" | "decline"), _) => {
                 self.shared.calls.reject(&waiting.id, &by, Some("rejected in the form of the MCP client")).await
             }

@@ -16,6 +16,9 @@ use super::schema::{self, FileOwner};
 use crate::runtime::Clock;
 use crate::state::StateError;
 
+/// The next step where the file is no state of callsheet.
+const NAME_STATE: &str = "name the state with `--state` or `--config`";
+
 /// The identity under which a daemon announces itself stands beside its database
 /// (`discovery::mdns`), and is copied with it.
 const IDENTITY: &str = ".id";
@@ -30,13 +33,12 @@ const IDENTITY: &str = ".id";
 /// Source: `VACUUM INTO` (<https://www.sqlite.org/lang_vacuum.html>, section 4).
 pub fn export(path: &Path, to: &Path) -> Result<(), StateError> {
     if !path.is_file() {
-        let message = "there is no such file; name the state with `--state` or `--config`".to_owned();
-        return Err(StateError::new(EXPORT, path, message));
+        return Err(StateError::new(EXPORT, path, "there is no such file", NAME_STATE));
     }
     for target in [to.to_owned(), file::beside(to, IDENTITY)] {
         if target.symlink_metadata().is_ok() {
-            let message = "the file exists already; choose another name or move it away".to_owned();
-            return Err(StateError::new(EXPORT, &target, message));
+            let next = "choose another name or move it away";
+            return Err(StateError::new(EXPORT, &target, "the file exists already", next));
         }
     }
     // SQLite writes into an empty file, which so has its mode before anything is in it.
@@ -61,12 +63,11 @@ fn copy(path: &Path, to: &Path) -> Result<(), StateError> {
         .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
         .map_err(|error| failed(EXPORT, path, &error))?;
     if check != "ok" {
-        let message = format!("it is damaged ({check}); save what can be read with `sqlite3 FILE .recover`");
-        return Err(StateError::new(EXPORT, path, message));
+        let next = "save what can be read with `sqlite3 FILE .recover`";
+        return Err(StateError::new(EXPORT, path, format!("it is damaged ({check})"), next));
     }
     let Some(target) = to.to_str() else {
-        let message = "the name is not UTF-8; choose another name".to_owned();
-        return Err(StateError::new(EXPORT, to, message));
+        return Err(StateError::new(EXPORT, to, "the name is not UTF-8", "choose another name"));
     };
     connection.execute("VACUUM INTO ?1", [target]).map_err(|error| failed(EXPORT, to, &error))?;
     File::open(to).and_then(|copy| copy.sync_all()).map_err(|error| unwritable(EXPORT, to, &error))
@@ -89,14 +90,12 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
 /// state is as it was.
 pub fn import(path: &Path, from: &Path, clock: Clock) -> Result<Option<PathBuf>, StateError> {
     if !from.is_file() {
-        let message = "there is no such file; name one that `callsheet state export` wrote".to_owned();
-        return Err(StateError::new(IMPORT, from, message));
+        let next = "name one that `callsheet state export` wrote";
+        return Err(StateError::new(IMPORT, from, "there is no such file", next));
     }
     if file::has_log(from) {
-        let message = "changes wait in the file beside it (`-wal`), so it is no export but a state in use; \
-                       copy it with `callsheet state export`"
-            .to_owned();
-        return Err(StateError::new(IMPORT, from, message));
+        let message = "changes wait in the file beside it (`-wal`), so it is no export but a state in use";
+        return Err(StateError::new(IMPORT, from, message, "copy it with `callsheet state export`"));
     }
     let mut lock = file::lock(path)?;
     let incoming = file::beside(path, ".incoming");
@@ -128,13 +127,12 @@ fn prepare(from: &Path, incoming: &Path) -> Result<(), StateError> {
         Ok(_) if empty => Err("it is empty".to_owned()),
         Ok(Opened::Usable(connection)) => connection.close().map_err(|(_, error)| error.to_string()),
         Ok(Opened::Unsound(damage)) => Err(format!("it is damaged ({damage})")),
-        Ok(Opened::NotOurs(message)) => return Err(StateError::new(IMPORT, from, message)),
+        Ok(Opened::NotOurs { message, next }) => return Err(StateError::new(IMPORT, from, message, next)),
         Err(error) if file::is_damage(&error) => Err(format!("it is damaged or no database ({error})")),
         Err(error) => return Err(failed(IMPORT, from, &error)),
     };
-    opened.map_err(|damage| {
-        StateError::new(IMPORT, from, format!("{damage}; name another file that `callsheet state export` wrote"))
-    })
+    let next = "name another file that `callsheet state export` wrote";
+    opened.map_err(|damage| StateError::new(IMPORT, from, damage, next))
 }
 
 /// Copies the identity beside one database to the other, where there is one.
@@ -148,17 +146,17 @@ fn copy_identity(what: &'static str, from: &Path, to: &Path) -> Result<(), State
 }
 
 fn not_ours(what: &'static str, path: &Path, owner: &FileOwner) -> StateError {
-    let message = match owner {
-        FileOwner::NewerVersion(version) => format!(
-            "it has schema version {version}, but this callsheet knows versions up to {}; use the newer callsheet",
-            schema::current()
-        ),
-        _ => "it is another program's database; name the state with `--state` or `--config`".to_owned(),
-    };
-    StateError::new(what, path, message)
+    match owner {
+        FileOwner::NewerVersion(version) => {
+            let current = schema::current();
+            let message = format!("it has schema version {version}, but this callsheet knows versions up to {current}");
+            StateError::new(what, path, message, "use the newer callsheet")
+        }
+        _ => StateError::new(what, path, "it is another program's database", NAME_STATE),
+    }
 }
 
 fn unwritable(what: &'static str, path: &Path, error: &std::io::Error) -> StateError {
-    let message = format!("{error}; make the file and its folder writable for this user, or choose another place");
-    StateError::new(what, path, message).with_io_kind(error)
+    let next = "make the file and its folder writable for this user, or choose another place";
+    StateError::new(what, path, error.to_string(), next).with_io_kind(error)
 }

@@ -10,7 +10,8 @@ use rusqlite::{Row, Transaction, params};
 
 use super::columns::{bad, column, flag, parsed, party};
 use crate::model::{
-    ApprovalDecision, ApprovalRequest, CallerInfo, JsonText, Operation, Progress, StoredAnswer, StoredTurn,
+    ApprovalDecision, ApprovalRequest, CalledDefinition, CallerInfo, JsonText, Operation, Progress, StoredAnswer,
+    StoredTurn, ToolId,
 };
 
 pub(super) fn put_approval(transaction: &Transaction<'_>, approval: &ApprovalRequest) -> rusqlite::Result<usize> {
@@ -20,9 +21,9 @@ pub(super) fn put_approval(transaction: &Transaction<'_>, approval: &ApprovalReq
         .prepare_cached(
             "INSERT INTO approvals (id, tool, name, arguments, chat, profile, user_id, identity, origin, definition,
                 digest, idempotent, asked_at, expires_at, state, decided_by, decided_at, reason, ended_at, success,
-                result, error, code, took_ms, operation, access, client)
+                result, error, code, took_ms, operation, access, client, called, called_version)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
-                ?22, ?23, ?24, ?25, ?26, ?27)
+                ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)
              ON CONFLICT (id) DO UPDATE SET state = excluded.state, decided_by = excluded.decided_by,
                 decided_at = excluded.decided_at, reason = excluded.reason, ended_at = excluded.ended_at,
                 success = excluded.success, result = excluded.result, error = excluded.error, code = excluded.code,
@@ -56,6 +57,8 @@ pub(super) fn put_approval(transaction: &Transaction<'_>, approval: &ApprovalReq
             answer.and_then(|answer| answer.operation.as_deref()),
             approval.access.as_deref(),
             approval.caller.client.as_deref(),
+            approval.called.as_ref().map(|called| called.id.to_string()),
+            approval.called.as_ref().map(|called| called.version.to_string()),
         ])
 }
 
@@ -69,6 +72,7 @@ pub(super) fn approval(row: &Row<'_>) -> Result<ApprovalRequest, String> {
         access: later(row, "access")?,
         owner: party(row)?,
         definition: shared(row, "definition")?,
+        called: called(row)?,
         digest: shared(row, "digest")?,
         idempotent: flag(column(row, "idempotent")?, "idempotent")?,
         asked_at: parsed(row, "asked_at")?,
@@ -78,6 +82,12 @@ pub(super) fn approval(row: &Row<'_>) -> Result<ApprovalRequest, String> {
         ended_at: maybe_time(row, "ended_at")?,
         answer: answer(row)?,
     })
+}
+
+fn called(row: &Row<'_>) -> Result<Option<CalledDefinition>, String> {
+    let Some(id) = later(row, "called")? else { return Ok(None) };
+    let id = id.parse::<ToolId>().map_err(|error| bad("called", error))?;
+    Ok(Some(CalledDefinition { id, version: parsed(row, "called_version")? }))
 }
 
 fn decided(row: &Row<'_>) -> Result<Option<ApprovalDecision>, String> {

@@ -45,5 +45,5 @@ pub(super) fn failed(what: &'static str, place: &Path, error: &rusqlite::Error) 
         Some(ErrorCode::SystemIoFailure) => "check the disk, its free space and this user's limits, and try again",
         _ => "check the file with `sqlite3 <file> 'PRAGMA integrity_check'` and try again",
     };
-    StateError::new(what, place, format!("{error}; {step}")).with_kind(kind)
+    StateError::new(what, place, error.to_string(), step).with_kind(kind)
 }

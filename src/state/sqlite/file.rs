@@ -68,17 +68,15 @@ impl Drop for Lock {
 pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         private_folder().create(folder).map_err(|error| {
-            let message = format!("the folder cannot be made: {error}; make it, or set `state.path` to another file");
-            StateError::new(OPEN, path, message).with_io_kind(&error)
+            let message = format!("the folder cannot be made: {error}");
+            StateError::new(OPEN, path, message, "make it, or set `state.path` to another file").with_io_kind(&error)
         })?;
     }
     let lock_path = beside(path, ".lock");
     let mut lock = unlinked_file().open(&lock_path).map_err(|error| {
-        let message = format!(
-            "`{}` cannot be made: {error}; make the folder writable for this user, or set `state.path` to another file",
-            lock_path.display()
-        );
-        StateError::new(OPEN, path, message).with_io_kind(&error)
+        let message = format!("`{}` cannot be made: {error}", lock_path.display());
+        let next = "make the folder writable for this user, or set `state.path` to another file";
+        StateError::new(OPEN, path, message, next).with_io_kind(&error)
     })?;
     match lock.try_lock() {
         Ok(()) => {
@@ -92,16 +90,12 @@ pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
         }
         Err(TryLockError::WouldBlock) => {
             let process = process(&mut lock).map(|process| format!(" (process {process})")).unwrap_or_default();
-            let message =
-                format!("another daemon{process} is running on it; stop that one, or set `state.path` to another file");
-            Err(StateError::new(OPEN, path, message))
+            let message = format!("another daemon{process} is running on it");
+            Err(StateError::new(OPEN, path, message, "stop that one, or set `state.path` to another file"))
         }
         Err(TryLockError::Error(error)) => {
-            let message = format!(
-                "`{}` cannot be locked: {error}; set `state.path` to a file on a local disk",
-                lock_path.display()
-            );
-            Err(StateError::new(OPEN, path, message))
+            let message = format!("`{}` cannot be locked: {error}", lock_path.display());
+            Err(StateError::new(OPEN, path, message, "set `state.path` to a file on a local disk"))
         }
     }
 }
@@ -156,9 +150,8 @@ pub(super) fn open_or_replace(path: &Path, empty_is_lost: bool, clock: Clock) ->
     match open_checked(path)? {
         Checked::Good(connection) => Ok(OpenedFile { connection, damage: Some(Damage { what, aside }) }),
         Checked::Damaged(damage) => {
-            let message =
-                format!("a fresh file is damaged at once ({damage}); check the disk, or set `state.path` elsewhere");
-            Err(StateError::new(OPEN, path, message))
+            let message = format!("a fresh file is damaged at once ({damage})");
+            Err(StateError::new(OPEN, path, message, "check the disk, or set `state.path` elsewhere"))
         }
     }
 }
@@ -194,13 +187,13 @@ enum Checked {
 fn open_checked(path: &Path) -> Result<Checked, StateError> {
     // SQLite gives its companion files the mode of the main file, so that is made first.
     private_file().open(path).map_err(|error| {
-        let message = format!("{error}; make the file writable for this user, or set `state.path` to another file");
-        StateError::new(OPEN, path, message).with_io_kind(&error)
+        let next = "make the file writable for this user, or set `state.path` to another file";
+        StateError::new(OPEN, path, error.to_string(), next).with_io_kind(&error)
     })?;
     match try_open(path) {
         Ok(Opened::Usable(connection)) => Ok(Checked::Good(connection)),
         Ok(Opened::Unsound(damage)) => Ok(Checked::Damaged(damage)),
-        Ok(Opened::NotOurs(message)) => Err(StateError::new(OPEN, path, message)),
+        Ok(Opened::NotOurs { message, next }) => Err(StateError::new(OPEN, path, message, next)),
         Err(error) if is_damage(&error) => Ok(Checked::Damaged(error.to_string())),
         Err(error) => Err(failed(OPEN, path, &error)),
     }
@@ -210,8 +203,13 @@ pub(super) enum Opened {
     Usable(Connection),
     /// The check failed with this message.
     Unsound(String),
-    /// Another program's file; holds the text for the operator.
-    NotOurs(String),
+    /// Another program's file, or a newer callsheet's.
+    NotOurs {
+        /// Whose it is, for the operator.
+        message: String,
+        /// What the operator does next.
+        next: &'static str,
+    },
 }
 
 pub(super) fn try_open(path: &Path) -> rusqlite::Result<Opened> {
@@ -226,15 +224,15 @@ pub(super) fn try_open(path: &Path) -> rusqlite::Result<Opened> {
     match schema::owner(&connection)? {
         FileOwner::Us => {}
         FileOwner::NewerVersion(version) => {
-            return Ok(Opened::NotOurs(format!(
-                "it has schema version {version}, but this callsheet knows versions up to {}; \
-                 start the newer callsheet that wrote it, or set `state.path` to another file",
-                schema::current()
-            )));
+            let current = schema::current();
+            return Ok(Opened::NotOurs {
+                message: format!("it has schema version {version}, but this callsheet knows versions up to {current}"),
+                next: "start the newer callsheet that wrote it, or set `state.path` to another file",
+            });
         }
         FileOwner::Stranger => {
-            let message = "it is another program's database; set `state.path` to another file".to_owned();
-            return Ok(Opened::NotOurs(message));
+            let message = "it is another program's database".to_owned();
+            return Ok(Opened::NotOurs { message, next: "set `state.path` to another file" });
         }
     }
     let check: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
@@ -282,11 +280,8 @@ pub(super) fn move_aside(path: &Path, label: &str, clock: Clock) -> Result<PathB
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
-                let message = format!(
-                    "the file is {label} and cannot be moved to `{}`: {error}; move it away yourself and try again",
-                    aside.display()
-                );
-                return Err(StateError::new(OPEN, path, message));
+                let message = format!("the file is {label} and cannot be moved to `{}`: {error}", aside.display());
+                return Err(StateError::new(OPEN, path, message, "move it away yourself and try again"));
             }
         }
     }
@@ -350,8 +345,7 @@ impl OpenStateFile {
             Err(_) => return None,
         };
         Some(format!(
-            "`{}` {what} while callsheet runs, so a change would be lost at the next start; move the same file back, or \
-             restart callsheet to begin with what is there",
+            "`{}` {what} while callsheet runs, so a change would be lost at the next start",
             self.path.display()
         ))
     }

@@ -74,7 +74,7 @@ fn open_writable(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, State
     let files = file::OpenFiles::of(path);
     let writer = StoreWriter { connection, lock, place: path.into(), files, findings, clock };
     let thread = tasks::start_thread("state-writer", move || writer.run(queue))
-        .map_err(|error| StateError::new(OPEN, path, format!("{error}; stop other programs and start again")))?;
+        .map_err(|error| StateError::new(OPEN, path, error.to_string(), "stop other programs and start again"))?;
     Ok(Arc::new(SqliteStore { jobs: Some(jobs), thread: Some(thread), place: path.into() }))
 }
 
@@ -92,7 +92,7 @@ impl SqliteStore {
         what: &'static str,
         job: impl FnOnce(oneshot::Sender<Result<T, StateError>>) -> Job,
     ) -> Result<T, StateError> {
-        let gone = || StateError::new(what, &self.place, "the writer has stopped; restart the daemon".to_owned());
+        let gone = || StateError::new(what, &self.place, "the writer has stopped", "restart the daemon");
         let (reply, answer) = oneshot::channel();
         let jobs = self.jobs.as_ref().ok_or_else(gone)?;
         jobs.send(job(reply)).await.map_err(|_| gone())?;

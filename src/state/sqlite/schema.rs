@@ -186,6 +186,10 @@ const STEPS: &[&str] = &["
         changed_at TEXT NOT NULL,
         document   TEXT NOT NULL
     ) STRICT;
+", "
+    -- The definition that was called and its version, if the tool is its activity and the call named a version.
+    ALTER TABLE approvals ADD COLUMN called TEXT;
+    ALTER TABLE approvals ADD COLUMN called_version TEXT;
 "];
 
 /// The owner of a file, according to its header and tables.

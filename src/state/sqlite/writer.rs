@@ -101,7 +101,8 @@ impl StoreWriter {
         }
         // Before the commit: a refused change must not be there when the file is moved back.
         if let Some(lost) = self.files.lost() {
-            let error = StateError::new(SAVE, place, lost).with_kind(StateErrorKind::Unwritable);
+            let next = "move the same file back, or restart callsheet to begin with what is there";
+            let error = StateError::new(SAVE, place, lost, next).with_kind(StateErrorKind::Unwritable);
             return Err(TransactionError::Whole(error));
         }
         transaction.commit().map_err(|cause| TransactionError::Whole(error(cause)))

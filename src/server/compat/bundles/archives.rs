@@ -64,7 +64,7 @@ impl FromRequestParts<SharedState> for ArchivePermit {
 
 /// 503: other archives are in the way.
 pub(super) fn busy() -> Problem {
-    Problem::busy("other archives of bundles are being made or stored; try again soon")
+    Problem::busy("other archives of bundles are being made or stored").and_next("try again soon")
 }
 
 /// `GET /tools/bundles/{bundleID}/archive`.
@@ -122,7 +122,7 @@ fn refused(error: BundleError) -> Problem {
         BundleError::BeingDeleted(_) => {
             let new = NextStep::parameter("new", "true");
             let next = format!("import it as a new bundle ({new}), or wait until it is removed for good");
-            Problem::from(error).and_detail(&next).with_next(new)
+            Problem::from(error).and_next(&next).with_next(new)
         }
         error => error.into(),
     }

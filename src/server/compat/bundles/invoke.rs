@@ -79,7 +79,7 @@ pub(super) async fn invoke(
             failed(StatusCode::ACCEPTED, &why, "approval_required")
         }
         CallEnd::NeedsInput(input) => failed(StatusCode::OK, &input.wanted.message(), "input_required"),
-        CallEnd::Failed(failure) => failed(status_of(&failure), &failure.text, failure.code.as_str()),
+        CallEnd::Failed(failure) => failed(status_of(&failure), &failure.to_string(), failure.code.as_str()),
     }
 }
 

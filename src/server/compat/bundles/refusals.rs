@@ -6,6 +6,7 @@ use uuid::Uuid;
 use super::archives::{self, ZIP};
 use crate::bundles::BundleError;
 use crate::bundles::archive::ARCHIVE_MAX;
+use crate::model::WithNextStep as _;
 use crate::server::http::error::Problem;
 use crate::server::http::guard::other_media;
 use crate::server::http::next_step::NextStep;
@@ -55,7 +56,7 @@ pub(super) const ARCHIVES_BUSY: RefusalSpec = refusal(
 .with_example(archives::busy);
 impl From<BundleError> for Problem {
     fn from(error: BundleError) -> Self {
-        let told = |status: StatusCode, code: &str| Self::new(status, error.to_string()).with_member("code", code);
+        let told = |status: StatusCode, code: &str| Self::from_error(status, &error).with_member("code", code);
         match &error {
             BundleError::Off | BundleError::OffUntilRestart => told(StatusCode::NOT_FOUND, "bundles_off"),
             BundleError::UnknownBundle(_) => told(StatusCode::NOT_FOUND, "unknown_bundle"),
@@ -80,7 +81,7 @@ impl From<BundleError> for Problem {
             }
             BundleError::Name(_) => told(StatusCode::BAD_REQUEST, "invalid_name"),
             BundleError::Archive(_) => told(StatusCode::BAD_REQUEST, "invalid_archive"),
-            BundleError::Busy => Self::busy(error.to_string()),
+            BundleError::Busy => Self::busy(error.to_string()).ending_with(error.next_step().as_deref()),
             BundleError::Storage { kind, .. } => {
                 tracing::error!(%error, "a change of the bundles could not be stored");
                 Self::storage_failed(match kind {

@@ -7,7 +7,7 @@ use url::Url;
 use url::form_urlencoded::parse;
 
 use super::client::ClientChoice;
-use super::error::LoginError;
+use super::error::{LoginError, LoginProblem};
 use super::guard::AddressGuard;
 use super::login::{LoginTokens, STOPS};
 use super::metadata::{self, ResourceMetadata, ServerMetadata, shown};
@@ -64,25 +64,24 @@ impl LoginRedirect {
 pub(super) async fn begin(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, LoginError> {
     let late = |_| {
         let limit = WHOLE.as_secs();
-        Err(LoginError::Unusable(format!(
-            "the servers of `{}` took longer than {limit} s to describe themselves",
-            login.name
-        )))
+        Err(LoginError::Unusable(
+            format!("the servers of `{}` took longer than {limit} s to describe themselves", login.name).into(),
+        ))
     };
     tokio::time::timeout(WHOLE, prepare(login, redirect)).await.unwrap_or_else(late)
 }
 
 /// Finds the servers and the client for a login, and what a person has to open.
 async fn prepare(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, LoginError> {
-    let stops = || LoginError::Unusable(STOPS.to_owned());
+    let stops = || LoginError::Unusable(STOPS.to_owned().into());
     let http = login.parts.http.upgrade().ok_or_else(stops)?;
     let settings = login.parts.settings.load_full();
     let guard = AddressGuard { http: &http, scenario: &login.server, hosts: &settings.hosts };
     let challenge = login.wanted().challenge.clone();
     let named = challenge.as_ref().and_then(|challenge| challenge.resource_metadata.as_deref());
-    let resource = metadata::of_resource(&guard, named).await.map_err(LoginError::Unusable)?;
+    let resource = metadata::of_resource(&guard, named).await.map_err(unusable)?;
     check_issuer(login, &resource.issuer)?;
-    let server = metadata::of_server(&guard, &resource.issuer).await.map_err(LoginError::Unusable)?;
+    let server = metadata::of_server(&guard, &resource.issuer).await.map_err(unusable)?;
     let known = known(login, &server)?;
     let granted = known.as_ref().and_then(|known| known.tokens.as_ref()).map(|tokens| tokens.scopes.clone());
     let known = known.map(|known| known.client);
@@ -96,7 +95,7 @@ async fn prepare(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, Lo
         scopes(login, scope.as_deref(), &resource, &server, granted.filter(|_| missing.is_some()).unwrap_or_default());
     let document = settings.client_metadata_url.as_ref();
     let choice = ClientChoice { configured: login.client.as_ref(), document, known, redirect };
-    let client = choice.take(&guard, &server).await.map_err(LoginError::Unusable)?;
+    let client = choice.take(&guard, &server).await.map_err(unusable)?;
     let (state, verifier) = random::text().zip(random::text()).ok_or_else(stops)?;
     let mut url = server.authorization.clone();
     url.set_fragment(None);
@@ -124,12 +123,14 @@ async fn prepare(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, Lo
 fn check_issuer(login: &LoginTokens, named: &str) -> Result<(), LoginError> {
     let wanted = login.client.as_ref().and_then(|client| client.issuer.as_deref());
     match wanted.filter(|wanted| *wanted != named) {
-        Some(wanted) => Err(LoginError::Refused(format!(
-            "`{}` names the authorization server {:?}, which is not the `issuer` of its `auth.oauth`, {:?}; correct that if \
-             the scenario is right",
-            login.name,
-            shown(named),
-            shown(wanted)
+        Some(wanted) => Err(LoginError::Refused(LoginProblem::new(
+            format!(
+                "`{}` names the authorization server {:?}, which is not the `issuer` of its `auth.oauth`, {:?}",
+                login.name,
+                shown(named),
+                shown(wanted)
+            ),
+            "correct that if the scenario is right",
         ))),
         None => Ok(()),
     }
@@ -149,11 +150,13 @@ fn known(login: &LoginTokens, server: &ServerMetadata) -> Result<Option<StoredLo
     }
     let before = shown(&known.issuer);
     let now = shown(&server.issuer);
-    Err(LoginError::Refused(format!(
-        "`{0}` names another authorization server than at its last login: {now:?}, not {before:?}, where the client of \
-         its `auth` is registered; if that is right, correct `auth`, run `callsheet logout {0}`, and log in again",
-        login.name
-    )))
+    let name = &login.name;
+    let what = format!(
+        "`{name}` names another authorization server than at its last login: {now:?}, not {before:?}, where the client of \
+         its `auth` is registered"
+    );
+    let next = format!("if that is right, correct `auth`, run `callsheet logout {name}`, and log in again");
+    Err(LoginError::Refused(LoginProblem::new(what, next)))
 }
 
 /// Counts a login for these missing scopes. Fails when there were enough of them.
@@ -161,11 +164,12 @@ fn count_step(login: &LoginTokens, missing: &str) -> Result<(), LoginError> {
     let mut wanted = login.wanted();
     let before = if wanted.steps.0 == missing { wanted.steps.1 } else { 0 };
     if before >= MAX_STEPS {
-        return Err(LoginError::Refused(format!(
-            "{MAX_STEPS} logins did not give the scopes that `{0}` wants ({missing}); its authorization server does not \
-             grant them to you; `callsheet logout {0}` begins anew",
-            login.name
-        )));
+        let name = &login.name;
+        let what = format!(
+            "{MAX_STEPS} logins did not give the scopes that `{name}` wants ({missing}); its authorization server does not \
+             grant them to you"
+        );
+        return Err(LoginError::Refused(LoginProblem::new(what, format!("`callsheet logout {name}` begins anew"))));
     }
     wanted.steps = (missing.to_owned(), before + 1);
     Ok(())
@@ -195,10 +199,11 @@ fn scopes(
 pub(super) async fn finish(login: &LoginTokens, redirect: &LoginRedirect) -> Result<(), LoginError> {
     let again = format!("begin it anew with `callsheet login {}`", login.name);
     let Some(pending) = login.wanted().pending.take() else {
-        return Err(LoginError::NotUnderWay(format!("no login is under way; {again}")));
+        return Err(LoginError::NotUnderWay(LoginProblem::new("no login is under way", again)));
     };
     if login.parts.clock.now() >= pending.until {
-        return Err(LoginError::NotUnderWay(format!("the login took longer than {} s; {again}", PATIENCE.as_secs())));
+        let what = format!("the login took longer than {} s", PATIENCE.as_secs());
+        return Err(LoginError::NotUnderWay(LoginProblem::new(what, again)));
     }
     let issuer = &pending.server.issuer;
     // RFC 9207 section 2.4: compared as it is written.
@@ -206,23 +211,29 @@ pub(super) async fn finish(login: &LoginTokens, redirect: &LoginRedirect) -> Res
         Some(named) if named != issuer => {
             let named = shown(named);
             let issuer = shown(issuer);
-            return Err(LoginError::Refused(format!(
-                "the answer is of another authorization server: {named:?}, not {issuer:?}; {again}"
-            )));
+            let what = format!("the answer is of another authorization server: {named:?}, not {issuer:?}");
+            return Err(LoginError::Refused(LoginProblem::new(what, again)));
         }
         None if pending.server.sends_issuer => {
             let issuer = shown(issuer);
-            return Err(LoginError::Refused(format!("the answer does not name {issuer:?} as its server; {again}")));
+            let what = format!("the answer does not name {issuer:?} as its server");
+            return Err(LoginError::Refused(LoginProblem::new(what, again)));
         }
         _ => {}
     }
     if let Some(code) = &redirect.error {
-        return Err(LoginError::Refused(format!("{} refused the login: {}", shown(issuer), shown(code))));
+        return Err(LoginError::Refused(format!("{} refused the login: {}", shown(issuer), shown(code)).into()));
     }
     let Some(code) = &redirect.code else {
-        return Err(LoginError::Refused(format!("{} answered without a code; {again}", shown(issuer))));
+        let what = format!("{} answered without a code", shown(issuer));
+        return Err(LoginError::Refused(LoginProblem::new(what, again)));
     };
     exchange(login, pending, code).await
+}
+
+/// A server said something that cannot be used.
+fn unusable(why: String) -> LoginError {
+    LoginError::Unusable(why.into())
 }
 
 /// Exchanges the code for tokens (RFC 6749 section 4.1.3).
@@ -234,12 +245,11 @@ async fn exchange(login: &LoginTokens, pending: PendingLogin, code: &Secret) -> 
         ("code_verifier", pending.verifier),
         ("resource", pending.resource.clone()),
     ];
-    let unusable = |error: String| LoginError::Unusable(error);
     let header = login.prove(&pending.client, &mut form).await.map_err(|error| unusable(error.to_string()))?;
     let endpoint = pending.server.token.as_str().to_owned();
     let granted = login.request(&endpoint, header, &form).await.map_err(|refusal| match refusal {
         TokenRefusal::Refused(code) => {
-            LoginError::Refused(format!("{} refused the login: {code}", shown(&pending.server.issuer)))
+            LoginError::Refused(format!("{} refused the login: {code}", shown(&pending.server.issuer)).into())
         }
         TokenRefusal::Failed(error) => unusable(error.to_string()),
     })?;
@@ -258,8 +268,7 @@ async fn exchange(login: &LoginTokens, pending: PendingLogin, code: &Secret) -> 
         return Ok(());
     }
     let name = &login.name;
-    Err(LoginError::NotStored(format!(
-        "`{name}` is logged in until the daemon ends, for the login could not be stored; the log says why; log in again \
-         once that is corrected"
-    )))
+    let what =
+        format!("`{name}` is logged in until the daemon ends, for the login could not be stored; the log says why");
+    Err(LoginError::NotStored(LoginProblem::new(what, "log in again once that is corrected")))
 }

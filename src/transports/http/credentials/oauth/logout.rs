@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::error::LoginError;
+use super::error::{LoginError, LoginProblem};
 use super::login::{ForgottenLogin, LoginTokens};
 use super::metadata::shown;
 use super::status::{Logout, Revocation};
@@ -29,7 +29,7 @@ pub(super) async fn logout(tokens: Arc<LoginTokens>) -> Result<Logout, LoginErro
         if !is_saved {
             let why = "the login is forgotten until the daemon starts anew, for it could not be deleted from the store";
             let next = format!("run `callsheet logout {}` again", tokens.name);
-            return Err(LoginError::NotStored(format!("{why}; the log says why; {next}")));
+            return Err(LoginError::NotStored(LoginProblem::new(format!("{why}; the log says why"), next)));
         }
         Ok(Logout { was_logged_in: login.is_some() || was_pending, revocation })
     };

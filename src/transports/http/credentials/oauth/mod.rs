@@ -25,7 +25,7 @@ mod status;
 mod stored;
 mod token_request;
 
-pub use error::LoginError;
+pub use error::{LoginError, LoginProblem};
 pub use flow::{LoginRedirect, StartedLogin};
 pub use settings::{LoginSettings, LoginStore};
 pub use sources::OAuthTokens;

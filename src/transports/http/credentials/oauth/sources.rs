@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use url::Url;
 
 use super::client_credentials::ClientTokens;
-use super::error::LoginError;
+use super::error::{LoginError, LoginProblem};
 use super::flow::{self, LoginRedirect, StartedLogin};
 use super::login::{LoginParts, LoginTokens};
 use super::logout;
@@ -75,12 +75,14 @@ impl OAuthTokens {
         }
         let was = all.iter().find(|login| login.wanted().replaced.as_ref() == Some(&redirect.state));
         Err(LoginError::NotUnderWay(match was {
-            Some(login) => format!("another login for `{}` was begun after this one; finish that one", login.name),
-            None => {
-                "no such login is under way: it was finished, or it took too long, or the daemon was started anew; \
-                     begin it anew with `callsheet login NAME`"
-                    .to_owned()
-            }
+            Some(login) => LoginProblem::new(
+                format!("another login for `{}` was begun after this one", login.name),
+                "finish that one",
+            ),
+            None => LoginProblem::new(
+                "no such login is under way: it was finished, or it took too long, or the daemon was started anew",
+                "begin it anew with `callsheet login NAME`",
+            ),
         }))
     }
 
@@ -117,7 +119,7 @@ impl OAuthTokens {
             LoginError::NotTaken(format!(
                 "`{name}` takes no login: only a scenario at an `http` or `https` address that the configuration names \
                  does, and no other `auth` may be set for it"
-            ))
+            ).into())
         })
     }
 
