@@ -12,8 +12,9 @@ use serde_json::Value;
 /// Filters within filters, and parentheses within parentheses, at most.
 const FILTERS_MAX: usize = 3;
 const PARENTHESES_MAX: usize = 8;
-/// The work of `match` and `search`, which compile their expression for each node.
-const EXPRESSION_WORK: u64 = 1_000;
+/// The functions that compile a regular expression for each node: one of a few bytes may take a
+/// tenth of a second each time.
+const EXPRESSIONS: [&[u8]; 2] = [b"match", b"search"];
 /// Bytes of a text that weigh as much as one value.
 const TEXT_UNIT: usize = 16;
 
@@ -38,8 +39,6 @@ struct FilterWork {
     queries: Vec<QueryWork>,
     /// How often it calls a function.
     functions: u64,
-    /// How many of these compile an expression.
-    expressions: u64,
 }
 
 /// One query of a filter.
@@ -59,14 +58,23 @@ pub(super) struct DocumentSize {
     depth: u64,
 }
 
-/// It nests deeper than is read.
+/// Why a path is refused before it is read.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("has more than {FILTERS_MAX} filters or {PARENTHESES_MAX} parentheses within each other")]
-pub(super) struct NestsTooDeep;
+pub(super) enum RefusedPath {
+    /// It nests deeper than is read.
+    #[error("has more than {FILTERS_MAX} filters or {PARENTHESES_MAX} parentheses within each other")]
+    TooDeep,
+    /// It has a regular expression.
+    #[error(
+        "calls `match` or `search`, which are not run, since a short expression can take very long; compare with \
+         `==`, or write a regular expression in place of the path"
+    )]
+    Expression,
+}
 
 impl PathWork {
     /// Scans the text of a path, which begins with `$`.
-    pub(super) fn scan(text: &str) -> Result<Self, NestsTooDeep> {
+    pub(super) fn scan(text: &str) -> Result<Self, RefusedPath> {
         PathScan { bytes: text.as_bytes(), at: 1, filters: 0, parentheses: 0 }.path()
     }
 
@@ -116,8 +124,7 @@ impl FilterWork {
             // All that is below all nodes is each node for each level above it.
             _ => query.path.below(size.depth, size),
         };
-        let queries = self.queries.iter().map(query).fold(1, u64::saturating_add);
-        queries.saturating_add(self.expressions.saturating_mul(EXPRESSION_WORK))
+        self.queries.iter().map(query).fold(1, u64::saturating_add)
     }
 }
 
@@ -159,7 +166,7 @@ impl PathScan<'_> {
     }
 
     /// The segments behind `$` or `@`.
-    fn path(&mut self) -> Result<PathWork, NestsTooDeep> {
+    fn path(&mut self) -> Result<PathWork, RefusedPath> {
         let mut segments = Vec::new();
         loop {
             self.skip(|byte| byte.is_ascii_whitespace());
@@ -183,7 +190,7 @@ impl PathScan<'_> {
     }
 
     /// Selectors in brackets.
-    fn brackets(&mut self) -> Result<SegmentWork, NestsTooDeep> {
+    fn brackets(&mut self) -> Result<SegmentWork, RefusedPath> {
         let mut segment = SegmentWork { selectors: 1, ..SegmentWork::default() };
         self.at += 1;
         while let Some(byte) = self.next() {
@@ -204,12 +211,12 @@ impl PathScan<'_> {
     }
 
     /// A filter, up to the comma or bracket behind it.
-    fn filter(&mut self) -> Result<FilterWork, NestsTooDeep> {
+    fn filter(&mut self) -> Result<FilterWork, RefusedPath> {
         let mut filter = FilterWork::default();
         let outside = self.parentheses;
         self.filters += 1;
         if self.filters > FILTERS_MAX {
-            return Err(NestsTooDeep);
+            return Err(RefusedPath::TooDeep);
         }
         while let Some(byte) = self.next() {
             match byte {
@@ -223,10 +230,12 @@ impl PathScan<'_> {
                 b'(' => {
                     let before = &self.bytes[..self.at - 1];
                     filter.functions += u64::from(before.last().is_some_and(u8::is_ascii_alphanumeric));
-                    filter.expressions += u64::from(before.ends_with(b"match") || before.ends_with(b"search"));
+                    if EXPRESSIONS.iter().any(|name| before.ends_with(name)) {
+                        return Err(RefusedPath::Expression);
+                    }
                     self.parentheses += 1;
                     if self.parentheses > PARENTHESES_MAX {
-                        return Err(NestsTooDeep);
+                        return Err(RefusedPath::TooDeep);
                     }
                 }
                 b')' => self.parentheses = self.parentheses.saturating_sub(1),
