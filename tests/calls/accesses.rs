@@ -253,6 +253,64 @@ async fn the_log_gives_the_error_and_the_caller_of_a_call_to_its_own_access_only
     daemon.stop().await;
 }
 
+/// The ids that the latest calls have for this sender, on a path with a list of them.
+async fn listed_ids(daemon: &Daemon, sender: Sender, target: &str) -> Vec<[Value; 2]> {
+    let answer = get(daemon, sender, target).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let answer = answer.json();
+    let ids = |call: &Value| {
+        assert_eq!(call["withheld"], json!(false), "the rest of its own calls is shown: {call}");
+        [call["call_id"].clone(), call["approval_id"].clone()]
+    };
+    match answer["lines"].as_array() {
+        Some(lines) => lines.iter().map(|line| ids(&line["call"])).collect(),
+        None => answer["calls"].as_array().unwrap().iter().map(ids).collect(),
+    }
+}
+
+#[tokio::test]
+async fn lists_of_calls_give_ids_by_which_answers_are_read_to_operators_only() {
+    let home = Home::new();
+    let callee = quoting().await;
+    let daemon = Daemon::ready(guarded(&home, &callee)).await;
+    assert_eq!(read(&daemon, Sender::Client, "of-victim").await.json()["code"], "no_entry");
+    let used = json!({"type": "tool_use", "id": "t1", "name": "read", "input": {"key": "by-turn"}});
+    let turn = json!({"response": {"role": "assistant", "content": [used]}, "turn_id": "turn-of-victim"});
+    let begun = send(&daemon, Sender::Client, "POST", "/api/v1/turns?format=anthropic", &turn).await;
+    assert_eq!(begun.status, 200, "{begun:?}");
+    let require = json!({"scope": "global", "target": "tool:builds/read", "approval": "require"});
+    assert_eq!(send(&daemon, Sender::Client, "PUT", "/api/v1/preferences", &require).await.status, 200);
+    let waiting = read(&daemon, Sender::Client, "of-approval").await;
+    assert_eq!(waiting.status, 202, "{waiting:?}");
+    let approval = waiting.json()["approval_id"].clone();
+
+    let given = [
+        [json!("call-of-victim"), Value::Null],
+        [json!("turn-of-victim.0"), Value::Null],
+        [json!("call-of-approval"), approval],
+    ];
+    for target in ["/api/v1/calls", "/api/v1/log?kind=call"] {
+        assert_eq!(listed_ids(&daemon, Sender::Operator, target).await, given, "{target}");
+        for sender in [Sender::Client, Sender::WrongToken] {
+            let hidden = vec![[Value::Null, Value::Null]; 3];
+            assert_eq!(listed_ids(&daemon, sender, target).await, hidden, "{sender:?}, {target}");
+        }
+    }
+    for sender in [Sender::Client, Sender::WrongToken] {
+        assert_logged(&daemon, sender, &["chat-of-victim"], &["call-of-victim", "turn-of-victim"]).await;
+    }
+    // Its own client, which knows the id, reads the answer.
+    for target in ["/api/v1/turns/turn-of-victim", "/api/v1/results/turn-of-victim.0"] {
+        assert_eq!(get(&daemon, Sender::Client, target).await.status, 200, "{target}");
+    }
+    daemon.stop().await;
+
+    // Without a token every client has every right.
+    let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
+    assert_eq!(listed_ids(&daemon, Sender::Client, "/api/v1/calls").await, given);
+    daemon.stop().await;
+}
+
 #[tokio::test]
 async fn the_page_gives_the_error_of_an_approved_call_to_its_own_access_only() {
     let home = Home::new();
