@@ -3,12 +3,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use callsheet::config::Config;
 use callsheet::model::Secret;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
-use super::operations::{behaviour, config, runs, telling};
-use crate::support::callee::{Callee, answer, manifest, tool};
+use super::operations::{behaviour, config, runs, started, telling};
+use crate::support::callee::{Callee, answer, done, manifest, tool};
 use crate::support::daemon::{Daemon, Home, PATIENCE};
 use crate::support::listener::{self, Listener};
 use crate::support::mcp_client::McpClient;
@@ -334,5 +337,50 @@ async fn the_page_gives_the_error_of_an_approved_call_to_its_own_access_only() {
         page.contains("of-operator")
     };
     assert!(decided(Sender::Operator).await && !decided(Sender::Client).await);
+    daemon.stop().await;
+}
+
+/// Operations whose polls are answered only once the gate is open.
+async fn polled_late() -> (Callee, watch::Sender<bool>) {
+    let (gate, open) = watch::channel(false);
+    let begun = AtomicUsize::new(0);
+    let callee = Callee::start(runs("builds", &behaviour(), "string"), move |ran| {
+        let mut open = open.clone();
+        let id = format!("r-{}", begun.fetch_add(1, Ordering::SeqCst));
+        async move {
+            match ran.tool.as_str() {
+                "start" => started(&json!(id)),
+                "get_run" => {
+                    open.wait_for(|open| *open).await.unwrap();
+                    done(&json!({"status": "done"}))
+                }
+                _ => done(&json!({"stopping": true})),
+            }
+        }
+    })
+    .await;
+    (callee, gate)
+}
+
+#[tokio::test]
+async fn polls_of_clients_operations_leave_permits_to_operators_who_cancel_them() {
+    let home = Home::new();
+    let (callee, gate) = polled_late().await;
+    let mut config = guarded(&home, &callee);
+    config.calls.concurrency = 3;
+    config.calls.queue = 0;
+    let daemon = Daemon::ready(config).await;
+    let first = begin(&daemon, Sender::Client).await;
+    callee.until_ran(2).await;
+    begin(&daemon, Sender::Client).await;
+    callee.until_ran(4).await;
+    let body = json!({"tool_name": "start", "arguments": {}});
+    let refused = send(&daemon, Sender::Client, "POST", "/api/v1/tools/execute", &body).await;
+    assert_eq!([json!(refused.status), refused.json()["code"].clone()], [json!(429), json!("busy")]);
+    let target = format!("/api/v1/operations/{first}");
+    let cancelling = send(&daemon, Sender::Operator, "DELETE", &target, &Value::Null).await;
+    assert_eq!(cancelling.status, 202, "{cancelling:?}");
+    assert_eq!(callee.ran().last().unwrap().tool, "stop_run");
+    gate.send_replace(true);
     daemon.stop().await;
 }
