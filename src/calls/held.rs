@@ -59,6 +59,7 @@ struct CallerTable {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct CallerKey {
     access: Arc<str>,
+    may_use_operators_permits: bool,
     profile: Option<String>,
     chat: Option<String>,
 }
@@ -66,7 +67,17 @@ pub(super) struct CallerKey {
 impl CallerKey {
     /// Of this requester in this scope.
     pub(super) fn of(requester: &Requester, scope: &ViewQuery) -> Self {
-        Self { access: Arc::clone(&requester.access), profile: scope.profile.clone(), chat: scope.chat.clone() }
+        Self {
+            access: Arc::clone(&requester.access),
+            may_use_operators_permits: requester.may_use_operators_permits(),
+            profile: scope.profile.clone(),
+            chat: scope.chat.clone(),
+        }
+    }
+
+    /// Whether it may have the permits that are kept for requests with every right.
+    pub(super) fn may_use_operators_permits(&self) -> bool {
+        self.may_use_operators_permits
     }
 }
 

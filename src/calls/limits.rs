@@ -14,7 +14,7 @@ use governor::middleware::NoOpMiddleware;
 use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use tokio::time::Instant;
 
 use super::ExecuteError;
@@ -33,6 +33,9 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// One caller may have so many eighths of the permits of a scenario, rounded up, so that its calls
 /// of a tool that does not answer leave some to others.
 const CALLER_EIGHTHS: usize = 6;
+/// One of so many permits of a scenario, and of so many places for calls that wait, is for requests
+/// with full access only, so that they are served whatever other clients hold.
+const OPERATORS_DIVISOR: usize = 8;
 /// From this number of callers of a scenario on, those without a call there are forgotten.
 const MOST_IDLE_CALLERS: usize = 64;
 /// From this number of scenarios on, those without a call under way are forgotten.
@@ -79,6 +82,8 @@ impl governor::clock::Clock for Ticks {
 pub(super) struct ScenarioLimiter {
     clock: Clock,
     places: Arc<Semaphore>,
+    /// As many as calls without full access may have of them together.
+    clients: Arc<Semaphore>,
     size: usize,
     callers: Mutex<CallerPermits>,
     circuits: Mutex<ScenarioCircuits>,
@@ -96,8 +101,17 @@ struct CallerPermits {
 #[derive(Debug)]
 pub(super) struct CallPermit {
     _place: OwnedSemaphorePermit,
+    /// Of all clients without full access, if its caller is one of them.
+    _of_clients: Option<OwnedSemaphorePermit>,
     /// Of its caller.
     _own: OwnedSemaphorePermit,
+}
+
+/// What a call of one caller takes a permit of, in this order.
+struct CallerGates<'a> {
+    own: Arc<Semaphore>,
+    clients: Option<&'a Arc<Semaphore>>,
+    places: &'a Arc<Semaphore>,
 }
 
 /// A waiting call, for as long as it waits.
@@ -178,21 +192,14 @@ impl CallLimiter {
         caller: &CallerKey,
         rules: &config::CallsConfig,
     ) -> Result<CallPermit, ExecuteError> {
-        let share = lane.share_of(caller);
-        if let Ok(own) = Arc::clone(&share).try_acquire_owned()
-            && let Ok(place) = Arc::clone(&lane.places).try_acquire_owned()
-        {
-            return Ok(CallPermit { _place: place, _own: own });
+        let gates = lane.gates_of(caller);
+        if let Ok(permit) = gates.try_acquire() {
+            return Ok(permit);
         }
         let busy = |reason| ExecuteError::Busy { scenario: scenario.clone(), reason };
-        let _waiting =
-            QueueSlot::begin(&self.waiting, rules.queue).ok_or_else(|| busy("too many others wait already"))?;
-        let permit = async {
-            let own = share.acquire_owned().await?;
-            let place = Arc::clone(&lane.places).acquire_owned().await?;
-            Ok::<_, AcquireError>(CallPermit { _place: place, _own: own })
-        };
-        match tokio::time::timeout(rules.queue_timeout, permit).await {
+        let most = if caller.may_use_operators_permits() { rules.queue } else { open_to_clients(rules.queue) };
+        let _waiting = QueueSlot::begin(&self.waiting, most).ok_or_else(|| busy("too many others wait already"))?;
+        match tokio::time::timeout(rules.queue_timeout, gates.acquire()).await {
             // The semaphores are never closed, so the inner error cannot occur.
             Ok(Ok(permit)) => Ok(permit),
             _ => Err(busy("its turn did not come within `calls.queue_timeout`")),
@@ -237,7 +244,8 @@ impl ScenarioLimiter {
         let callers = CallerPermits { by_caller: HashMap::new(), forget_at: MOST_IDLE_CALLERS };
         let circuits = Mutex::new(ScenarioCircuits::new(now));
         let places = Arc::new(Semaphore::new(size));
-        Self { clock, places, size, callers: Mutex::new(callers), circuits }
+        let clients = Arc::new(Semaphore::new(open_to_clients(size)));
+        Self { clock, places, clients, size, callers: Mutex::new(callers), circuits }
     }
 
     fn now(&self) -> ClockReading {
@@ -246,7 +254,13 @@ impl ScenarioLimiter {
 
     /// Whether all permits that this caller may have are in use.
     pub(super) fn is_full_for(&self, caller: &CallerKey) -> bool {
-        self.places.available_permits() == 0 || self.share_of(caller).available_permits() == 0
+        self.gates_of(caller).are_full()
+    }
+
+    /// What a call of this caller takes a permit of.
+    fn gates_of(&self, caller: &CallerKey) -> CallerGates<'_> {
+        let clients = (!caller.may_use_operators_permits()).then_some(&self.clients);
+        CallerGates { own: self.share_of(caller), clients, places: &self.places }
     }
 
     /// The permits that this caller may have.
@@ -291,6 +305,38 @@ impl ScenarioLimiter {
         }
         circuits.ended(tool, generation, end, rules, self.now());
     }
+}
+
+impl CallerGates<'_> {
+    fn are_full(&self) -> bool {
+        let mut all = [&self.own, self.places].into_iter().chain(self.clients);
+        all.any(|gate| gate.available_permits() == 0)
+    }
+
+    /// A permit, if one is free now.
+    fn try_acquire(&self) -> Result<CallPermit, TryAcquireError> {
+        let own = Arc::clone(&self.own).try_acquire_owned()?;
+        let of_clients = self.clients.map(|clients| Arc::clone(clients).try_acquire_owned()).transpose()?;
+        let place = Arc::clone(self.places).try_acquire_owned()?;
+        Ok(CallPermit { _place: place, _of_clients: of_clients, _own: own })
+    }
+
+    /// Waits for a permit. Cancel-safe.
+    async fn acquire(self) -> Result<CallPermit, AcquireError> {
+        let own = self.own.acquire_owned().await?;
+        let of_clients = match self.clients {
+            Some(clients) => Some(Arc::clone(clients).acquire_owned().await?),
+            None => None,
+        };
+        let place = Arc::clone(self.places).acquire_owned().await?;
+        Ok(CallPermit { _place: place, _of_clients: of_clients, _own: own })
+    }
+}
+
+/// How many of these permits or places calls without full access may have together: all but an
+/// eighth, or but one of fewer than eight. A single one is for all.
+fn open_to_clients(all: usize) -> usize {
+    if all < 2 { all } else { all - (all / OPERATORS_DIVISOR).max(1) }
 }
 
 impl<'a> QueueSlot<'a> {

@@ -36,10 +36,6 @@ use crate::model::{
 };
 use crate::protocols::Outcome;
 
-/// The access of calls that the daemon makes by itself to follow operations. So those of clients
-/// take no permit of an operator's share.
-const POLLS_ACCESS: &str = "polls";
-
 impl approval::ApprovalLimits {
     /// The configured limits.
     pub fn from_config(config: &config::CallsConfig) -> Self {
@@ -262,7 +258,7 @@ impl Calls {
     }
 
     async fn call_once(self, call: CompanionCall) -> Result<CompanionReply, CompanionError> {
-        let CompanionCall { id, owner, arguments, asker, timeout } = call;
+        let CompanionCall { id, owner, arguments, asker, access, timeout } = call;
         let unoffered = |why| CompanionError { why: format!("its tool `{}` {why}", id.tool), retry_after: None };
         let tool = self.partner(&id, &owner, &asker).map_err(unoffered)?;
         let scope = scope(&asker);
@@ -271,7 +267,7 @@ impl Calls {
             owner: Some(owner),
             timeout,
             follow: false,
-            ..PreparedCall::new(tool, scope, arguments, Requester::with_access(POLLS_ACCESS))
+            ..PreparedCall::new(tool, scope, arguments, Requester::following(access.as_deref()))
         };
         match self.send(ready).await {
             Ok(CallResponse { outcome, .. }) => Ok(CompanionReply {

@@ -11,6 +11,12 @@ use crate::model::{ApprovalRequest, belongs_to_access};
 /// token is configured, and those of the embedding program.
 pub const FULL_ACCESS: &str = "full";
 
+/// The access of calls that the daemon makes by itself for operations of calls with every right. So
+/// they take no permit of their caller's share.
+const POLLS_ACCESS: &str = "polls";
+/// The same for operations of other calls, which take no permit that is for every right only.
+const CLIENT_POLLS_ACCESS: &str = "polls-without-token";
+
 /// A session in which calls are made.
 pub trait CallSession: fmt::Debug + Send + Sync {
     /// Tells it from all other sessions.
@@ -49,6 +55,18 @@ impl Requester {
     /// With this access, in no session.
     pub fn with_access(access: impl Into<Arc<str>>) -> Self {
         Self { access: access.into(), session: None }
+    }
+
+    /// The daemon, for an operation that belongs to this access; `None` if an earlier version
+    /// stored it.
+    pub(super) fn following(access: Option<&str>) -> Self {
+        let has_every_right = access.is_none_or(|access| access == FULL_ACCESS);
+        Self::with_access(if has_every_right { POLLS_ACCESS } else { CLIENT_POLLS_ACCESS })
+    }
+
+    /// Whether it may have the permits that are kept for every right.
+    pub(super) fn may_use_operators_permits(&self) -> bool {
+        [FULL_ACCESS, POLLS_ACCESS].contains(&&*self.access)
     }
 
     fn session_key(&self) -> Option<&str> {

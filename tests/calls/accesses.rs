@@ -3,12 +3,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use callsheet::config::Config;
 use callsheet::model::Secret;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
-use super::operations::{behaviour, config, runs, telling};
-use crate::support::callee::{Callee, answer, manifest, tool};
+use super::operations::{behaviour, config, runs, started, telling};
+use crate::support::callee::{Callee, answer, done, manifest, tool};
 use crate::support::daemon::{Daemon, Home, PATIENCE};
 use crate::support::listener::{self, Listener};
 use crate::support::mcp_client::McpClient;
@@ -253,6 +256,64 @@ async fn the_log_gives_the_error_and_the_caller_of_a_call_to_its_own_access_only
     daemon.stop().await;
 }
 
+/// The ids that the latest calls have for this sender, on a path with a list of them.
+async fn listed_ids(daemon: &Daemon, sender: Sender, target: &str) -> Vec<[Value; 2]> {
+    let answer = get(daemon, sender, target).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let answer = answer.json();
+    let ids = |call: &Value| {
+        assert_eq!(call["withheld"], json!(false), "the rest of its own calls is shown: {call}");
+        [call["call_id"].clone(), call["approval_id"].clone()]
+    };
+    match answer["lines"].as_array() {
+        Some(lines) => lines.iter().map(|line| ids(&line["call"])).collect(),
+        None => answer["calls"].as_array().unwrap().iter().map(ids).collect(),
+    }
+}
+
+#[tokio::test]
+async fn lists_of_calls_give_ids_by_which_answers_are_read_to_operators_only() {
+    let home = Home::new();
+    let callee = quoting().await;
+    let daemon = Daemon::ready(guarded(&home, &callee)).await;
+    assert_eq!(read(&daemon, Sender::Client, "of-victim").await.json()["code"], "no_entry");
+    let used = json!({"type": "tool_use", "id": "t1", "name": "read", "input": {"key": "by-turn"}});
+    let turn = json!({"response": {"role": "assistant", "content": [used]}, "turn_id": "turn-of-victim"});
+    let begun = send(&daemon, Sender::Client, "POST", "/api/v1/turns?format=anthropic", &turn).await;
+    assert_eq!(begun.status, 200, "{begun:?}");
+    let require = json!({"scope": "global", "target": "tool:builds/read", "approval": "require"});
+    assert_eq!(send(&daemon, Sender::Client, "PUT", "/api/v1/preferences", &require).await.status, 200);
+    let waiting = read(&daemon, Sender::Client, "of-approval").await;
+    assert_eq!(waiting.status, 202, "{waiting:?}");
+    let approval = waiting.json()["approval_id"].clone();
+
+    let given = [
+        [json!("call-of-victim"), Value::Null],
+        [json!("turn-of-victim.0"), Value::Null],
+        [json!("call-of-approval"), approval],
+    ];
+    for target in ["/api/v1/calls", "/api/v1/log?kind=call"] {
+        assert_eq!(listed_ids(&daemon, Sender::Operator, target).await, given, "{target}");
+        for sender in [Sender::Client, Sender::WrongToken] {
+            let hidden = vec![[Value::Null, Value::Null]; 3];
+            assert_eq!(listed_ids(&daemon, sender, target).await, hidden, "{sender:?}, {target}");
+        }
+    }
+    for sender in [Sender::Client, Sender::WrongToken] {
+        assert_logged(&daemon, sender, &["chat-of-victim"], &["call-of-victim", "turn-of-victim"]).await;
+    }
+    // Its own client, which knows the id, reads the answer.
+    for target in ["/api/v1/turns/turn-of-victim", "/api/v1/results/turn-of-victim.0"] {
+        assert_eq!(get(&daemon, Sender::Client, target).await.status, 200, "{target}");
+    }
+    daemon.stop().await;
+
+    // Without a token every client has every right.
+    let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
+    assert_eq!(listed_ids(&daemon, Sender::Client, "/api/v1/calls").await, given);
+    daemon.stop().await;
+}
+
 #[tokio::test]
 async fn the_page_gives_the_error_of_an_approved_call_to_its_own_access_only() {
     let home = Home::new();
@@ -276,5 +337,50 @@ async fn the_page_gives_the_error_of_an_approved_call_to_its_own_access_only() {
         page.contains("of-operator")
     };
     assert!(decided(Sender::Operator).await && !decided(Sender::Client).await);
+    daemon.stop().await;
+}
+
+/// Operations whose polls are answered only once the gate is open.
+async fn polled_late() -> (Callee, watch::Sender<bool>) {
+    let (gate, open) = watch::channel(false);
+    let begun = AtomicUsize::new(0);
+    let callee = Callee::start(runs("builds", &behaviour(), "string"), move |ran| {
+        let mut open = open.clone();
+        let id = format!("r-{}", begun.fetch_add(1, Ordering::SeqCst));
+        async move {
+            match ran.tool.as_str() {
+                "start" => started(&json!(id)),
+                "get_run" => {
+                    open.wait_for(|open| *open).await.unwrap();
+                    done(&json!({"status": "done"}))
+                }
+                _ => done(&json!({"stopping": true})),
+            }
+        }
+    })
+    .await;
+    (callee, gate)
+}
+
+#[tokio::test]
+async fn polls_of_clients_operations_leave_permits_to_operators_who_cancel_them() {
+    let home = Home::new();
+    let (callee, gate) = polled_late().await;
+    let mut config = guarded(&home, &callee);
+    config.calls.concurrency = 3;
+    config.calls.queue = 0;
+    let daemon = Daemon::ready(config).await;
+    let first = begin(&daemon, Sender::Client).await;
+    callee.until_ran(2).await;
+    begin(&daemon, Sender::Client).await;
+    callee.until_ran(4).await;
+    let body = json!({"tool_name": "start", "arguments": {}});
+    let refused = send(&daemon, Sender::Client, "POST", "/api/v1/tools/execute", &body).await;
+    assert_eq!([json!(refused.status), refused.json()["code"].clone()], [json!(429), json!("busy")]);
+    let target = format!("/api/v1/operations/{first}");
+    let cancelling = send(&daemon, Sender::Operator, "DELETE", &target, &Value::Null).await;
+    assert_eq!(cancelling.status, 202, "{cancelling:?}");
+    assert_eq!(callee.ran().last().unwrap().tool, "stop_run");
+    gate.send_replace(true);
     daemon.stop().await;
 }

@@ -144,6 +144,75 @@ async fn callers_without_the_token_leave_permits_to_the_operator_though_none_nam
     house.finish().await;
 }
 
+/// A call of `read` in a conversation of its own.
+fn read_in(access: &str, chat: &str) -> Request {
+    let requester = Requester::with_access(access);
+    Request { chat: Some(chat.to_owned()), requester, ..request("read", &json!({})) }
+}
+
+async fn until_waiting(house: &House, calls: usize) {
+    let waits = async {
+        while house.app.calls().waiting() != calls {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waits).await.expect("so many wait");
+}
+
+#[tokio::test]
+async fn an_eighth_of_the_permits_is_left_to_operators_however_many_conversations_clients_invent() {
+    let (files, gate) = gated(&[tool("read")]).await;
+    let house = House::with(&[("files", files.url())], |config| config.calls.concurrency = 16).await;
+    let start = |access: &str, chat: String| {
+        let app = Arc::clone(&house.app);
+        let request = read_in(access, &chat);
+        Tasks::new().spawn(async move { app.call(request).await })
+    };
+    let mut calls: Vec<_> = (0..20).map(|chat| start("without-token", format!("invented {chat}"))).collect();
+    files.until_ran(14).await;
+    until_waiting(&house, 6).await;
+    assert_eq!(files.ran().len(), 14);
+    calls.extend((0..2).map(|chat| start(FULL_ACCESS, format!("own {chat}"))));
+    files.until_ran(16).await;
+    assert_eq!(house.app.calls().waiting(), 6, "operators' calls do not wait");
+    gate.send_replace(true);
+    for call in calls {
+        assert!(tokio::time::timeout(PATIENCE, call).await.expect("its turn comes").unwrap().is_ok());
+    }
+    assert_eq!(files.ran().len(), 22);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn an_eighth_of_the_places_for_calls_that_wait_is_left_to_operators() {
+    let (files, gate) = gated(&[tool("read")]).await;
+    let house = House::with(&[("files", files.url())], |config| {
+        config.calls.concurrency = 2;
+        config.calls.queue = 8;
+    })
+    .await;
+    let start = |access: &str, chat: String| {
+        let app = Arc::clone(&house.app);
+        let request = read_in(access, &chat);
+        Tasks::new().spawn(async move { app.call(request).await })
+    };
+    let mut calls: Vec<_> = (0..8).map(|chat| start("without-token", format!("invented {chat}"))).collect();
+    files.until_ran(1).await;
+    until_waiting(&house, 7).await;
+    assert_eq!(house.refusal(read_in("without-token", "one more")).await, "busy");
+    calls.push(start(FULL_ACCESS, "first".to_owned()));
+    files.until_ran(2).await;
+    calls.push(start(FULL_ACCESS, "second".to_owned()));
+    until_waiting(&house, 8).await;
+    assert_eq!(house.refusal(read_in(FULL_ACCESS, "third")).await, "busy", "all places are taken");
+    gate.send_replace(true);
+    for call in calls {
+        assert!(tokio::time::timeout(PATIENCE, call).await.expect("its turn comes").unwrap().is_ok());
+    }
+    assert_eq!(files.ran().len(), 10);
+    house.finish().await;
+}
+
 #[tokio::test]
 async fn a_turn_that_does_not_come_in_time_is_given_up() {
     let (files, gate) = gated(&[tool("read")]).await;

@@ -41,7 +41,7 @@ pub(crate) fn runs(name: &str, behaviour: &Value, kind: &str) -> Value {
 }
 
 /// Started: it goes on under this id.
-fn started(id: &Value) -> Response {
+pub(crate) fn started(id: &Value) -> Response {
     answer(
         202,
         &json!({"success": true, "is_async": true, "run_id": "outer", "status": "running", "result": {"run": {"id": id}}}),

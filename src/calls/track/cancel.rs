@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::behaviour::{Behaviour, Cancellation};
 use super::{CompanionCall, CompanionUnavailable, OperationTracker, ToolCaller, companion_tool, status_tool};
+use crate::calls::FULL_ACCESS;
 use crate::model::{Operation, OperationState};
 
 /// Why an operation was not cancelled.
@@ -116,5 +117,7 @@ fn cancel_call<S: ToolCaller>(
     let arguments = companion_tool::arguments(&cancellation.partner, &offered, &reference);
     let arguments = arguments.map_err(CompanionUnavailable::NotAllowed)?;
     let timeout = Some(cancellation.timeout.max(Duration::from_secs(1)));
-    Ok((CompanionCall { id, owner, arguments, asker, timeout }, cancellation))
+    // Cancelling needs the right `operate`, also for operations of other clients.
+    let access = Some(FULL_ACCESS.into());
+    Ok((CompanionCall { id, owner, arguments, asker, access, timeout }, cancellation))
 }

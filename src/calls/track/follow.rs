@@ -171,7 +171,9 @@ impl<S: ToolCaller> OperationFollower<S> {
         let arguments = companion_tool::arguments(&self.behaviour.status, &offered, &reference).map_err(unasked)?;
         let owner = operation.owner.clone();
         let asker = operation.caller.clone();
-        let reply = self.side.call(CompanionCall { id, owner, arguments, asker, timeout: Some(PATIENCE) }).await;
+        let access = operation.access.clone();
+        let call = CompanionCall { id, owner, arguments, asker, access, timeout: Some(PATIENCE) };
+        let reply = self.side.call(call).await;
         reply.map_err(|CompanionError { why, retry_after }| (why, PollFailure::NoAnswer(retry_after)))
     }
 

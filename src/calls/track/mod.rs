@@ -84,6 +84,9 @@ pub struct CompanionCall {
     pub arguments: JsonText,
     /// The caller on whose behalf it is made.
     pub asker: CallerInfo,
+    /// The identity of the access on whose behalf it is made; `None` for an operation that an
+    /// earlier version stored.
+    pub access: Option<Arc<str>>,
     /// How long the call may take.
     pub timeout: Option<Duration>,
 }

@@ -1,6 +1,6 @@
 //! `GET /api/v1/calls`: the latest calls that are over, as `callsheet logs` shows them. Never their
 //! arguments and results; errors and callers only to the access that made the call, and to
-//! operators.
+//! operators; ids by which answers are read only to operators.
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -72,9 +72,11 @@ pub(super) struct RecentCallJson<'a> {
     chat_id: Option<&'a str>,
     profile: Option<&'a str>,
     user_id: Option<&'a str>,
-    /// The id under which its caller followed it; `null` for others, and for approved calls.
+    /// The id under which its caller followed it; `null` for others, and for approved calls. With
+    /// it an answer is read, so clients without the right `operate` get `null` here.
     call_id: Option<&'a str>,
-    /// The approval that it waits for, or with which it was sent.
+    /// The approval that it waits for, or with which it was sent; `null` like `call_id` for clients
+    /// without the right `operate`.
     approval_id: Option<&'a str>,
     /// Whether the members about its caller, its status and its error are `null` because they are
     /// withheld: it was made with the operator's token, or stored by an earlier version, and the
@@ -111,10 +113,13 @@ pub(in crate::server) async fn list(
 }
 
 /// A call as this access may see it: of one that belongs to another access the tool, the outcome
-/// and the times.
+/// and the times. The ids by which answers are read only with every right: all clients without the
+/// token have the same access, and what keeps their answers apart is that they do not know each
+/// other's ids.
 pub(super) fn call(numbered: &NumberedCall, access: Access) -> RecentCallJson<'_> {
     let NumberedCall { number, call, .. } = numbered;
     let shown = access.may_see(&call.access).then_some(&**call);
+    let named = shown.filter(|_| access == Access::Full);
     RecentCallJson {
         number: *number,
         at: Time(call.at),
@@ -131,8 +136,8 @@ pub(super) fn call(numbered: &NumberedCall, access: Access) -> RecentCallJson<'_
         chat_id: shown.and_then(|call| call.chat.as_deref()),
         profile: shown.and_then(|call| call.profile.as_deref()),
         user_id: shown.and_then(|call| call.user.as_deref()),
-        call_id: shown.and_then(|call| call.call_id.as_deref()),
-        approval_id: shown.and_then(|call| call.approval.as_deref()),
+        call_id: named.and_then(|call| call.call_id.as_deref()),
+        approval_id: named.and_then(|call| call.approval.as_deref()),
         withheld: shown.is_none(),
     }
 }
