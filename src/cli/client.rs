@@ -9,11 +9,11 @@ use serde::Serialize;
 use serde_json::Value;
 use url::Url;
 
-use super::instance::{self, DaemonRecord};
+use super::instance::{self, DaemonFiles, DaemonRecord};
 use super::{CommandError, RemoteArgs, output};
 use crate::config::{self, LoadOptions};
 use crate::json::rpc;
-use crate::model::{FindingCode, Secret};
+use crate::model::FindingCode;
 
 mod answer_cache;
 mod archives;
@@ -24,6 +24,7 @@ mod location;
 mod mcp_messages;
 mod refusal;
 mod socket;
+mod token;
 mod turns;
 
 use answer_cache::AnswerCache;
@@ -34,6 +35,7 @@ pub(super) use location::{address_of, parse_url};
 pub(super) use mcp_messages::{McpAnswer, SESSION_ID};
 use refusal::refused;
 use socket::SocketWay;
+use token::{OperatorToken, TokenRecipients};
 
 /// A refresh waits for scenarios, whose own limit is shorter than this by default.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -59,7 +61,7 @@ pub(super) struct DaemonClient {
     /// By its Unix socket, for all else: it has a few connections of its own, for operators.
     by_socket: Option<SocketWay>,
     /// The bearer token, sent with an operator's requests.
-    token: Option<Secret>,
+    token: Option<OperatorToken>,
     cache: AnswerCache,
     /// Set until the daemon said whether it can use the configuration that this process cannot read
     /// as a whole.
@@ -124,8 +126,12 @@ impl DaemonClient {
         let daemon = Self::from_args_in(remote, options.clone())?;
         options.file.clone_from(&remote.config);
         let (loaded, _) = config::load_usable(&options);
-        let token = loaded.config.operator_token().cloned();
-        Ok(Self { token, ..daemon })
+        let recipients = match remote.address() {
+            Some(_) => TokenRecipients::AtNamedAddress,
+            None => TokenRecipients::OfDaemon(DaemonFiles::new(&options, &loaded.config.state)),
+        };
+        let secret = loaded.config.operator_token().cloned();
+        Ok(Self { token: secret.map(|secret| OperatorToken { secret, recipients }), ..daemon })
     }
 
     /// The daemon at this address.
@@ -160,10 +166,34 @@ impl DaemonClient {
 
     /// The way for a request that is answered soon.
     async fn soon(&self) -> &reqwest::Client {
-        match &self.by_socket {
-            Some(socket) => socket.http(&self.below(&["healthz"])).await.unwrap_or(&self.http),
-            None => &self.http,
+        self.socket_http().await.unwrap_or(&self.http)
+    }
+
+    /// The way by the socket, if there is one and the daemon answers there.
+    async fn socket_http(&self) -> Option<&reqwest::Client> {
+        self.by_socket.as_ref()?.http(&self.below(&["healthz"])).await
+    }
+
+    /// An operator's request that is answered soon, with the token. The file of the socket was
+    /// judged when the daemon was found.
+    async fn request_with_token(
+        &self,
+        method: http::Method,
+        url: Url,
+    ) -> Result<reqwest::RequestBuilder, CommandError> {
+        match (self.socket_http().await, &self.token) {
+            (Some(http), Some(token)) => Ok(http.request(method, url).bearer_auth(token.secret.expose())),
+            (Some(http), None) => Ok(http.request(method, url)),
+            (None, _) => self.add_token_for_address(self.http.request(method, url)),
         }
+    }
+
+    /// Adds the token, if there is one, to a request that goes to the address. Fails if it may not
+    /// be sent there.
+    fn add_token_for_address(&self, request: reqwest::RequestBuilder) -> Result<reqwest::RequestBuilder, CommandError> {
+        let Some(token) = &self.token else { return Ok(request) };
+        token.check_address(&self.base, self.socket_address())?;
+        Ok(request.bearer_auth(token.secret.expose()))
     }
 
     /// Its version, if it is a callsheet daemon that answers there.
@@ -315,12 +345,9 @@ impl DaemonClient {
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        let mut request = self.soon().await.request(method, url);
+        let mut request = self.request_with_token(method, url).await?;
         if let Some(body) = body {
             request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
-        }
-        if let Some(token) = &self.token {
-            request = request.bearer_auth(token.expose());
         }
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         self.receive(response).await

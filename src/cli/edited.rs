@@ -49,7 +49,8 @@ impl EditedFile {
     pub(super) async fn find(remote: &RemoteArgs) -> Result<Self, CommandError> {
         let is_named = remote.address().is_some();
         let configuration = async {
-            let client = DaemonClient::for_operator(remote)?;
+            // None of its requests needs the operator's token.
+            let client = DaemonClient::from_args(remote)?;
             let state = client.configuration().await?;
             Ok((client, state))
         };

@@ -22,6 +22,8 @@ const FILE: &str = "daemon.json";
 const DEMO_FILE: &str = "demo.json";
 /// The most bytes of the file.
 const MAX_FILE: u64 = 64 * 1024;
+/// The number of the system's administrator.
+const ADMINISTRATOR: u32 = 0;
 /// How long a connection on this machine may take.
 const CONNECT: Duration = Duration::from_millis(500);
 
@@ -141,6 +143,36 @@ impl Drop for PublishedRecord {
     }
 }
 
+/// The files that the daemon of a configuration makes. Their owners are the users whose program it
+/// may be.
+#[derive(Debug)]
+pub(super) struct DaemonFiles {
+    records: Vec<PathBuf>,
+    socket: PathBuf,
+}
+
+impl DaemonFiles {
+    /// Those of this user, and those beside this state. They need not be there.
+    pub(super) fn new(options: &LoadOptions, state: &StateConfig) -> Self {
+        let of_user = options.runtime_folder().map(|folder| folder.join(FILE));
+        Self { records: of_user.into_iter().chain([state.daemon_record()]).collect(), socket: state.command_socket() }
+    }
+
+    /// The numbers of the users whose programs may get the operator's token: this user, the
+    /// system's administrator, and for that one also the user whose daemon made these files.
+    pub(super) fn trusted_users(&self) -> Vec<u32> {
+        let owners = self.records.iter().chain([&self.socket]).filter_map(|file| trusted_owner(file));
+        owners.chain([own_number(), ADMINISTRATOR]).collect()
+    }
+
+    /// Whether the record of a daemon whose process runs names this address.
+    pub(super) fn name(&self, url: &Url) -> bool {
+        let trusted = self.records.iter().filter(|file| trusted_owner(file).is_some());
+        let mut records = trusted.filter_map(|file| read(file));
+        records.any(|record| Url::parse(&record.url).is_ok_and(|named| named == *url) && may_signal(record.pid))
+    }
+}
+
 /// The path of a file in the runtime folder of this user, which is made; `None` without a home.
 fn user_file(options: &LoadOptions, name: &str) -> Option<std::io::Result<PathBuf>> {
     let folder = options.runtime_folder()?;
@@ -177,10 +209,66 @@ pub(super) fn serves(_socket: &Path) -> bool {
     false
 }
 
+/// The owner of this file, if it is a user that is trusted with a token.
+#[cfg(unix)]
+fn trusted_owner(file: &Path) -> Option<u32> {
+    crate::runtime::user::trusted_owner(file)
+}
+
+/// This system has no numbers of users.
+#[cfg(not(unix))]
+fn trusted_owner(_file: &Path) -> Option<u32> {
+    None
+}
+
+/// The number of this user.
+#[cfg(unix)]
+fn own_number() -> u32 {
+    crate::runtime::user::number()
+}
+
+/// This system has no numbers of users, and shows no sockets with them.
+#[cfg(not(unix))]
+fn own_number() -> u32 {
+    ADMINISTRATOR
+}
+
+/// Whether a process with this number runs that is of this user.
+#[cfg(unix)]
+fn may_signal(process: u32) -> bool {
+    crate::runtime::user::may_signal(process)
+}
+
+/// It is not known here.
+#[cfg(not(unix))]
+fn may_signal(_process: u32) -> bool {
+    false
+}
+
 /// Whether something accepts connections at an address of this machine.
 pub(super) fn accepts(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let ip = if host == "localhost" { Some(std::net::Ipv4Addr::LOCALHOST.into()) } else { host.parse().ok() };
     let address = ip.zip(url.port_or_known_default()).map(|(ip, port)| SocketAddr::new(ip, port));
     address.is_some_and(|address| TcpStream::connect_timeout(&address, CONNECT).is_ok())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_names_an_address_while_its_process_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("state.db.daemon.json");
+        let files = DaemonFiles { records: vec![file.clone()], socket: folder.path().join("state.db.sock") };
+        let names = |url: &str| files.name(&Url::parse(url).unwrap());
+        assert!(!names("http://127.0.0.1:7400"), "there is no record");
+        let record = |pid| DaemonRecord { url: "http://127.0.0.1:7400".to_owned(), pid, config: None, socket: None };
+        record(std::process::id()).write(&file).unwrap();
+        assert!(names("http://127.0.0.1:7400/") && !names("http://127.0.0.1:7401"));
+        // No process has the largest number.
+        record(i32::MAX.unsigned_abs()).write(&file).unwrap();
+        assert!(!names("http://127.0.0.1:7400"));
+    }
 }

@@ -40,6 +40,7 @@ mod identity;
 mod import;
 mod init;
 mod instance;
+mod listeners;
 mod log;
 mod login;
 mod logs;

@@ -1,6 +1,6 @@
 //! What every part needs in one process: the clock, tasks, stopping, signals, watched files, files
 //! of sockets, the limit of open files, readiness, the budget of bytes for clients, queues of
-//! blocking work.
+//! blocking work, the user that it runs as.
 //!
 //! This is the only place that reads time ([`clock`]) or spawns tasks ([`tasks`]); `clippy.toml`
 //! refuses both elsewhere. It does not know what the tasks do. The only call of C in this crate is
@@ -20,6 +20,8 @@ pub mod signal;
 pub mod socket_file;
 pub mod stop;
 pub mod tasks;
+#[cfg(unix)]
+pub(crate) mod user;
 pub mod work_queue;
 
 pub use byte_budget::{AnswerBudget, AnswerBytes, BudgetExceeded, ByteBudget, ReservedBytes, SharedReservation};

@@ -3,15 +3,16 @@
 //!
 //! Whether a message that comes by a socket is allowed is decided elsewhere.
 
-use std::fs::{self, Metadata, Permissions};
+use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use tokio::net::UnixListener;
 
 use super::file_stamp::FileIdentity;
+use super::user;
 
 /// Bytes of the path of a socket at most (unix(7), `sun_path` without its last byte).
 const SOCKET_PATH_MAX_BYTES: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
@@ -23,8 +24,6 @@ const MADE_AT_BYTES: usize = 10;
 const FOLDER_MODE: u32 = 0o700;
 /// The mode of a socket that only its user can connect to.
 const SOCKET_MODE: u32 = 0o600;
-/// The mode bits that let other users write.
-const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// The file of a socket. It is removed when this is dropped, unless another one is at its path by
 /// then.
@@ -89,17 +88,8 @@ pub fn is_served(path: &Path) -> bool {
 /// system's administrator also trusts the socket of the user that owns its folder, if no other user
 /// can write there.
 pub fn is_trusted(path: &Path) -> bool {
-    let Ok(socket) = fs::symlink_metadata(path) else { return false };
-    let user = rustix::process::geteuid();
-    if !socket.file_type().is_socket() {
-        return false;
-    }
-    if socket.uid() == user.as_raw() {
-        return true;
-    }
-    let folder = path.parent().and_then(|folder| fs::metadata(folder).ok());
-    let is_of_folder = |folder: &Metadata| folder.uid() == socket.uid() && folder.mode() & WRITABLE_BY_OTHERS == 0;
-    user.is_root() && folder.as_ref().is_some_and(is_of_folder)
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|about| about.file_type().is_socket());
+    is_socket && user::trusted_owner(path).is_some()
 }
 
 #[cfg(test)]

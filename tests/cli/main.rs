@@ -34,6 +34,7 @@ mod mcp_files;
 mod mcp_front;
 mod message_cost;
 mod operator_commands;
+mod operator_token;
 mod search;
 mod serve;
 mod service;

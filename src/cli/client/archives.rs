@@ -40,10 +40,7 @@ impl DaemonClient {
         if as_new {
             url.query_pairs_mut().append_pair("new", "true");
         }
-        let mut request = self.soon().await.request(Method::POST, url).header(CONTENT_TYPE, ZIP).body(archive);
-        if let Some(token) = &self.token {
-            request = request.bearer_auth(token.expose());
-        }
+        let request = self.request_with_token(Method::POST, url).await?.header(CONTENT_TYPE, ZIP).body(archive);
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let (_, body) = self.receive(response).await?;
         let value = self.parse_json(&body)?;

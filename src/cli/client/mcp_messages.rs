@@ -40,10 +40,7 @@ impl DaemonClient {
             }
             None => self.http.get(url).header(ACCEPT, "text/event-stream"),
         };
-        let mut request = request.headers(headers).timeout(FOREVER);
-        if let Some(token) = &self.token {
-            request = request.bearer_auth(token.expose());
-        }
+        let request = self.add_token_for_address(request.headers(headers).timeout(FOREVER))?;
         let mut response = request.send().await.map_err(|error| self.unanswered(&error))?;
         let kind = response.headers().get(CONTENT_TYPE).cloned();
         let session = response.headers().get(SESSION_ID).cloned();
