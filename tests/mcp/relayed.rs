@@ -234,6 +234,39 @@ async fn lists_of_other_kinds_have_the_bytes_that_the_tools_left() {
     house.finish().await;
 }
 
+/// The URI of a request that no list has is compared with the templates of all servers.
+#[tokio::test]
+async fn a_server_has_200_templates_at_most_and_the_rest_is_a_finding() {
+    let mut own = offering(modern(&json!([])), json!({"resources": {}}), &[]);
+    let template = |number: usize| format!("f:{}{number}", "{+a}b".repeat(31));
+    let templates: Vec<_> = (0..6_000).map(|number| json!({"uriTemplate": template(number), "name": "n"})).collect();
+    let many = McpServer::start(move |came| match came.method() {
+        "resources/templates/list" => came.result(&json!({"resourceTemplates": templates})),
+        _ => own(came),
+    })
+    .await;
+    let docs = offering(modern(&json!([])), json!({"resources": {}}), &[]);
+    let docs = McpServer::start(docs).await;
+    let house = House::of(&[("docs", docs.url()), ("many", many.url())]).await;
+    let address = house.serve().await;
+
+    let (_, listed) = new(address, "resources/templates/list", json!({})).await;
+    assert_eq!(each(&listed, "resourceTemplates", "uriTemplate").len(), 201, "that of the other one, too");
+    let findings = house.app.snapshot().findings.clone();
+    let left_out = "one of its `resourceTemplates` is left out: is beyond the first 200 of the list";
+    assert!(findings.iter().any(|found| found.message == left_out), "{findings:?}");
+
+    let fitting = format!("f:{}199", "xb".repeat(40));
+    let beyond = format!("f:{}200", "xb".repeat(40));
+    for (uri, is_found) in [(fitting.as_str(), true), (beyond.as_str(), false), ("test://template/7/data", true)] {
+        let (_, read) = new(address, "resources/read", json!({"uri": uri})).await;
+        assert_eq!(read["error"].is_null(), is_found, "{read}");
+    }
+    assert_eq!(many.of("resources/read").len(), 1);
+    assert_eq!(docs.of("resources/read").len(), 1);
+    house.finish().await;
+}
+
 /// Clients of MCP put their own name for the daemon before each name.
 #[tokio::test]
 async fn the_longest_name_of_a_prompt_stays_its_own() {

@@ -29,6 +29,9 @@ use crate::runtime::Clock;
 
 /// The most bytes of a name, a URI or a template.
 const KEY_MAX: usize = 2_048;
+/// The most templates that are taken from one scenario. The URI of a request that no list has is
+/// compared with those of all scenarios.
+const TEMPLATES_MAX: usize = 200;
 
 /// What one listing found besides tools.
 #[derive(Debug, Default)]
@@ -135,6 +138,7 @@ fn decode(
     let mut offers = BTreeMap::new();
     let mut findings = CappedFindings::default();
     let mut index = 0_usize;
+    let most = if kind == RelayedKind::Templates { bounds.tools.min(TEMPLATES_MAX) } else { bounds.tools };
     let mut budget = DecodeBudget::for_document(pages.iter().map(|page| page.get().len()).sum());
     for page in pages {
         let Some(items) = OffersPage::parse(page)?.items(kind) else { continue };
@@ -147,8 +151,8 @@ fn decode(
                 if offers.contains_key(&offer.key) {
                     return Err(Flaw::new("", format!("has the {} of another one", kind.key())));
                 }
-                if offers.len() >= bounds.tools {
-                    return Err(Flaw::new("", format!("is beyond the first {} of the list", bounds.tools)));
+                if offers.len() >= most {
+                    return Err(Flaw::new("", format!("is beyond the first {most} of the list")));
                 }
                 Ok(offer)
             });

@@ -19,6 +19,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
+use tokio::task::yield_now;
 use tokio::time::Instant;
 
 use crate::events::{Event, EventType, Next, SubscribeRequest, Subscription};
@@ -140,7 +141,13 @@ pub(super) async fn listen(
     }
     let updates = context.shared.mcp.watches.updates();
     let uris: BTreeSet<&String> = sent.resource_subscriptions.iter().flatten().take(MOST_FOLLOWED).collect();
-    let followed = join_all(uris.into_iter().map(|uri| resources::follow(context, true, uri))).await;
+    let mut keys = Vec::new();
+    for uri in uris {
+        // Each may be compared with the templates of all scenarios; other requests go on between two.
+        yield_now().await;
+        keys.extend(resources::watch_key(context, true, uri).ok());
+    }
+    let followed = join_all(keys.into_iter().map(|key| resources::follow(context, key))).await;
     let followed: Vec<_> = followed.into_iter().flatten().collect();
     if sent.resource_subscriptions.is_some() {
         let uris: Vec<_> = followed.iter().map(|watch| watch.key.uri.as_str()).collect();

@@ -31,11 +31,15 @@ pub(super) async fn read(
     relayed::send(context, client, id, sent, owner, RelayMethod::ReadResource, params).await
 }
 
-/// Follows a resource.
-pub(super) async fn follow(context: &McpContext, is_modern: bool, uri: &str) -> Result<Arc<ResourceWatch>, Refusal> {
+/// The resource with this URI, to be followed.
+pub(super) fn watch_key(context: &McpContext, is_modern: bool, uri: &str) -> Result<WatchKey, Refusal> {
     let scenario = owner(context, uri)?.ok_or_else(|| relayed::unknown_resource(is_modern, uri))?;
+    Ok(WatchKey { scenario, uri: uri.to_owned() })
+}
+
+/// Follows a resource.
+pub(super) async fn follow(context: &McpContext, key: WatchKey) -> Result<Arc<ResourceWatch>, Refusal> {
     let watches = &context.shared.mcp.watches;
-    let key = WatchKey { scenario, uri: uri.to_owned() };
     let followed = watches.follow(&context.shared, &context.list.view, key).await;
     let followed = followed.map_err(|refused| relayed::unanswered(&refused))?;
     followed.ok_or_else(|| Refusal::busy("too many resources are followed already; try again later"))
@@ -47,7 +51,8 @@ pub(super) async fn subscribe(
     session: &LiveSession,
     params: Option<&JsonText>,
 ) -> Result<Bytes, Refusal> {
-    session.follow(follow(context, false, &subject(params)?).await?)?;
+    let key = watch_key(context, false, &subject(params)?)?;
+    session.follow(follow(context, key).await?)?;
     Ok(Bytes::from_static(b"{}"))
 }
 
