@@ -137,6 +137,13 @@ fn a_blocked_scenario_is_kept_out_until_it_is_let_in() {
     assert_eq!(listed(&home, &daemon, &[]), ["add_note", "search"]);
     let error = ask(&home, &daemon, &["refresh", "mail"]).failed(1);
     assert_eq!(error, "error: `mail` is blocked\n  hint: take the block back with `callsheet block mail --undo`\n");
+    for name in ["mail", "mail/send_mail"] {
+        let explained = ask(&home, &daemon, &["explain", name]).ok();
+        assert!(explained.contains("an operator blocked it; `callsheet block mail --undo` lifts that"), "{explained}");
+    }
+    let (_, steps) = daemon.get("/api/v1/tools/mail/explain");
+    let steps = json(&String::from_utf8(steps).unwrap());
+    assert_eq!(steps["steps"][0]["next"][0]["path"], "/api/v1/scenarios/mail/block", "{steps}");
     // Nobody asks it, so its silence is no failure of a refresh.
     mail.stop();
     ask(&home, &daemon, &["refresh"]).ok();
