@@ -10,7 +10,7 @@ use super::{InvalidSlug, Slug, ToolVersion};
 use crate::model::WithNextStep;
 
 // What to do next: the ends of the texts below.
-const OFF: &str = "set `bundles.path` to the folder for them";
+const OFF: &str = "set `bundles.path` to the folder for them, and restart the daemon";
 const RESTART: &str = "restart the daemon";
 const DELETE_FIRST: &str = "delete them first";
 const ENABLE_FIRST: &str = "enable it first";
@@ -25,7 +25,7 @@ const TRY_SOON: &str = "try again soon";
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum BundleError {
     /// No folder is configured.
-    #[error("there are no stored tools here; {OFF}")]
+    #[error("no folder is configured for stored tools; {OFF}")]
     Off,
     /// A folder is configured, and is not in use before a restart.
     #[error(

@@ -28,7 +28,7 @@ pub(super) fn check(catalog: &Catalog, scope: &ViewQuery, tool: &ViewTool) -> Re
     // What a definition runs is meant to run, unless a preference says otherwise.
     let is_meant = tool.execution.is_activity() && tool.effective.enabled_source == Provenance::Manifest;
     if !tool.effective.enabled && !is_meant {
-        let by = tool.effective.enabled_source.to_string();
+        let by = tool.effective.enabled_source.why_disabled(&tool.id.scenario);
         return Err(ExecuteError::Disabled { id: id(), by });
     }
     Ok(())

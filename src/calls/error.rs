@@ -87,11 +87,11 @@ pub enum ExecuteError {
         reason: String,
     },
     /// The tool is disabled in the caller's scope.
-    #[error("`{id}` is disabled by {by}")]
+    #[error("`{id}` may not be called: {by}")]
     Disabled {
         /// The tool.
         id: ToolId,
-        /// The preference or the default that disabled it.
+        /// Which preference or default disables it, in one clause.
         by: String,
     },
     /// The bounds of the caller's profile exclude the tool.

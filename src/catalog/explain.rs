@@ -7,7 +7,7 @@ use super::findings;
 use super::prefer::Rule;
 use super::scoped_catalog::ScopedCatalog;
 use super::{Catalog, CatalogEntry, NamingStyle, ViewQuery, Visibility};
-use crate::model::{Execution, Finding, Provenance, PublishedName, Settings, ViewTool};
+use crate::model::{Execution, Finding, PublishedName, Settings, ViewTool};
 
 /// One decision about a tool, for `explain`: the topic, the outcome and the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,10 +84,7 @@ fn verdict(entry: &CatalogEntry, tool: &ViewTool, outside: Option<&ExplainStep>)
         Visibility::Hidden(reason) => format!("{} is hidden: {reason}", entry.name),
         Visibility::Published => match outside {
             Some(step) => step.outcome.clone(),
-            None if !tool.effective.enabled && tool.effective.enabled_source == Provenance::Manifest => {
-                format!("{} disables it by default", entry.name)
-            }
-            None if !tool.effective.enabled => format!("the preference {} disables it", tool.effective.enabled_source),
+            None if !tool.effective.enabled => tool.effective.enabled_source.why_disabled(&entry.name),
             None if tool.execution.is_activity() => format!("it is the {}, which is listed", tool.execution),
             None if tool.tool.facts.internal_only => format!("{} marks it as internal", entry.name),
             None => return "in the list".to_owned(),

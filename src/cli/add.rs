@@ -25,10 +25,10 @@ pub(super) struct AddArgs {
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
     /// A variable of the command; its value goes to secrets.toml beside the configuration.
-    #[arg(long, value_name = "NAME=VALUE", requires = "command")]
+    #[arg(long, value_name = "NAME=VALUE")]
     env: Vec<String>,
     /// A header of every request; its value goes to secrets.toml beside the configuration.
-    #[arg(long, value_name = "NAME=VALUE", requires = "address")]
+    #[arg(long, value_name = "NAME=VALUE")]
     header: Vec<String>,
     /// Put it in the place of the scenario of this name, which keeps its preferences.
     #[arg(long)]
@@ -77,6 +77,9 @@ impl AddArgs {
     /// Where the scenario is.
     fn target(&self) -> Result<EntryTarget, CommandError> {
         if let Some((command, args)) = self.command.split_first() {
+            if !self.header.is_empty() {
+                return Err(self.misplaced("--header", "an address", "a program takes `--env NAME=VALUE`"));
+            }
             let here = std::env::current_dir()?;
             let command =
                 if command.contains('/') { here.join(command).display().to_string() } else { command.clone() };
@@ -94,6 +97,9 @@ impl AddArgs {
                 ),
             });
         };
+        if !self.env.is_empty() {
+            return Err(self.misplaced("--env", "a program to start", "an address takes `--header NAME=VALUE`"));
+        }
         let url = web_address(text).ok_or_else(|| CommandError::Usage {
             message: format!("`{text}` is not an address"),
             hint: format!(
@@ -102,6 +108,16 @@ impl AddArgs {
             ),
         })?;
         Ok(EntryTarget::Address { url, headers: pairs("--header", &self.header)? })
+    }
+
+    /// Why an option is refused that belongs to the other kind of entry. The parser does not see it:
+    /// an option whose required argument conflicts with a given one is accepted.
+    fn misplaced(&self, option: &str, of: &str, instead: &str) -> CommandError {
+        let kind = if self.command.is_empty() { "an address" } else { "a program to start" };
+        CommandError::Usage {
+            message: format!("`{option}` belongs to {of}, and `{}` is {kind}", self.name),
+            hint: format!("leave `{option}` out; {instead}"),
+        }
     }
 }
 

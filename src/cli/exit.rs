@@ -23,7 +23,7 @@ Exit codes:
   2  wrong usage, or what is to be checked cannot be read
   3  no daemon can be reached
   4  the configuration is wrong
-  5  the daemon could not start or stop cleanly
+  5  the daemon could not start or stop cleanly, or the output cannot be written
   6  the call waits for approval or input";
 
 /// Wrong usage, as clap's own.
@@ -82,7 +82,8 @@ pub enum CommandError {
         /// What the tool asks.
         question: String,
     },
-    /// The daemon could not start, serve or stop cleanly. Code 5.
+    /// The daemon could not start, serve or stop cleanly, or what the process itself needs failed,
+    /// such as its output. Code 5.
     Daemon {
         /// What was tried, and the causes.
         error: anyhow::Error,

@@ -58,12 +58,8 @@ pub(super) struct LogsArgs {
 impl LogsArgs {
     pub(super) async fn run(mut self) -> Result<(), CommandError> {
         self.scenario = self.scenario.take().or(self.name.take());
-        // Arguments and results are for operators, and only JSON has them.
-        let daemon = if self.remote.json {
-            DaemonClient::for_operator(&self.remote)?
-        } else {
-            DaemonClient::from_args(&self.remote)?
-        };
+        // Callers, errors, arguments and results of the calls of others are for operators.
+        let daemon = DaemonClient::for_operator(&self.remote)?;
         // Subscribes before it lists, so that no change is missed.
         let mut events = if self.follow {
             let mut query = vec![("kind", "scenario".to_owned())];

@@ -265,13 +265,18 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         runtime.shutdown_timeout(BLOCKING_TIMEOUT);
         ended
     });
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            failure::print(&failure);
-            failure.code()
-        }
+    finish(ended)
+}
+
+/// Prints why not all of the output could be written and why the command failed, if so. Returns the
+/// exit code: that of the command where both failed.
+fn finish(ended: Result<(), CommandError>) -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
+    for failure in [output::finish(), ended.err()].into_iter().flatten() {
+        failure::print(&failure);
+        code = failure.code();
     }
+    code
 }
 
 /// Whether a command was given `--json`. What stands behind the name of a tool is none of its
@@ -287,8 +292,8 @@ fn wants_json(matches: &ArgMatches) -> bool {
 /// errors; clap knows which stream each needs.
 fn unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     if !error.use_stderr() {
-        let _ = error.print();
-        return ExitCode::SUCCESS;
+        output::keep(error.print());
+        return finish(Ok(()));
     }
     // There are no parsed options to look at.
     if arguments.iter().take_while(|word| *word != "--").any(|word| word == "--json") {

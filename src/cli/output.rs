@@ -6,7 +6,8 @@
 //! characters are escaped, which is the same JSON.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use comfy_table::{Cell, Color, Table};
@@ -14,22 +15,43 @@ use jiff::Timestamp;
 use serde_json::Value;
 use textwrap::core::{Word, display_width};
 
+use super::CommandError;
 use crate::model::text::is_invisible;
 
 /// The longest word that stays whole where a line is broken: published names, which have 64
 /// characters at most, and the pointers of findings.
 pub(super) const LONGEST_WORD: usize = 72;
 
-/// Whether the reader of standard output has closed it.
+/// Whether standard output takes no more, because its reader has closed it or for an error.
 static CLOSED: AtomicBool = AtomicBool::new(false);
+/// The first error of standard output. A closed pipe (`| head`) is none.
+static FAILED_WRITE: OnceLock<io::Error> = OnceLock::new();
 /// Whether errors and notes are for programs (`--json`).
 static AS_JSON: AtomicBool = AtomicBool::new(false);
 
-/// Prints one line. A closed pipe (`| head`) is no error.
+/// Prints one line.
 pub(super) fn line(text: &str) {
-    if writeln!(anstream::stdout().lock(), "{text}").is_err() {
-        CLOSED.store(true, Ordering::Relaxed);
+    keep(writeln!(anstream::stdout().lock(), "{text}"));
+}
+
+/// Remembers whether standard output could be written: the command goes on, and its end says it.
+pub(super) fn keep(written: io::Result<()>) {
+    let Err(error) = written else { return };
+    CLOSED.store(true, Ordering::Relaxed);
+    if error.kind() != io::ErrorKind::BrokenPipe {
+        // The first error says why; the later ones follow from it.
+        let _ = FAILED_WRITE.set(error);
     }
+}
+
+/// Writes what is left of the output. Returns why not all of the output could be written, if so.
+pub(super) fn finish() -> Option<CommandError> {
+    keep(io::stdout().flush());
+    let error = FAILED_WRITE.get()?;
+    Some(CommandError::Daemon {
+        error: anyhow::Error::msg(format!("the output cannot be written: {error}")),
+        hint: Some("make room where it goes, or send it elsewhere".to_owned()),
+    })
 }
 
 /// Whether a line could not be printed. Commands without an end of their own stop then.
@@ -54,7 +76,7 @@ pub(super) fn note(text: &str) {
 /// Prints an answer for machines: its bytes unchanged, but indented and without invisible
 /// characters on a terminal.
 pub(super) fn answer(body: &[u8], value: &Value) {
-    let mut out = std::io::stdout().lock();
+    let mut out = io::stdout().lock();
     let text = if out.is_terminal() {
         // A `Value` can always be written as text.
         escape_json(&serde_json::to_string_pretty(value).unwrap_or_default()).into_bytes()
@@ -62,20 +84,20 @@ pub(super) fn answer(body: &[u8], value: &Value) {
         body.to_vec()
     };
     // It has no colour, so no code has to be removed.
-    let _ = out.write_all(&text).and_then(|()| out.write_all(b"\n"));
+    keep(out.write_all(&text).and_then(|()| out.write_all(b"\n")));
 }
 
 /// Prints bytes as they are; a terminal gets a line end after them. Not for text of scenarios.
 pub(super) fn raw(body: &[u8]) {
-    let mut out = std::io::stdout().lock();
+    let mut out = io::stdout().lock();
     let end: &[u8] = if out.is_terminal() { b"\n" } else { b"" };
-    let _ = out.write_all(body).and_then(|()| out.write_all(end)).and_then(|()| out.flush());
+    keep(out.write_all(body).and_then(|()| out.write_all(end)).and_then(|()| out.flush()));
 }
 
 /// Prints JSON in the bytes of an answer; a terminal gets a line end after it, and no invisible
 /// characters.
 pub(super) fn raw_json(body: &[u8]) {
-    if std::io::stdout().is_terminal() {
+    if io::stdout().is_terminal() {
         raw(escape_json(&String::from_utf8_lossy(body)).as_bytes());
     } else {
         raw(body);
@@ -85,7 +107,7 @@ pub(super) fn raw_json(body: &[u8]) {
 /// Prints JSON in one line: one of several that follow each other.
 pub(super) fn json_line(value: &Value) {
     let text = value.to_string();
-    if std::io::stdout().is_terminal() {
+    if io::stdout().is_terminal() {
         line(&escape_json(&text));
     } else {
         line(&text);
@@ -132,7 +154,7 @@ pub(super) fn error(message: &str, hint: Option<&str>) {
 fn print_error_rows(first: &str, text: &str) {
     let mut out = anstream::stderr().lock();
     let mut table = Table::new();
-    let terminal = || if std::io::stderr().is_terminal() { table.use_stderr().width() } else { None };
+    let terminal = || if io::stderr().is_terminal() { table.use_stderr().width() } else { None };
     for row in rows(first, text, columns(terminal)) {
         let _ = writeln!(out, "{row}");
     }
@@ -141,14 +163,14 @@ fn print_error_rows(first: &str, text: &str) {
 /// Prints an error for programs, to standard error.
 pub(super) fn error_object(object: &Value) {
     let text = object.to_string();
-    let text = if std::io::stderr().is_terminal() { escape_json(&text) } else { text };
+    let text = if io::stderr().is_terminal() { escape_json(&text) } else { text };
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
 
 /// The characters a line may have: `COLUMNS` if set, else the width of the terminal. A pipe has no
 /// limit.
 pub(super) fn line_width() -> Option<u16> {
-    columns(|| if std::io::stdout().is_terminal() { Table::new().width() } else { None })
+    columns(|| if io::stdout().is_terminal() { Table::new().width() } else { None })
 }
 
 /// `COLUMNS` if set, else what the terminal says.

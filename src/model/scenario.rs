@@ -132,6 +132,17 @@ pub struct Health {
     pub last_restart: Option<Timestamp>,
 }
 
+/// The reason of a scenario whose own name an operator blocked. One that is blocked through another
+/// name has a reason that names that.
+pub(crate) const BLOCKED_BY_NAME: &str = "an operator blocked it";
+
+impl Health {
+    /// Whether an operator blocked it by its own name, so that its own block can be lifted.
+    pub(crate) fn is_blocked_by_name(&self) -> bool {
+        self.state == ScenarioState::Blocked && self.reason == BLOCKED_BY_NAME
+    }
+}
+
 /// Too many scenarios were lost at once, so the daemon assumes that it lost its own network. No
 /// scenario is withdrawn meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::activity::Execution;
-use super::name::{PublishedName, ToolId};
+use super::name::{PublishedName, ScenarioName, ToolId};
 use super::preference::{PreferenceTarget, Scope};
 use super::tool::Tool;
 
@@ -84,6 +84,16 @@ pub enum Provenance {
     Manifest,
     /// A preference. Shared: one preference may apply to many tools.
     Preference(Arc<(Scope, PreferenceTarget)>),
+}
+
+impl Provenance {
+    /// Why it disables a tool of this scenario, in one clause.
+    pub(crate) fn why_disabled(&self, scenario: &ScenarioName) -> String {
+        match self {
+            Self::Manifest => format!("{scenario} disables it by default"),
+            Self::Preference(_) => format!("the preference {self} disables it"),
+        }
+    }
 }
 
 impl fmt::Display for Provenance {

@@ -68,6 +68,13 @@ test('from the front page to a tool that is switched off', async () => {
     if (!(await page.locator(`#${key}-on`).isChecked())) await page.keyboard.press('Space');
     return (await daemon.listed()).includes('find_note');
   });
+  for (const id of [`${key}-on`, `${key}-approval`]) {
+    await page.locator(`#${key}-on`).waitFor();
+    await page.locator(`#${id}`).focus();
+    await page.keyboard.press('/');
+    const search = await page.evaluate(() => document.activeElement.matches('[data-search]'));
+    assert.ok(search, `the search field has the focus after ${id}`);
+  }
   await close(page);
 });
 

@@ -235,10 +235,21 @@ fn what_would_be_no_usable_configuration_is_not_written() {
         (&["add", "notes"], "neither an address nor a command"),
         (&["add", "notes", "python3"], "`callsheet add notes -- python3`"),
         (&["add", "notes", "--env", "X", "--", "cat"], "--env takes NAME=VALUE"),
+        (
+            &["add", "notes", "--env", "FOO=hush", "http://127.0.0.1:1"],
+            "`--env` belongs to a program to start, and `notes` is an address",
+        ),
+        (
+            &["add", "notes", "--header", "A=hush", "--", "cat"],
+            "`--header` belongs to an address, and `notes` is a program to start",
+        ),
+        (&["check", "--env", "FOO=hush", "http://127.0.0.1:1"], "'--env'"),
+        (&["check", "--header", "A=hush", "--", "cat"], "'--header'"),
     ] {
         let refused = home.run(args).failed(2);
-        assert!(refused.contains(part), "{refused}");
+        assert!(refused.contains(part) && !refused.contains("hush"), "{refused}");
     }
+    assert_eq!(fs::read_to_string(home.path("callsheet.toml")).unwrap(), before);
 }
 
 #[test]

@@ -263,3 +263,19 @@ fn an_archive_that_leads_out_is_refused_before_anything_is_stored() {
     assert!(refused.contains("leads out of it"), "{refused}");
     assert_eq!(rows(&bundle(&home, &daemon, &["list"]).ok()).len(), 2);
 }
+
+#[test]
+fn a_daemon_without_a_folder_says_that_none_is_configured() {
+    let off = Home::with("");
+    let daemon = off.serve(&[]);
+    let expected = "no bundles: no folder is configured for stored tools; \
+                    set `bundles.path` to the folder for them, and restart the daemon\n";
+    for args in [&["list"][..], &["list", "--all"]] {
+        assert_eq!(bundle(&off, &daemon, args).ok(), expected, "{args:?}");
+    }
+    assert_eq!(json(&bundle(&off, &daemon, &["list", "--json"]).ok()), json!({"bundles": []}));
+    let on = home();
+    let daemon = on.serve(&[]);
+    let none = bundle(&on, &daemon, &["list"]).ok();
+    assert_eq!(none, "no bundles; `--all` shows those that are disabled, too\n");
+}

@@ -59,3 +59,18 @@ fn an_entry_is_written_beside_what_is_there_and_what_was_there_is_kept() {
     assert!(refused.contains("`mcpServers` is not an object"), "{refused}");
     assert_eq!(fs::read_to_string(home.path(".cursor/mcp.json")).unwrap(), "{\"mcpServers\": 7}");
 }
+
+#[test]
+fn the_first_page_of_the_dashboard_names_the_running_program_by_its_whole_path() {
+    let home = Home::with("");
+    let daemon = home.serve(&[]);
+    let (status, _, page) = daemon.send("GET /", "Accept: text/html\r\n", "");
+    let page = String::from_utf8(page).unwrap();
+    assert_eq!(status, 200, "{page}");
+    let entry = page.split_once("id=\"connect-claude\">").unwrap().1.split_once("</code>").unwrap().0;
+    assert!(entry.contains(env!("CARGO_BIN_EXE_callsheet")) && entry.contains("mcp"), "{entry}");
+    let cursor = page.split_once("id=\"connect-cursor\">").unwrap().1.split_once("</code>").unwrap().0;
+    assert!(cursor.contains(&format!("{}/mcp", daemon.url)), "{cursor}");
+    let printed = home.run(&["connect", "claude"]).ok();
+    assert_eq!(entry.replace("&quot;", "\""), printed.trim_end());
+}

@@ -1,9 +1,13 @@
 //! Errors with `--json`: one object on standard error, for every command that speaks to a daemon
 //! and for those that look for themselves.
 
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
 use serde_json::Value;
 
-use crate::support::command::{Home, Ran, json, nobody, office};
+use crate::support::command::{Home, Ran, json, nobody, office, run, until};
 
 /// The only line on standard error, when nothing was printed.
 #[track_caller]
@@ -116,4 +120,55 @@ fn hints_of_the_command_line_name_commands() {
         assert!(error.contains(&format!("\n  hint: {hint}\n")), "{args:?}: {error}");
         assert!(!error.contains("/api/"), "{args:?}: {error}");
     }
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let disk = Path::new("/dev/full");
+    if !disk.exists() {
+        // Only Linux has a full disk as a device.
+        return;
+    }
+    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/mcp_server.py");
+    let home = Home::with(&format!(
+        "[[scenarios]]\nname = \"child\"\ncommand = \"python3\"\nargs = [{server:?}, \"legacy\", \"names\"]\n\
+         env = {{ PATH = \"/usr/local/bin:/usr/bin:/bin\" }}\n"
+    ));
+    home.write("names", "picture");
+    let daemon = home.serve(&[]);
+    until("the tool", || home.run(&["tools", "--url", &daemon.url]).out.contains("picture"));
+    let into_full = |args: &[&str]| {
+        let full = fs::OpenOptions::new().write(true).open(disk).unwrap();
+        run(home.command(args).stdout(full))
+    };
+    let url = daemon.url.as_str();
+    for args in [
+        &["tools", "--url", url][..],
+        &["tools", "--url", url, "--json"],
+        &["tools", "--url", url, "--format", "openai"],
+        &["call", "--url", url, "picture"],
+        &["call", "--json", "--url", url, "picture"],
+        &["config", "show"],
+        &["man"],
+        &["completions", "bash"],
+        &["version"],
+        &["--help"],
+    ] {
+        let ran = into_full(args);
+        assert_eq!(ran.code, Some(5), "{args:?}: {ran:?}");
+        assert!(ran.err.contains("the output cannot be written: No space left on device"), "{args:?}: {ran:?}");
+    }
+    let error = json(&into_full(&["tools", "--json", "--url", url]).failed(5));
+    assert_eq!(error["exit_code"], 5, "{error}");
+    assert!(error["hint"].as_str().unwrap().contains("make room where it goes"), "{error}");
+    // The command's own failure decides the exit code.
+    home.write("wrong.json", "no manifest");
+    let ran = into_full(&["check", "wrong.json"]);
+    assert!(ran.code == Some(1) && ran.err.contains("the output cannot be written"), "{ran:?}");
+    // A reader that has read enough is no error.
+    let mut closed = home.command(&["tools", "--url", url]);
+    let mut child = closed.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), String::from_utf8(ended.stderr).unwrap()), (Some(0), String::new()));
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::Value;
 
-use crate::support::command::{Home, Running, json, office, until};
+use crate::support::command::{Home, Running, Scenario, json, office, tool, until};
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/mcp_server.py");
 
@@ -73,6 +73,39 @@ fn calls_and_changes_are_followed_until_ctrl_c() {
     logs.line(|line| line.ends_with("  mail: live -> blocked (an operator blocked it)"));
     logs.signal("INT");
     assert_eq!(logs.ended(), (Some(0), String::new()));
+}
+
+#[test]
+fn with_the_operators_token_the_text_names_callers_and_errors_as_json_does() {
+    let token = "an-operator-token-of-this-test";
+    let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
+    let scenario = format!("[[scenarios]]\nname = \"notes\"\nurl = \"{}\"\n", notes.url);
+    let home = Home::with(&format!("server.operator_token = \"{token}\"\n{scenario}"));
+    let daemon = home.serve(&[]);
+    let head = format!(
+        "Authorization: Bearer {token}\r\nContent-Type: application/json\r\nUser-Agent: operators-script/1.0\r\n"
+    );
+    let body = r#"{"tool_name": "notes/add_note", "arguments": {"text": "x"}}"#;
+    let answer = daemon.send("POST /api/v1/tools/execute", &head, body);
+    assert!(answer.0 >= 400, "what `provide` serves cannot be called: {answer:?}");
+    let known = json(&home.run(&["logs", "--json", "--url", &daemon.url]).ok());
+    assert_eq!(known["calls"][0]["withheld"], false, "{known}");
+    let error = known["calls"][0]["error"].as_str().unwrap().to_owned();
+    let has_all = |line: &str| line.contains(" (by operators-script/1.0): ") && line.ends_with(&error);
+    let text = home.run(&["logs", "--url", &daemon.url]).ok();
+    assert!(text.lines().any(has_all), "{text}");
+    assert!(!text.contains("the rest needs"), "{text}");
+    let follow = ["logs", "--follow", "--last", "1", "--tool", "notes/add_note", "--url", &daemon.url];
+    let mut logs = Running::start(home.command(&follow), "2");
+    daemon.send("POST /api/v1/tools/execute", &head, body);
+    let line = logs.line(|line| line.contains("notes/add_note"));
+    assert!(has_all(&line), "{line}");
+    logs.signal("INT");
+    logs.ended();
+    // Without the token.
+    home.write("other.toml", &scenario);
+    let text = home.run(&["logs", "--config", "other.toml", "--url", &daemon.url]).ok();
+    assert!(text.contains(" (the rest needs the operator token)") && !text.contains("operators-script"), "{text}");
 }
 
 #[test]

@@ -112,6 +112,22 @@ fn a_refresh_tells_whether_everyone_answered() {
 }
 
 #[test]
+fn a_call_of_a_disabled_tool_says_what_disables_it_as_explain_does() {
+    let (home, daemon, _scenarios) = office();
+    let by_default = "notes disables it by default";
+    let refused = home.run(&["call", "--url", &daemon.url, "notes/wipe", "--text", "x"]).failed(1);
+    assert!(refused.starts_with(&format!("error: `notes/wipe` may not be called: {by_default}\n")), "{refused}");
+    let explained = ask(&home, &daemon, &["explain", "notes/wipe"]).ok();
+    assert!(explained.contains(&format!("not in the list: {by_default}\n")), "{explained}");
+    ask(&home, &daemon, &["prefs", "set", "scenario:notes", "--enabled", "false"]).ok();
+    let by_preference = "the preference global scenario:notes disables it";
+    let refused = home.run(&["call", "--url", &daemon.url, "notes/search", "--text", "x"]).failed(1);
+    assert!(refused.starts_with(&format!("error: `notes/search` may not be called: {by_preference}\n")), "{refused}");
+    let explained = ask(&home, &daemon, &["explain", "notes/search"]).ok();
+    assert!(explained.contains(&format!("not in the list: {by_preference}\n")), "{explained}");
+}
+
+#[test]
 fn a_blocked_scenario_is_kept_out_until_it_is_let_in() {
     let (home, daemon, [_notes, mail]) = office();
     let blocked = ask(&home, &daemon, &["block", "mail"]).ok();
@@ -121,6 +137,13 @@ fn a_blocked_scenario_is_kept_out_until_it_is_let_in() {
     assert_eq!(listed(&home, &daemon, &[]), ["add_note", "search"]);
     let error = ask(&home, &daemon, &["refresh", "mail"]).failed(1);
     assert_eq!(error, "error: `mail` is blocked\n  hint: take the block back with `callsheet block mail --undo`\n");
+    for name in ["mail", "mail/send_mail"] {
+        let explained = ask(&home, &daemon, &["explain", name]).ok();
+        assert!(explained.contains("an operator blocked it; `callsheet block mail --undo` lifts that"), "{explained}");
+    }
+    let (_, steps) = daemon.get("/api/v1/tools/mail/explain");
+    let steps = json(&String::from_utf8(steps).unwrap());
+    assert_eq!(steps["steps"][0]["next"][0]["path"], "/api/v1/scenarios/mail/block", "{steps}");
     // Nobody asks it, so its silence is no failure of a refresh.
     mail.stop();
     ask(&home, &daemon, &["refresh"]).ok();

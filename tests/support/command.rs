@@ -161,9 +161,19 @@ impl Running {
 
     /// The same, with the head of the answer.
     pub(crate) fn ask(&self, target: &str) -> (u16, String, Vec<u8>) {
+        self.send(&format!("GET {target}"), "", "")
+    }
+
+    /// Sends a request: its method and target, further lines of its head, and its body.
+    pub(crate) fn send(&self, request: &str, head: &str, body: &str) -> (u16, String, Vec<u8>) {
         let address = self.url.strip_prefix("http://").unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
-        write!(stream, "GET {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n{head}\r\n{body}"
+        )
+        .unwrap();
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).unwrap();
         let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").expect("a whole head");

@@ -123,8 +123,11 @@ impl ListBundlesArgs {
             output::json(&json!({ member: rows }));
         } else if rows.is_empty() {
             let disabled = if self.all { "" } else { "; `--all` shows those that are disabled, too" };
-            let folder = if member == "bundles" { "; the daemon keeps them in the folder `bundles.path`" } else { "" };
-            output::line(&format!("no {member}{disabled}{folder}"));
+            let off = if self.bundle.is_none() { why_off(&daemon).await } else { None };
+            match off {
+                Some(off) => output::wrapped("", &format!("no bundles: {off}")),
+                None => output::line(&format!("no {member}{disabled}")),
+            }
         } else if member == "bundles" {
             let mut columns =
                 vec![("ID", "/id"), ("SLUG", "/slug"), ("SCENARIO", "/scenario"), ("NAME", "/displayName")];
@@ -244,6 +247,19 @@ async fn bundles(daemon: &DaemonClient, disabled: bool, deleted: bool) -> Result
     let flags = flags.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| (name, "true".to_owned()));
     let query = [("pageSize", PAGE.to_owned())].into_iter().chain(flags).collect();
     pages(daemon, "bundles", query).await
+}
+
+/// Why a daemon without bundles cannot have any, and the next step: no folder for them is in use.
+/// Its list is empty either way, so the answer to a request for one tool says it.
+async fn why_off(daemon: &DaemonClient) -> Option<String> {
+    let bundle = uuid::Uuid::nil().to_string();
+    let path = ["bundles", &bundle, "tools", "none", "version", "v1"];
+    match daemon.stored_tools(Method::GET, &path, QueryPairs::new(), None).await {
+        Err(CommandError::Problem { message, hint, document }) if document["code"] == "bundles_off" => {
+            Some([Some(message), hint].into_iter().flatten().collect::<Vec<_>>().join("; "))
+        }
+        _ => None,
+    }
 }
 
 /// The bundle with this id.

@@ -12,6 +12,7 @@ use crate::engine::now::Now;
 use crate::engine::scenario::facts::{LastPoll, ManifestTerm, SourcePresence, StateNotice};
 use crate::engine::scenario::lifecycle::{self, Lifecycle, LifecycleInput, RemovedBy};
 use crate::engine::scenario::{AcceptedManifest, Scenario, schedule};
+use crate::model::scenario::BLOCKED_BY_NAME;
 use crate::model::{Finding, FindingCode, SourceAbsence, StateTransition, Target};
 
 /// The result of an assessment.
@@ -241,7 +242,7 @@ fn lapses_at(record: &Scenario) -> Option<Instant> {
 /// Why it is in a state, in one sentence without a full stop.
 fn reason(record: &Scenario, state: Lifecycle, isolated: bool) -> String {
     match state {
-        Lifecycle::Blocked => record.approval.note().unwrap_or("an operator blocked it").to_owned(),
+        Lifecycle::Blocked => record.approval.note().unwrap_or(BLOCKED_BY_NAME).to_owned(),
         Lifecycle::Pending => pending(record),
         Lifecycle::Removed(by) => removed(record, by),
         Lifecycle::Down => down(record),

@@ -1,5 +1,6 @@
 //! Why a tool is or is not in the list, and what became of a name that was.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::response::Response;
@@ -54,7 +55,7 @@ struct ExplainedStep<'a> {
     /// What was decided.
     subject: &'static str,
     /// What came of it, and why.
-    outcome: &'a str,
+    outcome: Cow<'a, str>,
     /// Where that came from: `manifest`, `catalog`, `calls`, `log`, or a preference as `SCOPE
     /// TARGET`.
     source: &'a str,
@@ -65,7 +66,15 @@ struct ExplainedStep<'a> {
 
 impl<'a> ExplainedStep<'a> {
     fn new(subject: &'static str, outcome: &'a str, source: &'a str) -> Self {
-        Self { subject, outcome, source, next: Vec::new() }
+        Self { subject, outcome: outcome.into(), source, next: Vec::new() }
+    }
+
+    /// How a scenario stands, with the request that lifts its block if an operator blocked it.
+    fn standing(outcome: &'a str, source: &'a str, health: Option<&Health>) -> Self {
+        let step = Self::new("standing", outcome, source);
+        let Some(blocked) = health.filter(|health| health.is_blocked_by_name()) else { return step };
+        let unblock = NextStep::request("DELETE", format!("/api/v1/scenarios/{}/block", blocked.name));
+        Self { outcome: format!("{outcome}; {unblock} lifts that").into(), next: vec![unblock], ..step }
     }
 }
 
@@ -136,7 +145,7 @@ fn of_scenario(snapshot: &Snapshot, health: &Health) -> Result<Response, Problem
         listed: tools.published > 0,
         verdict,
         steps: vec![
-            ExplainedStep::new("standing", reason, source),
+            ExplainedStep::standing(reason, source, Some(health)),
             ExplainedStep { next: vec![next], ..ExplainedStep::new("tools", &counts, "catalog") },
         ],
         definition_version: None,
@@ -162,7 +171,8 @@ fn of_tool(
         verdict =
             format!("{verdict} as `{}`, and not as `{}` since {}: {why}", tool.name, former.name, at(former.since));
     }
-    let stale = snapshot.health.get(&tool.id.scenario).filter(|health| health.state == ScenarioState::Stale);
+    let health = snapshot.health.get(&tool.id.scenario).map(|health| &**health);
+    let stale = health.filter(|health| health.state == ScenarioState::Stale);
     if let Some(health) = stale.filter(|_| explanation.listed) {
         verdict = format!("{verdict}, but {} is stale: {}", health.name, health.reason);
     }
@@ -170,8 +180,10 @@ fn of_tool(
     if let Some(why) = refused.as_ref().filter(|_| explanation.listed) {
         verdict = format!("{verdict}, but {why}");
     }
-    let steps = explanation.steps.iter();
-    let steps = steps.map(|step| ExplainedStep::new(step.subject, &step.outcome, &step.source));
+    let steps = explanation.steps.iter().map(|step| match step.subject {
+        "standing" => ExplainedStep::standing(&step.outcome, &step.source, health),
+        subject => ExplainedStep::new(subject, &step.outcome, &step.source),
+    });
     let circuit = refused.as_deref().map(|why| ExplainedStep::new("circuit", why, "calls"));
     shared_json::json(&ToolExplanation {
         kind: "tool",

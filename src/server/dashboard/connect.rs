@@ -1,6 +1,8 @@
 //! The first page's section on how the list is used: its address for LLM requests and for MCP
 //! clients, and for each client the entry for its file, with buttons that copy them.
 
+use std::path::Path;
+
 use http::HeaderMap;
 use http::header::HOST;
 use maud::{Markup, html};
@@ -19,7 +21,7 @@ pub(super) fn section(shared: &ServerState, headers: &HeaderMap) -> Markup {
     let mcp = format!("http://{host}/mcp");
     let list = format!("http://{host}/api/v1/tools?format=openai");
     let address = ClientConnection::Address(mcp.clone());
-    let command = ClientConnection::Command { program: ENTRY.to_owned(), args: vec!["mcp".to_owned()] };
+    let command = ClientConnection::Command { program: program(), args: vec!["mcp".to_owned()] };
     html! {
         section class="card" aria-labelledby="use-title" {
             h2 id="use-title" { "Use the list" }
@@ -45,4 +47,15 @@ pub(super) fn section(shared: &ServerState, headers: &HeaderMap) -> Markup {
             }
         }
     }
+}
+
+/// The program of the entries that start one: the running one with its whole path, because a client
+/// may have another `PATH`. A program that callsheet is embedded in has no command `mcp`, so its
+/// entries name the installed `callsheet`.
+fn program() -> String {
+    let running = std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default();
+    // Linux says so of a file that was replaced since the start.
+    let path = running.strip_suffix(" (deleted)").unwrap_or(&running);
+    let is_callsheet = Path::new(path).file_name().is_some_and(|name| name == ENTRY);
+    if is_callsheet { path.to_owned() } else { ENTRY.to_owned() }
 }

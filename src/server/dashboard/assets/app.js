@@ -135,10 +135,10 @@
   document.addEventListener('htmx:sseOpen', function () { linked('live', 'Live'); });
   document.addEventListener('htmx:sseError', function () { linked('lost', 'Connection lost, trying again'); });
 
-  // The key `/` focuses the search, as in many tools of this kind.
+  // The key `/` focuses the search, as in many tools of this kind. Only a text field needs it itself.
   document.addEventListener('keydown', function (event) {
     var search = document.querySelector('[data-search]');
-    var typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
+    var typing = event.target.matches('textarea, input:not([type=checkbox], [type=radio], [type=file])');
     if (event.key === '/' && search && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
       event.preventDefault();
       search.focus();
