@@ -110,8 +110,8 @@ impl AddArgs {
         Ok(EntryTarget::Address { url, headers: pairs("--header", &self.header)? })
     }
 
-    /// Why an option is refused that belongs to the other kind of entry. The parser does not see it:
-    /// an option whose required argument conflicts with a given one is accepted.
+    /// Why an option is refused that belongs to the other kind of entry. The parser does not see
+    /// it: an option whose required argument conflicts with a given one is accepted.
     fn misplaced(&self, option: &str, of: &str, instead: &str) -> CommandError {
         let kind = if self.command.is_empty() { "an address" } else { "a program to start" };
         CommandError::Usage {

@@ -14,6 +14,9 @@ use super::{CommandError, RemoteArgs, output};
 /// Bundles of one page of a list; the most that a daemon gives.
 const PAGE: &str = "256";
 
+/// An id that no bundle has: its time is the beginning of 1970.
+const UNUSED_BUNDLE_ID: &str = "00000000-0000-7000-8000-000000000000";
+
 /// Arguments of `bundle`.
 #[derive(Debug, Args)]
 pub(super) struct BundleArgs {
@@ -252,8 +255,7 @@ async fn bundles(daemon: &DaemonClient, disabled: bool, deleted: bool) -> Result
 /// Why a daemon without bundles cannot have any, and the next step: no folder for them is in use.
 /// Its list is empty either way, so the answer to a request for one tool says it.
 async fn why_off(daemon: &DaemonClient) -> Option<String> {
-    let bundle = uuid::Uuid::nil().to_string();
-    let path = ["bundles", &bundle, "tools", "none", "version", "v1"];
+    let path = ["bundles", UNUSED_BUNDLE_ID, "tools", "none", "version", "v1"];
     match daemon.stored_tools(Method::GET, &path, QueryPairs::new(), None).await {
         Err(CommandError::Problem { message, hint, document }) if document["code"] == "bundles_off" => {
             Some([Some(message), hint].into_iter().flatten().collect::<Vec<_>>().join("; "))
