@@ -11,8 +11,9 @@ use toml_edit::DocumentMut;
 
 use super::client::DaemonClient;
 use super::{CommandError, RemoteArgs, output};
-use crate::config::client_files::{ClientConnection, ClientSnippet, KnownClient};
+use crate::config::client_files::{ClientConnection, ClientSnippet, KnownClient, MAX_CLIENT_FILE};
 use crate::config::edit::{FileReaders, replace};
+use crate::runtime::open_files::read_regular;
 
 /// The name of the entry.
 const ENTRY: &str = env!("CARGO_PKG_NAME");
@@ -139,7 +140,7 @@ fn write(file: &Path, name: &str, snippet: &ClientSnippet) -> Result<WrittenEntr
         message: format!("{} cannot be changed: {why}", file.display()),
         hint: Some("leave `--write` out, and paste what is printed".to_owned()),
     };
-    let before = match std::fs::read_to_string(file) {
+    let before = match read_regular(file, MAX_CLIENT_FILE) {
         Ok(text) => Some(text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(refused(error.to_string())),

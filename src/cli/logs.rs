@@ -103,7 +103,7 @@ impl LogsArgs {
                 "dropped": log.dropped,
                 "payloads": log.payloads,
             });
-            output::line(&answer.to_string());
+            output::json_line(&answer);
             return Ok(log.last);
         }
         if log.dropped > 0 && !self.remote.json {
@@ -273,7 +273,7 @@ fn call_line(call: &Value, ended: &str) -> String {
         _ => format!(" ({by}{caller})"),
     };
     let outcome = text("/outcome").replace('_', " ");
-    let error = Some(text("/error")).filter(|error| !error.is_empty()).map(|error| format!(": {}", plain(&error)));
+    let error = Some(text("/error")).filter(|error| !error.is_empty()).map(|error| format!(": {error}"));
     let error = error.unwrap_or_default();
     format!("{ended}  {tool}: {outcome} in {millis} ms{origin}{error}")
 }
@@ -298,7 +298,11 @@ fn end_text(end: &Value) -> String {
     let uptime = Duration::from_millis(end["uptime_ms"].as_u64().unwrap_or(0));
     let last: Vec<&str> = output::list(end, "stderr").iter().filter_map(Value::as_str).collect();
     let last = last[last.len().saturating_sub(LAST_LINES)..].join(" | ");
-    let errors = if last.is_empty() { String::new() } else { format!("; its last lines on stderr: {}", plain(&last)) };
+    let errors = if last.is_empty() {
+        String::new()
+    } else {
+        format!("; its last lines on stderr: {}", output::sanitize(&last))
+    };
     format!("{}: {} after {}{errors}", output::text(end, "/name"), output::text(end, "/reason"), span(uptime))
 }
 
@@ -332,11 +336,6 @@ fn change_text(change: &Value) -> String {
 /// A time to the second, in UTC.
 fn time(text: &str) -> String {
     text.parse::<Timestamp>().map_or_else(|_| text.to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())
-}
-
-/// A text of others in one line.
-fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// Reads `--since`.

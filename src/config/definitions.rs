@@ -3,8 +3,7 @@
 //! A schema is written as JSON, since its order matters to LLMs and a table of TOML has none. A
 //! file with a schema is read whenever the configuration is.
 
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::Config;
 use super::shape::Shape;
@@ -12,7 +11,7 @@ use super::units::ValueError;
 use super::value_reader::ValueReader;
 use crate::model::{DEFINITIONS, ScenarioName, Scope};
 use crate::protocols::definitions::{Definition, DefinitionError};
-use crate::runtime::open_files::open_regular;
+use crate::runtime::open_files::read_regular;
 
 /// Bytes of a file with a schema at most.
 const MAX_SCHEMA: u64 = 1024 * 1024;
@@ -57,7 +56,7 @@ fn definition(at: &mut ValueReader<'_>) -> Option<Definition> {
     at.key("file").path(&mut file);
     let (key, text) = match (schema, file) {
         (Some(schema), None) => ("schema", schema),
-        (None, Some(file)) => match read_schema(&file) {
+        (None, Some(file)) => match read_regular(&file, MAX_SCHEMA) {
             Ok(text) => ("file", text),
             Err(why) => {
                 let message = format!("{} cannot be read: {why}", file.display());
@@ -79,13 +78,6 @@ fn definition(at: &mut ValueReader<'_>) -> Option<Definition> {
         }
     };
     Definition::parse(name.as_deref(), &text).map_err(|error| at.key(key).reject(wrong(&error))).ok()
-}
-
-fn read_schema(file: &Path) -> Result<String, String> {
-    let opened = open_regular(file).map_err(|error| error.to_string())?;
-    let mut text = String::new();
-    opened.take(MAX_SCHEMA + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
-    if text.len() as u64 > MAX_SCHEMA { Err(format!("it has more than {MAX_SCHEMA} bytes")) } else { Ok(text) }
 }
 
 /// The definition with the activities that its entry names.

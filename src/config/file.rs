@@ -12,6 +12,10 @@ use super::origin::{Position, ValueOrigin};
 use super::path::{KeyPath, PathStep};
 use crate::runtime::open_files::read_regular;
 
+/// Bytes of a configuration file, and of the file of secrets beside it. A longer one is another
+/// program's, such as a log, in its place.
+pub(super) const CONFIG_FILE_BYTES_MAX: u64 = 16 << 20;
+
 /// A file that could be read as TOML.
 #[derive(Debug)]
 pub(super) struct ConfigFile {
@@ -37,7 +41,7 @@ pub(super) enum KeyOrValue {
 impl ConfigFile {
     /// Reads the file at `path`, which has to be there, and its values.
     pub(super) fn read(path: &Path) -> Result<(Self, Table), Diagnostic> {
-        let text = read_regular(path).map_err(|error| Diagnostic {
+        let text = read_regular(path, CONFIG_FILE_BYTES_MAX).map_err(|error| Diagnostic {
             origin: ValueOrigin::File { path: path.to_owned(), position: None },
             key: None,
             message: format!("the configuration cannot be read: {error}"),

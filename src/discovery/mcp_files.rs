@@ -7,7 +7,7 @@
 //! It never starts, contacts or writes what the files name.
 
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read as _};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::config::client_files::{
 use crate::config::{Config, StaticScenario};
 use crate::model::{Finding, FindingCode, SourceAbsence, SourceId, SourceSpec, Target};
 use crate::runtime::files::FileWatch;
-use crate::runtime::open_files::open_regular;
+use crate::runtime::open_files::read_regular;
 use crate::runtime::{Clock, Stop, Tasks};
 
 /// After a sign of a change, the files are read once there were no further signs for this long:
@@ -186,12 +186,7 @@ fn read(file: &Path) -> Result<Vec<ReadEntry>, FileProblem> {
         ErrorKind::NotFound => FileProblem::Missing,
         _ => FileProblem::Unreadable(error.to_string()),
     };
-    let mut text = String::new();
-    let opened = open_regular(file).map_err(unreadable)?;
-    opened.take(MAX_CLIENT_FILE + 1).read_to_string(&mut text).map_err(unreadable)?;
-    if text.len() as u64 > MAX_CLIENT_FILE {
-        return Err(FileProblem::Unreadable(format!("it is larger than {} MiB", MAX_CLIENT_FILE >> 20)));
-    }
+    let text = read_regular(file, MAX_CLIENT_FILE).map_err(unreadable)?;
     let environment = |name: &str| std::env::var(name).ok();
     read_client_file(&text, file, &Variables::new(&environment)).map_err(FileProblem::Unreadable)
 }

@@ -45,17 +45,35 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     options.read(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, NO_WAIT);
-    let file = options.open(path)?;
+    require_regular(options.open(path)?)
+}
+
+/// The open file, if it is a regular one: reading a pipe or a device could wait or go on without
+/// end.
+pub(crate) fn require_regular(file: File) -> io::Result<File> {
     if file.metadata()?.is_file() {
         return Ok(file);
     }
     Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"))
 }
 
-/// Reads a regular file of text, as [`open_regular`] opens it.
-pub(crate) fn read_regular(path: &Path) -> io::Result<String> {
+/// Reads a regular file of text, as [`open_regular`] opens it. One of more than `bytes_max` bytes
+/// is an error, and is not read to its end.
+pub(crate) fn read_regular(path: &Path, bytes_max: u64) -> io::Result<String> {
+    let file = open_regular(path)?;
     let mut text = String::new();
-    open_regular(path)?.read_to_string(&mut text)?;
+    // Its length may be out of date, and is 0 for files of the system.
+    let is_larger = file.metadata()?.len() > bytes_max;
+    if !is_larger {
+        file.take(bytes_max + 1).read_to_string(&mut text)?;
+    }
+    if is_larger || text.len() as u64 > bytes_max {
+        let limit = match (bytes_max >> 20, bytes_max % (1 << 20)) {
+            (1.., 0) => format!("{} MiB", bytes_max >> 20),
+            _ => format!("{bytes_max} bytes"),
+        };
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {limit}")));
+    }
     Ok(text)
 }
 

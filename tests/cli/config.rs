@@ -1,6 +1,8 @@
 //! `callsheet config show`: what is in force, where it comes from, and what is wrong with it.
 
-use crate::support::command::{Home, json, run};
+use std::fs;
+
+use crate::support::command::{Home, json, run, until};
 
 const FILE: &str = "[refresh]\nconcurrency = 4\ntimeout = \"3s\"\n\n[[scenarios]]\nname = \"notes\"\nurl = \"http://u:lemon@127.0.0.1:9\"\n";
 
@@ -96,4 +98,28 @@ fn empty_variables_are_not_set() {
     let mut command = home.command(&["tools"]);
     let error = run(command.env("CALLSHEET_URL", "")).failed(3);
     assert!(error.starts_with("error: no daemon answers at http://127.0.0.1:7400: "), "{error}");
+}
+
+/// A log that was redirected to the wrong name, or the hole of a restore.
+#[test]
+fn a_file_far_too_large_is_refused_unread() {
+    let home = Home::with("");
+    let daemon = home.serve(&[]);
+    let large = fs::File::create(home.path("large.toml")).unwrap();
+    large.set_len((16 << 20) + 1).unwrap();
+    fs::rename(home.path("large.toml"), home.path("callsheet.toml")).unwrap();
+    let refused = home.run(&["config", "show"]).failed(4);
+    assert!(
+        refused.contains("callsheet.toml: the configuration cannot be read: it is larger than 16 MiB"),
+        "{refused}"
+    );
+    assert!(refused.contains("hint: make it a readable text file"), "{refused}");
+    let at_the_start = home.run(&["serve"]).failed(4);
+    assert!(at_the_start.contains("it is larger than 16 MiB"), "{at_the_start}");
+    let changed = home.run(&["remove", "notes"]);
+    assert!(changed.code != Some(0) && changed.err.contains("it is larger than 16 MiB"), "{changed:?}");
+    until("the daemon refuses it, too", || {
+        String::from_utf8_lossy(&daemon.get("/api/v1/findings").1).contains("it is larger than 16 MiB")
+    });
+    assert_eq!(daemon.get("/healthz").0, 200);
 }

@@ -335,7 +335,7 @@ fn a_reader_that_stops_early_is_no_error() {
 /// Runs a command with a terminal as its standard output, and gives what the terminal got.
 /// `script` is a part of util-linux, which every Linux has.
 #[cfg(target_os = "linux")]
-fn on_a_terminal(home: &Home, daemon: &Running, args: &[&str]) -> String {
+pub(crate) fn on_a_terminal(home: &Home, daemon: &Running, args: &[&str]) -> String {
     let command = [&[env!("CARGO_BIN_EXE_callsheet")], args, &["--url", &daemon.url][..]].concat().join(" ");
     let environment = home.command(&[]);
     let mut script = std::process::Command::new("script");

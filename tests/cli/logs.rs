@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::Value;
 
+#[cfg(target_os = "linux")]
+use crate::list_commands::on_a_terminal;
 use crate::support::command::{Home, Running, Scenario, json, office, tool, until};
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/mcp_server.py");
@@ -217,4 +219,24 @@ fn a_program_that_ends_at_its_start_is_in_the_log_too() {
     let end = ends(&daemon)[0]["end"].clone();
     assert_eq!(end["exit_code"], 1, "{end}");
     assert_eq!(end["stderr"], serde_json::json!(["the token is ***", "no configuration file"]), "{end}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_program_wrote_before_its_end_does_not_steer_a_terminal() {
+    let home = Home::with("[[scenarios]]\nname = \"loud\"\ncommand = \"/bin/sh\"\nargs = [\"loud.sh\"]\ncwd = \".\"\n");
+    home.write("loud.sh", "echo 'red\u{9b}31m\u{7f}\u{85}\u{202e}\u{2066}end' >&2\nexit 3\n");
+    let daemon = home.serve(&[]);
+    assert!(ends(&daemon)[0]["end"]["stderr"].to_string().contains('\u{202e}'));
+    let piped = home.run(&["logs", "--json", "--url", &daemon.url]).ok();
+    assert!(piped.contains('\u{202e}'), "a pipe gets the bytes of the daemon: {piped}");
+    for args in [&["logs", "--json"][..], &["logs"], &["logs", "loud"]] {
+        let shown = on_a_terminal(&home, &daemon, args);
+        let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\r') || matches!(c, '\u{202e}' | '\u{2066}');
+        assert!(!shown.contains(steers), "{args:?}: {shown:?}");
+        assert!(shown.contains("red") && shown.contains("end"), "{args:?}: {shown:?}");
+        if args.contains(&"--json") {
+            assert!(json(&shown).to_string().contains("31m\u{202e}"), "the same text: {shown:?}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::support::command::Home;
+use crate::support::command::{Home, Running};
 
 const TARGET: &str = "tool:notes/find_notes";
 
@@ -120,4 +120,70 @@ fn an_export_is_readable_by_its_owner_only() {
     let mode = fs::metadata(home.path("copy.db")).unwrap().permissions().mode();
 
     assert_eq!(mode & 0o777, 0o600, "mode {mode:o}");
+}
+
+/// A pipe has no end before its writer comes.
+#[cfg(unix)]
+fn pipe(home: &Home, name: &str) {
+    assert!(std::process::Command::new("mkfifo").arg(home.path(name)).status().unwrap().success());
+}
+
+#[cfg(unix)]
+fn device(home: &Home, name: &str) {
+    std::os::unix::fs::symlink("/dev/zero", home.path(name)).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_or_a_device_in_the_place_of_the_state_refuses_the_start() {
+    let cases: [(&str, fn(&Home, &str)); 3] = [("state.db", pipe), ("state.db", device), ("state.db.lock", pipe)];
+    for (name, put) in cases {
+        let home = Home::with("state.path = \"state.db\"\n");
+        put(&home, name);
+        let mut doctor = Running::spawn(home.command(&["doctor"]));
+        if name == "state.db" {
+            doctor.line(|line| line.contains("a pipe or a device is in its place"));
+        }
+        doctor.ended();
+        let refused = Running::spawn(home.command(&["serve"])).ended();
+        assert!(refused.0.is_some_and(|code| code != 0), "{name}: {refused:?}");
+        assert!(refused.1.contains(&format!("{name}` cannot be used: it is not a file")), "{name}: {refused:?}");
+        assert!(refused.1.contains("move it away"), "{name}: {refused:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_or_a_device_in_the_place_of_the_id_is_not_waited_for() {
+    let cases: [fn(&Home, &str); 2] = [pipe, device];
+    for put in cases {
+        let home = Home::with("");
+        put(&home, "state.db.id");
+        let mut running = home.serve(&["--state", "state.db"]);
+        assert_eq!(running.get("/healthz").0, 200);
+        running.signal("TERM");
+        let log = running.ended().1;
+        assert!(log.contains("the daemon's id cannot be kept") && log.contains("state.db.id"), "{log}");
+        assert!(log.contains("move what is there away"), "{log}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_import_waits_for_no_pipe_in_the_place_of_an_id() {
+    let home = Home::with("");
+    used(&home);
+    home.run(&["state", "export", "copy.db", "--state", "state.db"]).ok();
+    let import =
+        |home: &Home| Running::spawn(home.command(&["state", "import", "copy.db", "--state", "new.db"])).ended();
+    pipe(&home, "new.db.id");
+    let imported = import(&home);
+    assert_eq!(imported.0, Some(0), "{imported:?}");
+    let id = |name: &str| fs::read_to_string(home.path(name)).unwrap();
+    assert_eq!(id("new.db.id"), id("state.db.id"));
+    fs::remove_file(home.path("copy.db.id")).unwrap();
+    pipe(&home, "copy.db.id");
+    let refused = import(&home);
+    assert!(refused.0.is_some_and(|code| code != 0), "{refused:?}");
+    assert!(refused.1.contains("copy.db.id") && refused.1.contains("it is not a file"), "{refused:?}");
 }

@@ -122,7 +122,15 @@ pub(crate) struct Running {
 
 impl Running {
     /// Starts it and waits for the line with its address.
-    pub(crate) fn start(mut command: Command, before_address: &str) -> Self {
+    pub(crate) fn start(command: Command, before_address: &str) -> Self {
+        let mut running = Self::spawn(command);
+        let line = running.line(|line| line.starts_with(before_address));
+        line.strip_prefix(before_address).unwrap().clone_into(&mut running.url);
+        running
+    }
+
+    /// Starts it.
+    pub(crate) fn spawn(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (send, lines) = sync_channel(10_000);
         let out = BufReader::new(child.stdout.take().unwrap());
@@ -132,10 +140,7 @@ impl Running {
             let mut text = String::new();
             err.read_to_string(&mut text).map(|_| text).unwrap_or_default()
         });
-        let mut running = Self { child, lines, log: Some(log), url: String::new() };
-        let line = running.line(|line| line.starts_with(before_address));
-        line.strip_prefix(before_address).unwrap().clone_into(&mut running.url);
-        running
+        Self { child, lines, log: Some(log), url: String::new() }
     }
 
     /// The next line of its output that fits. Fails the test when it does not come.

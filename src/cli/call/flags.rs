@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use clap::builder::{PossibleValuesParser, StyledStr};
+use clap::builder::{PossibleValue, PossibleValuesParser, StyledStr};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::Value;
@@ -145,7 +145,8 @@ fn command(name: &str, tool: &Value, flags: &[Flag<'_>], lenient: bool) -> Comma
     let required: HashSet<&str> =
         output::list(&tool["parameters"], "required").iter().filter_map(Value::as_str).collect();
     let flagged: HashSet<&str> = flags.iter().map(|flag| flag.parameter).collect();
-    let about = output::lines(tool["description"].as_str().unwrap_or_default());
+    // In one paragraph: with its line ends a provider could write options that are not there.
+    let about = output::sanitize(tool["description"].as_str().unwrap_or_default().trim());
     let unflagged: Vec<&str> = tool["parameters"]["properties"]
         .as_object()
         .into_iter()
@@ -240,6 +241,13 @@ impl FlagKind {
     }
 }
 
+/// A value that an enumeration allows. One that a terminal cannot show as it is stays out of the
+/// help.
+fn choice(value: String) -> PossibleValue {
+    let is_hidden = output::sanitize(&value) != value;
+    PossibleValue::new(value).hide(is_hidden)
+}
+
 /// A text as JSON.
 fn as_text(text: &str) -> Result<Box<RawValue>, String> {
     to_raw_value(text).map_err(|error| error.to_string())
@@ -261,7 +269,7 @@ impl Flag<'_> {
             _ => argument,
         };
         match self.choices() {
-            Some(choices) => argument.value_parser(PossibleValuesParser::new(choices)),
+            Some(choices) => argument.value_parser(PossibleValuesParser::new(choices.into_iter().map(choice))),
             None => argument,
         }
     }
@@ -401,6 +409,19 @@ mod tests {
             assert!(help.contains(part), "{part} is missing in {help}");
         }
         assert!(help.contains("Only with `--args`: odd name") && help.contains("--url <TEXT>"), "{help}");
+    }
+
+    #[test]
+    fn a_provider_begins_no_line_of_the_help() {
+        let tool = json!({"description": "Tries\n  --fake <TEXT>  Not there", "parameters": {
+            "type": "object",
+            "properties": {"mode": {"type": "string", "enum": ["fast", "slow\n  --sly <TEXT>  Not there"]}},
+        }});
+        let parameters = tool["parameters"].clone();
+        let help = command("try", &tool, &flags(&parameters), false).render_long_help().to_string();
+        assert!(help.contains("--mode") && help.contains("fast"), "{help}");
+        let is_made_up = |line: &str| ["--fake", "--sly"].iter().any(|flag| line.trim_start().starts_with(flag));
+        assert!(!help.lines().any(is_made_up), "{help}");
     }
 
     #[test]

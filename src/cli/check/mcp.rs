@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::super::{CommandError, output, watchdog};
 use crate::config::Config;
 use crate::config::client_files::{ClientServers, LeftOutReason, Variables, read_client_file};
-use crate::model::{Finding, FindingCode, REPORTED_AFTER, Target};
+use crate::model::{Awaited, Finding, FindingCode, REPORTED_AFTER, Target};
 use crate::protocols::mcp::{Mcp, McpSession};
 use crate::protocols::tool_discovery::Inspected;
 use crate::protocols::{ListError, Session as _};
@@ -23,6 +23,9 @@ const LAST_LINES: usize = 10;
 
 /// How often it is looked whether a server answers.
 const ANSWER_CHECK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// How long the lists of one server may take in all.
+const INSPECTION_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// Why a server cannot be listed.
 pub(in crate::cli) struct Unlisted {
@@ -39,7 +42,7 @@ pub(in crate::cli) async fn inspect_server(target: &Target, config: &Config) -> 
     let transports = Transports::new(client).with_children(Arc::clone(&children));
     let inspected = match Mcp::default().session(target, &transports) {
         Ok(session) => {
-            let inspected = inspect_patiently(&session, clock).await;
+            let inspected = inspect_patiently(&session, target, clock).await;
             inspected.map_err(|error| Unlisted { error, stderr: session.recent_errors() })
         }
         Err(error) => Err(Unlisted { error: error.into(), stderr: Vec::new() }),
@@ -49,13 +52,18 @@ pub(in crate::cli) async fn inspect_server(target: &Target, config: &Config) -> 
     inspected
 }
 
-/// Inspects a server, and reports meanwhile what is waited for.
-async fn inspect_patiently(session: &McpSession, clock: Clock) -> Result<Inspected, ListError> {
+/// Inspects a server within [`INSPECTION_TIME_MAX`], and reports meanwhile what is waited for.
+async fn inspect_patiently(session: &McpSession, target: &Target, clock: Clock) -> Result<Inspected, ListError> {
     let mut inspecting = std::pin::pin!(session.inspect());
+    let end = clock.now() + INSPECTION_TIME_MAX;
     let mut last = None;
     loop {
         tokio::select! {
             inspected = &mut inspecting => return inspected,
+            () = clock.sleep_until(end) => {
+                let timeout = TransportError::Timeout { url: target.to_string(), limit: INSPECTION_TIME_MAX };
+                return Err(timeout.into());
+            }
             () = clock.sleep(ANSWER_CHECK_INTERVAL) => {}
         }
         let Some(awaited) = session.awaited().filter(|awaited| awaited.waited >= REPORTED_AFTER) else { continue };
@@ -64,9 +72,14 @@ async fn inspect_patiently(session: &McpSession, clock: Clock) -> Result<Inspect
         let is_due = if std::io::stderr().is_terminal() { last != Some(round) } else { last.is_none() };
         if is_due {
             last = Some(round);
-            output::note(&format!("{}; still waiting", output::sanitize(&awaited.message())));
+            output::note(&output::sanitize(&waiting(&awaited)));
         }
     }
+}
+
+/// What is waited for, and how long that goes on.
+fn waiting(awaited: &Awaited) -> String {
+    format!("{}; still waiting, gives up after {} min", awaited.message(), INSPECTION_TIME_MAX.as_secs() / 60)
 }
 
 impl Unlisted {
@@ -140,4 +153,35 @@ pub(super) fn left_out(servers: &ClientServers) -> impl Iterator<Item = (String,
         let finding = Finding::new(FindingCode::EntryIgnored, entry.why.to_string());
         (entry.name.clone(), Inspected::refused(vec![finding]))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::StdioTarget;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_program_that_never_answers_is_given_up_after_two_minutes() {
+        let config = Config::for_state("state.db");
+        let clock = Clock::system();
+        let client = Client::new(config.http_limits(), 1, config.cache_rules(), clock, Tasks::new());
+        let children = Children::new(clock);
+        let transports = Transports::new(client).with_children(Arc::clone(&children));
+        let target =
+            Target::Stdio(Arc::new(StdioTarget::new("/bin/sh").with_args(["-c", "while :; do sleep 1; done"])));
+        let Ok(session) = Mcp::default().session(&target, &transports) else { panic!("it is a program") };
+        let begun = clock.now();
+        let Err(error) = inspect_patiently(&session, &target, clock).await else { panic!("it never answers") };
+        let took = clock.now() - begun;
+        assert_eq!(error.to_string(), format!("no answer within 120s from {target}"));
+        assert!(took >= INSPECTION_TIME_MAX && took < INSPECTION_TIME_MAX + Duration::from_secs(1), "{took:?}");
+        drop(session);
+        let _ = children.close().await;
+    }
+
+    #[test]
+    fn the_note_says_when_it_gives_up() {
+        let awaited = Awaited { answer_to: "initialize", waited: REPORTED_AFTER, output: None };
+        assert_eq!(waiting(&awaited), "no answer for 10 s; still waiting, gives up after 2 min");
+    }
 }

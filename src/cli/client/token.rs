@@ -54,7 +54,7 @@ fn check_sockets(url: &Url, sockets: Option<&[ListeningSocket]>, files: &DaemonF
     if sockets.is_empty() {
         return Err(CommandError::Unreachable {
             message: format!("no daemon answers at {}: no program listens there", shown(url)),
-            hint: location::without_daemon(),
+            hint: location::without_daemon(false),
         });
     }
     let trusted = files.trusted_users();

@@ -32,8 +32,9 @@ pub(super) fn check(path: &Path, running: bool, report: &mut DoctorReport) {
 /// Whether the file exists; if not, it can be created. The error is the problem and the next step.
 fn check_file(path: &Path, folder: &Path) -> Result<bool, (String, &'static str)> {
     const ELSEWHERE: &str = "make it writable for this user, or set `state.path` to another file";
-    if path.is_dir() {
-        return Err(("a folder is in its place".into(), "move it away, or set `state.path` to a file"));
+    if let Some(found) = path.metadata().ok().filter(|found| !found.is_file()) {
+        let what = if found.is_dir() { "a folder" } else { "a pipe or a device" };
+        return Err((format!("{what} is in its place"), "move it away, or set `state.path` to a file"));
     }
     let there = path.is_file();
     let known = folder.ancestors().find(|folder| folder.symlink_metadata().is_ok());

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::EditError;
 use super::replace::{FileReaders, replace};
+use crate::config::file::CONFIG_FILE_BYTES_MAX;
 use crate::runtime::open_files::read_regular;
 
 /// A file that was read.
@@ -66,7 +67,7 @@ impl FileEdit {
 }
 
 fn read(path: &Path) -> std::io::Result<Option<String>> {
-    match read_regular(path) {
+    match read_regular(path, CONFIG_FILE_BYTES_MAX) {
         Ok(text) => Ok(Some(text)),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(error),

@@ -6,11 +6,14 @@
 //! again. A copied folder has the same id: when you clone an installation, remove the file from the
 //! copy.
 
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::config::is_id;
+use crate::runtime::open_files::read_regular;
+
+/// Bytes of the file, which is one line.
+const FILE_BYTES_MAX: u64 = 1024;
 
 /// The id of the daemon whose database is at `database`: the content of the file beside it
 /// (`<database>.id`), which is written when it is not there. When it can neither be read nor
@@ -18,7 +21,8 @@ use crate::config::is_id;
 pub fn load_or_create(database: &Path) -> String {
     let path = beside(database);
     kept(&path).unwrap_or_else(|error| {
-        tracing::warn!(path = %path.display(), %error, "the daemon's id cannot be kept, so it changes at the next start");
+        let hint = "move what is there away, or make the folder writable for this user";
+        tracing::warn!(path = %path.display(), %error, hint, "the daemon's id cannot be kept, so it changes at the next start");
         made()
     })
 }
@@ -32,7 +36,7 @@ pub fn beside(database: &Path) -> PathBuf {
 }
 
 fn kept(path: &Path) -> io::Result<String> {
-    match fs::read_to_string(path) {
+    match read_regular(path, FILE_BYTES_MAX) {
         Ok(text) if is_id(text.trim()) => return Ok(text.trim().to_owned()),
         Ok(_) => tracing::warn!(path = %path.display(), "this file has no id, so a new one is made"),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -53,6 +57,8 @@ fn made() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

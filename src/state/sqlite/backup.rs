@@ -5,6 +5,7 @@
 //! that is replaced is renamed and stays.
 
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
@@ -14,6 +15,7 @@ use super::failure::{EXPORT, IMPORT, failed};
 use super::file::{self, BUSY, Opened};
 use super::schema::{self, FileOwner};
 use crate::runtime::Clock;
+use crate::runtime::open_files::read_regular;
 use crate::state::StateError;
 
 /// The next step where the file is no state of callsheet.
@@ -22,6 +24,8 @@ const NAME_STATE: &str = "name the state with `--state` or `--config`";
 /// The identity under which a daemon announces itself stands beside its database
 /// (`discovery::mdns`), and is copied with it.
 const IDENTITY: &str = ".id";
+/// Bytes of a file with an identity, which is one line.
+const IDENTITY_BYTES_MAX: u64 = 1024;
 
 /// Writes a copy of the state at `path` to the new file `to` (mode 0600), and the daemon's identity
 /// to `<to>.id` where there is one. A running daemon goes on meanwhile: the copy has everything
@@ -139,10 +143,25 @@ fn prepare(from: &Path, incoming: &Path) -> Result<(), StateError> {
 fn copy_identity(what: &'static str, from: &Path, to: &Path) -> Result<(), StateError> {
     let source = file::beside(from, IDENTITY);
     let target = file::beside(to, IDENTITY);
-    match fs::copy(source, &target) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(unwritable(what, &target, &error)),
-        _ => Ok(()),
-    }
+    let identity = match read_regular(&source, IDENTITY_BYTES_MAX) {
+        Ok(identity) => identity,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => {
+            let message = format!("the daemon's id cannot be read: {error}");
+            return Err(StateError::new(what, &source, message, "move this file away and try again"));
+        }
+    };
+    replace_file(&target, &identity).map_err(|error| unwritable(what, &target, &error))
+}
+
+/// Replaces a file by one rename, whatever is in its place.
+fn replace_file(target: &Path, text: &str) -> std::io::Result<()> {
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(target)?;
+    Ok(())
 }
 
 fn not_ours(what: &'static str, path: &Path, owner: &FileOwner) -> StateError {

@@ -13,6 +13,9 @@ use super::failure::{OPEN, failed};
 use super::schema::{self, FileOwner};
 use crate::runtime::Clock;
 use crate::runtime::file_stamp::FileIdentity;
+#[cfg(unix)]
+use crate::runtime::open_files::{NO_FOLLOW, NO_WAIT};
+use crate::runtime::open_files::{open_regular, require_regular};
 use crate::state::StateError;
 
 /// How long a write waits while another program, such as a `sqlite3` shell, has the file locked.
@@ -73,11 +76,12 @@ pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
         })?;
     }
     let lock_path = beside(path, ".lock");
-    let mut lock = unlinked_file().open(&lock_path).map_err(|error| {
+    let lock = unlinked_file().open(&lock_path).map_err(|error| {
         let message = format!("`{}` cannot be made: {error}", lock_path.display());
         let next = "make the folder writable for this user, or set `state.path` to another file";
         StateError::new(OPEN, path, message, next).with_io_kind(&error)
     })?;
+    let mut lock = require_regular(lock).map_err(|error| irregular(path, &lock_path, &error))?;
     match lock.try_lock() {
         Ok(()) => {
             let note = noted(&mut lock);
@@ -100,9 +104,16 @@ pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
     }
 }
 
+/// The error for a pipe or a device in the place of a file of the state.
+fn irregular(path: &Path, place: &Path, error: &std::io::Error) -> StateError {
+    let message = format!("`{}` cannot be used: {error}", place.display());
+    let next = "move it away, or set `state.path` to another file";
+    StateError::new(OPEN, path, message, next).with_io_kind(error)
+}
+
 /// The process that holds the lock of the state at `path`.
 pub(super) fn holder(path: &Path) -> Option<LockHolder> {
-    let mut lock = File::open(beside(path, ".lock")).ok()?;
+    let mut lock = open_regular(&beside(path, ".lock")).ok()?;
     match lock.try_lock_shared() {
         // Closing the file releases the lock.
         Ok(()) | Err(TryLockError::Error(_)) => None,
@@ -186,10 +197,11 @@ enum Checked {
 
 fn open_checked(path: &Path) -> Result<Checked, StateError> {
     // SQLite gives its companion files the mode of the main file, so that is made first.
-    private_file().open(path).map_err(|error| {
+    let file = private_file().open(path).map_err(|error| {
         let next = "make the file writable for this user, or set `state.path` to another file";
         StateError::new(OPEN, path, error.to_string(), next).with_io_kind(&error)
     })?;
+    require_regular(file).map_err(|error| irregular(path, path, &error))?;
     match try_open(path) {
         Ok(Opened::Usable(connection)) => Ok(Checked::Good(connection)),
         Ok(Opened::Unsound(damage)) => Ok(Checked::Damaged(damage)),
@@ -366,12 +378,16 @@ fn private_folder() -> DirBuilder {
     builder
 }
 
-/// Opens for reading and writing; a new file is readable and writable by this user only.
+/// Opens for reading and writing; a new file is readable and writable by this user only. A pipe in
+/// its place is not waited for.
 pub(super) fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600).custom_flags(NO_WAIT);
+    }
     options
 }
 
@@ -380,7 +396,7 @@ pub(super) fn private_file() -> OpenOptions {
 fn unlinked_file() -> OpenOptions {
     let mut options = private_file();
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, crate::runtime::open_files::NO_FOLLOW);
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, NO_FOLLOW | NO_WAIT);
     options
 }
 

@@ -56,8 +56,12 @@ pub(super) fn open(path: &Path, clock: Clock, why: StateError) -> ReadOnlyStore 
     ReadOnlyStore { restored: Mutex::new(restored), why: StateError { what: SAVE, ..why } }
 }
 
-/// A connection that changes neither the file nor its log.
+/// A connection that changes neither the file nor its log. A pipe or a device in its place is an
+/// error, and is not waited for.
 pub(super) fn connect(path: &Path, way: &str) -> rusqlite::Result<Connection> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(rusqlite::Error::InvalidPath(path.to_owned()));
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(uri(path, way), flags)?;
     // Closing must not change the log either.

@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +15,7 @@ use tokio::time::Instant;
 
 use super::error::CredentialError;
 use crate::model::{Secret, SecretSource};
-use crate::runtime::open_files::open_regular;
+use crate::runtime::open_files::read_regular;
 use crate::runtime::{Clock, Tasks};
 use crate::transports::stdio::run_for_output;
 
@@ -113,12 +112,7 @@ fn trimmed(mut text: String) -> String {
 /// Fails with [`CredentialError::Unreadable`], which names the file.
 pub(crate) fn read_secret(path: &Path, key: Option<&str>) -> Result<Secret, CredentialError> {
     let unusable = |why: &str| CredentialError::Unreadable(format!("{} cannot be used: {why}", path.display()));
-    let file = open_regular(path).map_err(|error| unusable(&error.to_string()))?;
-    let mut text = String::new();
-    file.take(MAX_SECRET as u64 + 1).read_to_string(&mut text).map_err(|error| unusable(&error.to_string()))?;
-    if text.len() > MAX_SECRET {
-        return Err(unusable("it is larger than 65536 bytes"));
-    }
+    let text = read_regular(path, MAX_SECRET as u64).map_err(|error| unusable(&error.to_string()))?;
     let text = trimmed(text);
     let found = match key {
         Some(key) => from_toml(&text, key).ok_or_else(|| unusable(&format!("it has no text under `{key}`")))?,
