@@ -143,7 +143,7 @@ pub(super) async fn listen(
     let uris: BTreeSet<&String> = sent.resource_subscriptions.iter().flatten().take(MOST_FOLLOWED).collect();
     let mut keys = Vec::new();
     for uri in uris {
-        // Each may be compared with the templates of all scenarios; other requests go on between two.
+        // Each may be compared with many templates; other requests go on between two.
         yield_now().await;
         keys.extend(resources::watch_key(context, true, uri).ok());
     }

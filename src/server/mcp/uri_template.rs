@@ -4,8 +4,8 @@
 //! never reads the values of variables.
 //!
 //! Providers write the templates and clients the URIs, and requests wait for the comparison. So it
-//! makes no copies, and its steps are bounded. Most templates are refused by their literal end, or at
-//! the first byte of their literal beginning that the URI does not have.
+//! makes no copies, and its steps are bounded. Most templates are refused by their literal end, or
+//! at the first byte of their literal beginning that the URI does not have.
 
 /// The longest URI that is compared with templates, in bytes.
 const URI_BYTES_MAX: usize = 2_048;
@@ -41,8 +41,8 @@ struct ReadPoint {
 /// what follows does not fit, the last expression takes one byte more; if a simple one cannot, the
 /// last one before it does whose values may have slashes.
 ///
-/// No other expression needs to be tried again: what follows it was found as early as it can be, and
-/// finding it later leaves no more text to the expressions behind it.
+/// No other expression needs to be tried again: what follows it was found as early as it can be,
+/// and finding it later leaves no more text to the expressions behind it.
 #[derive(Debug)]
 struct TemplateComparison<'a> {
     template: &'a [u8],
