@@ -419,7 +419,7 @@ fn each_library_lives_in_its_room() {
         ("hyper_rustls::", &["src/transports/http/"]),
         ("rustls::", &["src/transports/http/"]),
         ("opentelemetry", &["src/cli/otlp.rs"]),
-        ("memchr::", &["src/json/"]),
+        ("memchr::", &["src/json/", "src/lint/suspicious/"]),
         ("figment::", &["src/config/load"]),
         ("moka::", &["src/views/"]),
         ("prometheus_client::", &["src/metrics/"]),

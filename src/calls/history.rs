@@ -1,8 +1,8 @@
 //! The history of tools' definitions: when each changed, and how.
 //!
 //! It follows what is published, as the log does, and is kept in memory and in the store, bounded
-//! in changes of a tool, in tools and in bytes. What changes most seldom is forgotten first. The store
-//! gets changes with the counters of tools, at the interval of those.
+//! in changes of a tool, in tools and in bytes. The tool that changed longest ago is forgotten
+//! first. The store gets changes with the counters of tools, at the interval of those.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -75,7 +75,7 @@ fn ignored_instructions(reading: &Reading<'_>, at: usize) -> Option<usize> {
             && (reading.between(at, object, Classes::YOU)
                 || reading.between(at, object, Classes::PRIOR) && reading.between(at, object, Classes::ALL))
     } else {
-        which(Classes::PRIOR) && !(is_of_result && !reading.between(at, object, Classes::PRIOR))
+        which(Classes::PRIOR) && (!is_of_result || reading.between(at, object, Classes::PRIOR))
             || reading.between(at, object, Classes::YOU)
             || reading.after(object, 2, Classes::YOU).is_some() && !is_of_result
             || (reading.between(at, object, Classes::SYSTEM) || reading.is(object, Classes::SYSTEM)) && !is_setting

@@ -50,8 +50,8 @@ const NO_NAMES: [&str; 30] = [
 pub(super) fn redirects(reading: &Reading<'_>, is_own: &dyn Fn(&str) -> bool) -> Option<Range<usize>> {
     // The word before `tool` may be a name.
     let names = reading.having(Classes::NAME);
-    let named = reading.having(Classes::TOOL).filter_map(|at| at.checked_sub(1));
-    for at in names.chain(named).take(NAMES_MAX) {
+    let before_tool = reading.having(Classes::TOOL).filter_map(|at| at.checked_sub(1));
+    for at in names.chain(before_tool).take(NAMES_MAX) {
         if !names_a_tool(reading, at) || is_own(reading.word(at)) {
             continue;
         }

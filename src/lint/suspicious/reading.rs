@@ -66,7 +66,7 @@ const DOMAINS: [&str; 22] = [
 
 /// One word of a text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Word {
+pub(super) struct ReadWord {
     start: usize,
     end: usize,
     sentence: usize,
@@ -77,7 +77,7 @@ pub(super) struct Word {
 #[derive(Debug, Default)]
 pub(super) struct Reading<'t> {
     pub(super) text: &'t str,
-    pub(super) words: Vec<Word>,
+    pub(super) words: Vec<ReadWord>,
     /// The classes of all words: most rules have no word to begin with in most texts.
     present: Classes,
 }
@@ -86,7 +86,7 @@ impl<'t> Reading<'t> {
     /// Reads a text. In a name, words are joined by underscores.
     pub(super) fn new(text: &'t str, is_name: bool) -> Self {
         let words = Vec::with_capacity(text.len() / 6);
-        let mut reader = Reader { text, is_name, at: 0, sentence: 0, letters: 0, words, folded: String::new() };
+        let mut reader = TextReader { text, is_name, at: 0, sentence: 0, letters: 0, words, folded: String::new() };
         reader.read();
         let present = reader.words.iter().fold(Classes::default(), |all, word| all.with(word.classes));
         Self { text, words: reader.words, present }
@@ -193,18 +193,18 @@ impl<'t> Reading<'t> {
     }
 }
 
-struct Reader<'t> {
+struct TextReader<'t> {
     text: &'t str,
     is_name: bool,
     at: usize,
     sentence: usize,
     /// Letters of the last word: a dot after a single one ends no sentence (`e.g.`).
     letters: usize,
-    words: Vec<Word>,
+    words: Vec<ReadWord>,
     folded: String,
 }
 
-impl Reader<'_> {
+impl TextReader<'_> {
     fn read(&mut self) {
         while let Some(c) = self.rest().chars().next() {
             if is_without_blanks(c) {
@@ -264,9 +264,8 @@ impl Reader<'_> {
     fn read_word(&mut self) {
         let start = self.at;
         let mut letters = 0;
-        let mut chars = self.rest().char_indices().peekable();
         let mut length = 0;
-        while let Some((index, c)) = chars.next() {
+        for (index, c) in self.rest().char_indices() {
             let joins = c == '\'' || c == '’';
             // `don't` is one word, and `l'utilisateur` and `all'utente` are two.
             let is_joined = joins && letters > 2 && is_contraction(&self.text[start + index + c.len_utf8()..]);
@@ -315,7 +314,7 @@ impl Reader<'_> {
     }
 
     fn push(&mut self, start: usize, end: usize, classes: Classes) {
-        self.words.push(Word { start, end, sentence: self.sentence, classes });
+        self.words.push(ReadWord { start, end, sentence: self.sentence, classes });
         self.at = end;
     }
 }

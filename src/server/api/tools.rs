@@ -266,6 +266,9 @@ pub(in crate::server) async fn list_route(
     list(&shared, uri.query(), &headers, bytes.answers(), false).await.map(axum::body::Body::new)
 }
 
+/// The answer about one tool, by its name.
+type ToolAnswer = fn(&ServerState, &Arc<Snapshot>, &ViewQuery, &str) -> Result<Response, Problem>;
+
 /// `GET /api/v1/tools/{name}`, `GET /api/v1/tools/{name}/explain` and `.../history`.
 ///
 /// A tool is found by its published name, by `scenario/tool` (the slash plain or as `%2F`), or by
@@ -283,8 +286,7 @@ pub(in crate::server) async fn one_route(
     let rest = uri.path().strip_prefix(TOOLS_PREFIX).unwrap_or_default();
     let snapshot = shared.reader.snapshot();
     let catalog = &snapshot.catalog;
-    type Answer = fn(&ServerState, &Arc<Snapshot>, &ViewQuery, &str) -> Result<Response, Problem>;
-    let parts: [(&str, Answer); 2] = [("/explain", explain::answer), ("/history", history::answer)];
+    let parts: [(&str, ToolAnswer); 2] = [("/explain", explain::answer), ("/history", history::answer)];
     for (part, answer) in parts {
         let Some(before) = rest.strip_suffix(part) else { continue };
         let name = percent_decode(before)?;
