@@ -11,7 +11,14 @@ use std::process::Command;
 
 /// What the program is built from. Naming some file switches off cargo's own rule, which is to run
 /// this after every change.
-const SOURCES: [&str; 6] = ["build.rs", "Cargo.toml", "Cargo.lock", "config", "crates", "src"];
+const SOURCES: [&str; 6] = [
+    "build.rs",
+    "Cargo.toml",
+    "Cargo.lock",
+    "config",
+    "crates",
+    "src",
+];
 
 fn main() {
     println!("cargo::rerun-if-env-changed=CALLSHEET_COMMIT");
@@ -27,7 +34,10 @@ fn main() {
 
 /// The commit, with `-modified` behind it when the sources were changed since.
 fn commit(optimised: bool) -> Option<String> {
-    if let Some(commit) = env::var("CALLSHEET_COMMIT").ok().filter(|commit| !commit.is_empty()) {
+    if let Some(commit) = env::var("CALLSHEET_COMMIT")
+        .ok()
+        .filter(|commit| !commit.is_empty())
+    {
         return Some(commit);
     }
     // A package may be unpacked inside of another repository, whose commit says nothing about it.
@@ -36,19 +46,33 @@ fn commit(optimised: bool) -> Option<String> {
     }
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     for name in ["HEAD", "logs/HEAD"] {
-        if let Some(path) = git(&["rev-parse", "--git-path", name]).filter(|path| Path::new(path).exists()) {
+        if let Some(path) =
+            git(&["rev-parse", "--git-path", name]).filter(|path| Path::new(path).exists())
+        {
             println!("cargo::rerun-if-changed={path}");
         }
     }
     for path in SOURCES {
         println!("cargo::rerun-if-changed={path}");
     }
-    let changes = git(&[&["status", "--porcelain", "--untracked-files=no", "--"][..], &SOURCES].concat())?;
-    Some(if changes.is_empty() { commit } else { commit + "-modified" })
+    let changes = git(&[
+        &["status", "--porcelain", "--untracked-files=no", "--"][..],
+        &SOURCES,
+    ]
+    .concat())?;
+    Some(if changes.is_empty() {
+        commit
+    } else {
+        commit + "-modified"
+    })
 }
 
 /// What a git command prints. `None` when it fails or there is no git.
 fn git(arguments: &[&str]) -> Option<String> {
-    let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
+    let output = Command::new("git")
+        .args(arguments)
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }

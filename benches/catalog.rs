@@ -5,9 +5,19 @@
 //! `cargo bench --bench catalog` prints criterion's measurements and then a table of ratios. The
 //! manifests are made here.
 
-#![allow(missing_docs, reason = "criterion's macros make items without docstrings")]
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark stops at the first surprise and prints")]
-#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock itself")]
+#![allow(
+    missing_docs,
+    reason = "criterion's macros make items without docstrings"
+)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark stops at the first surprise and prints"
+)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a benchmark reads the clock itself"
+)]
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -56,12 +66,23 @@ fn offer(scenario: usize, version: usize) -> Offer {
         "categories": [],
         "generated_at": "2026-01-15T10:30:00Z"
     });
-    let manifest = decode(manifest.to_string().as_bytes(), &AcceptedVersions::default()).unwrap().manifest;
-    Offer { manifest: Arc::new(manifest), visibility: Visibility::Published }
+    let manifest = decode(
+        manifest.to_string().as_bytes(),
+        &AcceptedVersions::default(),
+    )
+    .unwrap()
+    .manifest;
+    Offer {
+        manifest: Arc::new(manifest),
+        visibility: Visibility::Published,
+    }
 }
 
 fn inputs(scenarios: usize) -> Inputs {
-    Inputs { offers: (0..scenarios).map(|at| (name(at), offer(at, 0))).collect(), ..Inputs::default() }
+    Inputs {
+        offers: (0..scenarios).map(|at| (name(at), offer(at, 0))).collect(),
+        ..Inputs::default()
+    }
 }
 
 /// The changes of the scenario at this place, to and fro.
@@ -81,12 +102,18 @@ fn measure(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group(format!("{} tools", scenarios * TOOLS));
         group.sample_size(10);
         group.bench_function("build", |bencher| {
-            bencher.iter_batched(|| inputs.clone(), |inputs| catalog::build(&inputs), BatchSize::LargeInput);
+            bencher.iter_batched(
+                || inputs.clone(),
+                |inputs| catalog::build(&inputs),
+                BatchSize::LargeInput,
+            );
         });
         let mut catalog = catalog::build(&inputs);
         let changes = changes(scenarios / 2);
         let revision = catalog.revision();
-        group.bench_function("change and back", |bencher| bencher.iter(|| changed(&mut catalog, &changes)));
+        group.bench_function("change and back", |bencher| {
+            bencher.iter(|| changed(&mut catalog, &changes))
+        });
         assert_eq!(catalog.revision(), revision);
         group.finish();
     }
@@ -94,7 +121,10 @@ fn measure(criterion: &mut Criterion) {
 
 /// The fastest of many runs, which other work on the machine disturbs least.
 fn fastest(runs: usize, mut work: impl FnMut()) -> Duration {
-    std::iter::repeat_with(|| once(&mut work)).take(runs).min().unwrap_or_default()
+    std::iter::repeat_with(|| once(&mut work))
+        .take(runs)
+        .min()
+        .unwrap_or_default()
 }
 
 fn once(work: impl FnOnce()) -> Duration {
@@ -119,12 +149,19 @@ impl Case {
         let spread = (0..scenarios).step_by(scenarios / CHANGING);
         let catalog = catalog::build(&inputs);
         let changes = spread.map(changes).collect();
-        Self { tools: scenarios * TOOLS, build, catalog, changes, times: Vec::new() }
+        Self {
+            tools: scenarios * TOOLS,
+            build,
+            catalog,
+            changes,
+            times: Vec::new(),
+        }
     }
 
     fn change(&mut self, round: usize) {
         let changes = &self.changes[round % self.changes.len()];
-        self.times.push(once(|| changed(&mut self.catalog, changes)) / 2);
+        self.times
+            .push(once(|| changed(&mut self.catalog, changes)) / 2);
     }
 
     fn median(&mut self) -> Duration {
@@ -136,7 +173,10 @@ impl Case {
 /// In turns, so that what else the machine does is in all sizes alike: a mean of one size alone,
 /// under load, was once 4.5 times another.
 fn ratios() {
-    println!("{:>10}{:>14}{:>16}{:>14}{:>10}", "tools", "build", "per tool", "change", "ratio");
+    println!(
+        "{:>10}{:>14}{:>16}{:>14}{:>10}",
+        "tools", "build", "per tool", "change", "ratio"
+    );
     let mut cases = FLEETS.map(Case::new);
     for round in 0..ROUNDS {
         for case in &mut cases {
@@ -151,7 +191,9 @@ fn ratios() {
         let per_tool = build / u32::try_from(tools).unwrap();
         println!("{tools:>10}{build:>14.1?}{per_tool:>16.1?}{change:>14.1?}{ratio:>10.2}");
     }
-    println!("build: the fastest of five; change: the median of {ROUNDS}; ratio: to a tenth of the tools");
+    println!(
+        "build: the fastest of five; change: the median of {ROUNDS}; ratio: to a tenth of the tools"
+    );
 }
 
 criterion_group! {

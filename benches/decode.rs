@@ -5,9 +5,19 @@
 //! `cargo bench --bench decode` prints criterion's measurements and then a table of ratios. The
 //! manifests are made here.
 
-#![allow(missing_docs, reason = "criterion's macros make items without docstrings")]
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark stops at the first surprise and prints")]
-#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock itself")]
+#![allow(
+    missing_docs,
+    reason = "criterion's macros make items without docstrings"
+)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark stops at the first surprise and prints"
+)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a benchmark reads the clock itself"
+)]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -92,7 +102,11 @@ fn wrapped(value: &Value, go: bool) -> Value {
         Value::Number(number) => ("intValue", json!(number.to_string())),
         _ => ("stringValue", value.clone()),
     };
-    if go { json!({"Kind": {(capital(name)): value}}) } else { json!({name: value}) }
+    if go {
+        json!({"Kind": {(capital(name)): value}})
+    } else {
+        json!({name: value})
+    }
 }
 
 fn capital(word: &str) -> String {
@@ -106,7 +120,12 @@ fn camel(name: &str) -> String {
 }
 
 fn renamed(object: &Value) -> Map<String, Value> {
-    object.as_object().unwrap().iter().map(|(name, value)| (camel(name), value.clone())).collect()
+    object
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(name, value)| (camel(name), value.clone()))
+        .collect()
 }
 
 /// The manifest in another spelling: protojson, with every unset field written out when `all` is
@@ -114,18 +133,30 @@ fn renamed(object: &Value) -> Map<String, Value> {
 fn other(go: bool, all: bool) -> Value {
     let mut manifest = seed();
     for tool in manifest["tools"].as_array_mut().unwrap() {
-        for schema in tool["parameters"]["properties"].as_object_mut().unwrap().values_mut() {
+        for schema in tool["parameters"]["properties"]
+            .as_object_mut()
+            .unwrap()
+            .values_mut()
+        {
             if let Some(default) = schema.get_mut("default") {
                 *default = wrapped(default, go);
             }
             let unset = json!({"enum": [], "default": null, "format": "", "items": null, "properties": {}, "required": [], "pattern": ""});
             for (name, value) in unset.as_object().filter(|_| all).into_iter().flatten() {
-                schema.as_object_mut().unwrap().entry(name).or_insert_with(|| value.clone());
+                schema
+                    .as_object_mut()
+                    .unwrap()
+                    .entry(name)
+                    .or_insert_with(|| value.clone());
             }
         }
         let input = &mut tool["metadata"]["examples"][0]["input"];
-        let fields: Map<_, _> =
-            input.as_object().unwrap().iter().map(|(name, value)| (name.clone(), wrapped(value, go))).collect();
+        let fields: Map<_, _> = input
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(name, value)| (name.clone(), wrapped(value, go)))
+            .collect();
         *input = json!({"fields": fields});
         if !go {
             tool["metadata"] = renamed(&tool["metadata"]).into();
@@ -142,10 +173,22 @@ fn other(go: bool, all: bool) -> Value {
 fn manifests() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("seed, compact", serde_json::to_vec(&seed()).unwrap()),
-        ("seed, indented", serde_json::to_vec_pretty(&seed()).unwrap()),
-        ("protojson", serde_json::to_vec(&other(false, false)).unwrap()),
-        ("protojson, all fields", serde_json::to_vec(&other(false, true)).unwrap()),
-        ("Go structs", serde_json::to_vec(&other(true, false)).unwrap()),
+        (
+            "seed, indented",
+            serde_json::to_vec_pretty(&seed()).unwrap(),
+        ),
+        (
+            "protojson",
+            serde_json::to_vec(&other(false, false)).unwrap(),
+        ),
+        (
+            "protojson, all fields",
+            serde_json::to_vec(&other(false, true)).unwrap(),
+        ),
+        (
+            "Go structs",
+            serde_json::to_vec(&other(true, false)).unwrap(),
+        ),
     ]
 }
 
@@ -180,21 +223,40 @@ fn measure_texts(criterion: &mut Criterion) {
         .collect();
     manifest["tools"] = many.into();
     let body = serde_json::to_vec(&manifest).unwrap();
-    let manifest = decode(&body, &AcceptedVersions::default()).unwrap().manifest;
-    criterion.bench_function("lint of 100 tools", |bencher| bencher.iter(|| judge(&manifest)));
+    let manifest = decode(&body, &AcceptedVersions::default())
+        .unwrap()
+        .manifest;
+    criterion.bench_function("lint of 100 tools", |bencher| {
+        bencher.iter(|| judge(&manifest))
+    });
 }
 
 fn measure(criterion: &mut Criterion) {
-    let like_seed = write(&decode(&manifests()[0].1, &AcceptedVersions::default()).unwrap().manifest);
+    let like_seed = write(
+        &decode(&manifests()[0].1, &AcceptedVersions::default())
+            .unwrap()
+            .manifest,
+    );
     for (spelling, body) in manifests() {
         // Whatever is measured must be the same work: every spelling becomes the same manifest.
-        assert!(write(&decode(&body, &AcceptedVersions::default()).unwrap().manifest) == like_seed, "{spelling}");
+        assert!(
+            write(
+                &decode(&body, &AcceptedVersions::default())
+                    .unwrap()
+                    .manifest
+            ) == like_seed,
+            "{spelling}"
+        );
         let mut group = criterion.benchmark_group(spelling);
         group.throughput(Throughput::Bytes(body.len() as u64));
-        group.bench_function("plain borrowed parse", |bencher| bencher.iter(|| plain(&body)));
+        group.bench_function("plain borrowed parse", |bencher| {
+            bencher.iter(|| plain(&body))
+        });
         group.bench_function("tree of values", |bencher| bencher.iter(|| tree(&body)));
         group.bench_function("decode", |bencher| bencher.iter(|| whole(&body)));
-        let manifest = decode(&body, &AcceptedVersions::default()).unwrap().manifest;
+        let manifest = decode(&body, &AcceptedVersions::default())
+            .unwrap()
+            .manifest;
         group.bench_function("lint", |bencher| bencher.iter(|| judge(&manifest)));
         group.finish();
     }
@@ -220,7 +282,9 @@ fn ratios() {
         let least = fastest(|| plain(&body));
         let decoded = fastest(|| whole(&body));
         let tree = fastest(|| tree(&body));
-        let manifest = decode(&body, &AcceptedVersions::default()).unwrap().manifest;
+        let manifest = decode(&body, &AcceptedVersions::default())
+            .unwrap()
+            .manifest;
         let lint = fastest(|| judge(&manifest));
         let times = |time: Duration| format!("{:.2}x", time.as_secs_f64() / least.as_secs_f64());
         println!(

@@ -7,12 +7,23 @@
 //! commonest sizes of blocks of each step too.
 
 #![allow(missing_docs, reason = "a program that prints a table")]
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark stops at the first surprise and prints")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark stops at the first surprise and prints"
+)]
 #![allow(clippy::cast_precision_loss, reason = "bytes of a process")]
-#![allow(unsafe_code, reason = "counting what the allocator is asked for needs an allocator around it")]
+#![allow(
+    unsafe_code,
+    reason = "counting what the allocator is asked for needs an allocator around it"
+)]
 
 #[path = "../examples/figures/manifests.rs"]
-#[allow(dead_code, unreachable_pub, reason = "of the figures only the manifests are needed")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "of the figures only the manifests are needed"
+)]
 mod manifests;
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -77,7 +88,10 @@ struct Mark {
 
 impl Mark {
     fn now() -> Self {
-        Self { live: LIVE.load(Relaxed), blocks: BLOCKS.iter().map(|blocks| blocks.load(Relaxed)).collect() }
+        Self {
+            live: LIVE.load(Relaxed),
+            blocks: BLOCKS.iter().map(|blocks| blocks.load(Relaxed)).collect(),
+        }
     }
 }
 
@@ -91,14 +105,23 @@ struct Steps {
 impl Steps {
     fn done(&mut self, step: &str) {
         let now = Mark::now();
-        println!("{step:<58}{:>12.1}", (now.live - self.before.live) as f64 / self.tools);
+        println!(
+            "{step:<58}{:>12.1}",
+            (now.live - self.before.live) as f64 / self.tools
+        );
         if self.blocks {
             let mut sizes: Vec<(isize, usize, isize)> = now
                 .blocks
                 .iter()
                 .zip(&self.before.blocks)
                 .enumerate()
-                .map(|(at, (now, before))| ((now - before) * isize::try_from(at * 16).unwrap(), at * 16, now - before))
+                .map(|(at, (now, before))| {
+                    (
+                        (now - before) * isize::try_from(at * 16).unwrap(),
+                        at * 16,
+                        now - before,
+                    )
+                })
                 .filter(|(_, _, blocks)| blocks.unsigned_abs() as f64 > self.tools / 200.0)
                 .collect();
             sizes.sort_unstable_by_key(|(bytes, ..)| -bytes.abs());
@@ -115,11 +138,19 @@ impl Steps {
 }
 
 fn read(at: usize) -> Manifest {
-    decode(manifests::manifest(at, 0).as_bytes(), &AcceptedVersions::default()).unwrap().manifest
+    decode(
+        manifests::manifest(at, 0).as_bytes(),
+        &AcceptedVersions::default(),
+    )
+    .unwrap()
+    .manifest
 }
 
 fn offer(manifest: &Arc<Manifest>) -> Change {
-    let offer = Offer { manifest: Arc::clone(manifest), visibility: Visibility::Published };
+    let offer = Offer {
+        manifest: Arc::clone(manifest),
+        visibility: Visibility::Published,
+    };
     Change::Offer(name_of(manifest), Some(offer))
 }
 
@@ -129,10 +160,18 @@ fn name_of(manifest: &Manifest) -> ScenarioName {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    let scenarios = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(1_000);
+    let scenarios = arguments
+        .iter()
+        .find_map(|argument| argument.parse().ok())
+        .unwrap_or(1_000);
     let tools = scenarios * manifests::TOOLS;
-    let bytes: usize = (0..scenarios).map(|at| manifests::manifest(at, 0).len()).sum();
-    println!("{tools} tools, {:.1} bytes of a manifest each\n", bytes as f64 / tools as f64);
+    let bytes: usize = (0..scenarios)
+        .map(|at| manifests::manifest(at, 0).len())
+        .sum();
+    println!(
+        "{tools} tools, {:.1} bytes of a manifest each\n",
+        bytes as f64 / tools as f64
+    );
     println!("{:<58}{:>12}", "step", "bytes/tool");
     let mut steps = Steps {
         tools: tools as f64,
@@ -171,7 +210,11 @@ fn main() {
     let (writer, _reader) = catalog_store(last);
     steps.done("without the former catalogs");
     let snapshot = writer.current();
-    let index: usize = snapshot.catalog.entries().map(|entry| entry.index_bytes()).sum();
+    let index: usize = snapshot
+        .catalog
+        .entries()
+        .map(|entry| entry.index_bytes())
+        .sum();
     steps.done("the search's index");
     println!("    it says of itself {:.1}", index as f64 / steps.tools);
 

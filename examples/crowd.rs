@@ -25,7 +25,9 @@ const NOBODY: u16 = 20_000;
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [address, served, empty] = arguments.as_slice() else { anyhow::bail!("crowd ADDRESS SERVED EMPTY") };
+    let [address, served, empty] = arguments.as_slice() else {
+        anyhow::bail!("crowd ADDRESS SERVED EMPTY")
+    };
     let address = address.parse::<IpAddr>()?;
     let served = served.parse::<u16>()?;
     let empty = empty.parse::<u16>()?;
@@ -36,10 +38,15 @@ async fn main() -> Result<()> {
     let mut services = Vec::new();
     for at in 0..served {
         let name = format!("crowd-{at:04}");
-        let listener = TcpListener::bind(SocketAddr::new(address, 0)).await.context("cannot listen")?;
+        let listener = TcpListener::bind(SocketAddr::new(address, 0))
+            .await
+            .context("cannot listen")?;
         services.push((name.clone(), listener.local_addr()?.port()));
-        let about =
-            RegistryConfig { scenario_name: name, scenario_version: "1.0.0".into(), ..RegistryConfig::default() };
+        let about = RegistryConfig {
+            scenario_name: name,
+            scenario_version: "1.0.0".into(),
+            ..RegistryConfig::default()
+        };
         let registry = Registry::new(about)?;
         let find = ToolDefinition::new(format!("find_{at:04}"), "Finds books by their title")?;
         registry.register(StaticProvider::new("books").tool(find));
@@ -55,7 +62,10 @@ async fn main() -> Result<()> {
         let service = service(name, address, *port)?;
         while let Err(error) = mdns.register(service.clone()) {
             // Its queue of commands is short.
-            anyhow::ensure!(error == Error::Again, "`{name}` cannot be announced: {error}");
+            anyhow::ensure!(
+                error == Error::Again,
+                "`{name}` cannot be announced: {error}"
+            );
             clock.sleep(QUEUE_WAIT).await;
         }
     }
@@ -69,9 +79,16 @@ async fn main() -> Result<()> {
 }
 
 fn service(name: &str, address: IpAddr, port: u16) -> Result<ServiceInfo> {
-    let record = [("txtvers", "1"), ("path", "/api/v1/tools"), ("proto", "1.0"), ("id", name), ("boot", "1")];
+    let record = [
+        ("txtvers", "1"),
+        ("path", "/api/v1/tools"),
+        ("proto", "1.0"),
+        ("id", name),
+        ("boot", "1"),
+    ];
     let kind = format!("{SERVICE_TYPE}.local.");
-    let mut service = ServiceInfo::new(&kind, name, "crowd-host.local.", address, port, &record[..])?;
+    let mut service =
+        ServiceInfo::new(&kind, name, "crowd-host.local.", address, port, &record[..])?;
     // The names are this program's own: whether they are free need not be asked.
     service.set_requires_probe(false);
     Ok(service)

@@ -21,7 +21,9 @@ async fn main() -> anyhow::Result<()> {
     }];
     let host = ToolDefinition::new("host_name", "Tells the name of this machine")?;
     let about = NativeTools::new("machine", "Knows this machine", Clock::system())?
-        .tool(host, |_: Value| async { Ok::<_, Infallible>(json!(std::env::var("HOSTNAME").ok())) });
+        .tool(host, |_: Value| async {
+            Ok::<_, Infallible>(json!(std::env::var("HOSTNAME").ok()))
+        });
 
     let app = Callsheet::builder(config).native(about).start().await?;
     app.stop_on_signal()?;

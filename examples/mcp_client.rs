@@ -17,8 +17,8 @@ use anyhow::{Context, Result, bail};
 use callsheet::model::{Auth, HttpTarget, JsonText, OAuthClient, Secret, Target};
 use callsheet::protocols::mcp::Mcp;
 use callsheet::protocols::{
-    Call, CallIo, CallLog, CallProgress, CallerOffers, InputMethod, InputWanted, ListRequest, Listing, Protocol,
-    Session,
+    Call, CallIo, CallLog, CallProgress, CallerOffers, InputMethod, InputWanted, ListRequest,
+    Listing, Protocol, Session,
 };
 use callsheet::runtime::{Clock, Tasks};
 use callsheet::transports::Transports;
@@ -70,7 +70,10 @@ struct Agreeable;
 
 impl CallIo for Agreeable {
     fn offers(&self) -> CallerOffers {
-        CallerOffers { elicitation_form: true, ..CallerOffers::default() }
+        CallerOffers {
+            elicitation_form: true,
+            ..CallerOffers::default()
+        }
     }
 
     fn progress(&self, progress: CallProgress) {
@@ -84,9 +87,13 @@ impl CallIo for Agreeable {
     fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Option<JsonText>> {
         let given = match wanted.method {
             InputMethod::Elicitation => {
-                let schema = wanted.schema().and_then(|schema| serde_json::from_str(schema.get()).ok());
+                let schema = wanted
+                    .schema()
+                    .and_then(|schema| serde_json::from_str(schema.get()).ok());
                 let content = arguments(&schema.unwrap_or_default());
-                JsonText::parse(&content.to_string()).ok().map(|content| InputWanted::accepted(&content))
+                JsonText::parse(&content.to_string())
+                    .ok()
+                    .map(|content| InputWanted::accepted(&content))
             }
             InputMethod::Sampling | InputMethod::Roots => None,
         };
@@ -97,7 +104,10 @@ impl CallIo for Agreeable {
 /// Arguments for a schema: the default of each property, or else any value of its type.
 fn arguments(schema: &Value) -> Value {
     let properties = schema["properties"].as_object();
-    let made = properties.into_iter().flatten().filter_map(|(name, property)| Some((name.clone(), value(property)?)));
+    let made = properties
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, property)| Some((name.clone(), value(property)?)));
     Value::Object(made.collect::<Map<_, _>>())
 }
 
@@ -106,7 +116,12 @@ fn value(schema: &Value) -> Option<Value> {
         return Some(default.clone());
     }
     match schema["type"].as_str()? {
-        "string" => Some(schema["enum"].get(0).cloned().unwrap_or_else(|| json!("text"))),
+        "string" => Some(
+            schema["enum"]
+                .get(0)
+                .cloned()
+                .unwrap_or_else(|| json!("text")),
+        ),
         "integer" | "number" => Some(json!(7)),
         "boolean" => Some(json!(true)),
         "array" => Some(json!([])),
@@ -125,9 +140,22 @@ async fn call(session: &dyn Session, name: &str, arguments: &Value) -> Result<()
         max_body: MAX_BODY,
         resumed: None,
     };
-    let outcome = session.call(&call, &Agreeable).await.with_context(|| format!("the call of {name}"))?;
-    let text = outcome.result.map_or_else(|| outcome.error.unwrap_or_default(), |result| result.get().to_owned());
-    println!("{name}: {}: {text}", if outcome.success { "succeeded" } else { "failed" });
+    let outcome = session
+        .call(&call, &Agreeable)
+        .await
+        .with_context(|| format!("the call of {name}"))?;
+    let text = outcome.result.map_or_else(
+        || outcome.error.unwrap_or_default(),
+        |result| result.get().to_owned(),
+    );
+    println!(
+        "{name}: {}: {text}",
+        if outcome.success {
+            "succeeded"
+        } else {
+            "failed"
+        }
+    );
     Ok(())
 }
 
@@ -142,13 +170,24 @@ struct Client {
 
 impl Client {
     fn new(url: Url, wanted: Wanted) -> Result<Self> {
-        let limits = ClientLimits { connect: LONGEST, whole: LONGEST, max_body: MAX_BODY, max_redirects: 4 };
+        let limits = ClientLimits {
+            connect: LONGEST,
+            whole: LONGEST,
+            max_body: MAX_BODY,
+            max_redirects: 4,
+        };
         let http = http::Client::new(limits, 4, LONGEST, Clock::system(), Tasks::new());
         let tokens = Arc::new(OAuthTokens::new(&http));
-        tokens.adjust(LoginSettings { client_metadata_url: Some(DOCUMENT.parse()?), hosts: Vec::new() });
+        tokens.adjust(LoginSettings {
+            client_metadata_url: Some(DOCUMENT.parse()?),
+            hosts: Vec::new(),
+        });
         http.set_token_sources(Arc::clone(&tokens) as Arc<dyn TokenSources>);
         let auth = wanted.client_id.clone().map(|client_id| {
-            let client_secret = wanted.client_secret.clone().map(|text| Secret::new(text).into());
+            let client_secret = wanted
+                .client_secret
+                .clone()
+                .map(|text| Secret::new(text).into());
             Auth::OAuth(Box::new(OAuthClient {
                 token_url: None,
                 client_id,
@@ -159,14 +198,30 @@ impl Client {
                 token_hosts: None,
             }))
         });
-        let target = HttpTarget { auth, login: Some(NAME.parse()?), ..HttpTarget::at(url) }.into();
-        Ok(Self { target, transports: Transports::new(http), tokens, wanted, tasks: Tasks::new() })
+        let target = HttpTarget {
+            auth,
+            login: Some(NAME.parse()?),
+            ..HttpTarget::at(url)
+        }
+        .into();
+        Ok(Self {
+            target,
+            transports: Transports::new(http),
+            tokens,
+            wanted,
+            tasks: Tasks::new(),
+        })
     }
 
     /// Lists the tools and calls them.
     async fn once(&self) -> Result<()> {
-        let session = Mcp::default().connect(&self.target, &self.transports).await?;
-        let Listing::Manifest { manifest, findings, .. } = session.list(&ListRequest::whole()).await? else {
+        let session = Mcp::default()
+            .connect(&self.target, &self.transports)
+            .await?;
+        let Listing::Manifest {
+            manifest, findings, ..
+        } = session.list(&ListRequest::whole()).await?
+        else {
             bail!("the server says that a list is unchanged which was never requested before")
         };
         // As the daemon does, it follows the server's own stream, on which a server may also request
@@ -174,7 +229,8 @@ impl Client {
         if let Some(mut hints) = session.hints() {
             let following = tokio::time::timeout(FOLLOWING, hints.next()).await;
             println!("following: {following:?}");
-            self.tasks.spawn(async move { while hints.next().await.is_some() {} });
+            self.tasks
+                .spawn(async move { while hints.next().await.is_some() {} });
         }
         for finding in &findings {
             println!("finding: {finding:?}");
@@ -185,14 +241,25 @@ impl Client {
             }
             return Ok(());
         }
-        let schemas = manifest.tools.iter().map(|tool| serde_json::from_str(tool.parameters.get()));
+        let schemas = manifest
+            .tools
+            .iter()
+            .map(|tool| serde_json::from_str(tool.parameters.get()));
         let schemas = schemas.collect::<Result<Vec<Value>, _>>()?;
         for (tool, schema) in manifest.tools.iter().zip(&schemas) {
             let mut arguments = arguments(schema);
             // A tool that wants a schema gets one as the server wrote it, so that it can see whether
             // that came through whole.
-            if let Some(wanted) = arguments.get_mut("schema").filter(|wanted| wanted.is_object()) {
-                wanted.clone_from(schemas.iter().max_by_key(|schema| schema.to_string().len()).unwrap_or(schema));
+            if let Some(wanted) = arguments
+                .get_mut("schema")
+                .filter(|wanted| wanted.is_object())
+            {
+                wanted.clone_from(
+                    schemas
+                        .iter()
+                        .max_by_key(|schema| schema.to_string().len())
+                        .unwrap_or(schema),
+                );
             }
             call(&*session, &tool.name, &arguments).await?;
         }
@@ -201,9 +268,14 @@ impl Client {
 
     /// Logs in as a person would, whose authorization server says yes.
     async fn login(&self) -> Result<()> {
-        let started = self.tokens.begin(&NAME.parse()?, &REDIRECT.parse()?).await?;
+        let started = self
+            .tokens
+            .begin(&NAME.parse()?, &REDIRECT.parse()?)
+            .await?;
         let back = redirected(&started.authorization_url).await?;
-        self.tokens.finish(&LoginRedirect::parse(back.query().unwrap_or_default())).await?;
+        self.tokens
+            .finish(&LoginRedirect::parse(back.query().unwrap_or_default()))
+            .await?;
         println!("logged in");
         Ok(())
     }
@@ -215,20 +287,32 @@ async fn redirected(url: &Url) -> Result<Url> {
     let port = url.port_or_known_default().context("no port")?;
     let mut stream = TcpStream::connect((host, port)).await?;
     let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
-    let request = format!("GET {target} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");
+    let request =
+        format!("GET {target} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
     let lines = answer.lines().filter_map(|line| line.split_once(": "));
-    let location = lines.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("location"));
-    Ok(location.context("the authorization server does not redirect")?.1.trim().parse()?)
+    let location = lines
+        .into_iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case("location"));
+    Ok(location
+        .context("the authorization server does not redirect")?
+        .1
+        .trim()
+        .parse()?)
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let Some(url) = std::env::args().nth(1) else { bail!("no address was given") };
+    let Some(url) = std::env::args().nth(1) else {
+        bail!("no address was given")
+    };
     let wanted = std::env::var("MCP_CONFORMANCE_CONTEXT").ok();
-    let wanted: Wanted = wanted.map(|text| serde_json::from_str(&text)).transpose()?.unwrap_or_default();
+    let wanted: Wanted = wanted
+        .map(|text| serde_json::from_str(&text))
+        .transpose()?
+        .unwrap_or_default();
     let client = Client::new(url.parse()?, wanted)?;
     for _ in 0..MAX_LOGINS {
         match client.once().await {
@@ -245,5 +329,7 @@ async fn main() -> Result<()> {
 /// Whether a login may help: the server refused what it was shown.
 fn wants_login(error: &anyhow::Error) -> bool {
     let text = format!("{error:#}");
-    ["401", "403", "callsheet login"].iter().any(|sign| text.contains(sign))
+    ["401", "403", "callsheet login"]
+        .iter()
+        .any(|sign| text.contains(sign))
 }

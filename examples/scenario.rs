@@ -7,14 +7,18 @@
 #![allow(clippy::print_stdout, reason = "a program that tells its address")]
 
 use anyhow::{Context as _, Result};
-use callsheet::provide::{self, Announcement, Parameter, Registry, RegistryConfig, StaticProvider, ToolDefinition};
+use callsheet::provide::{
+    self, Announcement, Parameter, Registry, RegistryConfig, StaticProvider, ToolDefinition,
+};
 use callsheet::runtime::{StopTrigger, signal};
 use tokio::net::TcpListener;
 
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [name, listen, id @ ..] = arguments.as_slice() else { anyhow::bail!("scenario NAME ADDRESS [ID]") };
+    let [name, listen, id @ ..] = arguments.as_slice() else {
+        anyhow::bail!("scenario NAME ADDRESS [ID]")
+    };
 
     let about = RegistryConfig {
         scenario_name: name.clone(),
@@ -27,7 +31,9 @@ async fn main() -> Result<()> {
         .parameter("title", Parameter::string("A part of the title").required());
     registry.register(StaticProvider::new("books").tool(find));
 
-    let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
+    let listener = TcpListener::bind(listen)
+        .await
+        .with_context(|| format!("cannot listen on {listen}"))?;
     let address = listener.local_addr()?;
     let announced = match id {
         [id, ..] => Some(Announcement::new(name, address, id).start().await?),
@@ -43,6 +49,10 @@ async fn main() -> Result<()> {
             announced.goodbye().await;
         }
     };
-    tokio::join!(provide::serve(listener, registry, async move { stop.wait().await }), goodbye).0?;
+    tokio::join!(
+        provide::serve(listener, registry, async move { stop.wait().await }),
+        goodbye
+    )
+    .0?;
     Ok(())
 }

@@ -184,7 +184,10 @@ impl Callsheet {
     }
 
     /// Subscribes to changes of lists, states and findings. The first message is the current state.
-    pub async fn subscribe(&self, request: SubscribeRequest) -> Result<Subscription, SubscribeError> {
+    pub async fn subscribe(
+        &self,
+        request: SubscribeRequest,
+    ) -> Result<Subscription, SubscribeError> {
         self.events.subscribe(request).await
     }
 
@@ -204,7 +207,10 @@ impl Callsheet {
     /// Runs a native tool by its identity, without any check. Tools of other scenarios are not run
     /// here.
     pub async fn run_native(&self, id: &ToolId, arguments: Value) -> Result<Value, NativeError> {
-        let tools = self.native.get(&id.scenario).ok_or_else(|| NativeError::UnknownScenario(id.scenario.clone()))?;
+        let tools = self
+            .native
+            .get(&id.scenario)
+            .ok_or_else(|| NativeError::UnknownScenario(id.scenario.clone()))?;
         tools.run(&id.tool, arguments).await
     }
 
@@ -236,7 +242,11 @@ impl Callsheet {
     /// Returns memory to the system that the allocator keeps, for as long as the daemon runs
     /// ([`memory`]). For a process that runs only this daemon.
     pub fn return_memory(&self) {
-        self.tasks.spawn(memory::watch(self.clock, self.tasks.clone(), self.stop.clone()));
+        self.tasks.spawn(memory::watch(
+            self.clock,
+            self.tasks.clone(),
+            self.stop.clone(),
+        ));
     }
 
     /// Notifies the service manager that started this process, if it wants notifications
@@ -247,7 +257,8 @@ impl Callsheet {
             let engine = self.engine.clone();
             let reader = self.reader.clone();
             let stop = self.stop.clone();
-            self.tasks.spawn(service::notify(manager, engine, reader, self.clock, stop));
+            self.tasks
+                .spawn(service::notify(manager, engine, reader, self.clock, stop));
         }
     }
 
@@ -272,7 +283,11 @@ impl Callsheet {
     /// Stops when no client has had a connection for `mcp.linger`. For a daemon that was started
     /// for its clients only.
     pub fn stop_when_unused(&self) {
-        let unused = unused::wait(self.connections.subscribe(), self.config.subscribe(), self.clock);
+        let unused = unused::wait(
+            self.connections.subscribe(),
+            self.config.subscribe(),
+            self.clock,
+        );
         let trigger = self.trigger.clone();
         let stop = self.stop.clone();
         self.tasks.spawn(async move {

@@ -12,7 +12,9 @@ use std::future::{Future, ready};
 use std::sync::Arc;
 use std::time::Duration;
 
-use callsheet_provide::{Function, InvalidDefinition, Provider, Registry, RegistryConfig, ToolDefinition, ToolFuture};
+use callsheet_provide::{
+    Function, InvalidDefinition, Provider, Registry, RegistryConfig, ToolDefinition, ToolFuture,
+};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use parking_lot::RwLock;
@@ -22,8 +24,8 @@ use tokio::sync::watch;
 use crate::discovery::embedded::NATIVE;
 use crate::model::{InProcessId, JsonText, ScenarioName, Target};
 use crate::protocols::{
-    Call, CallError, CallIo, ConnectError, Fits, Hint, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
-    Session, Validity, tool_discovery,
+    Call, CallError, CallIo, ConnectError, Fits, Hint, ListError, ListRequest, Listing, Outcome,
+    Protocol, ProtocolId, Session, Validity, tool_discovery,
 };
 use crate::runtime::Clock;
 use crate::transports::{TransportError, Transports};
@@ -71,7 +73,10 @@ struct Tools {
 impl Tools {
     fn function(&self, tool: &str) -> Option<Function> {
         let tools = self.list.read();
-        tools.iter().find(|(known, _)| known.name() == tool).map(|(_, function)| Arc::clone(function))
+        tools
+            .iter()
+            .find(|(known, _)| known.name() == tool)
+            .map(|(_, function)| Arc::clone(function))
     }
 }
 
@@ -110,10 +115,16 @@ impl NativeTools {
         let name = about.scenario_name.clone();
         let registry = Registry::with_clock(about, move || clock.wall())?;
         // The registry takes the same names.
-        let name = name.parse().map_err(|_| InvalidDefinition::ScenarioName(name))?;
+        let name = name
+            .parse()
+            .map_err(|_| InvalidDefinition::ScenarioName(name))?;
         let tools = Arc::<Tools>::default();
         registry.register(Offered(Arc::clone(&tools)));
-        Ok(Self { name, registry, tools })
+        Ok(Self {
+            name,
+            registry,
+            tools,
+        })
     }
 
     /// Adds a tool with the function that runs it, or replaces the one of the same name. The
@@ -151,7 +162,8 @@ impl NativeTools {
         A: Future<Output = Result<Value, E>> + Send + 'static,
         E: fmt::Display,
     {
-        let definition = ToolDefinition::new(name, format!("Runs definitions as the activity {name}"))?;
+        let definition =
+            ToolDefinition::new(name, format!("Runs definitions as the activity {name}"))?;
         self.add(definition.metadata("internal_only", true), function);
         Ok(())
     }
@@ -173,15 +185,24 @@ impl NativeTools {
 
     /// Runs a tool by its original name.
     pub async fn run(&self, tool: &str, arguments: Value) -> Result<Value, NativeError> {
-        let function =
-            self.tools.function(tool).ok_or_else(|| NativeError::UnknownTool(self.name.clone(), tool.to_owned()))?;
-        function(arguments).await.map_err(|message| NativeError::Failed { tool: tool.to_owned(), message })
+        let function = self
+            .tools
+            .function(tool)
+            .ok_or_else(|| NativeError::UnknownTool(self.name.clone(), tool.to_owned()))?;
+        function(arguments)
+            .await
+            .map_err(|message| NativeError::Failed {
+                tool: tool.to_owned(),
+                message,
+            })
     }
 }
 
 impl fmt::Debug for NativeTools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NativeTools").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("NativeTools")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -195,7 +216,10 @@ impl Provider for Offered {
 
     fn tools(&self) -> Vec<ToolDefinition> {
         let tools = self.0.list.read();
-        tools.iter().map(|(definition, _)| definition.clone()).collect()
+        tools
+            .iter()
+            .map(|(definition, _)| definition.clone())
+            .collect()
     }
 
     fn run(&self, tool: &str, arguments: Value) -> Option<ToolFuture> {
@@ -214,7 +238,9 @@ impl Protocol for Native {
 
     fn fits(&self, target: &Target) -> Fits {
         match self.at(target) {
-            Some(_) => Fits::Probe { at: "inside this program" },
+            Some(_) => Fits::Probe {
+                at: "inside this program",
+            },
             None => Fits::Never,
         }
     }
@@ -224,9 +250,15 @@ impl Protocol for Native {
         target: &'a Target,
         transports: &'a Transports,
     ) -> BoxFuture<'a, Result<Arc<dyn Session>, ConnectError>> {
-        let session =
-            self.at(target).map(|tools| Arc::new(Inside { tools: tools.clone(), clock: transports.clock() }) as _);
-        let session = session.ok_or_else(|| ConnectError::NotThisProtocol("it is not inside this program".to_owned()));
+        let session = self.at(target).map(|tools| {
+            Arc::new(Inside {
+                tools: tools.clone(),
+                clock: transports.clock(),
+            }) as _
+        });
+        let session = session.ok_or_else(|| {
+            ConnectError::NotThisProtocol("it is not inside this program".to_owned())
+        });
         Box::pin(ready(session))
     }
 
@@ -237,8 +269,12 @@ impl Protocol for Native {
 
 impl Native {
     fn at(&self, target: &Target) -> Option<&NativeTools> {
-        let Target::InProcess(id) = target else { return None };
-        self.0.values().find(|tools| tools.name.as_str() == InProcessId::as_str(id))
+        let Target::InProcess(id) = target else {
+            return None;
+        };
+        self.0
+            .values()
+            .find(|tools| tools.name.as_str() == InProcessId::as_str(id))
     }
 }
 
@@ -253,35 +289,60 @@ impl Session for Inside {
         Box::pin(async move {
             let document = self.tools.registry.manifest().to_string();
             let decoded = tool_discovery::decode(document.as_bytes(), &request.accept)?;
-            let tool_discovery::Decoded { manifest, findings, quarantined, .. } = decoded;
+            let tool_discovery::Decoded {
+                manifest,
+                findings,
+                quarantined,
+                ..
+            } = decoded;
             let validity = Validity::made_here(self.clock, LIFETIME);
-            Ok(Listing::Manifest { manifest, findings, quarantined, validity })
+            Ok(Listing::Manifest {
+                manifest,
+                findings,
+                quarantined,
+                validity,
+            })
         })
     }
 
     fn hints(&self) -> Option<BoxStream<'static, Hint>> {
-        let changes = stream::unfold(self.tools.tools.changes.subscribe(), |mut changes| async move {
-            changes.changed().await.ok()?;
-            Some((Hint::Changed, changes))
-        });
+        let changes = stream::unfold(
+            self.tools.tools.changes.subscribe(),
+            |mut changes| async move {
+                changes.changed().await.ok()?;
+                Some((Hint::Changed, changes))
+            },
+        );
         Some(stream::once(ready(Hint::Following)).chain(changes).boxed())
     }
 
-    fn call<'a>(&'a self, call: &'a Call, _io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn call<'a>(
+        &'a self,
+        call: &'a Call,
+        _io: &'a dyn CallIo,
+    ) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(async move {
             let arguments = serde_json::from_str(call.arguments.get());
             let Ok(arguments) = arguments else {
-                return Err(CallError::NotCallable("the arguments are no JSON".to_owned()));
+                return Err(CallError::NotCallable(
+                    "the arguments are no JSON".to_owned(),
+                ));
             };
             let limit = call.limit(TIMEOUT);
-            let Ok(ran) = tokio::time::timeout(limit, self.tools.run(&call.tool, arguments)).await else {
+            let Ok(ran) = tokio::time::timeout(limit, self.tools.run(&call.tool, arguments)).await
+            else {
                 let url = format!("local:{}", self.tools.name);
-                return Err(CallError::Unanswered(TransportError::Timeout { url, limit }));
+                return Err(CallError::Unanswered(TransportError::Timeout {
+                    url,
+                    limit,
+                }));
             };
             Ok(match ran {
                 Ok(result) => Outcome::done(JsonText::known(result.to_string())),
                 Err(NativeError::Failed { message, .. }) => Outcome::failed(None, message, None),
-                Err(error) => Outcome::failed(None, error.to_string(), Some("unknown_tool".to_owned())),
+                Err(error) => {
+                    Outcome::failed(None, error.to_string(), Some("unknown_tool".to_owned()))
+                }
             })
         })
     }

@@ -3,7 +3,11 @@
 //! of the whole process.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on must fail"
+)]
 
 mod support;
 
@@ -34,7 +38,10 @@ async fn stuck(address: SocketAddr, head: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
     let mut stream = socket.connect(address).await.unwrap();
-    stream.write_all(format!("{head}Host: {address}\r\n\r\n").as_bytes()).await.unwrap();
+    stream
+        .write_all(format!("{head}Host: {address}\r\n\r\n").as_bytes())
+        .await
+        .unwrap();
     let mut first = [0; 12];
     stream.read_exact(&mut first).await.unwrap();
     assert!(matches!(&first, b"HTTP/1.1 200" | b"HTTP/1.1 101"));
@@ -43,13 +50,20 @@ async fn stuck(address: SocketAddr, head: &str) -> TcpStream {
 
 /// Two sets of tools; a change from one to the other is told in some 200 KB.
 fn editions() -> [Vec<ToolDefinition>; 2] {
-    ["a", "b"].map(|edition| (0..800).map(|n| tool(&format!("{edition}_{n:03}_{}", "x".repeat(50)))).collect())
+    ["a", "b"].map(|edition| {
+        (0..800)
+            .map(|n| tool(&format!("{edition}_{n:03}_{}", "x".repeat(50))))
+            .collect()
+    })
 }
 
 /// A number that the daemon counts.
 async fn counted(daemon: &Daemon, name: &str) -> usize {
     let text = String::from_utf8(daemon.get("/metrics").await.body).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).expect(name);
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
+        .expect(name);
     line.split(' ').next().unwrap().parse().unwrap()
 }
 
@@ -60,7 +74,11 @@ async fn those_who_read_nothing_are_let_go_and_cost_bounded_memory() {
     let notes = Scenario::start("notes", editions[0].clone()).await;
     let mut config = home.config(&[&notes]);
     (config.refresh.min_interval, config.refresh.max_interval) = (NEVER, NEVER);
-    (config.events.ring, config.events.ring_bytes, config.events.reader_queue) = (1_000, 1 << 30, QUEUE);
+    (
+        config.events.ring,
+        config.events.ring_bytes,
+        config.events.reader_queue,
+    ) = (1_000, 1 << 30, QUEUE);
     let daemon = Daemon::ready(config).await;
     let mut all = Vec::new();
     for head in [STREAM, SOCKET] {
@@ -68,7 +86,10 @@ async fn those_who_read_nothing_are_let_go_and_cost_bounded_memory() {
             all.push(stuck(daemon.address, head).await);
         }
     }
-    assert_eq!(counted(&daemon, "callsheet_event_subscribers").await, 2 * STUCK);
+    assert_eq!(
+        counted(&daemon, "callsheet_event_subscribers").await,
+        2 * STUCK
+    );
     let before = memory::resident().unwrap();
     let mut most = 0;
     let mut changes = 0;
@@ -77,16 +98,31 @@ async fn those_who_read_nothing_are_let_go_and_cost_bounded_memory() {
         changes += 1;
         assert!(changes < 400, "they are never let go");
         notes.offer(editions[changes % 2].clone());
-        assert_eq!(daemon.send("POST", "/api/v1/scenarios/notes/refresh").await.status, 200);
+        assert_eq!(
+            daemon
+                .send("POST", "/api/v1/scenarios/notes/refresh")
+                .await
+                .status,
+            200
+        );
         most = most.max(memory::resident().unwrap().saturating_sub(before));
     }
     assert!(changes > QUEUE, "{changes} changes");
-    assert!(most < MOST, "{most} bytes more for {} readers after {changes} changes", 2 * STUCK);
-    assert_eq!(counted(&daemon, "callsheet_event_readers_dropped_total").await, 2 * STUCK);
+    assert!(
+        most < MOST,
+        "{most} bytes more for {} readers after {changes} changes",
+        2 * STUCK
+    );
+    assert_eq!(
+        counted(&daemon, "callsheet_event_readers_dropped_total").await,
+        2 * STUCK
+    );
     for mut stream in all {
         // What was on its way is still there, and then it is over, with a word or with a reset.
         let mut rest = Vec::new();
-        let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("the connection was closed");
+        let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest))
+            .await
+            .expect("the connection was closed");
     }
     daemon.stop().await;
 }
@@ -100,7 +136,13 @@ async fn tell_until_let_go(daemon: &Daemon, notes: &Scenario) {
         assert!(changes < 400, "it is never let go");
         let edition = ["a", "b"][changes % 2];
         notes.offer((0..800).map(|n| tool(&format!("{edition}_{n:03}_{}", "x".repeat(50)))));
-        assert_eq!(daemon.send("POST", "/api/v1/scenarios/notes/refresh").await.status, 200);
+        assert_eq!(
+            daemon
+                .send("POST", "/api/v1/scenarios/notes/refresh")
+                .await
+                .status,
+            200
+        );
     }
 }
 
@@ -109,7 +151,11 @@ async fn impatient(home: &Home) -> (Daemon, Scenario) {
     let notes = Scenario::of("notes", &["add"]).await;
     let mut config = home.config(&[&notes]);
     (config.refresh.min_interval, config.refresh.max_interval) = (NEVER, NEVER);
-    (config.events.ring, config.events.ring_bytes, config.events.reader_queue) = (1_000, 1 << 30, 3);
+    (
+        config.events.ring,
+        config.events.ring_bytes,
+        config.events.reader_queue,
+    ) = (1_000, 1 << 30, 3);
     (Daemon::ready(config).await, notes)
 }
 
@@ -133,7 +179,10 @@ async fn a_stream_that_does_not_keep_up_is_told_so_and_may_go_on() {
         };
         assert_eq!(end.id, "");
         let reason = end.data["reason"].as_str().unwrap();
-        assert!(reason.contains("did not keep up") && reason.contains("resume with the id"), "{reason}");
+        assert!(
+            reason.contains("did not keep up") && reason.contains("resume with the id"),
+            "{reason}"
+        );
         last = events.pop().unwrap_or(last);
         let mut resumed = Listener::resume(daemon.address, "?kind=catalog", &last.id).await;
         assert_eq!(resumed.next().await.event, "catalog", "nothing was lost");
@@ -163,7 +212,9 @@ async fn a_socket_that_does_not_keep_up_is_told_so_and_may_go_on() {
         assert_eq!(code, 1013);
         assert!(reason.contains("resume with the id"), "{reason}");
         let query = format!("?kind=catalog&cursor={}", last.id);
-        let mut resumed = support::socket::open(daemon.address, &query, &[]).await.unwrap();
+        let mut resumed = support::socket::open(daemon.address, &query, &[])
+            .await
+            .unwrap();
         assert_eq!(resumed.next().await.event, "catalog", "nothing was lost");
         break;
     }

@@ -73,21 +73,38 @@ fn split(text: &str) -> Vec<String> {
 /// an event; that of a span comes first.
 fn fields(arguments: &[String]) -> Vec<String> {
     let is_text = |part: &&String| part.starts_with('"');
-    let rest =
-        if arguments.first().as_ref().is_some_and(is_text) && arguments.get(1).is_some_and(|next| !next.is_empty()) {
-            &arguments[1..]
-        } else {
-            arguments
-        };
-    let fields = rest.iter().take_while(|part| !is_text(part)).filter(|part| !part.is_empty());
-    let name = |part: &String| part.split('=').next().unwrap().trim().trim_start_matches(['%', '?']).to_owned();
-    fields.map(name).filter(|name| name.bytes().all(|c| c.is_ascii_lowercase() || c == b'_')).collect()
+    let rest = if arguments.first().as_ref().is_some_and(is_text)
+        && arguments.get(1).is_some_and(|next| !next.is_empty())
+    {
+        &arguments[1..]
+    } else {
+        arguments
+    };
+    let fields = rest
+        .iter()
+        .take_while(|part| !is_text(part))
+        .filter(|part| !part.is_empty());
+    let name = |part: &String| {
+        part.split('=')
+            .next()
+            .unwrap()
+            .trim()
+            .trim_start_matches(['%', '?'])
+            .to_owned()
+    };
+    fields
+        .map(name)
+        .filter(|name| name.bytes().all(|c| c.is_ascii_lowercase() || c == b'_'))
+        .collect()
 }
 
 #[test]
 fn the_code_and_the_list_have_the_same_fields() {
     let mut files = Vec::new();
-    sources(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+    sources(
+        &PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &mut files,
+    );
     let listed: BTreeSet<&str> = FIELDS.iter().map(|(name, _)| *name).collect();
     let mut used = BTreeSet::new();
     let mut unknown = Vec::new();
@@ -102,8 +119,14 @@ fn the_code_and_the_list_have_the_same_fields() {
         }
     }
     assert!(unknown.is_empty(), "not in runtime::fields: {unknown:#?}");
-    let unused: Vec<_> = listed.iter().filter(|name| !used.contains(**name)).collect();
-    assert!(unused.is_empty(), "in runtime::fields and never used: {unused:?}");
+    let unused: Vec<_> = listed
+        .iter()
+        .filter(|name| !used.contains(**name))
+        .collect();
+    assert!(
+        unused.is_empty(),
+        "in runtime::fields and never used: {unused:?}"
+    );
     assert!(FIELDS.is_sorted_by_key(|(name, _)| *name) && listed.len() == FIELDS.len());
 }
 
@@ -112,5 +135,8 @@ fn fields_are_found_in_every_form() {
     let text = r#"tracing::warn!(a = b(c, d), %e, ?f, "g = {}, h", i); tracing::info_span!("x", j = %k, l);
         tracing::info!("only words"); tracing::error!(error = %e.to_string(), "{m}, \", n")"#;
     let found: Vec<Vec<String>> = calls(text).iter().map(|call| fields(call)).collect();
-    assert_eq!(found, [vec!["a", "e", "f"], vec!["j", "l"], vec![], vec!["error"]]);
+    assert_eq!(
+        found,
+        [vec!["a", "e", "f"], vec!["j", "l"], vec![], vec!["error"]]
+    );
 }

@@ -38,7 +38,10 @@ const LARGE: usize = 8 * MIB;
 /// All of it may be in one part of the manifest, and small parts weigh most.
 const SMALL: usize = 250 * 1024;
 /// The bounds of the defaults.
-const DEFAULT: Bounds = Bounds { tools: 10_000, part: 256 * 1024 };
+const DEFAULT: Bounds = Bounds {
+    tools: 10_000,
+    part: 256 * 1024,
+};
 
 /// What is odd about a document, and the document.
 type Case = (String, String);
@@ -64,7 +67,11 @@ fn document(size: usize, before: &str, item: impl Fn(&mut String, usize)) -> Cas
         item(&mut text, at);
         at += 1;
     }
-    let shown: String = text.chars().skip(before.len().saturating_sub(60)).take(100).collect();
+    let shown: String = text
+        .chars()
+        .skip(before.len().saturating_sub(60))
+        .take(100)
+        .collect();
     (shown, text + &behind)
 }
 
@@ -112,16 +119,27 @@ fn lists(size: usize) -> Vec<Case> {
         r#""tools":[{"name":"a","metadata":{"examples":["#,
         r#""tools":[{"name":"a","metadata":{"examples":[{"input":{"fields":{"a":{"listValue":{"values":["#,
     ];
-    let items = ["0", "{}", "null", r#"{"a":0}"#, r#"{"Kind":{"IntValue":1}}"#, r#"{"intValue":"1"}"#];
+    let items = [
+        "0",
+        "{}",
+        "null",
+        r#"{"a":0}"#,
+        r#"{"Kind":{"IntValue":1}}"#,
+        r#"{"intValue":"1"}"#,
+    ];
     let mut cases = Vec::new();
     for list in LISTS {
         for (item, open) in items.iter().zip(OPENS.iter().cycle()) {
             cases.push(document(size, &format!("{open}{list}"), same(item)));
         }
     }
-    cases.push(document(size, &format!("{}{}", OPENS[0], LISTS[9]), |text, at| {
-        write!(text, "\"{}\"", short(at)).unwrap();
-    }));
+    cases.push(document(
+        size,
+        &format!("{}{}", OPENS[0], LISTS[9]),
+        |text, at| {
+            write!(text, "\"{}\"", short(at)).unwrap();
+        },
+    ));
     cases
 }
 
@@ -144,7 +162,11 @@ fn objects(size: usize) -> Vec<Case> {
         for open in OPENS {
             let before = format!("{open}{object}");
             cases.push(document(size, &before, member("0")));
-            cases.push(document(size, &before, member(r#"{"Kind":{"IntValue":1}}"#)));
+            cases.push(document(
+                size,
+                &before,
+                member(r#"{"Kind":{"IntValue":1}}"#),
+            ));
             cases.push(document(size, &before, same(r#""tools":[]"#)));
         }
     }
@@ -154,11 +176,16 @@ fn objects(size: usize) -> Vec<Case> {
 /// Many tools and many categories that are well-formed, and as small as they can be beside one
 /// thing.
 fn parts(size: usize) -> Vec<Case> {
-    let all = |count: usize, item: fn(usize) -> String| (0..count).map(item).collect::<Vec<_>>().join(",");
+    let all = |count: usize, item: fn(usize) -> String| {
+        (0..count).map(item).collect::<Vec<_>>().join(",")
+    };
     let unknown = |count| all(count, |at| format!("\"{}\":0", short(at)));
     let own = all(900, |at| format!("\"{}\"", short(at)));
-    let tags =
-        |own: &str| format!(r#""metadata":{{"enabled_by_default":true,"requires_approval":true,"tags":[{own}]}}"#);
+    let tags = |own: &str| {
+        format!(
+            r#""metadata":{{"enabled_by_default":true,"requires_approval":true,"tags":[{own}]}}"#
+        )
+    };
     let beside = [
         String::new(),
         r#","metadata":{},"parameters":{}"#.to_owned(),
@@ -172,7 +199,10 @@ fn parts(size: usize) -> Vec<Case> {
         format!(",{}", unknown(2_000)),
         format!(",{}", tags(&own)),
         format!(",{}", tags(&own.replace("\",", "NUMBER\","))),
-        format!(r#","parameters":{{"default":[null{}]}}"#, ",0".repeat(30_000)),
+        format!(
+            r#","parameters":{{"default":[null{}]}}"#,
+            ",0".repeat(30_000)
+        ),
         format!(r#","{}":"\ud800""#, "~".repeat(30_000)),
     ];
     let mut cases = Vec::new();
@@ -182,8 +212,12 @@ fn parts(size: usize) -> Vec<Case> {
             cases.push(document(size, &format!("{open}{list}"), |text, at| {
                 let own = short(at);
                 let number = at.to_string();
-                write!(text, "{{{name}:\"{own}\"{}}}", beside.replace("NAME", &own).replace("NUMBER", &number))
-                    .unwrap();
+                write!(
+                    text,
+                    "{{{name}:\"{own}\"{}}}",
+                    beside.replace("NAME", &own).replace("NUMBER", &number)
+                )
+                .unwrap();
             }));
         }
     }
@@ -194,26 +228,44 @@ fn parts(size: usize) -> Vec<Case> {
 fn extremes(size: usize) -> Vec<Case> {
     let open = OPENS[0];
     let mut cases = Vec::new();
-    let mut put = |text: String| cases.push((text.chars().skip(open.len()).take(60).collect(), text));
+    let mut put =
+        |text: String| cases.push((text.chars().skip(open.len()).take(60).collect(), text));
     for (bracket, close) in [("[", "]"), ("{\"a\":", "}")] {
         let levels = size / (bracket.len() + close.len());
         let deep = bracket.repeat(levels);
         let end = close.repeat(levels);
         put(format!("{open}\"tools\":[],\"x\":{deep}0{end}}}"));
-        put(format!("{open}\"tools\":[{{\"name\":\"a\",\"x\":{deep}0{end}}}]}}"));
-        put(format!("{open}\"tools\":{}", bracket.repeat(size / bracket.len())));
+        put(format!(
+            "{open}\"tools\":[{{\"name\":\"a\",\"x\":{deep}0{end}}}]}}"
+        ));
+        put(format!(
+            "{open}\"tools\":{}",
+            bracket.repeat(size / bracket.len())
+        ));
     }
     let long = "\\u0061".repeat(size / 6);
     put(format!("{open}\"tools\":[],\"{long}\":0}}"));
     put(format!("{open}\"tools\":[{{\"name\":\"{long}\"}}]}}"));
-    put(format!("{open}\"tools\":[{{\"name\":\"a\",\"description\":\"{long}\"}}]}}"));
-    put(format!("{open}\"tools\":[{{\"name\":\"a\",\"metadata\":{{{}}}}}]}}", " ".repeat(size)));
-    put(format!("{{\"protocol_version\":\"9.0.0-{}\",\"scenario\":{{}},\"tools\":[]}}", "a".repeat(size)));
+    put(format!(
+        "{open}\"tools\":[{{\"name\":\"a\",\"description\":\"{long}\"}}]}}"
+    ));
+    put(format!(
+        "{open}\"tools\":[{{\"name\":\"a\",\"metadata\":{{{}}}}}]}}",
+        " ".repeat(size)
+    ));
+    put(format!(
+        "{{\"protocol_version\":\"9.0.0-{}\",\"scenario\":{{}},\"tools\":[]}}",
+        "a".repeat(size)
+    ));
     // Half of it many small parts, half of it one that takes a large tree.
     let (_, tags) = document(size / 2, &format!("{}\"tools\":[", OPENS[1]), |text, at| {
         write!(text, "{{\"name\":\"{0}\",\"category\":\"{0}\"}}", short(at)).unwrap();
     });
-    let (_, tree) = document(size / 2, r#"{"name":"z","metadata":{"examples":["#, same("[]"));
+    let (_, tree) = document(
+        size / 2,
+        r#"{"name":"z","metadata":{"examples":["#,
+        same("[]"),
+    );
     put(format!("{},{tree}]}}", tags.strip_suffix("]}").unwrap()));
     cases
 }
@@ -239,20 +291,36 @@ fn modules(size: usize) -> Vec<Case> {
             cases.push(document(size, list, same(item)));
         }
         cases.push(document(size, list, |text, at| {
-            write!(text, "{{\"name\":\"{0}\",\"type\":\"\",\"required_permission\":\"{0}\"}}", short(at)).unwrap();
+            write!(
+                text,
+                "{{\"name\":\"{0}\",\"type\":\"\",\"required_permission\":\"{0}\"}}",
+                short(at)
+            )
+            .unwrap();
         }));
     }
     for object in OBJECTS {
-        cases.extend([document(size, object, member("0")), document(size, object, same("\"name\":\"a\""))]);
+        cases.extend([
+            document(size, object, member("0")),
+            document(size, object, same("\"name\":\"a\"")),
+        ]);
     }
     cases
 }
 
 /// Reads a document, and holds what it costs to the promise: eight times its bytes and one MiB.
-fn judge(case: &Case, most: usize, read: impl FnOnce(&[u8]) -> Result<tool_discovery::Decoded, ListError>) {
+fn judge(
+    case: &Case,
+    most: usize,
+    read: impl FnOnce(&[u8]) -> Result<tool_discovery::Decoded, ListError>,
+) {
     let (what, text) = case;
     let (decoded, Took { peak, .. }) = took(|| read(text.as_bytes()));
-    assert!(peak <= 8 * text.len() + MIB, "{peak} bytes for {} of {what}", text.len());
+    assert!(
+        peak <= 8 * text.len() + MIB,
+        "{peak} bytes for {} of {what}",
+        text.len()
+    );
     let tools = decoded.map_or(0, |decoded| decoded.manifest.tools.len());
     assert!(tools <= most, "{tools} tools of {what}");
 }
@@ -260,12 +328,25 @@ fn judge(case: &Case, most: usize, read: impl FnOnce(&[u8]) -> Result<tool_disco
 /// What was taken of a document is stored, and read again at the same cost for each byte that is
 /// stored.
 fn judge_stored((what, text): &Case, accept: &AcceptedVersions) {
-    let bounds = Bounds { tools: 100, ..DEFAULT };
-    let Ok(decoded) = tool_discovery::decode_within(text.as_bytes(), accept, bounds) else { return };
+    let bounds = Bounds {
+        tools: 100,
+        ..DEFAULT
+    };
+    let Ok(decoded) = tool_discovery::decode_within(text.as_bytes(), accept, bounds) else {
+        return;
+    };
     let stored = state::manifest::write(&decoded.manifest);
     let (read, Took { peak, .. }) = took(|| state::manifest::read(&stored));
-    assert!(peak <= 8 * stored.len() + MIB, "{peak} bytes for {} stored of {what}", stored.len());
-    assert_eq!(read.map(|manifest| manifest.digest).ok(), Some(decoded.manifest.digest), "{what}");
+    assert!(
+        peak <= 8 * stored.len() + MIB,
+        "{peak} bytes for {} stored of {what}",
+        stored.len()
+    );
+    assert_eq!(
+        read.map(|manifest| manifest.digest).ok(),
+        Some(decoded.manifest.digest),
+        "{what}"
+    );
 }
 
 #[test]
@@ -273,16 +354,22 @@ fn a_document_costs_eight_times_its_bytes_whatever_it_holds() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let accept = AcceptedVersions::default();
     for case in [lists(SMALL), objects(SMALL), parts(SMALL), extremes(SMALL)].concat() {
-        judge(&case, DEFAULT.tools, |body| tool_discovery::decode_within(body, &accept, DEFAULT));
+        judge(&case, DEFAULT.tools, |body| {
+            tool_discovery::decode_within(body, &accept, DEFAULT)
+        });
         judge_stored(&case, &accept);
     }
     // What was worst, in full size, and as large as it may be.
     for item in ["{}", r#"{"name":"a"}"#] {
         let case = document(LARGE, &format!("{}\"tools\":[", OPENS[0]), same(item));
-        judge(&case, usize::MAX, |body| tool_discovery::decode(body, &accept));
+        judge(&case, usize::MAX, |body| {
+            tool_discovery::decode(body, &accept)
+        });
     }
     for case in modules(SMALL) {
-        judge(&case, DEFAULT.tools, |body| module::decode_within(body, DEFAULT));
+        judge(&case, DEFAULT.tools, |body| {
+            module::decode_within(body, DEFAULT)
+        });
         judge(&case, usize::MAX, module::decode);
     }
 }
@@ -296,33 +383,68 @@ fn stored_tools() -> Vec<Case> {
     let size = 250 * 1024;
     let place = format!("${{a{}}}", ".a".repeat(90));
     let text = |before: &str, part: &str, most: usize| {
-        (format!("{before} {part}"), format!("{OPEN}{before}{}\"}}}}", part.repeat(most / part.len())))
+        (
+            format!("{before} {part}"),
+            format!("{OPEN}{before}{}\"}}}}", part.repeat(most / part.len())),
+        )
     };
-    let form = format!(r#"{POST}"headers":{{"Content-Type":"application/x-www-form-urlencoded"}},"body":""#);
+    let form = format!(
+        r#"{POST}"headers":{{"Content-Type":"application/x-www-form-urlencoded"}},"body":""#
+    );
     let mut cases = vec![
         text(r#""impl":{"urlTemplate":"http://a"#, "/a", 8_000),
         text(r#""impl":{"urlTemplate":"http://a"#, "/${a}", 8_000),
         text(r#""impl":{"urlTemplate":"http://a?x=1"#, "&a=b", 8_000),
         text(&format!("{POST}\"body\":\""), "${a}", 60_000),
-        text(&format!("{POST}\"headers\":{{\"Content-Type\":\"text/plain\"}},\"body\":\""), "${a}", 60_000),
-        text(&format!("{POST}\"headers\":{{\"Content-Type\":\"text/plain\"}},\"body\":\""), &place, 60_000),
+        text(
+            &format!("{POST}\"headers\":{{\"Content-Type\":\"text/plain\"}},\"body\":\""),
+            "${a}",
+            60_000,
+        ),
+        text(
+            &format!("{POST}\"headers\":{{\"Content-Type\":\"text/plain\"}},\"body\":\""),
+            &place,
+            60_000,
+        ),
         text(&form, "a=b&", 200_000),
         text(&form, "a=${a}&", 200_000),
         text(&format!("{POST}\"extractExpr\":\"$"), "[0,0]", 4_000),
         text(&format!("{POST}\"extractExpr\":\"$"), ".a", 4_000),
         text(&format!("{POST}\"extractExpr\":\"re:"), r"\\w{9}", 350),
-        text(r#""impl":{"urlTemplate":"http://a"},"x":{"note":""#, "x", 200_000),
+        text(
+            r#""impl":{"urlTemplate":"http://a"},"x":{"note":""#,
+            "x",
+            200_000,
+        ),
     ];
-    for part in ["[]", r#"{"a":0}"#, r#""a""#, r#""${a}""#, "0", r#"{"a":"${a}"}"#, r#"["${a}"]"#] {
-        for before in
-            [format!("{POST}\"body\":["), format!("{PLAIN}\"x\":["), format!("{PLAIN}\"argSchema\":{{\"enum\":[")]
-        {
-            cases.extend([size, size / 20].map(|size| document(size, &format!("{OPEN}{before}"), same(part))));
+    for part in [
+        "[]",
+        r#"{"a":0}"#,
+        r#""a""#,
+        r#""${a}""#,
+        "0",
+        r#"{"a":"${a}"}"#,
+        r#"["${a}"]"#,
+    ] {
+        for before in [
+            format!("{POST}\"body\":["),
+            format!("{PLAIN}\"x\":["),
+            format!("{PLAIN}\"argSchema\":{{\"enum\":["),
+        ] {
+            cases.extend(
+                [size, size / 20]
+                    .map(|size| document(size, &format!("{OPEN}{before}"), same(part))),
+            );
         }
     }
-    for before in [PLAIN.to_owned(), format!("{PLAIN}\"argSchema\":{{\"properties\":{{"), format!("{POST}\"query\":{{")]
-    {
-        cases.extend([size, 700].map(|size| document(size, &format!("{OPEN}{before}"), member("\"\""))));
+    for before in [
+        PLAIN.to_owned(),
+        format!("{PLAIN}\"argSchema\":{{\"properties\":{{"),
+        format!("{POST}\"query\":{{"),
+    ] {
+        cases.extend(
+            [size, 700].map(|size| document(size, &format!("{OPEN}{before}"), member("\"\""))),
+        );
     }
     cases
 }
@@ -336,8 +458,12 @@ fn a_stored_tool_takes_no_more_than_it_is_counted_for() {
     let mut problems = Vec::new();
     for (what, text) in stored_tools() {
         // What is made once for the whole process is none of it.
-        drop(StoredDocument::parse(&text).map(|document| StoredTool::parse(document, bundle).map(drop)));
-        let (tool, Took { peak, held, .. }) = took(|| StoredTool::parse(StoredDocument::parse(&text).unwrap(), bundle));
+        drop(
+            StoredDocument::parse(&text)
+                .map(|document| StoredTool::parse(document, bundle).map(drop)),
+        );
+        let (tool, Took { peak, held, .. }) =
+            took(|| StoredTool::parse(StoredDocument::parse(&text).unwrap(), bundle));
         if peak > 64 * text.len() + 8 * MIB {
             problems.push(format!("{peak} bytes for {} of {what}", text.len()));
         }
@@ -350,7 +476,10 @@ fn a_stored_tool_takes_no_more_than_it_is_counted_for() {
         };
         read += 1;
         if held > tool.bytes || tool.bytes > 3 * held + 8 * 1024 {
-            problems.push(format!("{held} bytes are held, and {} are counted for {what}", tool.bytes));
+            problems.push(format!(
+                "{held} bytes are held, and {} are counted for {what}",
+                tool.bytes
+            ));
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
@@ -374,24 +503,41 @@ fn many_small_answers_that_become_large_are_borne() {
     let (_, empty) = document(ANSWER, &format!("{}\"tools\":[", OPENS[0]), same("{}"));
     let packed = gzip(empty.as_bytes());
     assert!(packed.len() < 3_000, "{} bytes", packed.len());
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     let ((), Took { peak, .. }) = took(|| {
         runtime.block_on(async {
-            let reply = Reply::text(packed).header("Content-Encoding: gzip").header("Cache-Control: max-age=3600");
-            let servers: Vec<_> = (0..TRUSTED + STRANGERS).map(|_| Scripted::saying(reply.clone())).collect();
+            let reply = Reply::text(packed)
+                .header("Content-Encoding: gzip")
+                .header("Cache-Control: max-age=3600");
+            let servers: Vec<_> = (0..TRUSTED + STRANGERS)
+                .map(|_| Scripted::saying(reply.clone()))
+                .collect();
             let (trusted, strangers) = servers.split_at(TRUSTED);
             let good = Scripted::saying(Reply::tools("good", &["brew"]));
             let mut home = Home::new();
             home.config.refresh.timeout = Duration::from_secs(120);
             home.list("good", &good.url());
-            trusted.iter().enumerate().for_each(|(at, server)| home.list(&format!("trusted-{at}"), &server.url()));
+            trusted
+                .iter()
+                .enumerate()
+                .for_each(|(at, server)| home.list(&format!("trusted-{at}"), &server.url()));
             let found = strangers.iter().enumerate();
-            let daemon =
-                home.start(found.map(|(at, server)| announced(&format!("found-{at}"), &server.url(), None))).await;
+            let daemon = home
+                .start(
+                    found
+                        .map(|(at, server)| announced(&format!("found-{at}"), &server.url(), None)),
+                )
+                .await;
             daemon.until_listed(&["brew"]).await;
             for at in 0..STRANGERS {
                 let large = |health: &callsheet::model::Health| health.last_error.is_some();
-                let health = daemon.until_health(&format!("found-{at}"), "is too large", large).await;
+                let health = daemon
+                    .until_health(&format!("found-{at}"), "is too large", large)
+                    .await;
                 assert_eq!(health.last_error.as_ref().unwrap().kind, "too-large");
             }
             for at in 0..TRUSTED {
@@ -399,7 +545,9 @@ fn many_small_answers_that_become_large_are_borne() {
                 let answer = daemon.send("GET", "/api/v1/tools").await.json();
                 assert_eq!(answer["tools"][0]["name"], json!("brew"));
                 let read = |health: &callsheet::model::Health| health.tools.quarantined > 0;
-                daemon.until_health(&format!("trusted-{at}"), "is read", read).await;
+                daemon
+                    .until_health(&format!("trusted-{at}"), "is read", read)
+                    .await;
             }
             daemon.stop().await;
         });
@@ -413,17 +561,27 @@ fn remembered_catalogs_share_the_preferences_that_did_not_change() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for scopes in [1, 100, 10_000] {
         let place = |at: usize| -> (Scope, _) {
-            let scope = if scopes == 1 { Scope::Global } else { Scope::Chat(format!("{:0150}", at % scopes)) };
+            let scope = if scopes == 1 {
+                Scope::Global
+            } else {
+                Scope::Chat(format!("{:0150}", at % scopes))
+            };
             (scope, format!("tool:files/{at:0100}").parse().unwrap())
         };
-        let with_priority = |at: usize| Settings { priority: i32::try_from(at).ok(), ..Settings::default() };
+        let with_priority = |at: usize| Settings {
+            priority: i32::try_from(at).ok(),
+            ..Settings::default()
+        };
         let all = || {
             let mut preferences = PreferenceSet::default();
             for at in 0..10_000 {
                 let (scope, target) = place(at);
                 preferences.set(scope, target, with_priority(at));
             }
-            build(&Inputs { preferences: Arc::new(preferences), ..Inputs::default() })
+            build(&Inputs {
+                preferences: Arc::new(preferences),
+                ..Inputs::default()
+            })
         };
         let (first, Took { held: one, .. }) = took(all);
         let mut remembered = vec![first];
@@ -438,7 +596,10 @@ fn remembered_catalogs_share_the_preferences_that_did_not_change() {
             }
         };
         let ((), Took { held: further, .. }) = took(change);
-        assert!(further < one, "{KEPT} further catalogs hold {further} bytes, the first one {one}");
+        assert!(
+            further < one,
+            "{KEPT} further catalogs hold {further} bytes, the first one {one}"
+        );
     }
 }
 
@@ -461,12 +622,23 @@ fn requests_do_not_have_all_findings_made_again() {
     assert_eq!(explain().json()["kind"], "scenario");
     let (explained, Took { total, .. }) = took(explain);
     assert_eq!(explained.json()["findings"], json!([]));
-    assert!(total < all / 20 / 4, "{total} bytes for one explanation, {all} for all findings");
+    assert!(
+        total < all / 20 / 4,
+        "{total} bytes for one explanation, {all} for all findings"
+    );
 
-    let first = |query: &str| runtime.block_on(Listener::begin(server.address, query)).1.data;
+    let first = |query: &str| {
+        runtime
+            .block_on(Listener::begin(server.address, query))
+            .1
+            .data
+    };
     assert_eq!(first("?max_tools=1")["findings"], made);
     let (event, Took { total, .. }) = took(|| first("?max_tools=2"));
     assert_eq!(event["findings"], made);
-    assert!(total < all / 2, "{total} bytes for one stream, {all} for all findings");
+    assert!(
+        total < all / 2,
+        "{total} bytes for one stream, {all} for all findings"
+    );
     assert_eq!(first("?scenario=s01")["findings"], 500);
 }

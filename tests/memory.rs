@@ -17,7 +17,9 @@ fn what_one_small_piece_holds_back_is_given_back() {
     // A thread of its own, so that it has a heap of its own. The last piece lies at its end and
     // lives on.
     let last = thread::spawn(|| {
-        let mut pieces: Vec<Box<[u8]>> = (0..PIECES).map(|_| black_box(vec![1; PIECE].into_boxed_slice())).collect();
+        let mut pieces: Vec<Box<[u8]>> = (0..PIECES)
+            .map(|_| black_box(vec![1; PIECE].into_boxed_slice()))
+            .collect();
         pieces.pop()
     });
     let last = last.join().unwrap();

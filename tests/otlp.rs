@@ -43,23 +43,36 @@ fn take(stream: &TcpStream, got: &Got) -> Option<()> {
         head.push_str(&line.to_ascii_lowercase());
         line.clear();
     }
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "))?;
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "))?;
     let mut body = vec![0; length.parse().ok()?];
     reader.read_exact(&mut body).ok()?;
     got.lock().unwrap().push((head, body));
     let mut stream = stream;
-    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\n\r\n").ok()
+    stream
+        .write_all(
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\n\r\n",
+        )
+        .ok()
 }
 
 fn holds(bytes: &[u8], text: &str) -> bool {
-    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    bytes
+        .windows(text.len())
+        .any(|window| window == text.as_bytes())
 }
 
 #[test]
 fn asks_and_requests_are_traced_without_secrets() {
     let (url, got) = collector();
-    let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
-    let address = notes.url.replacen("http://", &format!("http://admin:{PASSWORD}@"), 1);
+    let notes = Scenario::start(
+        "notes",
+        vec![tool("add_note", "Writes a note down", "writing")],
+    );
+    let address = notes
+        .url
+        .replacen("http://", &format!("http://admin:{PASSWORD}@"), 1);
     let home = Home::naming(&[("notes", &address)]);
     let mut daemon = home.serve(&["--otlp", &url]);
     assert_eq!(daemon.get("/api/v1/scenarios/notes").0, 200);
@@ -68,11 +81,31 @@ fn asks_and_requests_are_traced_without_secrets() {
     assert_eq!(code, Some(0), "{log}");
     until("the traces came", || !got.lock().unwrap().is_empty());
     let got = got.lock().unwrap();
-    assert!(got.iter().all(|(head, _)| head.starts_with("post /v1/traces http/1.1")), "{got:?}");
-    assert!(got[0].0.contains("content-type: application/x-protobuf"), "{}", got[0].0);
+    assert!(
+        got.iter()
+            .all(|(head, _)| head.starts_with("post /v1/traces http/1.1")),
+        "{got:?}"
+    );
+    assert!(
+        got[0].0.contains("content-type: application/x-protobuf"),
+        "{}",
+        got[0].0
+    );
     let all: Vec<u8> = got.iter().flat_map(|(_, body)| body.clone()).collect();
-    for text in ["service.name", "callsheet", "ask", "notes", "manifest", "request", "/api/v1/scenarios/{name}"] {
-        assert!(holds(&all, text), "{text} is missing in {}", String::from_utf8_lossy(&all));
+    for text in [
+        "service.name",
+        "callsheet",
+        "ask",
+        "notes",
+        "manifest",
+        "request",
+        "/api/v1/scenarios/{name}",
+    ] {
+        assert!(
+            holds(&all, text),
+            "{text} is missing in {}",
+            String::from_utf8_lossy(&all)
+        );
     }
     assert!(!holds(&all, PASSWORD));
 }

@@ -63,7 +63,11 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn module_of(path: &Path) -> String {
-    let path = path.with_extension("").display().to_string().replace('/', "::");
+    let path = path
+        .with_extension("")
+        .display()
+        .to_string()
+        .replace('/', "::");
     path.trim_end_matches("::mod").to_owned()
 }
 
@@ -93,7 +97,11 @@ fn items(text: &str) -> Vec<String> {
         }
         let item = on_one_line(&item);
         let item = item.trim_end_matches(['{', ' ', ',']);
-        items.push(if indent == 0 { item.to_owned() } else { format!("{subject} / {item}") });
+        items.push(if indent == 0 {
+            item.to_owned()
+        } else {
+            format!("{subject} / {item}")
+        });
     }
     items
 }
@@ -106,7 +114,16 @@ fn is_complete(item: &str) -> bool {
 
 /// The same item as if its line were wide enough.
 fn on_one_line(item: &str) -> String {
-    [("( ", "("), (", )", ")"), (" )", ")"), ("[ ", "["), (", ]", "]"), (" ]", "]")]
-        .iter()
-        .fold(item.to_owned(), |item, (wrapped, joined)| item.replace(wrapped, joined))
+    [
+        ("( ", "("),
+        (", )", ")"),
+        (" )", ")"),
+        ("[ ", "["),
+        (", ]", "]"),
+        (" ]", "]"),
+    ]
+    .iter()
+    .fold(item.to_owned(), |item, (wrapped, joined)| {
+        item.replace(wrapped, joined)
+    })
 }

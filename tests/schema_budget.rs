@@ -1,7 +1,11 @@
 //! What one schema can cost whoever reads a list: memory and work follow its size, whatever its
 //! references, names and lists describe. By counted bytes, so in a program of its own.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on must fail"
+)]
 
 mod support;
 
@@ -55,14 +59,18 @@ fn multiplied(values: usize, references: usize) -> String {
     format!(
         r#"{{"type":"object","$defs":{{"b":{{"enum":[{}]}}}},"properties":{{{}}}}}"#,
         listed(values, |_| "1".into()),
-        listed(references, |at| format!(r##""p{at}":{{"$ref":"#/$defs/b"}}"##)),
+        listed(references, |at| format!(
+            r##""p{at}":{{"$ref":"#/$defs/b"}}"##
+        )),
     )
 }
 
 /// The same by two levels of references.
 fn multiplied_twice(values: usize, inner: usize, outer: usize) -> String {
     let objects = |number, target: &str| {
-        let named = listed(number, |at| format!(r##""p{at}":{{"$ref":"#/$defs/{target}"}}"##));
+        let named = listed(number, |at| {
+            format!(r##""p{at}":{{"$ref":"#/$defs/{target}"}}"##)
+        });
         format!(r#"{{"type":"object","properties":{{{named}}}}}"#)
     };
     let values = listed(values, |_| "1".into());
@@ -102,9 +110,20 @@ fn text_by_levels() -> String {
 fn pointer_by_levels() -> String {
     let name = "n".repeat(100_000);
     let level = |at: usize| {
-        let next = if at == 11 { name.clone() } else { format!("l{}", at + 1) };
+        let next = if at == 11 {
+            name.clone()
+        } else {
+            format!("l{}", at + 1)
+        };
         let next = format!(r##"{{"$ref":"#/$defs/{next}"}}"##);
-        format!(r#""l{at}":{{"anyOf":[{}]}}"#, if at == 11 { next } else { format!("{next},{next}") })
+        format!(
+            r#""l{at}":{{"anyOf":[{}]}}"#,
+            if at == 11 {
+                next
+            } else {
+                format!("{next},{next}")
+            }
+        )
     };
     let levels = listed(12, level);
     format!(
@@ -122,15 +141,26 @@ fn branches_by_references() -> String {
 }
 
 fn assert_within(took: Took, bytes: usize, what: &str) {
-    assert!(took.peak <= FREE + PEAK * bytes, "{what}: {took:?} for {bytes} bytes, {} each", took.peak / bytes);
-    assert!(took.total <= 4 * FREE + TOTAL * bytes, "{what}: {took:?} for {bytes} bytes, {} each", took.total / bytes);
+    assert!(
+        took.peak <= FREE + PEAK * bytes,
+        "{what}: {took:?} for {bytes} bytes, {} each",
+        took.peak / bytes
+    );
+    assert!(
+        took.total <= 4 * FREE + TOTAL * bytes,
+        "{what}: {took:?} for {bytes} bytes, {} each",
+        took.total / bytes
+    );
 }
 
 #[test]
 fn a_schema_that_multiplies_takes_memory_by_its_size_and_costs_its_own_tool_alone() {
     let _alone = alone();
     for (name, schema) in hostile() {
-        let tools = vec![tool("scenario", "hostile", &schema), tool("scenario", "polite", r#"{"type":"object"}"#)];
+        let tools = vec![
+            tool("scenario", "hostile", &schema),
+            tool("scenario", "polite", r#"{"type":"object"}"#),
+        ];
         let view = view(vec![part("scenario", tools, Vec::new())]);
         for format in distinct() {
             let (rendered, took) = took(|| render(&view, then(), format));
@@ -143,10 +173,14 @@ fn a_schema_that_multiplies_takes_memory_by_its_size_and_costs_its_own_tool_alon
             let inlines = ["gemini", "ollama", "calls"].contains(&id);
             let folds = name == "branches by references" && !["native", "mcp"].contains(&id);
             assert_eq!(rendered.left_out, usize::from(inlines || folds), "{what}");
-            let messages = rendered.findings.iter().filter(|finding| finding.code.as_str() == "tool-quarantined");
+            let messages = rendered
+                .findings
+                .iter()
+                .filter(|finding| finding.code.as_str() == "tool-quarantined");
             let messages: Vec<_> = messages.map(|finding| finding.message.as_str()).collect();
-            let expected =
-                format!("left out of `{id}`: its schema is too large or too deep once its references are followed");
+            let expected = format!(
+                "left out of `{id}`: its schema is too large or too deep once its references are followed"
+            );
             assert_eq!(messages, vec![expected; rendered.left_out], "{what}");
         }
     }
@@ -169,9 +203,15 @@ fn a_reader_of_every_format_gets_the_other_tools() {
     for format in FORMATS {
         let answer = get(&format!("/api/v1/tools?format={}", format.id()));
         assert_eq!(answer.status, 200, "{}", format.id());
-        assert!(String::from_utf8(answer.body).unwrap().contains("polite"), "{}", format.id());
+        assert!(
+            String::from_utf8(answer.body).unwrap().contains("polite"),
+            "{}",
+            format.id()
+        );
     }
-    let findings = get("/api/v1/findings?code=tool-quarantined").json().to_string();
+    let findings = get("/api/v1/findings?code=tool-quarantined")
+        .json()
+        .to_string();
     for at in 0..hostile().len() {
         assert!(findings.contains(&format!("hostile_{at}")), "{findings}");
     }
@@ -183,27 +223,52 @@ type Growing = fn(usize) -> String;
 /// Each with the number of entries at which it is as large as a tool may be, or nearly.
 fn growing() -> Vec<(&'static str, usize, Growing)> {
     vec![
-        ("types", 22_000, |n| object(&format!(r#""a":{{"type":[{}]}}"#, listed(n, |at| format!(r#""t{at}""#))))),
-        ("one type", 22_000, |n| object(&format!(r#""a":{{"type":[{}]}}"#, listed(n, |_| r#""string""#.into())))),
-        ("values", 20_000, |n| {
-            object(&format!(r#""a":{{"type":["string","null"],"enum":[{}]}}"#, listed(n, |at| at.to_string())))
+        ("types", 22_000, |n| {
+            object(&format!(
+                r#""a":{{"type":[{}]}}"#,
+                listed(n, |at| format!(r#""t{at}""#))
+            ))
         }),
-        ("required", 20_000, |n| format!(r#"{{"type":"object","required":[{}]}}"#, names(0, n))),
+        ("one type", 22_000, |n| {
+            object(&format!(
+                r#""a":{{"type":[{}]}}"#,
+                listed(n, |_| r#""string""#.into())
+            ))
+        }),
+        ("values", 20_000, |n| {
+            object(&format!(
+                r#""a":{{"type":["string","null"],"enum":[{}]}}"#,
+                listed(n, |at| at.to_string())
+            ))
+        }),
+        ("required", 20_000, |n| {
+            format!(r#"{{"type":"object","required":[{}]}}"#, names(0, n))
+        }),
         ("required by allOf", 20_000, |n| {
-            let parts = [names(0, n / 2), names(n / 4, n / 2)].map(|names| format!(r#"{{"required":[{names}]}}"#));
+            let parts = [names(0, n / 2), names(n / 4, n / 2)]
+                .map(|names| format!(r#"{{"required":[{names}]}}"#));
             object(&format!(r#""a":{{"allOf":[{}]}}"#, parts.join(",")))
         }),
         ("required by branches", 4_000, |n| {
             let branch = |at| format!(r#"{{"required":["r{}"]}}"#, at % (n / 2));
-            object(&format!(r#""a":{{"properties":{{}},"allOf":[{}]}}"#, listed(n, branch)))
+            object(&format!(
+                r#""a":{{"properties":{{}},"allOf":[{}]}}"#,
+                listed(n, branch)
+            ))
         }),
         ("required at the root", 4_000, |n| {
             let branches = listed(n / 2, |at| format!(r#"{{"required":["r{at}"]}}"#));
-            format!(r#"{{"type":"object","required":[{}],"allOf":[{branches}]}}"#, names(0, n))
+            format!(
+                r#"{{"type":"object","required":[{}],"allOf":[{branches}]}}"#,
+                names(0, n)
+            )
         }),
         ("properties", 2_000, |n| {
             let properties = listed(n, |at| format!(r#""r{at}":{{"type":"string"}}"#));
-            format!(r#"{{"type":"object","properties":{{{properties}}},"required":[{}]}}"#, names(0, n / 2))
+            format!(
+                r#"{{"type":"object","properties":{{{properties}}},"required":[{}]}}"#,
+                names(0, n / 2)
+            )
         }),
         ("branches", 200, |n| {
             let properties = |of| listed(20, |at| format!(r#""p{at}":{{"const":{of}}}"#));
@@ -211,24 +276,45 @@ fn growing() -> Vec<(&'static str, usize, Growing)> {
             format!(r#"{{"type":"object","anyOf":[{}]}}"#, listed(n, branch))
         }),
         ("small branches", 1_000, |n| {
-            let branch = |at| format!(r#"{{"properties":{{"kind":{{"const":{at}}}}},"required":["kind"]}}"#);
+            let branch =
+                |at| format!(r#"{{"properties":{{"kind":{{"const":{at}}}}},"required":["kind"]}}"#);
             format!(r#"{{"type":"object","oneOf":[{}]}}"#, listed(n, branch))
         }),
         ("unknown keywords", 10_000, |n| {
-            object(&format!(r#""a":{{{}}}"#, listed(n, |at| format!(r#""x-{at}":{at}"#))))
+            object(&format!(
+                r#""a":{{{}}}"#,
+                listed(n, |at| format!(r#""x-{at}":{at}"#))
+            ))
         }),
         ("levels of alternatives", 40, |n| {
             let open = r#"{"anyOf":[{"type":"null"},{"type":"object","properties":{"a":"#;
             let inner = format!(r#"{{"enum":[{}]}}"#, listed(n * 400, |at| at.to_string()));
-            object(&format!(r#""a":{}{inner}{}"#, open.repeat(n / 2), "}}]}".repeat(n / 2)))
+            object(&format!(
+                r#""a":{}{inner}{}"#,
+                open.repeat(n / 2),
+                "}}]}".repeat(n / 2)
+            ))
         }),
         ("levels of types", 40, |n| {
             let open = r#"{"type":["array","null"],"items":"#;
-            let inner = format!(r#"{{"type":"integer","enum":[{}]}}"#, listed(n * 400, |at| at.to_string()));
-            object(&format!(r#""a":{}{inner}{}"#, open.repeat(n / 2), "}".repeat(n / 2)))
+            let inner = format!(
+                r#"{{"type":"integer","enum":[{}]}}"#,
+                listed(n * 400, |at| at.to_string())
+            );
+            object(&format!(
+                r#""a":{}{inner}{}"#,
+                open.repeat(n / 2),
+                "}".repeat(n / 2)
+            ))
         }),
-        ("a pattern", 200_000, |n| object(&format!(r#""a":{{"pattern":"{}"}}"#, "a".repeat(n)))),
-        ("patterns", 200, |n| object(&listed(n, |at| format!(r#""a{at}":{{"pattern":"{}("}}"#, "(?=a)".repeat(200))))),
+        ("a pattern", 200_000, |n| {
+            object(&format!(r#""a":{{"pattern":"{}"}}"#, "a".repeat(n)))
+        }),
+        ("patterns", 200, |n| {
+            object(&listed(n, |at| {
+                format!(r#""a{at}":{{"pattern":"{}("}}"#, "(?=a)".repeat(200))
+            }))
+        }),
     ]
 }
 
@@ -246,7 +332,15 @@ fn names(from: usize, number: usize) -> String {
 fn distinct() -> Vec<&'static dyn Format> {
     let mut known = BTreeSet::new();
     let mut formats = variants();
-    formats.retain(|format| known.insert(format.steps().iter().map(|step| step.name()).collect::<Vec<_>>()));
+    formats.retain(|format| {
+        known.insert(
+            format
+                .steps()
+                .iter()
+                .map(|step| step.name())
+                .collect::<Vec<_>>(),
+        )
+    });
     formats
 }
 
@@ -284,10 +378,13 @@ fn cost(schema: &str, format: &dyn Format, what: &str) -> usize {
 
 /// A tool with a long name at the top of its schema and many flaws below it.
 fn deep_pointers() -> ViewTool {
-    let flaw = |at: usize| format!(r#""p{at}":{{"type":"strng","required":["ghost"],"anyOf":false,"pattern":"("}}"#);
+    let flaw = |at: usize| {
+        format!(r#""p{at}":{{"type":"strng","required":["ghost"],"anyOf":false,"pattern":"("}}"#)
+    };
     let name = "n".repeat(100_000);
     let flawed = listed(2_000, flaw);
-    let schema = format!(r#"{{"type":"object","properties":{{"{name}":{{"properties":{{{flawed}}}}}}}}}"#);
+    let schema =
+        format!(r#"{{"type":"object","properties":{{"{name}":{{"properties":{{{flawed}}}}}}}}}"#);
     tool("scenario", "deep", &schema)
 }
 
@@ -299,30 +396,60 @@ fn a_long_pointer_is_not_written_for_each_place_within_it() {
     for format in variants() {
         let (encoded, used) = took(|| format.encode(&tool));
         assert_within(used, bytes, format.id());
-        let pointers = encoded.findings.iter().filter_map(|finding| finding.pointer.as_deref());
-        assert!(pointers.clone().all(|pointer| pointer.len() <= 400), "{}", format.id());
-        let messages: usize = encoded.findings.iter().map(|finding| finding.message.len()).sum();
+        let pointers = encoded
+            .findings
+            .iter()
+            .filter_map(|finding| finding.pointer.as_deref());
+        assert!(
+            pointers.clone().all(|pointer| pointer.len() <= 400),
+            "{}",
+            format.id()
+        );
+        let messages: usize = encoded
+            .findings
+            .iter()
+            .map(|finding| finding.message.len())
+            .sum();
         assert!(messages <= 20_000, "{}: {messages}", format.id());
     }
     let entry = part("scenario", vec![tool], Vec::new()).entry;
     let (findings, used) = took(|| lint::check_manifest(&entry.manifest));
     assert_within(used, bytes, "lint");
     assert!(findings.len() > 100);
-    let pointers: usize = findings.iter().filter_map(|finding| finding.pointer.as_ref()).map(String::len).sum();
+    let pointers: usize = findings
+        .iter()
+        .filter_map(|finding| finding.pointer.as_ref())
+        .map(String::len)
+        .sum();
     assert!(pointers < 400 * findings.len());
-    assert!(findings.iter().any(|finding| finding.pointer.as_deref() == Some("/tools/0/parameters/properties")));
+    assert!(
+        findings
+            .iter()
+            .any(|finding| finding.pointer.as_deref() == Some("/tools/0/parameters/properties"))
+    );
 }
 
 #[test]
 fn the_page_of_a_tool_is_not_written_with_every_indent_of_a_deep_schema() {
     let _alone = alone();
-    let deep = format!("{}{}{}", "[".repeat(120), listed(60_000, |_| "1".into()), "]".repeat(120));
+    let deep = format!(
+        "{}{}{}",
+        "[".repeat(120),
+        listed(60_000, |_| "1".into()),
+        "]".repeat(120)
+    );
     let schema = format!(r#"{{"type":"object","default":{deep},"properties":{{}}}}"#);
     let mut inputs = Inputs::default();
-    offers::put(&mut inputs, offers::offer("scenario", &[offers::tool("deep").taking(&schema)]));
+    offers::put(
+        &mut inputs,
+        offers::offer("scenario", &[offers::tool("deep").taking(&schema)]),
+    );
     let runtime = Runtime::new().unwrap();
     let server = runtime.block_on(serve_inputs(&inputs));
-    for page in ["tool?id=scenario%2Fdeep&format=native", "tool/format?id=scenario%2Fdeep&format=native"] {
+    for page in [
+        "tool?id=scenario%2Fdeep&format=native",
+        "tool/format?id=scenario%2Fdeep&format=native",
+    ] {
         let ask = || runtime.block_on(server.get(&format!("/dashboard/{page}")));
         // What is made once for all pages.
         ask();

@@ -1,5 +1,5 @@
-//! House rules that no compiler checks: sizes, the direction of imports and their circles, which
-//! library lives where, and that fixtures, helpers and tests are used.
+//! House rules that no compiler checks: the width of comments, the direction of imports and their
+//! circles, which library lives where, and that fixtures, helpers and tests are used.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
@@ -9,8 +9,6 @@ use std::path::{Path, PathBuf};
 
 use callsheet::model::{ApprovalState, FindingCode, OperationState, ScenarioState, Severity};
 
-const MAX_FILE: usize = 600;
-const MAX_FUNCTION: usize = 60;
 const MAX_COMMENT: usize = 100;
 
 fn root() -> PathBuf {
@@ -22,7 +20,9 @@ fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];
     while let Some(folder) = folders.pop() {
-        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        let Ok(entries) = fs::read_dir(&folder) else {
+            continue;
+        };
         for entry in entries {
             let path = entry.unwrap().path();
             if path.is_dir() {
@@ -43,53 +43,28 @@ fn shown(path: &Path) -> String {
 /// The lines of a source file before its test module.
 fn code(path: &Path) -> Vec<String> {
     let text = fs::read_to_string(path).unwrap();
-    text.lines().take_while(|line| !line.starts_with("#[cfg(test)]")).map(str::to_owned).collect()
+    text.lines()
+        .take_while(|line| !line.starts_with("#[cfg(test)]"))
+        .map(str::to_owned)
+        .collect()
 }
 
 fn assert_none(problems: &[String], rule: &str) {
     assert!(problems.is_empty(), "{rule}:\n  {}", problems.join("\n  "));
 }
 
-#[test]
-fn files_stay_small() {
-    let problems: Vec<_> = files("src", "rs")
-        .iter()
-        .chain(&files("crates", "rs"))
-        .map(|path| (shown(path), code(path).len()))
-        .filter(|(_, lines)| *lines > MAX_FILE)
-        .map(|(path, lines)| format!("{path}: {lines} lines"))
-        .collect();
-    assert_none(&problems, "no file has more than 600 lines before its tests");
-}
-
-#[test]
-fn functions_stay_small() {
-    let mut problems = Vec::new();
-    for path in [files("src", "rs"), files("crates", "rs"), files("tests", "rs")].iter().flatten() {
-        let text = fs::read_to_string(path).unwrap();
-        let lines: Vec<&str> = text.lines().collect();
-        for (start, line) in lines.iter().enumerate() {
-            let bare = line.trim_start();
-            let indent = line.len() - bare.len();
-            let is_fn = bare.split_whitespace().take(5).any(|word| word == "fn");
-            if !is_fn || bare.starts_with("//") || bare.ends_with(';') {
-                continue;
-            }
-            let end = format!("{}}}", " ".repeat(indent));
-            let length = lines[start..].iter().position(|line| *line == end).unwrap_or(0);
-            if length > MAX_FUNCTION {
-                problems.push(format!("{}:{}: {length} lines", shown(path), start + 1));
-            }
-        }
-    }
-    assert_none(&problems, "no function has more than 60 lines");
-}
-
 /// Code in documentation follows rustfmt, and a row of a table cannot be wrapped.
 #[test]
 fn comments_are_at_most_100_columns_wide() {
     let mut problems = Vec::new();
-    for path in [files("src", "rs"), files("crates", "rs"), files("tests", "rs")].iter().flatten() {
+    for path in [
+        files("src", "rs"),
+        files("crates", "rs"),
+        files("tests", "rs"),
+    ]
+    .iter()
+    .flatten()
+    {
         let mut is_code = false;
         for (at, line) in fs::read_to_string(path).unwrap().lines().enumerate() {
             let bare = line.trim_start();
@@ -97,7 +72,12 @@ fn comments_are_at_most_100_columns_wide() {
             is_code = bare.starts_with("//") && is_code != text.starts_with("```");
             let is_prose = bare.starts_with("//") && !is_code && !text.starts_with(['|', '`']);
             if is_prose && line.chars().count() > MAX_COMMENT {
-                problems.push(format!("{}:{}: {} columns", shown(path), at + 1, line.chars().count()));
+                problems.push(format!(
+                    "{}:{}: {} columns",
+                    shown(path),
+                    at + 1,
+                    line.chars().count()
+                ));
             }
         }
     }
@@ -108,27 +88,40 @@ fn comments_are_at_most_100_columns_wide() {
 #[test]
 fn tests_compare_one_value_at_a_time() {
     let mut problems = Vec::new();
-    for path in [files("src", "rs"), files("crates", "rs"), files("tests", "rs")].iter().flatten() {
+    for path in [
+        files("src", "rs"),
+        files("crates", "rs"),
+        files("tests", "rs"),
+    ]
+    .iter()
+    .flatten()
+    {
         for (at, line) in fs::read_to_string(path).unwrap().lines().enumerate() {
-            let is_tuple = line.trim_start().strip_prefix(concat!("assert_eq", "!((")).is_some_and(|rest| {
-                let mut depth = 1_i32;
-                let mut has_members = false;
-                for letter in rest.chars() {
-                    depth +=
-                        i32::from(matches!(letter, '(' | '[' | '{')) - i32::from(matches!(letter, ')' | ']' | '}'));
-                    has_members |= letter == ',' && depth == 1;
-                    if depth == 0 {
-                        break;
+            let is_tuple = line
+                .trim_start()
+                .strip_prefix(concat!("assert_eq", "!(("))
+                .is_some_and(|rest| {
+                    let mut depth = 1_i32;
+                    let mut has_members = false;
+                    for letter in rest.chars() {
+                        depth += i32::from(matches!(letter, '(' | '[' | '{'))
+                            - i32::from(matches!(letter, ')' | ']' | '}'));
+                        has_members |= letter == ',' && depth == 1;
+                        if depth == 0 {
+                            break;
+                        }
                     }
-                }
-                has_members && rest.contains("), (")
-            });
+                    has_members && rest.contains("), (")
+                });
             if is_tuple {
                 problems.push(format!("{}:{}", shown(path), at + 1));
             }
         }
     }
-    assert_none(&problems, "tests assert values of their own, not tuples of them");
+    assert_none(
+        &problems,
+        "tests assert values of their own, not tuples of them",
+    );
 }
 
 /// The code with blanks in place of what is in texts, characters and comments, so that brackets can
@@ -140,12 +133,20 @@ fn without_texts(code: &str) -> String {
         let length = match letter {
             '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
             '"' => text_length(rest),
-            'r' if !out.ends_with(|c: char| c.is_alphanumeric() || c == '_') => raw_text_length(rest),
+            'r' if !out.ends_with(|c: char| c.is_alphanumeric() || c == '_') => {
+                raw_text_length(rest)
+            }
             '\'' if rest.starts_with("'\\") => 2 + rest[3..].find('\'').unwrap_or(0) + 2,
-            '\'' if rest.chars().nth(2) == Some('\'') => 2 + rest.chars().nth(1).unwrap().len_utf8(),
+            '\'' if rest.chars().nth(2) == Some('\'') => {
+                2 + rest.chars().nth(1).unwrap().len_utf8()
+            }
             _ => 0,
         };
-        let (skipped, after) = rest.split_at(if length == 0 { letter.len_utf8() } else { length });
+        let (skipped, after) = rest.split_at(if length == 0 {
+            letter.len_utf8()
+        } else {
+            length
+        });
         match length {
             0 => out.push(letter),
             _ => out.extend(skipped.chars().map(|c| if c == '\n' { c } else { ' ' })),
@@ -171,16 +172,20 @@ fn text_length(code: &str) -> usize {
 /// The same for a text such as `r#"..."#`; 0 if there is none.
 fn raw_text_length(code: &str) -> usize {
     let marks = code[1..].len() - code[1..].trim_start_matches('#').len();
-    let Some(text) = code[1 + marks..].strip_prefix('"') else { return 0 };
+    let Some(text) = code[1 + marks..].strip_prefix('"') else {
+        return 0;
+    };
     let end = format!("\"{}", "#".repeat(marks));
-    text.find(&end).map_or(code.len(), |length| 2 + marks + length + end.len())
+    text.find(&end)
+        .map_or(code.len(), |length| 2 + marks + length + end.len())
 }
 
 /// What is between the bracket at the start of `code` and the one that closes it, and what follows.
 fn bracketed(code: &str) -> Option<(&str, &str)> {
     let mut depth = 0;
     for (at, letter) in code.char_indices() {
-        depth += i32::from(matches!(letter, '(' | '[' | '{')) - i32::from(matches!(letter, ')' | ']' | '}'));
+        depth += i32::from(matches!(letter, '(' | '[' | '{'))
+            - i32::from(matches!(letter, ')' | ']' | '}'));
         if depth == 0 {
             return Some((code.get(1..at)?, &code[at + 1..]));
         }
@@ -215,30 +220,54 @@ fn parts(list: &str) -> Vec<&str> {
 /// Whether `code`, which follows `let `, binds the parts of a tuple that is written there.
 fn binds_a_written_tuple(code: &str) -> bool {
     let after_pattern = |code| Some(bracketed(code)?.1.trim_start());
-    let Some(mut rest) = after_pattern(code) else { return false };
-    if let Some(kind) = rest.strip_prefix(':') {
-        let Some(after) = after_pattern(kind.trim_start()) else { return false };
-        rest = after;
-    }
-    let Some(value) = rest.strip_prefix('=').map(str::trim_start).filter(|value| value.starts_with('(')) else {
+    let Some(mut rest) = after_pattern(code) else {
         return false;
     };
-    bracketed(value).is_some_and(|(values, after)| after.trim_start().starts_with(';') && parts(values).len() > 1)
+    if let Some(kind) = rest.strip_prefix(':') {
+        let Some(after) = after_pattern(kind.trim_start()) else {
+            return false;
+        };
+        rest = after;
+    }
+    let Some(value) = rest
+        .strip_prefix('=')
+        .map(str::trim_start)
+        .filter(|value| value.starts_with('('))
+    else {
+        return false;
+    };
+    bracketed(value).is_some_and(|(values, after)| {
+        after.trim_start().starts_with(';') && parts(values).len() > 1
+    })
 }
 
 /// Such a line does two things, and names and values must be counted off against each other.
 #[test]
 fn each_line_binds_one_value() {
     let mut problems = Vec::new();
-    for path in [files("src", "rs"), files("crates", "rs"), files("tests", "rs")].iter().flatten() {
+    for path in [
+        files("src", "rs"),
+        files("crates", "rs"),
+        files("tests", "rs"),
+    ]
+    .iter()
+    .flatten()
+    {
         let code = without_texts(&fs::read_to_string(path).unwrap());
         for (at, found) in code.match_indices("let (") {
             if binds_a_written_tuple(&code[at + found.len() - 1..]) {
-                problems.push(format!("{}:{}", shown(path), code[..at].matches('\n').count() + 1));
+                problems.push(format!(
+                    "{}:{}",
+                    shown(path),
+                    code[..at].matches('\n').count() + 1
+                ));
             }
         }
     }
-    assert_none(&problems, "each `let` binds one value, not the parts of a tuple that is written there");
+    assert_none(
+        &problems,
+        "each `let` binds one value, not the parts of a tuple that is written there",
+    );
 }
 
 /// A tuple that is taken apart at once only hides how many parameters there are.
@@ -251,9 +280,18 @@ fn each_parameter_is_one_value() {
             let name = code[at + 3..].split(['(', '<']).next().unwrap_or_default();
             // The parameters follow what is generic, which may hold brackets of its own.
             let signature = &code[at + 3 + name.len()..];
-            let generic = if signature.starts_with('<') { generic_length(signature) } else { 0 };
-            let Some((parameters, _)) = bracketed(&signature[generic..]) else { continue };
-            if parts(parameters).iter().any(|parameter| parameter.starts_with('(')) {
+            let generic = if signature.starts_with('<') {
+                generic_length(signature)
+            } else {
+                0
+            };
+            let Some((parameters, _)) = bracketed(&signature[generic..]) else {
+                continue;
+            };
+            if parts(parameters)
+                .iter()
+                .any(|parameter| parameter.starts_with('('))
+            {
                 problems.push(format!("{}: {name}", shown(path)));
             }
         }
@@ -295,7 +333,10 @@ fn tuples_are_found_in_every_form() {
     let bare = without_texts(code);
     assert_eq!(bare.len(), code.len());
     assert_eq!(bracketed(&bare[1..]).unwrap().1.trim(), "let");
-    assert_eq!(parts("a: Map<u8, u8>, (b, c): (u8, u8), d: fn(u8) -> u8,").len(), 3);
+    assert_eq!(
+        parts("a: Map<u8, u8>, (b, c): (u8, u8), d: fn(u8) -> u8,").len(),
+        3
+    );
 }
 
 /// Type names that several types have all the same: a schema of the API that is called like a type
@@ -308,17 +349,29 @@ fn a_type_name_means_one_thing() {
     for path in [files("src", "rs"), files("crates", "rs")].iter().flatten() {
         for line in fs::read_to_string(path).unwrap().lines() {
             // A visibility such as `pub(in crate::engine)` has blanks.
-            let mut words =
-                line.split_whitespace().filter(|word| !word.starts_with("pub") && !word.starts_with("crate"));
-            let is_type = words.next().is_some_and(|word| matches!(word, "struct" | "enum" | "trait" | "union"));
-            let Some(name) = words.next().filter(|_| is_type) else { continue };
-            let name = name.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+            let mut words = line
+                .split_whitespace()
+                .filter(|word| !word.starts_with("pub") && !word.starts_with("crate"));
+            let is_type = words
+                .next()
+                .is_some_and(|word| matches!(word, "struct" | "enum" | "trait" | "union"));
+            let Some(name) = words.next().filter(|_| is_type) else {
+                continue;
+            };
+            let name = name
+                .split(|c: char| !c.is_alphanumeric())
+                .next()
+                .unwrap_or_default();
             places.entry(name.to_owned()).or_default().push(shown(path));
         }
     }
     assert!(places.len() > 500, "only {} types were found", places.len());
-    let shared = places.iter().filter(|(name, places)| places.len() > 1 && !SHARED_TYPE_NAMES.contains(&name.as_str()));
-    let problems: Vec<_> = shared.map(|(name, places)| format!("{name}: {}", places.join(", "))).collect();
+    let shared = places
+        .iter()
+        .filter(|(name, places)| places.len() > 1 && !SHARED_TYPE_NAMES.contains(&name.as_str()));
+    let problems: Vec<_> = shared
+        .map(|(name, places)| format!("{name}: {}", places.join(", ")))
+        .collect();
     assert_none(&problems, "each type of the crate has a name of its own");
 }
 
@@ -332,20 +385,52 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("metrics", &[][..]),
         ("catalog", &["model", "lint"][..]),
         ("formats", &["model"][..]),
-        ("views", &["model", "catalog", "formats", "metrics", "runtime"][..]),
+        (
+            "views",
+            &["model", "catalog", "formats", "metrics", "runtime"][..],
+        ),
         ("bundles", &["model", "runtime"][..]),
-        ("config", &["model", "runtime", "bundles", "catalog", "protocols", "transports"][..]),
+        (
+            "config",
+            &[
+                "model",
+                "runtime",
+                "bundles",
+                "catalog",
+                "protocols",
+                "transports",
+            ][..],
+        ),
         ("state", &["model", "runtime"][..]),
         ("transports", &["model", "metrics", "runtime"][..]),
         ("lint", &["model"][..]),
-        ("protocols", &["model", "bundles", "lint", "transports", "runtime"][..]),
+        (
+            "protocols",
+            &["model", "bundles", "lint", "transports", "runtime"][..],
+        ),
         ("discovery", &["model", "bundles", "config", "runtime"][..]),
         (
             "engine",
-            &["model", "config", "metrics", "runtime", "state", "transports", "protocols", "discovery", "catalog"][..],
+            &[
+                "model",
+                "config",
+                "metrics",
+                "runtime",
+                "state",
+                "transports",
+                "protocols",
+                "discovery",
+                "catalog",
+            ][..],
         ),
-        ("events", &["model", "config", "metrics", "runtime", "catalog"][..]),
-        ("native", &["model", "runtime", "discovery", "protocols", "transports"][..]),
+        (
+            "events",
+            &["model", "config", "metrics", "runtime", "catalog"][..],
+        ),
+        (
+            "native",
+            &["model", "runtime", "discovery", "protocols", "transports"][..],
+        ),
         (
             "calls",
             &[
@@ -392,14 +477,24 @@ fn imports_go_one_way() {
     let mut problems = Vec::new();
     for path in files("src", "rs") {
         let relative = shown(&path);
-        let module = relative.trim_start_matches("src/").split(['/', '.']).next().unwrap().to_owned();
-        let Some(may) = allowed.get(module.as_str()) else { continue };
+        let module = relative
+            .trim_start_matches("src/")
+            .split(['/', '.'])
+            .next()
+            .unwrap()
+            .to_owned();
+        let Some(may) = allowed.get(module.as_str()) else {
+            continue;
+        };
         for (at, line) in code(&path).iter().enumerate() {
             if line.trim_start().starts_with("//") {
                 continue;
             }
             for used in line.split("crate::").skip(1) {
-                let used = used.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap();
+                let used = used
+                    .split(|c: char| !c.is_alphanumeric() && c != '_')
+                    .next()
+                    .unwrap();
                 if used != module && used != "json" && !may.contains(&used) && !used.is_empty() {
                     problems.push(format!("{relative}:{}: {module} uses {used}", at + 1));
                 }
@@ -414,7 +509,12 @@ fn each_library_lives_in_its_room() {
     let rooms: &[(&str, &[&str])] = &[
         (
             "reqwest::",
-            &["src/cli/client.rs", "src/cli/client/event_stream.rs", "src/cli/client/socket.rs", "src/cli/otlp.rs"],
+            &[
+                "src/cli/client.rs",
+                "src/cli/client/event_stream.rs",
+                "src/cli/client/socket.rs",
+                "src/cli/otlp.rs",
+            ],
         ),
         ("hyper_rustls::", &["src/transports/http/"]),
         ("rustls::", &["src/transports/http/"]),
@@ -432,9 +532,32 @@ fn each_library_lives_in_its_room() {
         ("sd_notify::", &["src/runtime/service.rs"]),
         ("mdns_sd::", &["src/discovery/mdns/"]),
         ("if_addrs::", &["src/discovery/mdns/"]),
-        ("socket2::", &["src/discovery/mdns/", "src/cli/doctor/", "src/server/http/accept/listener.rs"]),
-        ("rustix::", &["src/cli/doctor/", "src/discovery/vrooli/", "src/runtime/", "src/transports/stdio/"]),
-        ("tokio::process", &["src/transports/stdio/", "src/cli/service.rs", "src/cli/start.rs", "src/cli/login.rs"]),
+        (
+            "socket2::",
+            &[
+                "src/discovery/mdns/",
+                "src/cli/doctor/",
+                "src/server/http/accept/listener.rs",
+            ],
+        ),
+        (
+            "rustix::",
+            &[
+                "src/cli/doctor/",
+                "src/discovery/vrooli/",
+                "src/runtime/",
+                "src/transports/stdio/",
+            ],
+        ),
+        (
+            "tokio::process",
+            &[
+                "src/transports/stdio/",
+                "src/cli/service.rs",
+                "src/cli/start.rs",
+                "src/cli/login.rs",
+            ],
+        ),
         ("std::process::Command", &["src/transports/stdio/"]),
     ];
     let mut problems = Vec::new();
@@ -446,9 +569,9 @@ fn each_library_lives_in_its_room() {
                 continue;
             }
             for (library, places) in rooms {
-                let starts = line
-                    .match_indices(library)
-                    .any(|(i, _)| !line[..i].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':'));
+                let starts = line.match_indices(library).any(|(i, _)| {
+                    !line[..i].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':')
+                });
                 if starts && !places.iter().any(|place| relative.starts_with(place)) {
                     problems.push(format!("{relative}:{}: {library}", at + 1));
                 }
@@ -466,19 +589,34 @@ fn requests_change_preferences_in_one_place() {
         let code: String = code(path).concat().split_whitespace().collect();
         code.contains("engine.prefer")
     };
-    let places: Vec<_> =
-        files("src/server", "rs").iter().filter(|path| changes(path)).map(|path| shown(path)).collect();
-    assert_eq!(places, ["src/server/api/preferences.rs"], "only `Shared::prefer_all` hands changes to the engine");
+    let places: Vec<_> = files("src/server", "rs")
+        .iter()
+        .filter(|path| changes(path))
+        .map(|path| shown(path))
+        .collect();
+    assert_eq!(
+        places,
+        ["src/server/api/preferences.rs"],
+        "only `Shared::prefer_all` hands changes to the engine"
+    );
 }
 
 #[test]
 fn every_fixture_is_used() {
-    let tests: String = files("tests", "rs").iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    let tests: String = files("tests", "rs")
+        .iter()
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
     let problems: Vec<_> = files("fixtures", "json")
         .iter()
         .filter(|path| {
             let name = path.file_stem().unwrap().to_string_lossy();
-            let folder = path.parent().unwrap().file_name().unwrap().to_string_lossy();
+            let folder = path
+                .parent()
+                .unwrap()
+                .file_name()
+                .unwrap()
+                .to_string_lossy();
             // Named by file, or read with its whole folder.
             !tests.contains(name.as_ref()) && !tests.contains(&format!("/{folder}\""))
         })
@@ -495,23 +633,40 @@ fn every_test_file_belongs_to_a_program() {
     let mut problems = Vec::new();
     for path in files("tests", "rs") {
         let folder = path.parent().unwrap();
-        let head = folder.join(if folder.ends_with("support") { "mod.rs" } else { "main.rs" });
+        let head = folder.join(if folder.ends_with("support") {
+            "mod.rs"
+        } else {
+            "main.rs"
+        });
         if folder == programs || (path == head && folder.parent() == Some(&programs)) {
             continue;
         }
         let named = format!("mod {};", path.file_stem().unwrap().display());
         let text = fs::read_to_string(&head).unwrap_or_default();
-        if !text.lines().any(|line| line.trim_start_matches("pub(crate) ") == named) {
-            problems.push(format!("{}: no `{named}` in {}", shown(&path), shown(&head)));
+        if !text
+            .lines()
+            .any(|line| line.trim_start_matches("pub(crate) ") == named)
+        {
+            problems.push(format!(
+                "{}: no `{named}` in {}",
+                shown(&path),
+                shown(&head)
+            ));
         }
     }
-    assert_none(&problems, "every file below a folder of tests is a module of its program");
+    assert_none(
+        &problems,
+        "every file below a folder of tests is a module of its program",
+    );
 }
 
 /// The compiler cannot tell: what one program does not use another one does.
 #[test]
 fn every_helper_is_used() {
-    let tests: String = files("tests", "rs").iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    let tests: String = files("tests", "rs")
+        .iter()
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
     let mut words = BTreeMap::<&str, usize>::new();
     for word in tests.split(|c: char| !c.is_alphanumeric() && c != '_') {
         *words.entry(word).or_default() += 1;
@@ -519,16 +674,25 @@ fn every_helper_is_used() {
     let mut problems = Vec::new();
     for path in files("tests/support", "rs") {
         for line in fs::read_to_string(&path).unwrap().lines() {
-            let Some((_, after)) = line.split_once("fn ").filter(|_| !line.trim_start().starts_with("//")) else {
+            let Some((_, after)) = line
+                .split_once("fn ")
+                .filter(|_| !line.trim_start().starts_with("//"))
+            else {
                 continue;
             };
-            let name = after.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap();
+            let name = after
+                .split(|c: char| !c.is_alphanumeric() && c != '_')
+                .next()
+                .unwrap();
             if words.get(name) == Some(&1) {
                 problems.push(format!("{}: {name}", shown(&path)));
             }
         }
     }
-    assert_none(&problems, "every helper of the tests is used by one of them");
+    assert_none(
+        &problems,
+        "every helper of the tests is used by one of them",
+    );
 }
 
 #[test]
@@ -544,7 +708,10 @@ fn every_module_says_what_it_is() {
 
 /// What readers find their way with: the overview, the words, and a page for each mechanism.
 fn documents() -> Vec<PathBuf> {
-    let mut documents = vec![root().join("ARCHITECTURE.md"), root().join("docs/glossary.md")];
+    let mut documents = vec![
+        root().join("ARCHITECTURE.md"),
+        root().join("docs/glossary.md"),
+    ];
     documents.extend(files("docs/design", "md"));
     documents
 }
@@ -555,14 +722,20 @@ fn documents_stay_short_and_name_their_sources() {
     for path in documents() {
         let text = fs::read_to_string(&path).unwrap();
         if path.ends_with("ARCHITECTURE.md") && text.lines().count() > 250 {
-            problems.push(format!("{}: more than 250 lines; details belong to docs/design", shown(&path)));
+            problems.push(format!(
+                "{}: more than 250 lines; details belong to docs/design",
+                shown(&path)
+            ));
         }
         let is_page = path.starts_with(root().join("docs/design")) && !path.ends_with("README.md");
         if is_page && !text.contains("\n## Sources\n") {
             problems.push(format!("{}: no sources", shown(&path)));
         }
     }
-    assert_none(&problems, "the overview is short, and each design page names its sources");
+    assert_none(
+        &problems,
+        "the overview is short, and each design page names its sources",
+    );
 }
 
 /// A file that is renamed is renamed in the documents, too.
@@ -572,14 +745,22 @@ fn documents_name_files_that_are_there() {
     for path in documents() {
         let text = fs::read_to_string(&path).unwrap();
         for name in text.split('`').skip(1).step_by(2) {
-            let is_file = Path::new(name).extension().is_some_and(|e| e == "rs") && name.contains('/');
+            let is_file =
+                Path::new(name).extension().is_some_and(|e| e == "rs") && name.contains('/');
             let is_pattern = name.contains(|c: char| c.is_whitespace() || c.is_uppercase());
-            if is_file && !is_pattern && !root().join(name).exists() && !root().join("src").join(name).exists() {
+            if is_file
+                && !is_pattern
+                && !root().join(name).exists()
+                && !root().join("src").join(name).exists()
+            {
                 problems.push(format!("{}: {name}", shown(&path)));
             }
         }
     }
-    assert_none(&problems, "documents name files of the repository, or of `src`");
+    assert_none(
+        &problems,
+        "documents name files of the repository, or of `src`",
+    );
 }
 
 #[test]
@@ -591,9 +772,14 @@ fn the_glossary_has_every_state_and_finding() {
     known.extend(OperationState::ALL.map(OperationState::as_str));
     known.extend(Severity::ALL.map(Severity::as_str));
     known.extend(FindingCode::ALL.iter().map(|code| code.as_str()));
-    let missing = known.iter().filter(|word| !glossary.contains(&format!("`{word}`")));
+    let missing = known
+        .iter()
+        .filter(|word| !glossary.contains(&format!("`{word}`")));
     let missing: Vec<_> = missing.map(|word| (*word).to_owned()).collect();
-    assert_none(&missing, "docs/glossary.md has every word for states and findings");
+    assert_none(
+        &missing,
+        "docs/glossary.md has every word for states and findings",
+    );
 }
 
 /// Modules by their path below `src`, such as `["engine", "scenario"]`, each with its code.
@@ -603,13 +789,21 @@ type Modules = BTreeMap<Vec<String>, String>;
 type Import = (bool, Vec<String>);
 
 fn words(path: &str) -> Vec<String> {
-    path.split("::").map(|word| word.trim().to_owned()).collect()
+    path.split("::")
+        .map(|word| word.trim().to_owned())
+        .collect()
 }
 
 /// The paths of one `use`, braces taken apart.
 fn paths(tree: &str) -> Vec<String> {
     let Some((prefix, rest)) = tree.split_once('{') else {
-        return vec![tree.split(" as ").next().unwrap_or_default().trim().to_owned()];
+        return vec![
+            tree.split(" as ")
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
+        ];
     };
     let inner = rest.trim_end().strip_suffix('}').unwrap_or(rest);
     let mut parts = Vec::new();
@@ -627,8 +821,14 @@ fn paths(tree: &str) -> Vec<String> {
         }
     }
     parts.push(&inner[start..]);
-    let parts = parts.into_iter().map(str::trim).filter(|part| !part.is_empty());
-    parts.flat_map(paths).map(|path| format!("{}{path}", prefix.trim())).collect()
+    let parts = parts
+        .into_iter()
+        .map(str::trim)
+        .filter(|part| !part.is_empty());
+    parts
+        .flat_map(paths)
+        .map(|path| format!("{}{path}", prefix.trim()))
+        .collect()
 }
 
 /// The `use` statements of a file, each with whether it passes on what it names.
@@ -637,8 +837,9 @@ fn statements(code: &str) -> Vec<(bool, String)> {
     let mut lines = code.lines();
     while let Some(line) = lines.next() {
         let line = line.trim_start();
-        let passed_on =
-            line.split_once(" use ").filter(|(before, _)| line.starts_with("pub") && !before.contains("fn "));
+        let passed_on = line
+            .split_once(" use ")
+            .filter(|(before, _)| line.starts_with("pub") && !before.contains("fn "));
         let (shared, first) = match (line.strip_prefix("use "), passed_on) {
             (Some(tree), _) => (false, tree),
             (None, Some((_, tree))) => (true, tree),
@@ -649,7 +850,10 @@ fn statements(code: &str) -> Vec<(bool, String)> {
             let Some(line) = lines.next() else { break };
             tree.push_str(line.trim());
         }
-        found.push((shared, tree.split(';').next().unwrap_or_default().to_owned()));
+        found.push((
+            shared,
+            tree.split(';').next().unwrap_or_default().to_owned(),
+        ));
     }
     found
 }
@@ -661,7 +865,9 @@ fn own_path(module: &[String], path: &[String], modules: &Modules) -> Option<Vec
         "crate" => Some(path[1..].to_vec()),
         "super" => Some([&module[..module.len().checked_sub(ups)?], &path[ups..]].concat()),
         "self" => Some([module, &path[1..]].concat()),
-        first => modules.contains_key(&[module, &[first.to_owned()]].concat()).then(|| [module, path].concat()),
+        first => modules
+            .contains_key(&[module, &[first.to_owned()]].concat())
+            .then(|| [module, path].concat()),
     }
 }
 
@@ -696,8 +902,13 @@ fn named_paths(module: &[String], modules: &Modules, imports: &[Import]) -> Vec<
     let mut found = Vec::new();
     for (at, _) in code.match_indices("::") {
         let is_letter = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
-        let start = code[..at].rfind(|c| !is_letter(c)).map_or(0, |before| before + 1);
-        let end = at + code[at..].find(|c| !is_letter(c)).unwrap_or(code.len() - at);
+        let start = code[..at]
+            .rfind(|c| !is_letter(c))
+            .map_or(0, |before| before + 1);
+        let end = at
+            + code[at..]
+                .find(|c| !is_letter(c))
+                .unwrap_or(code.len() - at);
         // Each path once, at its first colons; a visibility names no item.
         if code[start..at].contains("::") || code[..start].ends_with("pub(in ") {
             continue;
@@ -705,7 +916,9 @@ fn named_paths(module: &[String], modules: &Modules, imports: &[Import]) -> Vec<
         let path = words(code[start..end].trim_end_matches(':'));
         // A type leads to its module by its import.
         let is_module = path[0].starts_with(|c: char| c.is_ascii_lowercase());
-        let imported = imports.iter().find(|(_, imported)| is_module && imported.last() == path.first());
+        let imported = imports
+            .iter()
+            .find(|(_, imported)| is_module && imported.last() == path.first());
         match (own_path(module, &path, modules), imported) {
             (Some(path), _) => found.push((false, path)),
             (None, Some((_, imported))) => found.push((false, [imported, &path[1..]].concat())),
@@ -717,24 +930,55 @@ fn named_paths(module: &[String], modules: &Modules, imports: &[Import]) -> Vec<
 
 /// Whether a module's own file has an item of this name.
 fn defines(code: &str, name: &str) -> bool {
-    let kinds = ["struct", "enum", "trait", "fn", "type", "const", "static", "union", "macro_rules"];
-    code.lines().filter(|line| !line.starts_with([' ', '/', '}'])).any(|line| {
-        let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
-        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        words.windows(2).any(|pair| kinds.contains(&pair[0]) && pair[1] == name)
-    })
+    let kinds = [
+        "struct",
+        "enum",
+        "trait",
+        "fn",
+        "type",
+        "const",
+        "static",
+        "union",
+        "macro_rules",
+    ];
+    code.lines()
+        .filter(|line| !line.starts_with([' ', '/', '}']))
+        .any(|line| {
+            let words: Vec<&str> = line
+                .split(|c: char| !c.is_alphanumeric() && c != '_')
+                .collect();
+            let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+            words
+                .windows(2)
+                .any(|pair| kinds.contains(&pair[0]) && pair[1] == name)
+        })
 }
 
 /// The module whose file has what a path names, through whatever passes it on.
-fn home(path: &[String], all: &BTreeMap<Vec<String>, Vec<Import>>, modules: &Modules, hops: usize) -> Vec<String> {
-    let most = (1..=path.len()).rev().find(|most| modules.contains_key(&path[..*most]));
+fn home(
+    path: &[String],
+    all: &BTreeMap<Vec<String>, Vec<Import>>,
+    modules: &Modules,
+    hops: usize,
+) -> Vec<String> {
+    let most = (1..=path.len())
+        .rev()
+        .find(|most| modules.contains_key(&path[..*most]));
     let Some(most) = most else { return Vec::new() };
     let (module, rest) = path.split_at(most);
-    let Some(name) = rest.first().filter(|name| hops > 0 && !defines(&modules[module], name)) else {
+    let Some(name) = rest
+        .first()
+        .filter(|name| hops > 0 && !defines(&modules[module], name))
+    else {
         return module.to_vec();
     };
-    let passed_on = all[module].iter().find(|(shared, path)| *shared && path.last() == Some(name));
-    passed_on.map_or_else(|| module.to_vec(), |(_, path)| home(path, all, modules, hops - 1))
+    let passed_on = all[module]
+        .iter()
+        .find(|(shared, path)| *shared && path.last() == Some(name));
+    passed_on.map_or_else(
+        || module.to_vec(),
+        |(_, path)| home(path, all, modules, hops - 1),
+    )
 }
 
 /// The modules that each one leads to within its room.
@@ -743,18 +987,29 @@ type ModuleLinks = BTreeMap<Vec<String>, Vec<Vec<String>>>;
 /// Circles within rooms, the shortest of each module that is in one. First those of imports. Then
 /// those with the paths in the code, where what the head of a folder defines is for all below it.
 fn circles(modules: &Modules) -> Vec<String> {
-    let all: BTreeMap<_, _> = modules.keys().map(|module| (module.clone(), imports(module, modules))).collect();
+    let all: BTreeMap<_, _> = modules
+        .keys()
+        .map(|module| (module.clone(), imports(module, modules)))
+        .collect();
     let mut imported = ModuleLinks::new();
     let mut named = ModuleLinks::new();
     for (module, imports) in &all {
         // A module that passes its own parts on does not use them.
-        let own = imports.iter().filter(|(shared, path)| !(*shared && path.starts_with(module)));
+        let own = imports
+            .iter()
+            .filter(|(shared, path)| !(*shared && path.starts_with(module)));
         let homes = own.map(|(_, path)| home(path, &all, modules, 9));
-        let homes: Vec<_> = homes.filter(|home| home != module && home.first() == module.first()).collect();
+        let homes: Vec<_> = homes
+            .filter(|home| home != module && home.first() == module.first())
+            .collect();
         let paths = named_paths(module, modules, imports);
         let further = paths.iter().map(|(_, path)| home(path, &all, modules, 9));
         let further = further.filter(|home| home != module && home.first() == module.first());
-        let leading = homes.iter().cloned().chain(further).filter(|home| !module.starts_with(home));
+        let leading = homes
+            .iter()
+            .cloned()
+            .chain(further)
+            .filter(|home| !module.starts_with(home));
         named.insert(module.clone(), leading.collect());
         imported.insert(module.clone(), homes);
     }
@@ -795,33 +1050,57 @@ fn shortest_circles(uses: &ModuleLinks) -> BTreeMap<Vec<Vec<String>>, String> {
 fn no_room_imports_in_a_circle() {
     let module = |path: &Path| {
         let relative = shown(path);
-        let name = relative.trim_start_matches("src/").trim_end_matches(".rs").trim_end_matches("/mod");
+        let name = relative
+            .trim_start_matches("src/")
+            .trim_end_matches(".rs")
+            .trim_end_matches("/mod");
         name.split('/').map(str::to_owned).collect::<Vec<_>>()
     };
     // The crate for providers is one room.
     let provide_module = |path: &Path| {
         let relative = shown(path).replace("crates/provide/src/", "provide/");
-        let name = relative.trim_end_matches(".rs").trim_end_matches("/mod").trim_end_matches("/lib");
+        let name = relative
+            .trim_end_matches(".rs")
+            .trim_end_matches("/mod")
+            .trim_end_matches("/lib");
         name.split('/').map(str::to_owned).collect::<Vec<_>>()
     };
     let plain = |path: &Path| {
         let lines = code(path);
-        lines.iter().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+        lines
+            .iter()
+            .map(|line| line.split("//").next().unwrap_or_default())
+            .collect::<Vec<_>>()
+            .join("\n")
     };
-    let mut modules: Modules = files("src", "rs").iter().map(|path| (module(path), plain(path))).collect();
+    let mut modules: Modules = files("src", "rs")
+        .iter()
+        .map(|path| (module(path), plain(path)))
+        .collect();
     let of_provide = files("crates/provide/src", "rs");
     let of_provide = of_provide.iter().map(|path| {
         let code = plain(path).replace("crate::", "crate::provide::");
         (provide_module(path), code)
     });
     modules.extend(of_provide);
-    assert_none(&circles(&modules), "the files of a room import each other in one direction only");
+    assert_none(
+        &circles(&modules),
+        "the files of a room import each other in one direction only",
+    );
 }
 
 #[test]
 fn circles_are_found_through_what_passes_items_on() {
     let modules = |files: &[(&str, &str)]| -> Modules {
-        files.iter().map(|(path, code)| (path.split('/').map(str::to_owned).collect(), (*code).to_owned())).collect()
+        files
+            .iter()
+            .map(|(path, code)| {
+                (
+                    path.split('/').map(str::to_owned).collect(),
+                    (*code).to_owned(),
+                )
+            })
+            .collect()
     };
     let parent = "mod a;\nmod b;\npub use a::{self, A};\npub struct Own;\n";
     for (a, b, circle) in [
@@ -831,25 +1110,38 @@ fn circles_are_found_through_what_passes_items_on() {
             "use super::{\n    A,\n    Own,\n};\npub struct B;",
             Some("room/a -> room/b -> room/a"),
         ),
-        ("use crate::room::Own;\npub struct A;", "use crate::other::X;", None),
+        (
+            "use crate::room::Own;\npub struct A;",
+            "use crate::other::X;",
+            None,
+        ),
     ] {
         let found = circles(&modules(&[("room", parent), ("room/a", a), ("room/b", b)]));
         assert_eq!(found.first().map(String::as_str), circle, "{found:?}");
     }
     let by_path = "pub fn a() { super::b::b() }";
-    let found =
-        circles(&modules(&[("room", parent), ("room/a", by_path), ("room/b", "use super::a::a;\npub fn b() {}")]));
+    let found = circles(&modules(&[
+        ("room", parent),
+        ("room/a", by_path),
+        ("room/b", "use super::a::a;\npub fn b() {}"),
+    ]));
     assert_eq!(found, ["room/a -> room/b -> room/a"]);
     let leads_in = [
         ("room", "mod a;\nmod b;\n"),
         ("room/a", "mod inner;\nfn run() { inner::run() }"),
-        ("room/a/inner", "pub(in crate::room::b) fn run() { crate::room::b::run() }"),
+        (
+            "room/a/inner",
+            "pub(in crate::room::b) fn run() { crate::room::b::run() }",
+        ),
         ("room/b", "use super::a;\npub fn run() {}"),
     ];
     let found = circles(&modules(&leads_in));
     assert_eq!(found, ["room/a -> room/a/inner -> room/b -> room/a"]);
     let user = "mod a;\nuse a::A;\nstruct Own;\n";
-    let found = circles(&modules(&[("room", user), ("room/a", "pub(super) struct A;\nuse super::Own;\n")]));
+    let found = circles(&modules(&[
+        ("room", user),
+        ("room/a", "pub(super) struct A;\nuse super::Own;\n"),
+    ]));
     assert_eq!(found, ["room -> room/a -> room"]);
 }
 
@@ -862,11 +1154,19 @@ fn each_small_fault_has_its_place() {
     for fault in list["mutant"].as_array().unwrap() {
         let file = fault["file"].as_str().unwrap();
         let find = fault["find"].as_str().unwrap();
-        let found = fs::read_to_string(root().join(file)).unwrap_or_default().matches(find).count();
+        let found = fs::read_to_string(root().join(file))
+            .unwrap_or_default()
+            .matches(find)
+            .count();
         if found != 1 {
-            problems
-                .push(format!("fault {} ({}): its text stands {found} times in {file}", fault["id"], fault["what"]));
+            problems.push(format!(
+                "fault {} ({}): its text stands {found} times in {file}",
+                fault["id"], fault["what"]
+            ));
         }
     }
-    assert_none(&problems, "each small fault of .ci/mutants.d/mutants.toml has one place");
+    assert_none(
+        &problems,
+        "each small fault of .ci/mutants.d/mutants.toml has one place",
+    );
 }

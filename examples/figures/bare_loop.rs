@@ -36,22 +36,39 @@ pub(crate) fn run_on(addresses: &[SocketAddr]) -> Result<Passes> {
     let list: Vec<String> = addresses.iter().map(ToString::to_string).collect();
     std::fs::write(file.path(), list.join("\n"))?;
     let start = Clock::system().now();
-    let mut child = Child::start(None, &["play-loop".to_owned(), file.path().display().to_string()])?;
+    let mut child = Child::start(
+        None,
+        &["play-loop".to_owned(), file.path().display().to_string()],
+    )?;
     let bytes = child.line()?.parse()?;
-    let first = Took { wall: start.elapsed().as_secs_f64(), busy: child.cpu()? };
+    let first = Took {
+        wall: start.elapsed().as_secs_f64(),
+        busy: child.cpu()?,
+    };
     let wall = child.line()?.parse()?;
-    let again = Took { wall, busy: child.cpu()? - first.busy };
-    Ok(Passes { bytes, first, again })
+    let again = Took {
+        wall,
+        busy: child.cpu()? - first.busy,
+    };
+    Ok(Passes {
+        bytes,
+        first,
+        again,
+    })
 }
 
 /// The role: prints the bytes of the first pass when it is done, then the seconds of the second.
 /// Lives until it is killed, so that its processor time can be read.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let [file] = arguments else { anyhow::bail!("play-loop FILE") };
+    let [file] = arguments else {
+        anyhow::bail!("play-loop FILE")
+    };
     let list = std::fs::read_to_string(file)?;
     // The daemon chooses the same provider; without one the client cannot be built.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let client = reqwest::Client::builder()
             .gzip(true)
@@ -60,20 +77,29 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             .redirect(reqwest::redirect::Policy::none())
             .pool_max_idle_per_host(0)
             .build()?;
-        let urls: Vec<_> = list.lines().map(|address| (format!("http://{address}/api/v1/tools"), None)).collect();
+        let urls: Vec<_> = list
+            .lines()
+            .map(|address| (format!("http://{address}/api/v1/tools"), None))
+            .collect();
         let first = pass(&client, urls).await?;
         println!("{}", first.iter().map(|(_, _, bytes)| bytes).sum::<usize>());
         let known: Vec<_> = first.into_iter().map(|(url, tag, _)| (url, tag)).collect();
         let start = Clock::system().now();
         let second = pass(&client, known).await?;
-        ensure!(second.iter().all(|(_, _, bytes)| *bytes == 0), "something changed");
+        ensure!(
+            second.iter().all(|(_, _, bytes)| *bytes == 0),
+            "something changed"
+        );
         println!("{}", start.elapsed().as_secs_f64());
         std::future::pending().await
     })
 }
 
 /// Asks each once; the addresses with what the answers are known by, and how long they were.
-#[expect(clippy::disallowed_methods, reason = "what it reads is its own, and it is what limits are measured against")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what it reads is its own, and it is what limits are measured against"
+)]
 async fn pass(
     client: &reqwest::Client,
     urls: Vec<(String, Option<HeaderValue>)>,
@@ -88,5 +114,9 @@ async fn pass(
         let tag = answer.headers().get(ETAG).cloned();
         anyhow::Ok((url, tag, answer.bytes().await?.len()))
     });
-    answers.buffer_unordered(CONCURRENCY).try_collect().await.context("the bare loop")
+    answers
+        .buffer_unordered(CONCURRENCY)
+        .try_collect()
+        .await
+        .context("the bare loop")
 }

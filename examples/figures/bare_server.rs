@@ -39,12 +39,19 @@ impl BareServer {
     pub(crate) fn start(core: usize, answer: &RawAnswer) -> Result<Self> {
         let mut file = tempfile::NamedTempFile::new()?;
         writeln!(file, "{}", answer.status)?;
-        for (name, value) in answer.headers.iter().filter(|(name, _)| !WRITTEN_BY_HYPER.contains(&name.as_str())) {
+        for (name, value) in answer
+            .headers
+            .iter()
+            .filter(|(name, _)| !WRITTEN_BY_HYPER.contains(&name.as_str()))
+        {
             writeln!(file, "{name}: {value}")?;
         }
         writeln!(file)?;
         file.write_all(&answer.body)?;
-        let mut child = Child::start(Some(core), &["play-bare".to_owned(), file.path().display().to_string()])?;
+        let mut child = Child::start(
+            Some(core),
+            &["play-bare".to_owned(), file.path().display().to_string()],
+        )?;
         let address = child.line()?.parse()?;
         Ok(Self { address, child })
     }
@@ -52,9 +59,14 @@ impl BareServer {
 
 /// The role: serves until it is killed. Prints its address.
 pub(crate) fn serve(arguments: &[String]) -> Result<()> {
-    let [file] = arguments else { anyhow::bail!("bare FILE") };
+    let [file] = arguments else {
+        anyhow::bail!("bare FILE")
+    };
     let text = std::fs::read(file)?;
-    let end = text.windows(2).position(|two| two == b"\n\n").context("no end of the head")?;
+    let end = text
+        .windows(2)
+        .position(|two| two == b"\n\n")
+        .context("no end of the head")?;
     let head = std::str::from_utf8(&text[..end])?;
     let mut lines = head.lines();
     let status: StatusCode = lines.next().context("no status")?.parse()?;
@@ -64,7 +76,9 @@ pub(crate) fn serve(arguments: &[String]) -> Result<()> {
     }
     let body = Bytes::copy_from_slice(&text[end + 2..]);
     // The same kind of runtime as the daemon's: held on one core, both have one worker.
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(answer_all(status, headers, body))
 }
 
@@ -73,8 +87,15 @@ async fn answer_all(status: StatusCode, headers: HeaderMap, body: Bytes) -> Resu
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("{}", listener.local_addr()?);
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(TIMEOUT);
-    builder.http2().timer(TokioTimer::new()).keep_alive_interval(TIMEOUT).keep_alive_timeout(TIMEOUT);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(TIMEOUT);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(TIMEOUT)
+        .keep_alive_timeout(TIMEOUT);
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
@@ -96,7 +117,9 @@ async fn answer_all(status: StatusCode, headers: HeaderMap, body: Bytes) -> Resu
                 }
             });
             // A client that goes away is no matter.
-            let _ = builder.serve_connection_with_upgrades(TokioIo::new(Box::pin(stream)), answer).await;
+            let _ = builder
+                .serve_connection_with_upgrades(TokioIo::new(Box::pin(stream)), answer)
+                .await;
         });
     }
 }

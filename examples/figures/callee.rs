@@ -25,7 +25,8 @@ pub(crate) const TOOL: &str = "read_lines";
 /// What the tool is called with.
 pub(crate) const ARGUMENTS: &str = r#"{"path":"src/main.rs","first":1,"lines":40}"#;
 /// What it answers.
-const ANSWER: &str = r#"{"success":true,"result":{"path":"src/main.rs","lines":["fn main() {","}"]}}"#;
+const ANSWER: &str =
+    r#"{"success":true,"result":{"path":"src/main.rs","lines":["fn main() {","}"]}}"#;
 
 /// A process in one of the two roles.
 pub(crate) struct Process {
@@ -36,7 +37,13 @@ pub(crate) struct Process {
 impl Process {
     /// A scenario. One that hangs lists its tool, and never answers a call.
     pub(crate) fn scenario(core: usize, hangs: bool) -> Result<Self> {
-        Self::start(core, &["play-callee".to_owned(), if hangs { "hangs" } else { "answers" }.to_owned()])
+        Self::start(
+            core,
+            &[
+                "play-callee".to_owned(),
+                if hangs { "hangs" } else { "answers" }.to_owned(),
+            ],
+        )
     }
 
     /// A scenario that answers a call after as many milliseconds as it is asked for lines.
@@ -51,7 +58,10 @@ impl Process {
 
     fn start(core: usize, arguments: &[String]) -> Result<Self> {
         let mut child = Child::start(Some(core), arguments)?;
-        Ok(Self { address: child.line()?.parse()?, _child: child })
+        Ok(Self {
+            address: child.line()?.parse()?,
+            _child: child,
+        })
     }
 }
 
@@ -62,14 +72,15 @@ fn manifest() -> String {
         "lines": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "How many lines"},
     }});
     let metadata = json!({"enabled_by_default": true, "idempotent": true});
-    let tool =
-        json!({"name": TOOL, "description": "Reads lines of a file", "parameters": parameters, "metadata": metadata});
+    let tool = json!({"name": TOOL, "description": "Reads lines of a file", "parameters": parameters, "metadata": metadata});
     json!({"protocol_version": "1.0", "scenario": {"name": "files"}, "tools": [tool]}).to_string()
 }
 
 /// The role of the scenario. Prints its address, and serves until it is killed.
 pub(crate) fn serve(arguments: &[String]) -> Result<()> {
-    let [manner] = arguments else { anyhow::bail!("callee answers|hangs|waits") };
+    let [manner] = arguments else {
+        anyhow::bail!("callee answers|hangs|waits")
+    };
     let hangs = manner == "hangs";
     let waits = manner == "waits";
     let manifest = Bytes::from(manifest());
@@ -85,9 +96,12 @@ pub(crate) fn serve(arguments: &[String]) -> Result<()> {
                 std::future::pending::<()>().await;
             }
             if waits {
-                let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+                let body = body
+                    .map(http_body_util::Collected::to_bytes)
+                    .unwrap_or_default();
                 let call: Value = serde_json::from_slice(&body).unwrap_or_default();
-                let wait = Duration::from_millis(call["arguments"]["lines"].as_u64().unwrap_or_default());
+                let wait =
+                    Duration::from_millis(call["arguments"]["lines"].as_u64().unwrap_or_default());
                 Clock::system().sleep(wait).await;
             }
             json_of(Bytes::from_static(ANSWER.as_bytes()))
@@ -97,14 +111,18 @@ pub(crate) fn serve(arguments: &[String]) -> Result<()> {
 
 fn json_of(body: Bytes) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
 /// The role of the proxy: reads a request, sends it on over a connection that is kept, reads the
 /// answer, and sends that back.
 pub(crate) fn pass_on(arguments: &[String]) -> Result<()> {
-    let [to] = arguments else { anyhow::bail!("proxy ADDRESS") };
+    let [to] = arguments else {
+        anyhow::bail!("proxy ADDRESS")
+    };
     let to = to.parse::<SocketAddr>()?;
     let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
     serving(move |request: Request<Incoming>| {
@@ -112,13 +130,26 @@ pub(crate) fn pass_on(arguments: &[String]) -> Result<()> {
         async move {
             let (mut head, body) = request.into_parts();
             let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
-            head.uri = format!("http://{to}{path}").parse::<Uri>().unwrap_or_default();
-            let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-            let Ok(answer) = client.request(Request::from_parts(head, Full::new(body))).await else {
+            head.uri = format!("http://{to}{path}")
+                .parse::<Uri>()
+                .unwrap_or_default();
+            let body = body
+                .collect()
+                .await
+                .map(http_body_util::Collected::to_bytes)
+                .unwrap_or_default();
+            let Ok(answer) = client
+                .request(Request::from_parts(head, Full::new(body)))
+                .await
+            else {
                 return Response::default();
             };
             let (head, body) = answer.into_parts();
-            let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+            let body = body
+                .collect()
+                .await
+                .map(http_body_util::Collected::to_bytes)
+                .unwrap_or_default();
             Response::from_parts(head, Full::new(body))
         }
     })
@@ -130,23 +161,27 @@ where
     F: Fn(Request<Incoming>) -> A + Clone + Send + Sync + 'static,
     A: Future<Output = Response<Full<Bytes>>> + Send + 'static,
 {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
-        let tasks = Tasks::new();
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        println!("{}", listener.local_addr()?);
-        loop {
-            let (stream, _) = listener.accept().await?;
-            stream.set_nodelay(true)?;
-            let answer = answer.clone();
-            tasks.spawn(async move {
-                let service = service_fn(move |request| {
-                    let answered = answer(request);
-                    async move { Ok::<_, Infallible>(answered.await) }
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(async {
+            let tasks = Tasks::new();
+            let listener = TcpListener::bind("127.0.0.1:0").await?;
+            println!("{}", listener.local_addr()?);
+            loop {
+                let (stream, _) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                let answer = answer.clone();
+                tasks.spawn(async move {
+                    let service = service_fn(move |request| {
+                        let answered = answer(request);
+                        async move { Ok::<_, Infallible>(answered.await) }
+                    });
+                    // A client that goes away is no matter.
+                    let _ = hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), service)
+                        .await;
                 });
-                // A client that goes away is no matter.
-                let _ =
-                    hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
-            });
-        }
-    })
+            }
+        })
 }

@@ -29,7 +29,8 @@ const LOAD: usize = 1;
 const CASES: [(usize, f64); 2] = [(1, 2.0), (32, 2.5)];
 const WAITERS: usize = 10_000;
 /// The settings of a daemon at which so many wait.
-const WAITING: &str = "calls.queue_timeout = \"1h\"\ncalls.concurrency = 32\nserver.max_connections = 24000\n";
+const WAITING: &str =
+    "calls.queue_timeout = \"1h\"\ncalls.concurrency = 32\nserver.max_connections = 24000\n";
 /// The most that a call that waits may cost, in KB.
 const MOST_KB: f64 = 20.0;
 /// Nothing here takes this long unless it never comes.
@@ -41,9 +42,17 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
         let others = Scenarios::start(count, Duration::ZERO)?;
         let scenario = Process::scenario(OURS, false)?;
         let proxy = Process::proxy(OURS, scenario.address)?;
-        let daemon = daemon(scenario.address, others.named(), "server.ready_timeout = \"120s\"\n")?;
+        let daemon = daemon(
+            scenario.address,
+            others.named(),
+            "server.ready_timeout = \"120s\"\n",
+        )?;
         for (connections, most) in CASES {
-            let case = CallCase { tools: count * TOOLS, connections, most };
+            let case = CallCase {
+                tools: count * TOOLS,
+                connections,
+                most,
+            };
             rows.extend(case.compare(plan, [scenario.address, proxy.address, daemon.address])?);
         }
     }
@@ -52,8 +61,13 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
 }
 
 /// A daemon that knows the scenario, and its tool is listed.
-pub(crate) fn daemon(scenario: SocketAddr, others: Vec<(String, SocketAddr)>, settings: &str) -> Result<Daemon> {
-    let text = format!("{settings}discovery.mdns.enabled = false\ndiscovery.vrooli.enabled = false\n");
+pub(crate) fn daemon(
+    scenario: SocketAddr,
+    others: Vec<(String, SocketAddr)>,
+    settings: &str,
+) -> Result<Daemon> {
+    let text =
+        format!("{settings}discovery.mdns.enabled = false\ndiscovery.vrooli.enabled = false\n");
     let mut all = others;
     all.push(("files".to_owned(), scenario));
     let daemon = Daemon::configured(Some(OURS), &all, &text)?;
@@ -66,7 +80,11 @@ pub(crate) fn daemon(scenario: SocketAddr, others: Vec<(String, SocketAddr)>, se
 
 async fn until_listed(daemon: SocketAddr) -> Result<()> {
     let end = Clock::system().now() + PATIENCE;
-    while raw_http::once(daemon, "GET", &format!("/api/v1/tools/{TOOL}")).await?.status != 200 {
+    while raw_http::once(daemon, "GET", &format!("/api/v1/tools/{TOOL}"))
+        .await?
+        .status
+        != 200
+    {
         ensure!(Clock::system().now() < end, "the tool is never listed");
     }
     Ok(())
@@ -75,7 +93,10 @@ async fn until_listed(daemon: SocketAddr) -> Result<()> {
 fn request() -> String {
     let body = format!(r#"{{"tool_name":"{TOOL}","arguments":{ARGUMENTS}}}"#);
     let length = body.len().to_string();
-    let headers = [("content-type", "application/json"), ("content-length", length.as_str())];
+    let headers = [
+        ("content-type", "application/json"),
+        ("content-length", length.as_str()),
+    ];
     raw_http::request("POST", "/api/v1/tools/execute", &headers) + &body
 }
 
@@ -88,7 +109,11 @@ struct CallCase {
 
 impl CallCase {
     fn compare(&self, plan: &Plan, servers: [SocketAddr; 3]) -> Result<[Row; 2]> {
-        let Self { tools, connections, most } = self;
+        let Self {
+            tools,
+            connections,
+            most,
+        } = self;
         let request = request();
         let span = plan.pick(SPAN / 4, SPAN);
         let mut rounds = [Vec::new(), Vec::new(), Vec::new()];
@@ -102,24 +127,40 @@ impl CallCase {
             }
         }
         let of = |value: fn(&load::Round) -> f64| {
-            rounds.each_ref().map(|rounds| rounds.iter().map(value).collect::<Vec<_>>())
+            rounds
+                .each_ref()
+                .map(|rounds| rounds.iter().map(value).collect::<Vec<_>>())
         };
         let [direct, proxy, ours] = of(|round| round.p50);
         let [_, proxy99, ours99] = of(|round| round.p99);
         let name = format!("a call of one of {tools} tools at concurrency {connections}");
         let note = format!("a direct call {:.0} us", median(&direct));
-        println!("{name}: p50 {:.0} us; through a bare proxy {:.0} us; {note}", median(&ours), median(&proxy));
+        println!(
+            "{name}: p50 {:.0} us; through a bare proxy {:.0} us; {note}",
+            median(&ours),
+            median(&proxy)
+        );
         let against = "bare hyper reverse proxy";
         let id = format!("calls.{tools}.{connections}");
         Ok([
-            Row::new(format!("{id}.p50"), format!("{name}: p50"), median(&ours), "us")
-                .against(against, median(&proxy))
-                .ratios(&ours, &proxy)
-                .at_most(*most)
-                .note(note),
-            Row::new(format!("{id}.p99"), format!("{name}: p99"), median(&ours99), "us")
-                .against(against, median(&proxy99))
-                .ratios(&ours99, &proxy99),
+            Row::new(
+                format!("{id}.p50"),
+                format!("{name}: p50"),
+                median(&ours),
+                "us",
+            )
+            .against(against, median(&proxy))
+            .ratios(&ours, &proxy)
+            .at_most(*most)
+            .note(note),
+            Row::new(
+                format!("{id}.p99"),
+                format!("{name}: p99"),
+                median(&ours99),
+                "us",
+            )
+            .against(against, median(&proxy99))
+            .ratios(&ours99, &proxy99),
         ])
     }
 }
@@ -130,17 +171,25 @@ fn waiting() -> Result<Row> {
     let scenario = Process::scenario(OURS, true)?;
     let daemon = daemon(scenario.address, Vec::new(), WAITING)?;
     let before = daemon.child.memory("VmRSS")?;
-    let arguments = ["play-waiters".to_owned(), daemon.address.to_string(), (WAITERS + 32).to_string()];
+    let arguments = [
+        "play-waiters".to_owned(),
+        daemon.address.to_string(),
+        (WAITERS + 32).to_string(),
+    ];
     let mut waiters = Child::start(Some(LOAD), &arguments)?;
     waiters.line()?;
     tokio::runtime::Runtime::new()?.block_on(until_all_wait(daemon.address))?;
     let after = daemon.child.memory("VmRSS")?;
     #[expect(clippy::cast_precision_loss, reason = "a small count")]
     let each = (after - before) * 1_000.0 / WAITERS as f64;
-    let figure = format!("{WAITERS} calls that wait for their turn: memory of each, its client's connection included");
+    let figure = format!(
+        "{WAITERS} calls that wait for their turn: memory of each, its client's connection included"
+    );
     let note = format!("{before:.0} MB before, {after:.0} MB after");
     println!("{figure}: {each:.1} KB; {note}");
-    Ok(Row::new("calls.waiting", figure, each, "KB").at_most(MOST_KB).note(note))
+    Ok(Row::new("calls.waiting", figure, each, "KB")
+        .at_most(MOST_KB)
+        .note(note))
 }
 
 async fn until_all_wait(daemon: SocketAddr) -> Result<()> {
@@ -151,34 +200,45 @@ async fn until_all_wait(daemon: SocketAddr) -> Result<()> {
         }
         Ok(())
     };
-    tokio::time::timeout(PATIENCE, all).await.context("they do not all wait")?
+    tokio::time::timeout(PATIENCE, all)
+        .await
+        .context("they do not all wait")?
 }
 
 /// How many calls wait, as the daemon counts them.
 async fn count(daemon: SocketAddr) -> Result<usize> {
     let mut stream = TcpStream::connect(daemon).await?;
-    stream.write_all(b"GET /metrics HTTP/1.0\r\nhost: localhost\r\n\r\n").await?;
+    stream
+        .write_all(b"GET /metrics HTTP/1.0\r\nhost: localhost\r\n\r\n")
+        .await?;
     let mut text = String::new();
     tokio::io::AsyncReadExt::read_to_string(&mut stream, &mut text).await?;
-    let line = text.lines().find_map(|line| line.strip_prefix("callsheet_calls_waiting "));
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("callsheet_calls_waiting "));
     Ok(line.context("no such metric")?.parse()?)
 }
 
 /// The role of those who wait: each on a connection of its own. Prints a line when all have asked.
 pub(crate) fn wait(arguments: &[String]) -> Result<()> {
-    let [address, count] = arguments else { anyhow::bail!("waiters ADDRESS COUNT") };
+    let [address, count] = arguments else {
+        anyhow::bail!("waiters ADDRESS COUNT")
+    };
     let address = address.parse::<SocketAddr>()?;
     let count = count.parse::<usize>()?;
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let request = request();
-        let mut held = Vec::with_capacity(count);
-        for _ in 0..count {
-            let mut stream = TcpStream::connect(address).await?;
-            stream.write_all(request.as_bytes()).await?;
-            held.push(stream);
-        }
-        println!("asked");
-        std::future::pending::<()>().await;
-        Ok(())
-    })
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(async {
+            let request = request();
+            let mut held = Vec::with_capacity(count);
+            for _ in 0..count {
+                let mut stream = TcpStream::connect(address).await?;
+                stream.write_all(request.as_bytes()).await?;
+                held.push(stream);
+            }
+            println!("asked");
+            std::future::pending::<()>().await;
+            Ok(())
+        })
 }

@@ -44,17 +44,21 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
             continue;
         }
         let runtime = tokio::runtime::Runtime::new()?;
-        let ChangeTimes { list, event } = runtime.block_on(measure(scenarios, plan.pick(60, 300)))?;
+        let ChangeTimes { list, event } =
+            runtime.block_on(measure(scenarios, plan.pick(60, 300)))?;
         let tools = scenarios * TOOLS;
-        for (id, label, times) in
-            [("list", "to the first byte of the new list", list), ("event", "to the event (server-sent)", event)]
-        {
+        for (id, label, times) in [
+            ("list", "to the first byte of the new list", list),
+            ("event", "to the event (server-sent)", event),
+        ] {
             let p50 = percentile(&times, 50);
             let p99 = percentile(&times, 99);
             println!(
                 "20 of {tools} tools change: from the last byte of their manifest {label} p50 {p50:.2} ms, p99 {p99:.2} ms"
             );
-            let name = format!("20 of {tools} tools change, p99 from the last byte of their manifest {label}");
+            let name = format!(
+                "20 of {tools} tools change, p99 from the last byte of their manifest {label}"
+            );
             let row = Row::new(format!("change.{tools}.{id}"), name, p99, "ms");
             rows.push(row.note(format!("p50 {p50:.2} ms, {} changes", times.len())));
         }
@@ -67,17 +71,31 @@ async fn measure(scenarios: usize, changes: usize) -> Result<ChangeTimes> {
     let movers = ChangingScenario::start(0, MOVERS, &tasks).await?;
     let others = Scenarios::some(MOVERS, scenarios - MOVERS, Duration::ZERO, TOOLS)?;
     let guard = TruthGuard::start().await?;
-    let named = movers.iter().map(|mover| (mover.name(), mover.address)).chain(others.named()).collect();
+    let named = movers
+        .iter()
+        .map(|mover| (mover.name(), mover.address))
+        .chain(others.named())
+        .collect();
     let daemon = Daemon::start(None, &guard.beside(named), "60s", SETTINGS)?;
     daemon_list::ready(&daemon).await?;
     let tools = scenarios * TOOLS + TruthGuard::tools();
-    let mut tag = daemon_list::whole(&daemon, tools).await?.header("etag").context("no tag")?.to_owned();
+    let mut tag = daemon_list::whole(&daemon, tools)
+        .await?
+        .header("etag")
+        .context("no tag")?
+        .to_owned();
     let guard = guard.watch(daemon.address, Duration::from_secs(60), false);
 
     let (received, mut events) = mpsc::channel(16);
     let bytes = Arc::new(AtomicU64::new(0));
     let stream = events::begin(daemon.address, FollowTransport::Stream).await?;
-    tasks.spawn(events::listen(stream, FollowTransport::Stream, Clock::system(), Arc::clone(&bytes), received));
+    tasks.spawn(events::listen(
+        stream,
+        FollowTransport::Stream,
+        Clock::system(),
+        Arc::clone(&bytes),
+        received,
+    ));
     // It is told all names first.
     let mut before = None;
     while before != Some(bytes.load(Ordering::Relaxed)) {
@@ -95,8 +113,10 @@ async fn measure(scenarios: usize, changes: usize) -> Result<ChangeTimes> {
         let refreshed = refreshed?;
         let (at, fresh) = listed?;
         ensure!(refreshed.status == 200, "{}", refreshed.status);
-        let event =
-            tokio::time::timeout(PATIENCE, events.recv()).await.context("no event")?.context("nobody follows")?;
+        let event = tokio::time::timeout(PATIENCE, events.recv())
+            .await
+            .context("no event")?
+            .context("nobody follows")?;
         let sent = mover.sent()?;
         times.list.push(milliseconds(sent, at));
         times.event.push(milliseconds(sent, event));
@@ -121,8 +141,14 @@ async fn until_new(daemon: &Daemon, tag: &str, tools: usize) -> Result<(Instant,
         let now = clock.now();
         if begun.answer.status == 200 {
             let listed = begun.answer.header("callsheet-tools").unwrap_or_default();
-            ensure!(listed == tools.to_string(), "{listed} tools while 20 change");
-            return Ok((now, begun.answer.header("etag").context("no tag")?.to_owned()));
+            ensure!(
+                listed == tools.to_string(),
+                "{listed} tools while 20 change"
+            );
+            return Ok((
+                now,
+                begun.answer.header("etag").context("no tag")?.to_owned(),
+            ));
         }
         ensure!(now < end, "the list is not renewed");
     }

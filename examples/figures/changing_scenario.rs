@@ -32,7 +32,11 @@ impl ChangingScenario {
             let listener = TcpListener::bind("127.0.0.1:0").await?;
             let address = listener.local_addr()?;
             let answer = answer(&manifests::manifest(at, 0));
-            let stage = Arc::new(Mutex::new(ChangingState { answer, edition: 0, sent: None }));
+            let stage = Arc::new(Mutex::new(ChangingState {
+                answer,
+                edition: 0,
+                sent: None,
+            }));
             tasks.spawn(serve(listener, Arc::clone(&stage), tasks.clone()));
             movers.push(Self { at, address, stage });
         }

@@ -53,7 +53,13 @@ impl ListReader {
 
     /// Looks at another list than the whole one.
     fn at(address: SocketAddr, path: String) -> Self {
-        Self { address, path, connection: None, tag: String::new(), seen: Seen::new() }
+        Self {
+            address,
+            path,
+            connection: None,
+            tag: String::new(),
+            seen: Seen::new(),
+        }
     }
 
     /// The list as it is now.
@@ -66,14 +72,25 @@ impl ListReader {
         let answer = connection.get(request.as_bytes()).await?;
         self.connection = Some(connection);
         if answer.status == 200 {
-            answer.header("etag").unwrap_or_default().clone_into(&mut self.tag);
-            let list: ListedTools = serde_json::from_slice(&answer.body).context("the list is not a list")?;
+            answer
+                .header("etag")
+                .unwrap_or_default()
+                .clone_into(&mut self.tag);
+            let list: ListedTools =
+                serde_json::from_slice(&answer.body).context("the list is not a list")?;
             self.seen.clear();
             for tool in list.tools {
-                self.seen.entry(tool.scenario.clone()).or_default().push(tool);
+                self.seen
+                    .entry(tool.scenario.clone())
+                    .or_default()
+                    .push(tool);
             }
         } else {
-            anyhow::ensure!(answer.status == 304, "the list was answered with {}", answer.status);
+            anyhow::ensure!(
+                answer.status == 304,
+                "the list was answered with {}",
+                answer.status
+            );
         }
         Ok(&self.seen)
     }
@@ -135,7 +152,10 @@ pub(crate) async fn check(
     let mut looker = ListReader::at(address, rules.path.clone());
     let mut verdict = Verdict::default();
     let mut open = BTreeSet::new();
-    let names: BTreeSet<String> = watched.iter().map(|each| manifests::name(each.at)).collect();
+    let names: BTreeSet<String> = watched
+        .iter()
+        .map(|each| manifests::name(each.at))
+        .collect();
     while !stop.is_stopped() {
         let before: Vec<ScenarioTruth> = watched.iter().map(|each| (each.truth)()).collect();
         let asked = clock.now();
@@ -144,27 +164,51 @@ pub(crate) async fn check(
         verdict.looks += 1;
         let mut found: Vec<(&'static str, String, String)> = Vec::new();
         if let Some(error) = failure {
-            found.push(("the list was not answered", "-".into(), format!("{error:#}")));
+            found.push((
+                "the list was not answered",
+                "-".into(),
+                format!("{error:#}"),
+            ));
         } else {
             for (each, before) in watched.iter().zip(&before) {
-                let listed = looker.seen.get(&manifests::name(each.at)).map_or(&[][..], Vec::as_slice);
-                let case = Comparison { before, after: &(each.truth)(), listed, asked, now, rules: &rules };
+                let listed = looker
+                    .seen
+                    .get(&manifests::name(each.at))
+                    .map_or(&[][..], Vec::as_slice);
+                let case = Comparison {
+                    before,
+                    after: &(each.truth)(),
+                    listed,
+                    asked,
+                    now,
+                    rules: &rules,
+                };
                 let wrong = case.wrong(each);
-                found.extend(wrong.map(|kind| (kind, manifests::name(each.at), format!("{case:?}"))));
+                found.extend(
+                    wrong.map(|kind| (kind, manifests::name(each.at), format!("{case:?}"))),
+                );
             }
-            let strangers = looker.seen.keys().filter(|name| !names.contains(*name) && !others.contains(*name));
+            let strangers = looker
+                .seen
+                .keys()
+                .filter(|name| !names.contains(*name) && !others.contains(*name));
             let problem = "a scenario that offers nothing is listed";
             found.extend(strangers.map(|name| (problem, name.clone(), String::new())));
         }
-        let cases: BTreeSet<_> = found.iter().map(|(kind, name, _)| (*kind, name.clone())).collect();
+        let cases: BTreeSet<_> = found
+            .iter()
+            .map(|(kind, name, _)| (*kind, name.clone()))
+            .collect();
         for (kind, name, why) in found {
             let count = verdict.wrong.entry(kind).or_default();
             count.1 += 1;
             if !open.contains(&(kind, name.clone())) {
                 count.0 += 1;
                 if verdict.explained.len() < EXPLAINED {
-                    let health = raw_http::once(address, "GET", &format!("/api/v1/scenarios/{name}")).await;
-                    let health = health.map(|answer| String::from_utf8_lossy(&answer.body).into_owned());
+                    let health =
+                        raw_http::once(address, "GET", &format!("/api/v1/scenarios/{name}")).await;
+                    let health =
+                        health.map(|answer| String::from_utf8_lossy(&answer.body).into_owned());
                     verdict.explained.push(format!(
                         "after {:.1} s: {kind}: {name}\n  {why}\n  health {}",
                         (now - start).as_secs_f64(),
@@ -194,15 +238,22 @@ impl Comparison<'_> {
     fn wrong(&self, each: &Watched) -> Option<&'static str> {
         let before = self.before;
         let after = self.after;
-        let idle = after.answered.map_or(before.well, |answered| answered.max(before.well));
-        if before.broke.is_none() && after.broke.is_none() && before.left.is_none() && self.now > idle + self.rules.idle
+        let idle = after
+            .answered
+            .map_or(before.well, |answered| answered.max(before.well));
+        if before.broke.is_none()
+            && after.broke.is_none()
+            && before.left.is_none()
+            && self.now > idle + self.rules.idle
         {
             return Some("not asked for long though it is well");
         }
         if self.listed.is_empty() {
             let due = before.due.filter(|due| after.due == Some(*due))?;
             let soon = self.asked > due + SOON;
-            let kept = after.answered.is_some_and(|answered| self.now + LEEWAY < answered + self.rules.grace);
+            let kept = after
+                .answered
+                .is_some_and(|answered| self.now + LEEWAY < answered + self.rules.grace);
             let kept = each.steady || kept && after.left.is_none();
             return (soon && kept).then_some(match (each.steady, after.broke) {
                 (true, _) => "a healthy scenario is missing",
@@ -210,14 +261,17 @@ impl Comparison<'_> {
                 (false, Some(_)) => "missing before its grace ended",
             });
         }
-        let Some((edition, first)) = before.served else { return Some("listed though it never answered") };
+        let Some((edition, first)) = before.served else {
+            return Some("listed though it never answered");
+        };
         if let (Some(broke), true) = (before.broke, before.broke == after.broke) {
             let died = after.answered.map_or(broke, |answered| answered.max(broke));
             if self.asked > died + self.rules.grace + LEEWAY {
                 return Some("listed longer than grace");
             }
         }
-        if before.served == after.served && self.asked > first + SOON && !self.is(each.at, edition) {
+        if before.served == after.served && self.asked > first + SOON && !self.is(each.at, edition)
+        {
             return Some("listed otherwise than it says");
         }
         None
@@ -236,10 +290,22 @@ impl Comparison<'_> {
 impl std::fmt::Debug for Comparison<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ago = |at: Option<Instant>| match at {
-            Some(at) => format!("{:.2} s ago", self.now.saturating_duration_since(at).as_secs_f64()),
+            Some(at) => format!(
+                "{:.2} s ago",
+                self.now.saturating_duration_since(at).as_secs_f64()
+            ),
             None => "never".to_owned(),
         };
-        let ScenarioTruth { mode, edition, answered, served, due, well, broke, left } = *self.after;
+        let ScenarioTruth {
+            mode,
+            edition,
+            answered,
+            served,
+            due,
+            well,
+            broke,
+            left,
+        } = *self.after;
         write!(
             f,
             "{mode:?} at edition {edition}; last good answer {}, its edition {} first told {}; to be listed since an answer {}; well since {}; broke {}; \
@@ -253,7 +319,9 @@ impl std::fmt::Debug for Comparison<'_> {
             ago(left),
             self.listed.len(),
             (self.now - self.asked).as_secs_f64(),
-            self.listed.first().map_or("", |tool| tool.description.as_str())
+            self.listed
+                .first()
+                .map_or("", |tool| tool.description.as_str())
         )
     }
 }

@@ -52,9 +52,16 @@ impl Child {
     }
 
     fn run(mut command: Command, arguments: &[String]) -> Result<Self> {
-        let mut process = command.args(arguments).stdout(Stdio::piped()).spawn().context("cannot start a child")?;
+        let mut process = command
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start a child")?;
         let out = process.stdout.take().context("a child without output")?;
-        Ok(Self { process, out: BufReader::new(out) })
+        Ok(Self {
+            process,
+            out: BufReader::new(out),
+        })
     }
 
     /// The next line that it prints.
@@ -67,7 +74,9 @@ impl Child {
 
     /// Keeps it from doing anything, while what it listens at stays taken.
     pub(crate) fn freeze(&self) -> Result<()> {
-        let status = Command::new("kill").args(["-STOP", &self.process.id().to_string()]).status()?;
+        let status = Command::new("kill")
+            .args(["-STOP", &self.process.id().to_string()])
+            .status()?;
         anyhow::ensure!(status.success(), "a child cannot be stopped");
         Ok(())
     }
@@ -84,8 +93,18 @@ impl Child {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id()))?;
         // Behind the name in parentheses, which may hold blanks: state is field 3, utime and stime
         // are 14 and 15, in ticks of 10 ms.
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or_default();
+        let fields: Vec<&str> = stat
+            .rsplit(')')
+            .next()
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect();
+        let ticks = |at: usize| {
+            fields
+                .get(at)
+                .and_then(|field| field.parse::<f64>().ok())
+                .unwrap_or_default()
+        };
         Ok((ticks(11) + ticks(12)) / 100.0)
     }
 
@@ -97,8 +116,12 @@ impl Child {
     /// A line of `/proc/<pid>/status` in MB of 1,000,000 bytes.
     pub(crate) fn memory(&self, line: &str) -> Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
-        let value = status.lines().find_map(|text| text.strip_prefix(line)?.strip_prefix(':'));
-        let kib: f64 = value.and_then(|text| text.split_whitespace().next()?.parse().ok()).context("no such line")?;
+        let value = status
+            .lines()
+            .find_map(|text| text.strip_prefix(line)?.strip_prefix(':'));
+        let kib: f64 = value
+            .and_then(|text| text.split_whitespace().next()?.parse().ok())
+            .context("no such line")?;
         Ok(kib * 1024.0 / 1e6)
     }
 }
@@ -131,21 +154,37 @@ impl Daemon {
         settings: &str,
     ) -> Result<Self> {
         let off = "discovery.mdns.enabled = false\ndiscovery.vrooli.enabled = false\n";
-        Self::configured(core, scenarios, &format!("server.ready_timeout = \"{ready}\"\n{settings}{off}"))
+        Self::configured(
+            core,
+            scenarios,
+            &format!("server.ready_timeout = \"{ready}\"\n{settings}{off}"),
+        )
     }
 
     /// Starts a daemon that also listens to announcements on this UDP port of the loopback
     /// interface, and nowhere else.
     pub(crate) fn listening(scenarios: &[(String, SocketAddr)], port: u16) -> Result<Self> {
-        let text = format!("discovery.mdns.port = {port}\ndiscovery.mdns.interfaces = [\"loopback\"]\n");
-        Self::configured(None, scenarios, &(text + "discovery.vrooli.enabled = false\n"))
+        let text =
+            format!("discovery.mdns.port = {port}\ndiscovery.mdns.interfaces = [\"loopback\"]\n");
+        Self::configured(
+            None,
+            scenarios,
+            &(text + "discovery.vrooli.enabled = false\n"),
+        )
     }
 
     /// Starts a daemon with these settings for these scenarios.
-    pub(crate) fn configured(core: Option<usize>, scenarios: &[(String, SocketAddr)], settings: &str) -> Result<Self> {
+    pub(crate) fn configured(
+        core: Option<usize>,
+        scenarios: &[(String, SocketAddr)],
+        settings: &str,
+    ) -> Result<Self> {
         let mut tables = String::new();
         for (name, address) in scenarios {
-            writeln!(tables, "[[scenarios]]\nname = \"{name}\"\nurl = \"http://{address}\"")?;
+            writeln!(
+                tables,
+                "[[scenarios]]\nname = \"{name}\"\nurl = \"http://{address}\""
+            )?;
             if name.starts_with(hostile_mcp::PREFIX) {
                 writeln!(tables, "protocol = \"mcp\"")?;
             }
@@ -161,12 +200,30 @@ impl Daemon {
         let apart = ["etc", "lib"].map(|name| folder.path().join(name));
         apart.iter().try_for_each(std::fs::create_dir)?;
         let [config, state] = [apart[0].join("callsheet.toml"), apart[1].join("state.db")];
-        std::fs::write(&config, format!("{settings}discovery.environment.enabled = false\n{tables}"))?;
+        std::fs::write(
+            &config,
+            format!("{settings}discovery.environment.enabled = false\n{tables}"),
+        )?;
         let [config, state] = [config, state].map(|path| path.display().to_string());
-        let arguments = ["--listen", "127.0.0.1:0", "--log", "error", "--config", &config, "--state", &state];
+        let arguments = [
+            "--listen",
+            "127.0.0.1:0",
+            "--log",
+            "error",
+            "--config",
+            &config,
+            "--state",
+            &state,
+        ];
         let arguments = arguments.map(str::to_owned).to_vec();
         let (child, address) = listening(core, &arguments)?;
-        Ok(Self { child, address, core, arguments, folder })
+        Ok(Self {
+            child,
+            address,
+            core,
+            arguments,
+            folder,
+        })
     }
 
     /// Ends it without a word.
@@ -196,6 +253,11 @@ fn listening(core: Option<usize>, arguments: &[String]) -> Result<(Child, Socket
         None => Child::start(core, &[&["daemon".to_owned()], arguments].concat())?,
     };
     let line = child.line()?;
-    let address = line.rsplit("http://").next().unwrap_or_default().parse().with_context(|| line.clone())?;
+    let address = line
+        .rsplit("http://")
+        .next()
+        .unwrap_or_default()
+        .parse()
+        .with_context(|| line.clone())?;
     Ok((child, address))
 }

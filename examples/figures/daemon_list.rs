@@ -20,11 +20,17 @@ pub(crate) async fn ready(daemon: &Daemon) -> Result<()> {
     let request = raw_http::request("GET", "/readyz", &[]);
     loop {
         // While much is awaited the answer is long, and only its status matters.
-        let begun = Connection::open(daemon.address).await?.begin(request.as_bytes()).await?;
+        let begun = Connection::open(daemon.address)
+            .await?
+            .begin(request.as_bytes())
+            .await?;
         if begun.answer.status == 200 {
             return Ok(());
         }
-        ensure!(clock.now() < end, "the daemon is not ready after two minutes");
+        ensure!(
+            clock.now() < end,
+            "the daemon is not ready after two minutes"
+        );
         clock.sleep(Duration::from_millis(5)).await;
     }
 }
@@ -39,14 +45,20 @@ pub(crate) async fn whole(daemon: &Daemon, tools: usize) -> Result<RawAnswer> {
 /// Begins to read the list, which must have so many tools, over a connection that may be left.
 pub(crate) async fn begun(daemon: &Daemon, tools: usize) -> Result<(Connection, PartialAnswer)> {
     let mut connection = Connection::open(daemon.address).await?;
-    let begun = connection.begin(raw_http::request("GET", PATH, &[]).as_bytes()).await?;
+    let begun = connection
+        .begin(raw_http::request("GET", PATH, &[]).as_bytes())
+        .await?;
     counted(&begun.answer, tools)?;
     Ok((connection, begun))
 }
 
 fn counted(list: &RawAnswer, tools: usize) -> Result<()> {
     let listed = list.header("callsheet-tools").unwrap_or_default();
-    ensure!(list.status == 200 && listed == tools.to_string(), "{} with {listed} tools, not {tools}", list.status);
+    ensure!(
+        list.status == 200 && listed == tools.to_string(),
+        "{} with {listed} tools, not {tools}",
+        list.status
+    );
     Ok(())
 }
 
@@ -58,5 +70,7 @@ pub(crate) async fn metric(daemon: &Daemon, name: &str) -> Result<f64> {
         let rest = line.strip_prefix(name)?;
         (rest.starts_with([' ', '{'])).then(|| rest.rsplit(' ').next()?.parse::<f64>().ok())?
     });
-    values.reduce(|sum, value| sum + value).with_context(|| format!("no metric {name}"))
+    values
+        .reduce(|sum, value| sum + value)
+        .with_context(|| format!("no metric {name}"))
 }

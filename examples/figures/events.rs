@@ -112,7 +112,11 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
         daemon_list::ready(&daemon).await?;
         daemon_list::whole(&daemon, count * TOOLS).await?;
         let mut rows = Vec::new();
-        let ways = [FollowTransport::Stream, FollowTransport::Socket, FollowTransport::Mcp];
+        let ways = [
+            FollowTransport::Stream,
+            FollowTransport::Socket,
+            FollowTransport::Mcp,
+        ];
         for (turn, way) in ways.into_iter().enumerate() {
             // A scenario is asked again a second after its last ask at the earliest.
             Clock::system().sleep(Duration::from_secs(3)).await;
@@ -125,7 +129,12 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
 
 /// Lets them all follow, and changes one scenario after the other.
 #[expect(clippy::cast_precision_loss, reason = "some twenty changes")]
-async fn follow(daemon: &Daemon, scenarios: &Scenarios, way: FollowTransport, turn: usize) -> Result<EventTimes> {
+async fn follow(
+    daemon: &Daemon,
+    scenarios: &Scenarios,
+    way: FollowTransport,
+    turn: usize,
+) -> Result<EventTimes> {
     let clock = Clock::system();
     let tasks = Tasks::new();
     let count = scenarios.addresses.len();
@@ -142,7 +151,11 @@ async fn follow(daemon: &Daemon, scenarios: &Scenarios, way: FollowTransport, tu
         before = Some(bytes.load(Ordering::Relaxed));
         clock.sleep(Duration::from_secs(1)).await;
     }
-    let mut times = EventTimes { published: Vec::new(), each: Vec::new(), busy: daemon.child.cpu()? };
+    let mut times = EventTimes {
+        published: Vec::new(),
+        each: Vec::new(),
+        busy: daemon.child.cpu()?,
+    };
     for at in (turn..count).step_by(count / CHANGES).take(CHANGES) {
         let name = manifests::name(at);
         if matches!(way, FollowTransport::Mcp) {
@@ -151,12 +164,21 @@ async fn follow(daemon: &Daemon, scenarios: &Scenarios, way: FollowTransport, tu
         }
         scenarios.change(at).await?;
         let start = clock.now();
-        let done = raw_http::once(daemon.address, "POST", &format!("/api/v1/scenarios/{name}/refresh")).await?;
+        let done = raw_http::once(
+            daemon.address,
+            "POST",
+            &format!("/api/v1/scenarios/{name}/refresh"),
+        )
+        .await?;
         ensure!(done.status == 200, "{}", done.status);
         times.published.push(milliseconds(start, clock.now()));
         for _ in 0..SUBSCRIBERS {
             let at = tokio::time::timeout(Duration::from_secs(10), heard.recv()).await;
-            times.each.push(milliseconds(start, at.context("an event did not come")?.context("nobody follows")?));
+            times.each.push(milliseconds(
+                start,
+                at.context("an event did not come")?
+                    .context("nobody follows")?,
+            ));
         }
     }
     times.busy = (daemon.child.cpu()? - times.busy) * 1e3 / times.published.len() as f64;
@@ -164,7 +186,10 @@ async fn follow(daemon: &Daemon, scenarios: &Scenarios, way: FollowTransport, tu
     listeners.iter().for_each(JoinHandle::abort);
     let end = clock.now() + Duration::from_secs(10);
     while followers(daemon).await? > 0 {
-        ensure!(clock.now() < end, "the daemon does not notice that they are gone");
+        ensure!(
+            clock.now() < end,
+            "the daemon does not notice that they are gone"
+        );
         clock.sleep(Duration::from_millis(50)).await;
     }
     Ok(times)
@@ -174,7 +199,9 @@ async fn follow(daemon: &Daemon, scenarios: &Scenarios, way: FollowTransport, tu
 async fn followers(daemon: &Daemon) -> Result<usize> {
     let metrics = raw_http::once(daemon.address, "GET", "/metrics").await?;
     let text = String::from_utf8(metrics.body)?;
-    let count = text.lines().find_map(|line| line.strip_prefix("callsheet_event_subscribers "));
+    let count = text
+        .lines()
+        .find_map(|line| line.strip_prefix("callsheet_event_subscribers "));
     Ok(count.context("it does not count them")?.parse()?)
 }
 
@@ -189,7 +216,9 @@ fn row(way: FollowTransport, scenarios: usize, times: &EventTimes) -> Row {
         "p50 {p50:.0} ms, p99 {p99:.0} ms, published after {published:.1} ms; processor time of the daemon {:.0} ms",
         times.busy
     );
-    println!("{SUBSCRIBERS} subscribers over {name}, {tools} tools: the last was told after {longest:.1} ms; {note}");
+    println!(
+        "{SUBSCRIBERS} subscribers over {name}, {tools} tools: the last was told after {longest:.1} ms; {note}"
+    );
     let note_text = format!(
         "20 of {tools} tools change: from asking for them to the event at the last of {SUBSCRIBERS} over {name}"
     );
@@ -198,7 +227,9 @@ fn row(way: FollowTransport, scenarios: usize, times: &EventTimes) -> Row {
         FollowTransport::Socket => "events.socket",
         FollowTransport::Mcp => "events.mcp",
     };
-    Row::new(id, note_text, longest, "ms").at_most(WANTED).note(note)
+    Row::new(id, note_text, longest, "ms")
+        .at_most(WANTED)
+        .note(note)
 }
 
 fn milliseconds(from: Instant, to: Instant) -> f64 {

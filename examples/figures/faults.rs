@@ -49,21 +49,81 @@ enum Lasts {
 }
 
 const FAULTS: [Fault; 11] = [
-    fault("killed (connection refused), back within grace", Begin::Kill, Lasts::UntilNoticed, false),
-    fault("killed for longer than grace", Begin::Kill, Lasts::UntilWithdrawn, false),
-    fault("killed and taken back by its source", Begin::Leave, Lasts::UntilWithdrawn, false),
-    fault("restarted on the same port", Begin::Kill, Lasts::Moment, false),
-    fault("restarted on another port that its source tells", Begin::Kill, Lasts::Moment, true),
-    fault("hung (takes connections, says nothing)", Begin::Play(Mode::Hung), Lasts::UntilNoticed, false),
-    fault("hung for longer than grace", Begin::Play(Mode::Hung), Lasts::UntilWithdrawn, false),
-    fault("answers 500", Begin::Play(Mode::Failing), Lasts::UntilNoticed, false),
-    fault("answers one byte a second", Begin::Play(Mode::Drip), Lasts::UntilNoticed, false),
-    fault("closes in the midst of an answer", Begin::Play(Mode::Cut), Lasts::UntilNoticed, false),
-    fault("manifest broken", Begin::Play(Mode::Broken), Lasts::UntilNoticed, false),
+    fault(
+        "killed (connection refused), back within grace",
+        Begin::Kill,
+        Lasts::UntilNoticed,
+        false,
+    ),
+    fault(
+        "killed for longer than grace",
+        Begin::Kill,
+        Lasts::UntilWithdrawn,
+        false,
+    ),
+    fault(
+        "killed and taken back by its source",
+        Begin::Leave,
+        Lasts::UntilWithdrawn,
+        false,
+    ),
+    fault(
+        "restarted on the same port",
+        Begin::Kill,
+        Lasts::Moment,
+        false,
+    ),
+    fault(
+        "restarted on another port that its source tells",
+        Begin::Kill,
+        Lasts::Moment,
+        true,
+    ),
+    fault(
+        "hung (takes connections, says nothing)",
+        Begin::Play(Mode::Hung),
+        Lasts::UntilNoticed,
+        false,
+    ),
+    fault(
+        "hung for longer than grace",
+        Begin::Play(Mode::Hung),
+        Lasts::UntilWithdrawn,
+        false,
+    ),
+    fault(
+        "answers 500",
+        Begin::Play(Mode::Failing),
+        Lasts::UntilNoticed,
+        false,
+    ),
+    fault(
+        "answers one byte a second",
+        Begin::Play(Mode::Drip),
+        Lasts::UntilNoticed,
+        false,
+    ),
+    fault(
+        "closes in the midst of an answer",
+        Begin::Play(Mode::Cut),
+        Lasts::UntilNoticed,
+        false,
+    ),
+    fault(
+        "manifest broken",
+        Begin::Play(Mode::Broken),
+        Lasts::UntilNoticed,
+        false,
+    ),
 ];
 
 const fn fault(name: &'static str, begin: Begin, lasts: Lasts, elsewhere: bool) -> Fault {
-    Fault { name, begin, lasts, elsewhere }
+    Fault {
+        name,
+        begin,
+        lasts,
+        elsewhere,
+    }
 }
 
 /// Seconds from a beginning.
@@ -96,18 +156,33 @@ async fn each_alone(rounds: usize) -> Result<Vec<String>> {
     let tasks = Tasks::new();
     let folder = tempfile::tempdir()?;
     let actors = actors(WELL + FAULTS.len(), Some(folder.path()), &tasks).await?;
-    let settings = format!("{HASTE}discovery.vrooli.path = \"{}\"\n", folder.path().display());
+    let settings = format!(
+        "{HASTE}discovery.vrooli.path = \"{}\"\n",
+        folder.path().display()
+    );
     let daemon = Daemon::configured(None, &[], &settings)?;
     let mut actors = actors.into_iter();
     let well: Vec<FaultyScenario> = actors.by_ref().take(WELL).collect();
     let ill: Vec<_> = actors
         .zip(FAULTS)
-        .map(|(actor, fault)| tasks.spawn(suffer(daemon.address, actor, fault, rounds, tasks.clone())))
+        .map(|(actor, fault)| {
+            tasks.spawn(suffer(daemon.address, actor, fault, rounds, tasks.clone()))
+        })
         .collect();
     let mut lines = Vec::new();
     for (each, fault) in ill.into_iter().zip(FAULTS) {
-        let FaultTimes { noticed, withdrawn, healed } = each.await?.with_context(|| fault.name)?;
-        lines.push(format!("| {} | {} | {} | {} |", fault.name, shown(&noticed), shown(&withdrawn), shown(&healed)));
+        let FaultTimes {
+            noticed,
+            withdrawn,
+            healed,
+        } = each.await?.with_context(|| fault.name)?;
+        lines.push(format!(
+            "| {} | {} | {} | {} |",
+            fault.name,
+            shown(&noticed),
+            shown(&withdrawn),
+            shown(&healed)
+        ));
     }
     drop(well);
     Ok(lines)
@@ -126,7 +201,11 @@ fn shown(times: &[f64]) -> String {
     if times.is_empty() {
         return "-".into();
     }
-    format!("{:.2} s (at most {:.2} s)", median(times), times.iter().copied().fold(0.0, f64::max))
+    format!(
+        "{:.2} s (at most {:.2} s)",
+        median(times),
+        times.iter().copied().fold(0.0, f64::max)
+    )
 }
 
 async fn suffer(
@@ -141,7 +220,9 @@ async fn suffer(
     until_listed(daemon, &actor).await.context("at the start")?;
     for _ in 0..rounds {
         // Not always at the same moment between two asks.
-        clock.sleep(Duration::from_millis(fastrand::u64(2_500..4_500))).await;
+        clock
+            .sleep(Duration::from_millis(fastrand::u64(2_500..4_500)))
+            .await;
         let restarts = restarts(daemon, &actor).await?;
         let begun = clock.now();
         match fault.begin {
@@ -179,7 +260,10 @@ async fn suffer(
         until_listed(daemon, &actor).await.context("healed")?;
         times.healed.push(mended.elapsed().as_secs_f64());
         if fault.lasts == Lasts::Moment {
-            until("counted as a restart", || async { Ok(self::restarts(daemon, &actor).await? > restarts) }).await?;
+            until("counted as a restart", || async {
+                Ok(self::restarts(daemon, &actor).await? > restarts)
+            })
+            .await?;
             times.noticed.push(begun.elapsed().as_secs_f64());
         }
     }
@@ -187,7 +271,12 @@ async fn suffer(
 }
 
 async fn health(daemon: SocketAddr, actor: &FaultyScenario) -> Result<Value> {
-    let answer = raw_http::once(daemon, "GET", &format!("/api/v1/scenarios/{}", actor.name())).await?;
+    let answer = raw_http::once(
+        daemon,
+        "GET",
+        &format!("/api/v1/scenarios/{}", actor.name()),
+    )
+    .await?;
     Ok(serde_json::from_slice(&answer.body)?)
 }
 
@@ -221,7 +310,10 @@ async fn until_listed(daemon: SocketAddr, actor: &FaultyScenario) -> Result<()> 
     }
 }
 
-async fn until<F: Future<Output = Result<bool>>>(what: &str, mut seen: impl FnMut() -> F) -> Result<Instant> {
+async fn until<F: Future<Output = Result<bool>>>(
+    what: &str,
+    mut seen: impl FnMut() -> F,
+) -> Result<Instant> {
     let clock = Clock::system();
     let end = clock.now() + PATIENCE;
     while !seen().await? {
@@ -243,30 +335,46 @@ async fn all_at_once(rounds: usize) -> Result<String> {
     let clock = Clock::system();
     let tasks = Tasks::new();
     let actors = actors(10, None, &tasks).await?;
-    let named: Vec<_> = actors.iter().map(|actor| (actor.name(), actor.address)).collect();
-    let daemon = Daemon::configured(None, &named, &format!("{HASTE}discovery.vrooli.enabled = false\n"))?;
+    let named: Vec<_> = actors
+        .iter()
+        .map(|actor| (actor.name(), actor.address))
+        .collect();
+    let daemon = Daemon::configured(
+        None,
+        &named,
+        &format!("{HASTE}discovery.vrooli.enabled = false\n"),
+    )?;
     let mut times = FaultTimes::default();
     for actor in &actors {
-        until_listed(daemon.address, actor).await.context("at the start")?;
+        until_listed(daemon.address, actor)
+            .await
+            .context("at the start")?;
     }
     let isolated = || async {
         let ready = raw_http::once(daemon.address, "GET", "/readyz").await?;
         Ok(!serde_json::from_slice::<Value>(&ready.body)?["isolated"].is_null())
     };
     for _ in 0..rounds {
-        clock.sleep(Duration::from_millis(fastrand::u64(2_500..4_500))).await;
+        clock
+            .sleep(Duration::from_millis(fastrand::u64(2_500..4_500)))
+            .await;
         let begun = clock.now();
         play(&actors, Mode::Hung);
         until("isolated", isolated).await?;
         times.noticed.push(begun.elapsed().as_secs_f64());
         clock.sleep_until(begun + GRACE + GRACE).await;
         let mut looker = ListReader::new(daemon.address);
-        ensure!(looker.read().await?.len() == actors.len(), "something was withdrawn while isolated");
+        ensure!(
+            looker.read().await?.len() == actors.len(),
+            "something was withdrawn while isolated"
+        );
         let mended = clock.now();
         play(&actors, Mode::Good);
         until("isolated no more", || async { Ok(!isolated().await?) }).await?;
         for actor in &actors {
-            until_listed(daemon.address, actor).await.context("after the isolation")?;
+            until_listed(daemon.address, actor)
+                .await
+                .context("after the isolation")?;
         }
         times.healed.push(mended.elapsed().as_secs_f64());
     }

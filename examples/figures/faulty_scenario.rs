@@ -106,7 +106,12 @@ struct FaultyState {
 impl FaultyScenario {
     /// Starts one; with a folder it is found by a process file there. `grace` is how long the
     /// daemon keeps it when it fails.
-    pub(crate) async fn start(at: usize, grace: Duration, folder: Option<PathBuf>, tasks: &Tasks) -> Result<Self> {
+    pub(crate) async fn start(
+        at: usize,
+        grace: Duration,
+        folder: Option<PathBuf>,
+        tasks: &Tasks,
+    ) -> Result<Self> {
         let clock = Clock::system();
         let truth = ScenarioTruth {
             mode: Mode::Good,
@@ -118,10 +123,21 @@ impl FaultyScenario {
             broke: None,
             left: None,
         };
-        let stage = Arc::new(FaultyState { at, grace, clock, truth: Mutex::new(truth) });
+        let stage = Arc::new(FaultyState {
+            at,
+            grace,
+            clock,
+            truth: Mutex::new(truth),
+        });
         let file = folder.map(|folder| folder.join(manifests::name(at)).join("start-api.json"));
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut actor = Self { at, address, stage, running: None, file };
+        let mut actor = Self {
+            at,
+            address,
+            stage,
+            running: None,
+            file,
+        };
         actor.run_elsewhere(tasks).await?;
         Ok(actor)
     }
@@ -168,7 +184,9 @@ impl FaultyScenario {
         let listener = loop {
             match TcpListener::bind(self.address).await {
                 Ok(listener) => break listener,
-                Err(error) if self.stage.clock.now() > end => return Err(error).context("its port is taken"),
+                Err(error) if self.stage.clock.now() > end => {
+                    return Err(error).context("its port is taken");
+                }
                 Err(_) => self.stage.clock.sleep(Duration::from_millis(5)).await,
             }
         };
@@ -188,14 +206,21 @@ impl FaultyScenario {
             (truth.mode, truth.broke, truth.well) = (Mode::Good, None, self.stage.clock.now());
         }
         let (stop, stopped) = StopTrigger::new();
-        let task = tasks.spawn(accept(listener, Arc::clone(&self.stage), stopped, tasks.clone()));
+        let task = tasks.spawn(accept(
+            listener,
+            Arc::clone(&self.stage),
+            stopped,
+            tasks.clone(),
+        ));
         self.running = Some(ServerTask { stop, task });
         self.tell()
     }
 
     /// Writes its process file, as a lifecycle system does when it starts something.
     fn tell(&self) -> Result<()> {
-        let Some(file) = &self.file else { return Ok(()) };
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
         let folder = file.parent().context("a file in no folder")?;
         std::fs::create_dir_all(folder)?;
         let process = json!({
@@ -211,7 +236,9 @@ impl FaultyScenario {
 
     /// Takes its process file away.
     pub(crate) fn leave(&self) -> Result<()> {
-        let Some(folder) = self.file.as_deref().and_then(std::path::Path::parent) else { return Ok(()) };
+        let Some(folder) = self.file.as_deref().and_then(std::path::Path::parent) else {
+            return Ok(());
+        };
         let mut truth = self.stage.lock();
         truth.left = Some(self.stage.clock.now());
         // Only an answer after this is a reason to list it.
@@ -276,7 +303,9 @@ impl FaultyState {
                 return Ok(stream.write_all(said).await?);
             }
             Mode::Broken => {
-                return Ok(stream.write_all(&ok(br#"{"protocol_version":"1.0","tools":7}"#)).await?);
+                return Ok(stream
+                    .write_all(&ok(br#"{"protocol_version":"1.0","tools":7}"#))
+                    .await?);
             }
             Mode::Cut => return Ok(stream.write_all(&whole[..whole.len() / 2]).await?),
             Mode::Drip => {
@@ -297,13 +326,17 @@ impl FaultyState {
         let mut truth = self.lock();
         // Near the end of the grace it may have been withdrawn or not: from then on it only has to
         // be listed after the next answer.
-        let kept =
-            truth.answered.is_some_and(|before| now - before < self.grace.saturating_sub(Duration::from_secs(1)));
+        let kept = truth
+            .answered
+            .is_some_and(|before| now - before < self.grace.saturating_sub(Duration::from_secs(1)));
         if !kept || truth.due.is_none() {
             truth.due = Some(now);
         }
         truth.answered = Some(now);
-        if truth.served.is_none_or(|(served_edition, _)| served_edition != edition) {
+        if truth
+            .served
+            .is_none_or(|(served_edition, _)| served_edition != edition)
+        {
             truth.served = Some((edition, now));
         }
     }

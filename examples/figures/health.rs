@@ -32,10 +32,16 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let slow = Scenarios::some(GOOD - TENTH, TENTH, SLOW, TOOLS)?;
     let dead: Vec<SocketAddr> = (0..TENTH).map(|_| nobody()).collect::<Result<_>>()?;
     let names = (GOOD..).map(manifests::name);
-    let mut faulty: Vec<_> = quick.named().into_iter().take(GOOD - TENTH).chain(slow.named()).collect();
+    let mut faulty: Vec<_> = quick
+        .named()
+        .into_iter()
+        .take(GOOD - TENTH)
+        .chain(slow.named())
+        .collect();
     faulty.extend(names.zip(dead));
     // Each daemon has watched scenarios of its own: the lists have the same names.
-    let guards = runtime.block_on(async { anyhow::Ok([TruthGuard::start().await?, TruthGuard::start().await?]) })?;
+    let guards = runtime
+        .block_on(async { anyhow::Ok([TruthGuard::start().await?, TruthGuard::start().await?]) })?;
     let [of_good, of_bad] = guards;
     let good = Daemon::start(Some(0), &of_good.beside(quick.named()), "30s", SETTINGS)?;
     runtime.block_on(daemon_list::ready(&good))?;
@@ -45,7 +51,10 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     runtime.block_on(daemon_list::ready(&bad))?;
     let ready = started.elapsed().as_secs_f64();
     let early = runtime.block_on(raw_http::once(bad.address, "GET", daemon_list::PATH))?;
-    let early: usize = early.header("callsheet-tools").unwrap_or_default().parse()?;
+    let early: usize = early
+        .header("callsheet-tools")
+        .unwrap_or_default()
+        .parse()?;
     ensure!(early >= (GOOD - TENTH) * TOOLS, "{early} tools when ready");
     let tools = GOOD * TOOLS + TruthGuard::tools();
     let guarded = runtime.block_on(async {
@@ -54,21 +63,41 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
             Clock::system().sleep(Duration::from_millis(20)).await;
         }
         for daemon in [&good, &bad] {
-            list_check::check(&daemon_list::whole(daemon, tools).await?.body, 0..GOOD, TOOLS, |_| 0)?;
+            list_check::check(
+                &daemon_list::whole(daemon, tools).await?.body,
+                0..GOOD,
+                TOOLS,
+                |_| 0,
+            )?;
         }
-        anyhow::Ok([of_good.watch(good.address, INTERVAL, false), of_bad.watch(bad.address, INTERVAL, false)])
+        anyhow::Ok([
+            of_good.watch(good.address, INTERVAL, false),
+            of_bad.watch(bad.address, INTERVAL, false),
+        ])
     })?;
 
     let mut rows = Vec::new();
     let tag = "\"of another list\"";
-    for (name, header) in [("identity", ("accept-encoding", "identity")), ("gzip", ("accept-encoding", "gzip"))] {
-        let request = raw_http::request("GET", daemon_list::PATH, &[header, ("if-none-match", tag)]);
+    for (name, header) in [
+        ("identity", ("accept-encoding", "identity")),
+        ("gzip", ("accept-encoding", "gzip")),
+    ] {
+        let request =
+            raw_http::request("GET", daemon_list::PATH, &[header, ("if-none-match", tag)]);
         let mut both = Alternating::default();
         for _ in 0..plan.rounds() * 2 {
-            both.theirs.push(serving::round(plan, &good.child, good.address, &request)?);
-            both.ours.push(serving::round(plan, &bad.child, bad.address, &request)?);
+            both.theirs
+                .push(serving::round(plan, &good.child, good.address, &request)?);
+            both.ours
+                .push(serving::round(plan, &bad.child, bad.address, &request)?);
         }
-        let case = ListCase { size: "", name, bytes: 0, least: 0.95, most: 1.05 };
+        let case = ListCase {
+            size: "",
+            name,
+            bytes: 0,
+            least: 0.95,
+            most: 1.05,
+        };
         let label = format!("100 scenarios, 10 dead and 10 slow (3 s), the list as {name}");
         rows.extend(both.rows(&format!("health.{name}"), &label, "all healthy", &case));
     }
@@ -77,7 +106,12 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
             guard.end().await?;
         }
         for daemon in [&good, &bad] {
-            list_check::check(&daemon_list::whole(daemon, tools).await?.body, 0..GOOD, TOOLS, |_| 0)?;
+            list_check::check(
+                &daemon_list::whole(daemon, tools).await?.body,
+                0..GOOD,
+                TOOLS,
+                |_| 0,
+            )?;
         }
         anyhow::Ok(())
     })?;

@@ -31,30 +31,44 @@ pub(crate) enum McpTrick {
 pub(crate) async fn play(stream: &mut TcpStream, head: &str, body: &[u8], trick: McpTrick) {
     let message: Value = serde_json::from_slice(body).unwrap_or_default();
     let id = &message["id"];
-    let result = |result: Value| ok(json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string().as_bytes());
+    let result = |result: Value| {
+        ok(json!({"jsonrpc": "2.0", "id": id, "result": result})
+            .to_string()
+            .as_bytes())
+    };
     let answer = match message["method"].as_str().unwrap_or_default() {
-        _ if !head.starts_with("post") => b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n".to_vec(),
+        _ if !head.starts_with("post") => {
+            b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n".to_vec()
+        }
         "server/discover" => result(json!({
             "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 1_000, "cacheScope": "public",
             "capabilities": {"tools": {"listChanged": true}},
             "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "hostile", "version": "1"}},
         })),
-        "subscriptions/listen" if trick == McpTrick::ChangesWithoutEnd => return changes(stream).await,
+        "subscriptions/listen" if trick == McpTrick::ChangesWithoutEnd => {
+            return changes(stream).await;
+        }
         "tools/list" => match trick {
-            McpTrick::PagesWithoutEnd => {
-                result(json!({"tools": [tool(1)], "nextCursor": Clock::system().wall().to_string()}))
+            McpTrick::PagesWithoutEnd => result(
+                json!({"tools": [tool(1)], "nextCursor": Clock::system().wall().to_string()}),
+            ),
+            McpTrick::ChangesWithoutEnd => {
+                result(json!({"tools": [tool(1), tool(2)], "ttlMs": 1_000}))
             }
-            McpTrick::ChangesWithoutEnd => result(json!({"tools": [tool(1), tool(2)], "ttlMs": 1_000})),
-            McpTrick::OtherIds => {
-                ok(json!({"jsonrpc": "2.0", "id": "another", "result": {"tools": [tool(1)]}}).to_string().as_bytes())
-            }
+            McpTrick::OtherIds => ok(
+                json!({"jsonrpc": "2.0", "id": "another", "result": {"tools": [tool(1)]}})
+                    .to_string()
+                    .as_bytes(),
+            ),
             McpTrick::LargePage => result(json!({"tools": [tool(1)], "pad": "x".repeat(20 << 20)})),
             McpTrick::Silence => std::future::pending().await,
         },
         _ if id.is_null() => b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n".to_vec(),
         _ => {
             let error = json!({"code": -32_601, "message": "Method not found"});
-            ok(json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string().as_bytes())
+            ok(json!({"jsonrpc": "2.0", "id": id, "error": error})
+                .to_string()
+                .as_bytes())
         }
     };
     // Nobody minds when it is not taken.

@@ -72,30 +72,37 @@ enum HostileAnswer {
 pub(crate) fn start() -> Result<(Child, Vec<SocketAddr>)> {
     let mut child = Child::start_last(&["play-hostile-scenarios".to_owned()])?;
     let line = child.line()?;
-    let addresses = line.split(' ').map(str::parse).collect::<Result<_, _>>().with_context(|| line.clone())?;
+    let addresses = line
+        .split(' ')
+        .map(str::parse)
+        .collect::<Result<_, _>>()
+        .with_context(|| line.clone())?;
     Ok((child, addresses))
 }
 
 /// The role: serves until it is killed. Prints its addresses when it does.
 pub(crate) fn serve() -> Result<()> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let tasks = Tasks::new();
-        let mut addresses = Vec::new();
-        for act in acts()? {
-            let listener = TcpListener::bind("127.0.0.1:0").await?;
-            addresses.push(listener.local_addr()?.to_string());
-            let connections = tasks.clone();
-            tasks.spawn(async move {
-                while let Ok((stream, _)) = listener.accept().await {
-                    // Whoever asks cuts it off.
-                    connections.spawn(play(stream, act.clone()));
-                }
-            });
-        }
-        println!("{}", addresses.join(" "));
-        std::future::pending::<()>().await;
-        Ok(())
-    })
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(async {
+            let tasks = Tasks::new();
+            let mut addresses = Vec::new();
+            for act in acts()? {
+                let listener = TcpListener::bind("127.0.0.1:0").await?;
+                addresses.push(listener.local_addr()?.to_string());
+                let connections = tasks.clone();
+                tasks.spawn(async move {
+                    while let Ok((stream, _)) = listener.accept().await {
+                        // Whoever asks cuts it off.
+                        connections.spawn(play(stream, act.clone()));
+                    }
+                });
+            }
+            println!("{}", addresses.join(" "));
+            std::future::pending::<()>().await;
+            Ok(())
+        })
 }
 
 fn acts() -> Result<Vec<HostileAnswer>> {
@@ -105,10 +112,17 @@ fn acts() -> Result<Vec<HostileAnswer>> {
     }
     let bomb = bomb.finish()?;
     let length = bomb.len();
-    let gzip = format!("{HEAD}Content-Encoding: gzip\r\nContent-Length: {length}\r\n\r\n").into_bytes();
-    let to =
-        |place: &str| say(format!("HTTP/1.1 302 Found\r\nLocation: {place}\r\nContent-Length: 0\r\n\r\n").into_bytes());
-    let tools: Vec<String> = (0..100_000).map(|at| format!(r#"{{"name":"crowd_{at:06}"}}"#)).collect();
+    let gzip =
+        format!("{HEAD}Content-Encoding: gzip\r\nContent-Length: {length}\r\n\r\n").into_bytes();
+    let to = |place: &str| {
+        say(
+            format!("HTTP/1.1 302 Found\r\nLocation: {place}\r\nContent-Length: 0\r\n\r\n")
+                .into_bytes(),
+        )
+    };
+    let tools: Vec<String> = (0..100_000)
+        .map(|at| format!(r#"{{"name":"crowd_{at:06}"}}"#))
+        .collect();
     let crowd = format!(
         r#"{{"protocol_version":"1.0","scenario":{{"name":"crowd"}},"tools":[{}],"generated_at":"2026-02-03T04:05:06Z"}}"#,
         tools.join(",")
@@ -119,12 +133,27 @@ fn acts() -> Result<Vec<HostileAnswer>> {
         "generated_at":"2026-02-03T04:05:06Z"}"#;
     let tick = Duration::from_secs(1);
     Ok(vec![
-        endless(format!("{HEAD}\r\n{{").into_bytes(), vec![b' '; 64 * 1024], Duration::ZERO),
-        endless(format!("{HEAD}Content-Length: 100000\r\n\r\n").into_bytes(), b" ".to_vec(), tick),
+        endless(
+            format!("{HEAD}\r\n{{").into_bytes(),
+            vec![b' '; 64 * 1024],
+            Duration::ZERO,
+        ),
+        endless(
+            format!("{HEAD}Content-Length: 100000\r\n\r\n").into_bytes(),
+            b" ".to_vec(),
+            tick,
+        ),
         say([gzip, bomb].concat()),
-        say([b"HTTP/1.1 200 OK\r\nX-Flood: ".to_vec(), vec![b'x'; 10 * MIB], b"\r\n\r\n".to_vec()].concat()),
+        say([
+            b"HTTP/1.1 200 OK\r\nX-Flood: ".to_vec(),
+            vec![b'x'; 10 * MIB],
+            b"\r\n\r\n".to_vec(),
+        ]
+        .concat()),
         say(ok(&vec![b'['; MIB])),
-        say(ok(b"{\"protocol_version\":\"1.0\",\"scenario\":{\"name\":\"\xc3\x28\"},\"tools\":[]}")),
+        say(ok(
+            b"{\"protocol_version\":\"1.0\",\"scenario\":{\"name\":\"\xc3\x28\"},\"tools\":[]}",
+        )),
         to("/again"),
         to("http://169.254.169.254/latest/meta-data"),
         say(ok(crowd.as_bytes())),
@@ -135,8 +164,13 @@ fn acts() -> Result<Vec<HostileAnswer>> {
         say(ok(offering("choose", &types(), false).as_bytes())),
         HostileAnswer::Called(
             ok(offering("dig", r#"{"type":"object"}"#, false).as_bytes()).into(),
-            ok(format!(r#"{{"success":true,"result":{}{}}}"#, "[".repeat(50_000), "]".repeat(50_000)).as_bytes())
-                .into(),
+            ok(format!(
+                r#"{{"success":true,"result":{}{}}}"#,
+                "[".repeat(50_000),
+                "]".repeat(50_000)
+            )
+            .as_bytes())
+            .into(),
         ),
         HostileAnswer::Called(
             ok(offering("wipe", r#"{"type":"object"}"#, true).as_bytes()).into(),
@@ -160,7 +194,9 @@ fn offering(tool: &str, parameters: &str, approval: bool) -> String {
 /// A recursive schema whose check doubles with each level of the arguments, where it fails.
 fn branching() -> String {
     let branch = |name: &str| {
-        format!(r##"{{"type":"object","properties":{{"c":{{"$ref":"#/$defs/e"}}}},"required":["c","{name}"]}}"##)
+        format!(
+            r##"{{"type":"object","properties":{{"c":{{"$ref":"#/$defs/e"}}}},"required":["c","{name}"]}}"##
+        )
     };
     format!(
         r##"{{"type":"object","properties":{{"c":{{"$ref":"#/$defs/e"}}}},"$defs":{{"e":{{"anyOf":[{},{},{{"type":"string"}}]}}}}}}"##,
@@ -172,14 +208,22 @@ fn branching() -> String {
 /// A schema that is a thousand times as large once its references are written out.
 fn inlining() -> String {
     let values = vec!["1"; 20_000].join(",");
-    let properties: Vec<String> = (0..1_000).map(|at| format!(r##""p{at}":{{"$ref":"#/$defs/b"}}"##)).collect();
-    format!(r#"{{"type":"object","$defs":{{"b":{{"enum":[{values}]}}}},"properties":{{{}}}}}"#, properties.join(","))
+    let properties: Vec<String> = (0..1_000)
+        .map(|at| format!(r##""p{at}":{{"$ref":"#/$defs/b"}}"##))
+        .collect();
+    format!(
+        r#"{{"type":"object","$defs":{{"b":{{"enum":[{values}]}}}},"properties":{{{}}}}}"#,
+        properties.join(",")
+    )
 }
 
 /// A schema with more types than there are.
 fn types() -> String {
     let names: Vec<String> = (0..22_000).map(|at| format!("\"t{at}\"")).collect();
-    format!(r#"{{"type":"object","properties":{{"x":{{"type":[{}]}}}}}}"#, names.join(","))
+    format!(
+        r#"{{"type":"object","properties":{{"x":{{"type":[{}]}}}}}}"#,
+        names.join(",")
+    )
 }
 
 /// Millions of tools that are nothing, eight megabytes in eight kilobytes.
@@ -194,7 +238,10 @@ fn empty_tools() -> Result<Vec<u8>> {
     }
     packed.write_all(b"]}")?;
     let packed = packed.finish()?;
-    let head = format!("{HEAD}Content-Encoding: gzip\r\nContent-Length: {}\r\n\r\n", packed.len());
+    let head = format!(
+        "{HEAD}Content-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+        packed.len()
+    );
     Ok([head.into_bytes(), packed].concat())
 }
 
@@ -220,7 +267,9 @@ pub(crate) async fn asked(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     };
     let body = asked.split_off(head);
     let text = String::from_utf8_lossy(&asked).to_lowercase();
-    let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+    let length = text
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
     let length = length.unwrap_or_default().min(MOST_ASKED);
     let mut whole = body;
     while whole.len() < length {
@@ -232,12 +281,18 @@ pub(crate) async fn asked(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
 }
 
 async fn play(mut stream: TcpStream, act: HostileAnswer) {
-    let Some((head, body)) = asked(&mut stream).await else { return };
+    let Some((head, body)) = asked(&mut stream).await else {
+        return;
+    };
     // Nobody minds when an answer is not taken.
     match act {
         HostileAnswer::Say(bytes) => _ = stream.write_all(&bytes).await,
         HostileAnswer::Called(manifest, result) => {
-            let answer = if head.starts_with("post") { result } else { manifest };
+            let answer = if head.starts_with("post") {
+                result
+            } else {
+                manifest
+            };
             _ = stream.write_all(&answer).await;
         }
         HostileAnswer::Endless(first, piece, pause) => {

@@ -33,13 +33,18 @@ pub(crate) fn check(
     edition: impl Fn(usize) -> u64,
 ) -> Result<()> {
     let list: WholeList = serde_json::from_slice(list).context("the list is not a list")?;
-    let mut listed = list.tools.iter().filter(|tool| number(tool) < Some(crate::truth_guard::FIRST));
+    let mut listed = list
+        .tools
+        .iter()
+        .filter(|tool| number(tool) < Some(crate::truth_guard::FIRST));
     // Both are in order: by scenario, then by tool.
     let mut names: Vec<(String, usize)> = scenarios.map(|at| (manifests::name(at), at)).collect();
     names.sort();
     for (name, at) in names {
         for index in 0..tools {
-            let tool = listed.next().with_context(|| format!("the list ends before {name}"))?;
+            let tool = listed
+                .next()
+                .with_context(|| format!("the list ends before {name}"))?;
             let wanted = manifests::tool(at, index);
             ensure!(
                 tool.scenario == *name && tool.name == *wanted,
@@ -48,11 +53,20 @@ pub(crate) fn check(
                 tool.name
             );
             let right = tool.description == manifests::description(at, index, edition(at));
-            ensure!(right, "{wanted} is not that of edition {}: {}", edition(at), tool.description);
+            ensure!(
+                right,
+                "{wanted} is not that of edition {}: {}",
+                edition(at),
+                tool.description
+            );
         }
     }
     let more = listed.next();
-    ensure!(more.is_none(), "{} is listed too", more.map_or("", |tool| &tool.name));
+    ensure!(
+        more.is_none(),
+        "{} is listed too",
+        more.map_or("", |tool| &tool.name)
+    );
     Ok(())
 }
 

@@ -87,9 +87,17 @@ const FIGURES: &[(&str, Measure)] = &[
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(("daemon", rest)) = arguments.split_first().map(|(role, rest)| (role.as_str(), rest)) {
+    if let Some(("daemon", rest)) = arguments
+        .split_first()
+        .map(|(role, rest)| (role.as_str(), rest))
+    {
         let command = ["callsheet".to_owned(), "serve".to_owned()];
-        return callsheet::cli::run(command.into_iter().chain(rest.iter().cloned()).map(OsString::from));
+        return callsheet::cli::run(
+            command
+                .into_iter()
+                .chain(rest.iter().cloned())
+                .map(OsString::from),
+        );
     }
     match play(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
@@ -102,7 +110,10 @@ fn main() -> ExitCode {
 
 /// The role that the first argument names; without one, all figures.
 fn play(arguments: &[String]) -> Result<()> {
-    match arguments.split_first().map(|(role, rest)| (role.as_str(), rest)) {
+    match arguments
+        .split_first()
+        .map(|(role, rest)| (role.as_str(), rest))
+    {
         Some(("play-scenarios", rest)) => scenarios::serve(rest),
         Some(("play-bare", rest)) => bare_server::serve(rest),
         Some(("play-loop", rest)) => bare_loop::run(rest),
@@ -140,11 +151,22 @@ fn help() -> String {
 
 /// A figure that fails costs only itself, but the run.
 fn figures(plan: &Plan, arguments: &[String]) -> Result<()> {
-    if let Some(unknown) = plan.figures.iter().find(|name| FIGURES.iter().all(|(known, _)| known != name)) {
+    if let Some(unknown) = plan
+        .figures
+        .iter()
+        .find(|name| FIGURES.iter().all(|(known, _)| known != name))
+    {
         let known: Vec<&str> = FIGURES.iter().map(|(name, _)| *name).collect();
-        bail!("no figure is called `{unknown}`; known are {}", known.join(", "));
+        bail!(
+            "no figure is called `{unknown}`; known are {}",
+            known.join(", ")
+        );
     }
-    let mut report = Report::new(format!("callsheet-bench {}", arguments.join(" ")).trim().to_owned());
+    let mut report = Report::new(
+        format!("callsheet-bench {}", arguments.join(" "))
+            .trim()
+            .to_owned(),
+    );
     println!("{}\n", report::machine());
     for (name, figure) in FIGURES {
         if !plan.figures.is_empty() && !plan.figures.iter().any(|wanted| wanted == name) {
@@ -154,7 +176,10 @@ fn figures(plan: &Plan, arguments: &[String]) -> Result<()> {
             Ok(rows) => report.rows.extend(rows),
             Err(error) => {
                 println!("{name} failed: {error:#}");
-                report.failed.push(Failed { figure: name, why: format!("{error:#}") });
+                report.failed.push(Failed {
+                    figure: name,
+                    why: format!("{error:#}"),
+                });
             }
         }
         // What is there is kept, whatever becomes of the rest.
@@ -166,6 +191,10 @@ fn figures(plan: &Plan, arguments: &[String]) -> Result<()> {
     if let Some(file) = &plan.readme {
         report.quote(file)?;
     }
-    ensure!(report.failed.is_empty(), "{} figures failed", report.failed.len());
+    ensure!(
+        report.failed.is_empty(),
+        "{} figures failed",
+        report.failed.len()
+    );
     Ok(())
 }

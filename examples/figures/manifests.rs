@@ -10,11 +10,13 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 pub(crate) const TOOLS: usize = 20;
 
 const WORDS: [&str; 64] = [
-    "the", "a", "of", "for", "with", "file", "run", "result", "list", "each", "name", "from", "that", "path", "state",
-    "and", "to", "is", "in", "task", "check", "report", "branch", "build", "error", "user", "step", "value", "remote",
-    "local", "before", "after", "when", "not", "are", "more", "limit", "search", "query", "index", "table", "page",
-    "image", "test", "suite", "browser", "deploy", "server", "process", "memory", "metric", "log", "event", "agent",
-    "profile", "session", "start", "stop", "pause", "open", "close", "given", "optional", "default",
+    "the", "a", "of", "for", "with", "file", "run", "result", "list", "each", "name", "from",
+    "that", "path", "state", "and", "to", "is", "in", "task", "check", "report", "branch", "build",
+    "error", "user", "step", "value", "remote", "local", "before", "after", "when", "not", "are",
+    "more", "limit", "search", "query", "index", "table", "page", "image", "test", "suite",
+    "browser", "deploy", "server", "process", "memory", "metric", "log", "event", "agent",
+    "profile", "session", "start", "stop", "pause", "open", "close", "given", "optional",
+    "default",
 ];
 
 /// The name of scenario number `at`.
@@ -29,7 +31,14 @@ pub(crate) fn manifest(at: usize, edition: u64) -> String {
 
 /// The same with so many tools.
 pub(crate) fn small(at: usize, edition: u64, tools: usize) -> String {
-    written(at, edition, &(0..tools).map(|tool| one(at, tool, edition)).collect::<Vec<_>>(), "2026-01-02T03:04:05Z")
+    written(
+        at,
+        edition,
+        &(0..tools)
+            .map(|tool| one(at, tool, edition))
+            .collect::<Vec<_>>(),
+        "2026-01-02T03:04:05Z",
+    )
 }
 
 /// The same manifest, as servers write it whose maps have no order: its tools in the order of
@@ -37,7 +46,12 @@ pub(crate) fn small(at: usize, edition: u64, tools: usize) -> String {
 pub(crate) fn reordered(at: usize, edition: u64, turn: usize) -> String {
     let mut tools: Vec<String> = (0..TOOLS).map(|tool| one(at, tool, edition)).collect();
     tools.rotate_left(turn % TOOLS);
-    written(at, edition, &tools, &format!("2026-01-02T04:{:02}:{:02}Z", turn / 60 % 60, turn % 60))
+    written(
+        at,
+        edition,
+        &tools,
+        &format!("2026-01-02T04:{:02}:{:02}Z", turn / 60 % 60, turn % 60),
+    )
 }
 
 fn written(at: usize, edition: u64, tools: &[String], generated_at: &str) -> String {
@@ -69,11 +83,17 @@ pub(crate) fn description(at: usize, tool: usize, edition: u64) -> String {
 fn one(at: usize, tool: usize, edition: u64) -> String {
     let says = |part: &str, count| prose(&format!("{at} {tool} {edition} {part}"), count);
     let mut properties = String::new();
-    for (index, kind) in ["string", "integer", "boolean", "string"].into_iter().enumerate() {
+    for (index, kind) in ["string", "integer", "boolean", "string"]
+        .into_iter()
+        .enumerate()
+    {
         let comma = if index > 0 { "," } else { "" };
         let words = says(&format!("argument {index}"), 11);
         // Writing to a text cannot fail.
-        let _ = write!(properties, r#"{comma}"argument_{index}":{{"type":"{kind}","description":"{words}"}}"#);
+        let _ = write!(
+            properties,
+            r#"{comma}"argument_{index}":{{"type":"{kind}","description":"{words}"}}"#
+        );
     }
     format!(
         r#"{{"name":"{}","description":"{}","category":"group_{}","parameters":{{"type":"object","properties":{{{properties}}},"required":["argument_0","argument_1"]}},"metadata":{{"enabled_by_default":true,"requires_approval":false,"timeout_seconds":60,"rate_limit_per_minute":30,"cost_estimate":"low","long_running":false,"idempotent":true,"tags":["generated","step-{tool}"]}}}}"#,

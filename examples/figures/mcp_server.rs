@@ -40,7 +40,10 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let mut rows = lists(plan, &runtime)?;
     let mut ours = None;
     for kind in installed() {
-        match (runtime.block_on(measure(kind)).with_context(|| kind.name()), &ours) {
+        match (
+            runtime.block_on(measure(kind)).with_context(|| kind.name()),
+            &ours,
+        ) {
             (Ok(found), None) => ours = Some(found),
             (Ok(found), Some(ours)) => rows.extend(compare(kind, ours, &found)),
             (Err(error), None) => return Err(error),
@@ -54,11 +57,21 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
 /// The list, all well and in trouble, each against a bare server.
 fn lists(plan: &Plan, runtime: &Runtime) -> Result<Vec<Row>> {
     let upstreams = Upstreams::start(COUNT)?;
-    let daemon = Daemon::with_tables(Some(SERVER), mcp::OFF, &mcp::tables(0, &upstreams.addresses)?)?;
+    let daemon = Daemon::with_tables(
+        Some(SERVER),
+        mcp::OFF,
+        &mcp::tables(0, &upstreams.addresses)?,
+    )?;
     runtime.block_on(mcp::listed(&daemon, COUNT * TOOLS))?;
     let mut rows = list(plan, runtime, &daemon, "well", "all upstreams well")?;
     runtime.block_on(trouble(&upstreams))?;
-    rows.extend(list(plan, runtime, &daemon, "trouble", "one upstream dead and one slow (3 s)")?);
+    rows.extend(list(
+        plan,
+        runtime,
+        &daemon,
+        "trouble",
+        "one upstream dead and one slow (3 s)",
+    )?);
     Ok(rows)
 }
 
@@ -69,23 +82,62 @@ async fn trouble(upstreams: &Upstreams) -> Result<()> {
     Ok(())
 }
 
-fn list(plan: &Plan, runtime: &Runtime, daemon: &Daemon, id: &str, label: &str) -> Result<Vec<Row>> {
+fn list(
+    plan: &Plan,
+    runtime: &Runtime,
+    daemon: &Daemon,
+    id: &str,
+    label: &str,
+) -> Result<Vec<Row>> {
     let headers = bare::headers("tools/list", None);
     let request = raw_http::post("/mcp", &headers, &bare::message(1, "tools/list", ""));
-    let answer = runtime.block_on(async { Connection::open(daemon.address).await?.get(request.as_bytes()).await })?;
-    let listed = mcp_client::answer(&answer.body)?["result"]["tools"].as_array().map_or(0, Vec::len);
-    ensure!(answer.status == 200 && listed == COUNT * TOOLS, "{} with {listed} tools", answer.status);
+    let answer = runtime.block_on(async {
+        Connection::open(daemon.address)
+            .await?
+            .get(request.as_bytes())
+            .await
+    })?;
+    let listed = mcp_client::answer(&answer.body)?["result"]["tools"]
+        .as_array()
+        .map_or(0, Vec::len);
+    ensure!(
+        answer.status == 200 && listed == COUNT * TOOLS,
+        "{} with {listed} tools",
+        answer.status
+    );
     let both = Alternating::with_bare(plan, daemon, &request, &answer)?;
     let row = |what: &str, value: fn(&Round) -> f64| {
-        let of = |rounds: &[(Round, f64)]| rounds.iter().map(|(round, _)| value(round)).collect::<Vec<_>>();
+        let of = |rounds: &[(Round, f64)]| {
+            rounds
+                .iter()
+                .map(|(round, _)| value(round))
+                .collect::<Vec<_>>()
+        };
         let ours = of(&both.ours);
         let theirs = of(&both.theirs);
-        let name = format!("`tools/list` of {listed} tools ({} bytes), {label}: {what}", answer.body.len());
-        println!("{name} {:.0} us, bare server {:.0} us", median(&ours), median(&theirs));
-        let row = Row::new(format!("mcp-server.list.{id}.{what}"), name, median(&ours), "us");
-        row.against("bare server that reads the POST", median(&theirs)).ratios(&ours, &theirs).at_most(LIST)
+        let name = format!(
+            "`tools/list` of {listed} tools ({} bytes), {label}: {what}",
+            answer.body.len()
+        );
+        println!(
+            "{name} {:.0} us, bare server {:.0} us",
+            median(&ours),
+            median(&theirs)
+        );
+        let row = Row::new(
+            format!("mcp-server.list.{id}.{what}"),
+            name,
+            median(&ours),
+            "us",
+        );
+        row.against("bare server that reads the POST", median(&theirs))
+            .ratios(&ours, &theirs)
+            .at_most(LIST)
     };
-    Ok(vec![row("p50", |round| round.p50), row("p99", |round| round.p99)])
+    Ok(vec![
+        row("p50", |round| round.p50),
+        row("p99", |round| round.p99),
+    ])
 }
 
 /// What one program took, in milliseconds and MB.
@@ -110,15 +162,29 @@ struct Lists {
 async fn measure(kind: PeerKind) -> Result<ServerFigures> {
     let upstreams = Upstreams::start(COUNT)?;
     let peer = Peer::start(kind, Asked::ByMcp, &upstreams.addresses).await?;
-    ensure!(peer.until(COUNT * TOOLS, START).await?, "it never lists all; {}", peer.log());
+    ensure!(
+        peer.until(COUNT * TOOLS, START).await?,
+        "it never lists all; {}",
+        peer.log()
+    );
     let mut client = peer.mcp().await?;
     let (well, all) = lists_of(&mut client).await?;
-    ensure!(well.tools >= COUNT * TOOLS, "{} tools of {}", well.tools, COUNT * TOOLS);
+    ensure!(
+        well.tools >= COUNT * TOOLS,
+        "{} tools of {}",
+        well.tools,
+        COUNT * TOOLS
+    );
     let call = call(&mut client, &all).await?;
     let memory = peer.memory()?;
     trouble(&upstreams).await?;
     let (trouble, _) = lists_of(&mut client).await?;
-    let found = ServerFigures { well, trouble, call, memory };
+    let found = ServerFigures {
+        well,
+        trouble,
+        call,
+        memory,
+    };
     println!("{}: {found:?}", kind.name());
     Ok(found)
 }
@@ -140,14 +206,27 @@ async fn lists_of(client: &mut McpClient) -> Result<(Lists, Value)> {
     }
     let read = mcp_client::answer(&last)?;
     let tools = read["result"]["tools"].as_array().map_or(0, Vec::len);
-    Ok((Lists { p50: median(&times), p99: percentile(&times, 99), tools }, read))
+    Ok((
+        Lists {
+            p50: median(&times),
+            p99: percentile(&times, 99),
+            tools,
+        },
+        read,
+    ))
 }
 
 /// The middle time of calls of the first tool of the first upstream, whatever it is called there.
 async fn call(client: &mut McpClient, list: &Value) -> Result<f64> {
     let wanted = crate::manifests::tool(0, 0);
-    let mut names = list["result"]["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str());
-    let name = names.find(|name| name.replace('-', "_").ends_with(&wanted)).context("the tool is not listed")?;
+    let mut names = list["result"]["tools"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|tool| tool["name"].as_str());
+    let name = names
+        .find(|name| name.replace('-', "_").ends_with(&wanted))
+        .context("the tool is not listed")?;
     let arguments: Value = serde_json::from_str(mcp::ARGUMENTS)?;
     let params = json!({"name": name, "arguments": arguments});
     let begun = Clock::system().now();
@@ -165,12 +244,30 @@ async fn call(client: &mut McpClient, list: &Value) -> Result<f64> {
 fn compare(kind: PeerKind, ours: &ServerFigures, theirs: &ServerFigures) -> Vec<Row> {
     let row = |id: &str, name: &str, ours: f64, theirs: f64, unit| {
         let label = format!("{COUNT} MCP servers of {TOOLS} tools: {name}");
-        Row::new(format!("mcp-server.{}.{id}", kind.id()), label, ours, unit).against(kind.name(), theirs)
+        Row::new(format!("mcp-server.{}.{id}", kind.id()), label, ours, unit)
+            .against(kind.name(), theirs)
     };
-    let tools = format!("{} tools listed, theirs {}", ours.trouble.tools, theirs.trouble.tools);
+    let tools = format!(
+        "{} tools listed, theirs {}",
+        ours.trouble.tools, theirs.trouble.tools
+    );
     vec![
-        row("list.p50", "`tools/list`, p50", ours.well.p50, theirs.well.p50, "ms").at_most(1.0),
-        row("list.p99", "`tools/list`, p99", ours.well.p99, theirs.well.p99, "ms").at_most(1.0),
+        row(
+            "list.p50",
+            "`tools/list`, p50",
+            ours.well.p50,
+            theirs.well.p50,
+            "ms",
+        )
+        .at_most(1.0),
+        row(
+            "list.p99",
+            "`tools/list`, p99",
+            ours.well.p99,
+            theirs.well.p99,
+            "ms",
+        )
+        .at_most(1.0),
         row(
             "trouble.p50",
             "`tools/list` with one dead and one slow (3 s), p50",
@@ -180,7 +277,20 @@ fn compare(kind: PeerKind, ours: &ServerFigures, theirs: &ServerFigures) -> Vec<
         )
         .at_most(1.0)
         .note(tools),
-        row("call", "a call through it, p50", ours.call, theirs.call, "ms").at_most(CALL),
-        row("memory", "resident memory", ours.memory, theirs.memory, "MB"),
+        row(
+            "call",
+            "a call through it, p50",
+            ours.call,
+            theirs.call,
+            "ms",
+        )
+        .at_most(CALL),
+        row(
+            "memory",
+            "resident memory",
+            ours.memory,
+            theirs.memory,
+            "MB",
+        ),
     ]
 }

@@ -24,7 +24,10 @@ const APART: Duration = Duration::from_millis(20);
 /// Megabytes that the daemon may take beside what it keeps of the manifests.
 const BASE: f64 = 30.0;
 /// Sizes of fleets, in scenarios.
-const SIZES: [(usize, Bounds); 2] = [(50, Bounds::Megabytes(45.0)), (1_000, Bounds::Manifests(2.0, 3.0))];
+const SIZES: [(usize, Bounds); 2] = [
+    (50, Bounds::Megabytes(45.0)),
+    (1_000, Bounds::Manifests(2.0, 3.0)),
+];
 
 pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let runtime = Runtime::new()?;
@@ -34,7 +37,15 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let alone = idle.child.memory("VmRSS")?;
     drop(idle);
     println!("without scenarios {alone:.1} MB");
-    let mut rows = vec![Row::new("memory.idle", "resident memory without scenarios", alone, "MB").at_most(20.0)];
+    let mut rows = vec![
+        Row::new(
+            "memory.idle",
+            "resident memory without scenarios",
+            alone,
+            "MB",
+        )
+        .at_most(20.0),
+    ];
 
     for (count, bounds) in SIZES {
         rows.extend(measure(&runtime, plan, count, bounds)?);
@@ -61,13 +72,17 @@ fn measure(runtime: &Runtime, plan: &Plan, count: usize, bounds: Bounds) -> Resu
     let scenarios = Scenarios::start(count, Duration::ZERO)?;
     let guard = runtime.block_on(TruthGuard::start())?;
     let daemon = Daemon::start(None, &guard.beside(scenarios.named()), "120s", SETTINGS)?;
-    let guard = runtime.block_on(async { guard.watch(daemon.address, Duration::from_secs(60), false) });
+    let guard =
+        runtime.block_on(async { guard.watch(daemon.address, Duration::from_secs(60), false) });
     runtime.block_on(daemon_list::ready(&daemon))?;
     std::thread::sleep(SETTLED);
     let swept = daemon.child.memory("VmRSS")?;
     let peak = daemon.child.memory("VmHWM")?;
     let bytes: usize = (0..count).map(|at| manifests::manifest(at, 0).len()).sum();
-    let list = runtime.block_on(daemon_list::whole(&daemon, count * TOOLS + TruthGuard::tools()))?;
+    let list = runtime.block_on(daemon_list::whole(
+        &daemon,
+        count * TOOLS + TruthGuard::tools(),
+    ))?;
     list_check::check(&list.body, 0..count, TOOLS, |_| 0)?;
     let body = list.body.len();
     drop(list);
@@ -82,12 +97,24 @@ fn measure(runtime: &Runtime, plan: &Plan, count: usize, bounds: Bounds) -> Resu
         "{count} scenarios, {megabytes:.1} MB of manifests: {swept:.1} MB (peak {peak:.1} MB), with the list ({body:.1} MB) requested \
          {listed:.1} MB (peak {highest:.1} MB)"
     );
-    let name = format!("resident memory with {} tools of {count} scenarios", count * TOOLS);
+    let name = format!(
+        "resident memory with {} tools of {count} scenarios",
+        count * TOOLS
+    );
     let row = |id: &str, more: &str, ours: f64, peak: f64| {
-        Row::new(format!("memory.{count}.{id}"), format!("{name}{more}"), ours, "MB").note(format!("peak {peak:.0} MB"))
+        Row::new(
+            format!("memory.{count}.{id}"),
+            format!("{name}{more}"),
+            ours,
+            "MB",
+        )
+        .note(format!("peak {peak:.0} MB"))
     };
     let after_list = format!(", after the whole list ({body:.1} MB) was requested");
-    let rows = [row("swept", ", after the first sweep", swept, peak), row("listed", &after_list, listed, highest)];
+    let rows = [
+        row("swept", ", after the first sweep", swept, peak),
+        row("listed", &after_list, listed, highest),
+    ];
     let of_manifests = |row: Row, times: f64| {
         let against = format!("{times} x {megabytes:.1} MB of manifests + {BASE} MB");
         row.against(against, times * megabytes + BASE).at_most(1.0)
@@ -95,7 +122,9 @@ fn measure(runtime: &Runtime, plan: &Plan, count: usize, bounds: Bounds) -> Resu
     let [swept, listed] = rows;
     let mut rows = match bounds {
         Bounds::Megabytes(most) => vec![swept.at_most(most), listed],
-        Bounds::Manifests(first, second) => vec![of_manifests(swept, first), of_manifests(listed, second)],
+        Bounds::Manifests(first, second) => {
+            vec![of_manifests(swept, first), of_manifests(listed, second)]
+        }
         Bounds::None => vec![swept, listed],
     };
     if let Bounds::Manifests(..) = bounds {
@@ -111,7 +140,9 @@ fn changed(runtime: &Runtime, plan: &Plan, scenarios: &Scenarios, daemon: &Daemo
     let minutes = plan.churn.as_secs_f64() / 60.0;
     println!("{changes} changes in {minutes:.1} minutes: {early:.0} MB, then {late:.0} MB");
     let name = format!("the same over {minutes:.1} minutes in which {changes} scenarios change");
-    Ok(Row::new("memory.churn", name, late, "MB").against("after a fifth of them", early).at_most(1.05))
+    Ok(Row::new("memory.churn", name, late, "MB")
+        .against("after a fifth of them", early)
+        .at_most(1.05))
 }
 
 /// Changes scenarios for a while: memory after a fifth of it and at its end, and how many changed.
@@ -137,5 +168,9 @@ async fn churn(plan: &Plan, scenarios: &Scenarios, daemon: &Daemon) -> Result<(f
         median(&seen.map(|(_, memory)| *memory).collect::<Vec<_>>())
     };
     let fifth = plan.churn / 5;
-    Ok((within(fifth, fifth * 3 / 2), within(fifth * 9 / 2, plan.churn), changes))
+    Ok((
+        within(fifth, fifth * 3 / 2),
+        within(fifth * 9 / 2, plan.churn),
+        changes,
+    ))
 }

@@ -28,7 +28,10 @@ struct MergeCase {
 
 pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let clock = Clock::system();
-    let mut cases = FLEETS.map(MergeCase::new).into_iter().collect::<Result<Vec<_>>>()?;
+    let mut cases = FLEETS
+        .map(MergeCase::new)
+        .into_iter()
+        .collect::<Result<Vec<_>>>()?;
     // In turns, so that what else the machine does hits all.
     for round in 0..plan.pick(300, 2_000) {
         for case in &mut cases {
@@ -48,7 +51,8 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
         let p99 = percentile(&case.times, 99);
         println!("20 of {tools} tools change in the catalog: p50 {p50:.0} us, p99 {p99:.0} us");
         let name = format!("20 of {tools} tools change, the catalog's part, p50");
-        let row = Row::new(format!("merge.{tools}"), name, *p50, "us").note(format!("p99 {p99:.0} us"));
+        let row =
+            Row::new(format!("merge.{tools}"), name, *p50, "us").note(format!("p99 {p99:.0} us"));
         rows.push(row);
     }
     if let (Some(row), &[small, _, _]) = (rows.get_mut(1), &p50[..]) {
@@ -59,8 +63,13 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
 
 impl MergeCase {
     fn new(scenarios: usize) -> Result<Self> {
-        let offers = (0..scenarios).map(|at| offer(at, 0)).collect::<Result<BTreeMap<_, _>>>()?;
-        let catalog = build(&Inputs { offers, ..Inputs::default() });
+        let offers = (0..scenarios)
+            .map(|at| offer(at, 0))
+            .collect::<Result<BTreeMap<_, _>>>()?;
+        let catalog = build(&Inputs {
+            offers,
+            ..Inputs::default()
+        });
         let mut changes = Vec::new();
         for edition in [1, 0] {
             // Scattered over the catalog.
@@ -69,13 +78,23 @@ impl MergeCase {
                 changes.push(Change::Offer(name, Some(offer)));
             }
         }
-        Ok(Self { catalog, changes, times: Vec::new() })
+        Ok(Self {
+            catalog,
+            changes,
+            times: Vec::new(),
+        })
     }
 }
 
 fn offer(at: usize, edition: u64) -> Result<(ScenarioName, Offer)> {
-    let decoded = decode(manifests::manifest(at, edition).as_bytes(), &AcceptedVersions::default())
-        .map_err(|error| anyhow::anyhow!("{error}"))?;
-    let offer = Offer { manifest: Arc::new(decoded.manifest), visibility: Visibility::Published };
+    let decoded = decode(
+        manifests::manifest(at, edition).as_bytes(),
+        &AcceptedVersions::default(),
+    )
+    .map_err(|error| anyhow::anyhow!("{error}"))?;
+    let offer = Offer {
+        manifest: Arc::new(decoded.manifest),
+        visibility: Visibility::Published,
+    };
     Ok((manifests::name(at).parse()?, offer))
 }

@@ -54,26 +54,49 @@ impl Network {
         let mdns = ServiceDaemon::new_with_port(port)?;
         mdns.disable_interface(IfKind::All)?;
         mdns.enable_interface(IfKind::LoopbackV4)?;
-        Ok(Self { port, mdns, clock: Clock::system() })
+        Ok(Self {
+            port,
+            mdns,
+            clock: Clock::system(),
+        })
     }
 
     /// Announces at once: whether the name is free, for which a program waits three quarters of a
     /// second, is not asked.
     async fn announce(&self, name: &str, port: u16) -> Result<()> {
-        let record = [("txtvers", "1"), ("path", "/api/v1/tools"), ("proto", "1.0"), ("id", name), ("boot", "1")];
+        let record = [
+            ("txtvers", "1"),
+            ("path", "/api/v1/tools"),
+            ("proto", "1.0"),
+            ("id", name),
+            ("boot", "1"),
+        ];
         let kind = format!("{SERVICE_TYPE}.local.");
-        let mut service = ServiceInfo::new(&kind, name, "figures.local.", "127.0.0.1", port, &record[..])?;
+        let mut service = ServiceInfo::new(
+            &kind,
+            name,
+            "figures.local.",
+            "127.0.0.1",
+            port,
+            &record[..],
+        )?;
         service.set_requires_probe(false);
         while let Err(error) = self.mdns.register(service.clone()) {
             // Its queue of commands is short.
-            ensure!(error == Error::Again, "`{name}` cannot be announced: {error}");
+            ensure!(
+                error == Error::Again,
+                "`{name}` cannot be announced: {error}"
+            );
             self.clock.sleep(Duration::from_millis(1)).await;
         }
         Ok(())
     }
 
     async fn goodbye(&self, name: &str) -> Result<()> {
-        self.mdns.unregister(&format!("{name}.{SERVICE_TYPE}.local."))?.recv_async().await?;
+        self.mdns
+            .unregister(&format!("{name}.{SERVICE_TYPE}.local."))?
+            .recv_async()
+            .await?;
         Ok(())
     }
 }
@@ -87,7 +110,10 @@ async fn seen(daemon: SocketAddr, at: usize, listed: bool) -> Result<Instant> {
         if (raw_http::once(daemon, "GET", &path).await?.status == 200) == listed {
             return Ok(clock.now());
         }
-        ensure!(clock.now() < end, "scenario {at} is not as it should be after {PATIENCE:?}");
+        ensure!(
+            clock.now() < end,
+            "scenario {at} is not as it should be after {PATIENCE:?}"
+        );
         clock.sleep(LOOK).await;
     }
 }
@@ -122,13 +148,26 @@ async fn come_and_go() -> Result<Vec<Row>> {
         withdrawn.push(left.await??);
     }
     Ok(vec![
-        spread("network.come", "from an announcement on the network to its tools in the list", &listed),
-        spread("network.go", "from its goodbye to their withdrawal", &withdrawn),
+        spread(
+            "network.come",
+            "from an announcement on the network to its tools in the list",
+            &listed,
+        ),
+        spread(
+            "network.go",
+            "from its goodbye to their withdrawal",
+            &withdrawn,
+        ),
     ])
 }
 
 /// One scenario ends and says goodbye; the seconds until its tools are gone.
-async fn leave(at: usize, network: &Network, scenarios: &Scenarios, daemon: SocketAddr) -> Result<f64> {
+async fn leave(
+    at: usize,
+    network: &Network,
+    scenarios: &Scenarios,
+    daemon: SocketAddr,
+) -> Result<f64> {
     scenarios.end(at).await?;
     let end = network.clock.now();
     network.goodbye(&name(at)).await?;
@@ -176,7 +215,10 @@ async fn flood() -> Result<Row> {
         if !finding.is_empty() && finding == reported {
             break;
         }
-        ensure!(network.clock.now() < end, "after {PATIENCE:?} it is still counted: {reported}");
+        ensure!(
+            network.clock.now() < end,
+            "after {PATIENCE:?} it is still counted: {reported}"
+        );
         reported = finding;
         // The count is told once a second at most.
         network.clock.sleep(Duration::from_secs(3)).await;
@@ -184,17 +226,24 @@ async fn flood() -> Result<Row> {
     seen(daemon.address, 0, true).await?;
     let after = daemon.child.memory("VmRSS")?;
     let peak = daemon.child.memory("VmHWM")?;
-    let figure = format!("{FLOOD} announcements at once behind which nothing is: resident memory ({reported})");
-    Ok(row("network.flood", &figure, after, "MB").note(format!("{before:.0} MB before, peak {peak:.0} MB")))
+    let figure = format!(
+        "{FLOOD} announcements at once behind which nothing is: resident memory ({reported})"
+    );
+    Ok(row("network.flood", &figure, after, "MB")
+        .note(format!("{before:.0} MB before, peak {peak:.0} MB")))
 }
 
 /// The finding that counts what was not taken; empty while there is none.
 async fn untaken(daemon: SocketAddr) -> Result<String> {
-    let body = raw_http::once(daemon, "GET", "/api/v1/findings?code=entry-ignored").await?.body;
+    let body = raw_http::once(daemon, "GET", "/api/v1/findings?code=entry-ignored")
+        .await?
+        .body;
     let findings: serde_json::Value = serde_json::from_slice(&body)?;
     let findings = findings["findings"].as_array().context("no findings")?;
-    let message =
-        findings.iter().filter_map(|finding| finding["message"].as_str()).find(|text| text.contains("not taken"));
+    let message = findings
+        .iter()
+        .filter_map(|finding| finding["message"].as_str())
+        .find(|text| text.contains("not taken"));
     Ok(message.unwrap_or_default().to_owned())
 }
 
@@ -202,7 +251,8 @@ async fn untaken(daemon: SocketAddr) -> Result<String> {
 fn spread(id: &str, figure: &str, seconds: &[f64]) -> Row {
     let p50 = median(seconds);
     let p99 = percentile(seconds, 99);
-    row(id, &format!("{figure}, p50"), p50, "s").note(format!("p99 {p99:.2} s over {}", seconds.len()))
+    row(id, &format!("{figure}, p50"), p50, "s")
+        .note(format!("p99 {p99:.2} s over {}", seconds.len()))
 }
 
 fn row(id: &str, figure: &str, ours: f64, unit: &'static str) -> Row {

@@ -29,8 +29,10 @@ pub(crate) const USAGE: &str = "[FIGURE ...] [--quick] [--scenarios N] [--churn 
 
 /// Where real tools and questions are, if they are there.
 pub(crate) fn corpus() -> PathBuf {
-    std::env::var_os("CALLSHEET_CORPUS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus"), PathBuf::from)
+    std::env::var_os("CALLSHEET_CORPUS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus"),
+        PathBuf::from,
+    )
 }
 
 impl Plan {
@@ -48,7 +50,10 @@ impl Plan {
         };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
-            let mut value = || rest.next().with_context(|| format!("{argument} of what? {USAGE}"));
+            let mut value = || {
+                rest.next()
+                    .with_context(|| format!("{argument} of what? {USAGE}"))
+            };
             match argument.as_str() {
                 "--quick" => {}
                 "--scenarios" => plan.fleet = value()?.parse()?,

@@ -52,7 +52,12 @@ enum Better {
 impl Row {
     /// A figure without anything to compare it with. `id` says from left to right which figure,
     /// which case, which value.
-    pub(crate) fn new(id: impl Into<String>, name: impl Into<String>, ours: f64, unit: &'static str) -> Self {
+    pub(crate) fn new(
+        id: impl Into<String>,
+        name: impl Into<String>,
+        ours: f64,
+        unit: &'static str,
+    ) -> Self {
         Self {
             id: id.into(),
             name: name.into(),
@@ -64,37 +69,66 @@ impl Row {
             spread: None,
             wanted: None,
             holds: None,
-            better: if unit.ends_with("/s") { Better::Higher } else { Better::Lower },
+            better: if unit.ends_with("/s") {
+                Better::Higher
+            } else {
+                Better::Lower
+            },
             note: String::new(),
         }
     }
 
     /// Compares it with something.
     pub(crate) fn against(self, what: impl Into<String>, theirs: f64) -> Self {
-        Self { against: what.into(), theirs: Some(theirs), ratio: Some(self.ours / theirs), ..self }
+        Self {
+            against: what.into(),
+            theirs: Some(theirs),
+            ratio: Some(self.ours / theirs),
+            ..self
+        }
     }
 
     /// The ratios of several turns, each of two values measured side by side: the median counts,
     /// and the spread is shown.
     pub(crate) fn ratios(self, ours: &[f64], theirs: &[f64]) -> Self {
-        let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
+        let ratios: Vec<f64> = ours
+            .iter()
+            .zip(theirs)
+            .map(|(ours, theirs)| ours / theirs)
+            .collect();
         let low = percentile(&ratios, 0);
         let high = percentile(&ratios, 100);
-        Self { ratio: Some(median(&ratios)), spread: Some((low, high)), ..self }
+        Self {
+            ratio: Some(median(&ratios)),
+            spread: Some((low, high)),
+            ..self
+        }
     }
 
     pub(crate) fn at_least(self, bound: f64) -> Self {
         let holds = self.bounded() >= bound;
-        Self { wanted: Some(Bound::AtLeast(bound)), holds: Some(holds), better: Better::Higher, ..self }
+        Self {
+            wanted: Some(Bound::AtLeast(bound)),
+            holds: Some(holds),
+            better: Better::Higher,
+            ..self
+        }
     }
 
     pub(crate) fn at_most(self, bound: f64) -> Self {
         let holds = self.bounded() <= bound;
-        Self { wanted: Some(Bound::AtMost(bound)), holds: Some(holds), ..self }
+        Self {
+            wanted: Some(Bound::AtMost(bound)),
+            holds: Some(holds),
+            ..self
+        }
     }
 
     pub(crate) fn note(self, note: impl Into<String>) -> Self {
-        Self { note: note.into(), ..self }
+        Self {
+            note: note.into(),
+            ..self
+        }
     }
 
     fn bounded(&self) -> f64 {
@@ -103,15 +137,26 @@ impl Row {
 
     /// Its line in the table.
     fn line(&self) -> String {
-        let note = if self.note.is_empty() { String::new() } else { format!(" ({})", self.note) };
-        let theirs =
-            self.theirs.map_or_else(String::new, |theirs| format!("{}: {}", self.against, shown(theirs, self.unit)));
-        let spread = self.spread.map_or_else(String::new, |(low, high)| format!(" ({low:.2} to {high:.2})"));
-        let ratio = self.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}{spread}"));
+        let note = if self.note.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", self.note)
+        };
+        let theirs = self.theirs.map_or_else(String::new, |theirs| {
+            format!("{}: {}", self.against, shown(theirs, self.unit))
+        });
+        let spread = self.spread.map_or_else(String::new, |(low, high)| {
+            format!(" ({low:.2} to {high:.2})")
+        });
+        let ratio = self
+            .ratio
+            .map_or_else(String::new, |ratio| format!("{ratio:.2}{spread}"));
         let of = if self.ratio.is_some() { "" } else { self.unit };
         let wanted = match self.wanted {
             None => String::new(),
-            Some(Bound::AtLeast(bound)) => format!("at least {}", with_unit(&bound.to_string(), of)),
+            Some(Bound::AtLeast(bound)) => {
+                format!("at least {}", with_unit(&bound.to_string(), of))
+            }
             Some(Bound::AtMost(bound)) => format!("at most {}", with_unit(&bound.to_string(), of)),
         };
         let holds = match self.holds {
@@ -120,7 +165,10 @@ impl Row {
             Some(false) => "**no**",
         };
         let ours = shown(self.ours, self.unit);
-        format!("| {} | {ours}{note} | {theirs} | {ratio} | {wanted} | {holds} |", self.name)
+        format!(
+            "| {} | {ours}{note} | {theirs} | {ratio} | {wanted} | {holds} |",
+            self.name
+        )
     }
 }
 
@@ -136,7 +184,11 @@ fn shown(value: f64, unit: &str) -> String {
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
     let mut grouped = String::new();
     for (at, digit) in whole.chars().enumerate() {
-        if at > 0 && digit.is_ascii_digit() && (whole.len() - at).is_multiple_of(3) && !grouped.ends_with('-') {
+        if at > 0
+            && digit.is_ascii_digit()
+            && (whole.len() - at).is_multiple_of(3)
+            && !grouped.ends_with('-')
+        {
             grouped.push(',');
         }
         grouped.push(digit);
@@ -145,7 +197,11 @@ fn shown(value: f64, unit: &str) -> String {
 }
 
 fn with_unit(value: &str, unit: &str) -> String {
-    if unit.is_empty() || unit.starts_with('/') { format!("{value}{unit}") } else { format!("{value} {unit}") }
+    if unit.is_empty() || unit.starts_with('/') {
+        format!("{value}{unit}")
+    } else {
+        format!("{value} {unit}")
+    }
 }
 
 /// What one run found.
@@ -174,12 +230,22 @@ impl Report {
     pub(crate) fn new(command: String) -> Self {
         let load_before = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let load_before = load_before.split(' ').next().unwrap_or_default().to_owned();
-        Self { machine: machine(), commit: commit(), command, load_before, rows: Vec::new(), failed: Vec::new() }
+        Self {
+            machine: machine(),
+            commit: commit(),
+            command,
+            load_before,
+            rows: Vec::new(),
+            failed: Vec::new(),
+        }
     }
 
     /// The table in Markdown, with the machine and what was asked above it.
     pub(crate) fn markdown(&self) -> String {
-        let at = self.commit.as_deref().map_or_else(String::new, |commit| format!(", commit {commit}"));
+        let at = self
+            .commit
+            .as_deref()
+            .map_or_else(String::new, |commit| format!(", commit {commit}"));
         let mut text = format!(
             "`{}` on {}{at}; load of the machine before: {}.\n\n| figure | callsheet | compared with | ratio | wanted | holds |\n\
              |---|---|---|---|---|---|\n",
@@ -199,10 +265,16 @@ impl Report {
     /// Writes the table between the marks of a file.
     pub(crate) fn quote(&self, file: &Path) -> Result<()> {
         let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
-        let parts = text.split_once(MARKS.0).and_then(|(before, rest)| Some((before, rest.split_once(MARKS.1)?.1)));
-        let (before, after) = parts.with_context(|| format!("{} has no place for figures", file.display()))?;
+        let parts = text
+            .split_once(MARKS.0)
+            .and_then(|(before, rest)| Some((before, rest.split_once(MARKS.1)?.1)));
+        let (before, after) =
+            parts.with_context(|| format!("{} has no place for figures", file.display()))?;
         let table = self.markdown();
-        Ok(std::fs::write(file, format!("{before}{}{table}{}{after}", MARKS.0, MARKS.1))?)
+        Ok(std::fs::write(
+            file,
+            format!("{before}{}{table}{}{after}", MARKS.0, MARKS.1),
+        )?)
     }
 }
 
@@ -215,22 +287,41 @@ pub(crate) fn machine() -> String {
         .find_map(|line| line.strip_prefix("model name"))
         .map(|rest| rest.trim_start_matches([' ', '\t', ':']));
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let memory = memory.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or_default() >> 20;
+    let memory = memory
+        .split_whitespace()
+        .nth(1)
+        .and_then(|kib| kib.parse::<u64>().ok())
+        .unwrap_or_default()
+        >> 20;
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let model = model.unwrap_or("unknown processor");
     let system = std::env::consts::OS;
-    format!("{cores} cores ({model}), {memory} GiB, {system} {}", kernel.trim())
+    format!(
+        "{cores} cores ({model}), {memory} GiB, {system} {}",
+        kernel.trim()
+    )
 }
 
 /// What was measured, if it stands in a repository and git is there.
 fn commit() -> Option<String> {
     let git = |arguments: &[&str]| {
-        let out = Command::new("git").current_dir(env!("CARGO_MANIFEST_DIR")).args(arguments).output().ok()?;
-        out.status.success().then(|| String::from_utf8_lossy(&out.stdout).trim().to_owned())
+        let out = Command::new("git")
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .args(arguments)
+            .output()
+            .ok()?;
+        out.status
+            .success()
+            .then(|| String::from_utf8_lossy(&out.stdout).trim().to_owned())
     };
     let commit = git(&["rev-parse", "--short", "HEAD"])?;
-    let changed = git(&["status", "--porcelain", "--untracked-files=no"]).is_some_and(|changed| !changed.is_empty());
-    Some(if changed { commit + " with changes" } else { commit })
+    let changed = git(&["status", "--porcelain", "--untracked-files=no"])
+        .is_some_and(|changed| !changed.is_empty());
+    Some(if changed {
+        commit + " with changes"
+    } else {
+        commit
+    })
 }
 
 /// The middle one; 0 of none.
@@ -242,5 +333,8 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 pub(crate) fn percentile(values: &[f64], percent: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    sorted.get((sorted.len() * percent / 100).min(sorted.len().saturating_sub(1))).copied().unwrap_or_default()
+    sorted
+        .get((sorted.len() * percent / 100).min(sorted.len().saturating_sub(1)))
+        .copied()
+        .unwrap_or_default()
 }

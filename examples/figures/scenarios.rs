@@ -40,12 +40,23 @@ impl Scenarios {
 
     /// Starts those from number `first` on, each with so many tools.
     pub(crate) fn some(first: usize, count: usize, delay: Duration, tools: usize) -> Result<Self> {
-        let arguments = [first, count, usize::try_from(delay.as_millis())?, tools].map(|number| number.to_string());
-        let arguments: Vec<String> = std::iter::once("play-scenarios".to_owned()).chain(arguments).collect();
+        let arguments = [first, count, usize::try_from(delay.as_millis())?, tools]
+            .map(|number| number.to_string());
+        let arguments: Vec<String> = std::iter::once("play-scenarios".to_owned())
+            .chain(arguments)
+            .collect();
         let mut child = Child::start(None, &arguments)?;
         let line = child.line()?;
-        let addresses = line.split(' ').map(str::parse).collect::<Result<_, _>>().with_context(|| line.clone())?;
-        Ok(Self { first, addresses, child })
+        let addresses = line
+            .split(' ')
+            .map(str::parse)
+            .collect::<Result<_, _>>()
+            .with_context(|| line.clone())?;
+        Ok(Self {
+            first,
+            addresses,
+            child,
+        })
     }
 
     /// Their names, and where they are.
@@ -56,7 +67,9 @@ impl Scenarios {
 
     /// Changes one scenario's manifest.
     pub(crate) async fn change(&self, at: usize) -> Result<()> {
-        crate::raw_http::once(self.addresses[at], "GET", CHANGE).await.map(drop)
+        crate::raw_http::once(self.addresses[at], "GET", CHANGE)
+            .await
+            .map(drop)
     }
 
     /// Lets none of them answer any more. Their ports stay theirs: nobody else can be taken for
@@ -78,8 +91,13 @@ impl Scenarios {
 
 /// The role: serves until it is killed. Prints its addresses when it does.
 pub(crate) fn serve(arguments: &[String]) -> Result<()> {
-    let numbers: Vec<u64> = arguments.iter().map(|number| number.parse()).collect::<Result<_, _>>()?;
-    let [first, count, delay, tools] = numbers[..] else { anyhow::bail!("play-scenarios FIRST COUNT DELAY_MS TOOLS") };
+    let numbers: Vec<u64> = arguments
+        .iter()
+        .map(|number| number.parse())
+        .collect::<Result<_, _>>()?;
+    let [first, count, delay, tools] = numbers[..] else {
+        anyhow::bail!("play-scenarios FIRST COUNT DELAY_MS TOOLS")
+    };
     let delay = Duration::from_millis(delay);
     let first = usize::try_from(first)?;
     let count = usize::try_from(count)?;
@@ -131,7 +149,9 @@ impl Scenario {
                     async move { Ok::<_, Infallible>(scenario.answer(&request).await) }
                 });
                 // A client that goes away is no matter.
-                let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+                let _ = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), answer)
+                    .await;
             });
         }
     }
@@ -150,7 +170,10 @@ impl Scenario {
         }
         let edition = self.edition.load(Ordering::Relaxed);
         let tag = format!("\"{edition}\"");
-        let known = request.headers().get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+        let known = request
+            .headers()
+            .get(IF_NONE_MATCH)
+            .is_some_and(|known| known.as_bytes() == tag.as_bytes());
         let body = match edition {
             _ if known => Bytes::new(),
             0 => self.first.clone(),

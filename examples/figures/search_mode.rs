@@ -38,12 +38,17 @@ struct RealSet {
 pub(crate) fn run(_: &Plan) -> Result<Vec<Row>> {
     let corpus = plan::corpus();
     if !corpus.is_dir() {
-        println!("search-mode: {} is not there, so there are no real tools to tell of", corpus.display());
+        println!(
+            "search-mode: {} is not there, so there are no real tools to tell of",
+            corpus.display()
+        );
         return Ok(Vec::new());
     }
     let runtime = Runtime::new()?;
     let sets = [servers(&corpus)?, scenarios(&corpus)?, services(&corpus)?];
-    sets.into_iter().map(|set| runtime.block_on(measure(&set))).collect()
+    sets.into_iter()
+        .map(|set| runtime.block_on(measure(&set)))
+        .collect()
 }
 
 fn read(path: &Path) -> Result<String> {
@@ -57,27 +62,49 @@ fn manifest(name: &str, tools: &[Value]) -> Value {
 
 /// The tools of 70 MCP servers; a server's is what it is searched for by.
 fn servers(corpus: &Path) -> Result<RealSet> {
-    let servers: Vec<Value> = serde_json::from_str(&read(&corpus.join("schemas/livemcpbench.json"))?)?;
+    let servers: Vec<Value> =
+        serde_json::from_str(&read(&corpus.join("schemas/livemcpbench.json"))?)?;
     let mut manifests = Vec::new();
     for (at, server) in servers.iter().enumerate() {
-        let parts = server["tools"].as_object().context("a server without tools")?.values();
+        let parts = server["tools"]
+            .as_object()
+            .context("a server without tools")?
+            .values();
         let tools = parts.filter_map(|part| part["tools"].as_array()).flatten().map(
             |tool| json!({"name": tool["name"], "description": tool["description"], "parameters": tool["inputSchema"]}),
         );
-        manifests.push(manifest(&format!("server-{at:02}"), &tools.collect::<Vec<_>>()));
+        manifests.push(manifest(
+            &format!("server-{at:02}"),
+            &tools.collect::<Vec<_>>(),
+        ));
     }
     let queries = sentences(&manifests);
-    Ok(RealSet { id: "servers", name: "70 MCP servers", manifests, queries })
+    Ok(RealSet {
+        id: "servers",
+        name: "70 MCP servers",
+        manifests,
+        queries,
+    })
 }
 
 fn scenarios(corpus: &Path) -> Result<RealSet> {
     let files = std::fs::read_dir(corpus.join("vrooli/normalized"))?;
-    let mut paths = files.map(|file| Ok(file?.path())).collect::<Result<Vec<_>>>()?;
+    let mut paths = files
+        .map(|file| Ok(file?.path()))
+        .collect::<Result<Vec<_>>>()?;
     paths.retain(|path| path.extension().is_some_and(|end| end == "json"));
     paths.sort();
-    let manifests = paths.iter().map(|path| Ok(serde_json::from_str(&read(path)?)?)).collect::<Result<Vec<Value>>>()?;
+    let manifests = paths
+        .iter()
+        .map(|path| Ok(serde_json::from_str(&read(path)?)?))
+        .collect::<Result<Vec<Value>>>()?;
     let queries = sentences(&manifests);
-    Ok(RealSet { id: "scenarios", name: "five scenarios", manifests, queries })
+    Ok(RealSet {
+        id: "scenarios",
+        name: "five scenarios",
+        manifests,
+        queries,
+    })
 }
 
 /// Tools of everyday services, which have short descriptions and no parameters, and what people
@@ -85,7 +112,9 @@ fn scenarios(corpus: &Path) -> Result<RealSet> {
 fn services(corpus: &Path) -> Result<RealSet> {
     let lines = |name: &str| -> Result<Vec<Value>> {
         let text = read(&corpus.join("search").join(name))?;
-        text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
+        text.lines()
+            .map(|line| Ok(serde_json::from_str(line)?))
+            .collect()
     };
     let tools = lines("metatool-tools.jsonl")?.into_iter().map(|tool| {
         let parameters = json!({"type": "object", "properties": {}});
@@ -93,15 +122,31 @@ fn services(corpus: &Path) -> Result<RealSet> {
     });
     let manifests = vec![manifest("services", &tools.collect::<Vec<_>>())];
     let lines_of_queries = lines("metatool-queries.jsonl")?;
-    let queries = lines_of_queries.iter().filter_map(|line| line["query"].as_str().map(str::to_owned)).collect();
-    Ok(RealSet { id: "services", name: "everyday services", manifests, queries })
+    let queries = lines_of_queries
+        .iter()
+        .filter_map(|line| line["query"].as_str().map(str::to_owned))
+        .collect();
+    Ok(RealSet {
+        id: "services",
+        name: "everyday services",
+        manifests,
+        queries,
+    })
 }
 
 /// The first sentence of each tool's description.
 fn sentences(manifests: &[Value]) -> Vec<String> {
-    let tools = manifests.iter().filter_map(|manifest| manifest["tools"].as_array()).flatten();
-    let descriptions = tools.filter_map(|tool| tool["description"].as_str()?.split(['.', '\n']).next());
-    descriptions.map(str::trim).filter(|descriptions| !descriptions.is_empty()).map(str::to_owned).collect()
+    let tools = manifests
+        .iter()
+        .filter_map(|manifest| manifest["tools"].as_array())
+        .flatten();
+    let descriptions =
+        tools.filter_map(|tool| tool["description"].as_str()?.split(['.', '\n']).next());
+    descriptions
+        .map(str::trim)
+        .filter(|descriptions| !descriptions.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Lets a daemon list a set, and compares.
@@ -114,36 +159,74 @@ async fn measure(set: &RealSet) -> Result<Row> {
             tool["metadata"]["enabled_by_default"] = true.into();
         }
         let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-        running
-            .push(BareServer::start(1, &RawAnswer { status: 200, headers, body: manifest.to_string().into_bytes() })?);
+        running.push(BareServer::start(
+            1,
+            &RawAnswer {
+                status: 200,
+                headers,
+                body: manifest.to_string().into_bytes(),
+            },
+        )?);
     }
-    let named = running.iter().enumerate().map(|(at, server)| (format!("set-{at:02}"), server.address));
+    let named = running
+        .iter()
+        .enumerate()
+        .map(|(at, server)| (format!("set-{at:02}"), server.address));
     let daemon = Daemon::configured(None, &named.collect::<Vec<_>>(), mcp::OFF)?;
     crate::daemon_list::ready(&daemon).await?;
     let mut connection = Connection::open(daemon.address).await?;
     let whole = ask(&mut connection, "/mcp", "tools/list", None, "").await?;
     let count = whole["tools"].as_array().map_or(0, Vec::len);
-    let offered: usize = set.manifests.iter().filter_map(|manifest| manifest["tools"].as_array()).map(Vec::len).sum();
-    ensure!(count >= offered, "{count} tools are listed, {offered} offered");
+    let offered: usize = set
+        .manifests
+        .iter()
+        .filter_map(|manifest| manifest["tools"].as_array())
+        .map(Vec::len)
+        .sum();
+    ensure!(
+        count >= offered,
+        "{count} tools are listed, {offered} offered"
+    );
     let fixed = ask(&mut connection, "/mcp?mode=search", "tools/list", None, "").await?;
     let mut searches = Vec::new();
-    for query in set.queries.iter().step_by(set.queries.len().div_ceil(SEARCHES).max(1)) {
-        let members = format!(r#""name":"find_tools","arguments":{},"#, json!({"query": query}));
-        let found = ask(&mut connection, "/mcp?mode=search", "tools/call", Some("find_tools"), &members).await?;
+    for query in set
+        .queries
+        .iter()
+        .step_by(set.queries.len().div_ceil(SEARCHES).max(1))
+    {
+        let members = format!(
+            r#""name":"find_tools","arguments":{},"#,
+            json!({"query": query})
+        );
+        let found = ask(
+            &mut connection,
+            "/mcp?mode=search",
+            "tools/call",
+            Some("find_tools"),
+            &members,
+        )
+        .await?;
         searches.push(tokens(&found["structuredContent"]));
     }
     ensure!(!searches.is_empty(), "nothing is searched for");
     let list = tokens(&whole["tools"]);
     let fixed = tokens(&fixed["tools"]);
     let search = searches.iter().sum::<usize>() / searches.len();
-    let note = format!("{fixed} for the tools that search, {search} for a search of {}", searches.len());
+    let note = format!(
+        "{fixed} for the tools that search, {search} for a search of {}",
+        searches.len()
+    );
     println!("{}: {count} tools, {list} tokens; {note}", set.name);
-    let name = format!("{count} tools of {} in search mode: tokens of its list and of {TWICE} searches", set.name);
+    let name = format!(
+        "{count} tools of {} in search mode: tokens of its list and of {TWICE} searches",
+        set.name
+    );
     #[expect(clippy::cast_precision_loss, reason = "counts of tokens")]
     let ours = (fixed + TWICE * search) as f64;
     #[expect(clippy::cast_precision_loss, reason = "counts of tokens")]
     let theirs = list as f64;
-    let row = Row::new(format!("search-mode.{}", set.id), name, ours, "tokens").against("the whole list", theirs);
+    let row = Row::new(format!("search-mode.{}", set.id), name, ours, "tokens")
+        .against("the whole list", theirs);
     Ok(row.at_most(1.0).note(note))
 }
 
@@ -155,10 +238,18 @@ async fn ask(
     name: Option<&str>,
     members: &str,
 ) -> Result<Value> {
-    let request = raw_http::post(path, &bare::headers(method, name), &bare::message(1, method, members));
+    let request = raw_http::post(
+        path,
+        &bare::headers(method, name),
+        &bare::message(1, method, members),
+    );
     let answer = connection.get(request.as_bytes()).await?;
     let mut message: Value = serde_json::from_slice(&answer.body)?;
-    ensure!(answer.status == 200 && message["result"].is_object(), "{}: {message}", answer.status);
+    ensure!(
+        answer.status == 200 && message["result"].is_object(),
+        "{}: {message}",
+        answer.status
+    );
     Ok(message["result"].take())
 }
 

@@ -86,12 +86,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             _ => anyhow::bail!("soak [--minutes N] [--seed N]"),
         }
     }
-    println!("{}\nseed {seed}, {minutes} minutes, with{HASTE}{SETTINGS}", report::machine());
+    println!(
+        "{}\nseed {seed}, {minutes} minutes, with{HASTE}{SETTINGS}",
+        report::machine()
+    );
     tokio::runtime::Runtime::new()?.block_on(soak(Duration::from_secs_f64(minutes * 60.0), seed))
 }
 
 async fn soak(span: Duration, seed: u64) -> Result<()> {
-    let (before, mut verdict, flaps) = without_hostile((span / BEFORE.0).max(BEFORE.1), seed).await?;
+    let (before, mut verdict, flaps) =
+        without_hostile((span / BEFORE.0).max(BEFORE.1), seed).await?;
     println!(
         "without hostile scenarios: list p50, p99, longest {:.1}, {:.1}, {:.1} ms",
         before.p50, before.p99, before.most
@@ -100,7 +104,10 @@ async fn soak(span: Duration, seed: u64) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let actors = actors(folder.path(), &tasks).await?;
     let (_hostile, addresses) = hostile_scenarios::start()?;
-    let hostile = hostile_scenarios::NAMES.iter().map(|name| (*name).to_owned()).zip(addresses);
+    let hostile = hostile_scenarios::NAMES
+        .iter()
+        .map(|name| (*name).to_owned())
+        .zip(addresses);
     let daemon = daemon(&actors, hostile, folder.path())?;
     crate::daemon_list::ready(&daemon).await?;
 
@@ -116,7 +123,13 @@ async fn soak(span: Duration, seed: u64) -> Result<()> {
     trigger.stop();
     verdict.add(checked.await?);
     let flaps = troubled.end(flaps).await?;
-    report(span, (&before, &scenarios, &with_callers), &attacks, &flaps, &verdict)
+    report(
+        span,
+        (&before, &scenarios, &with_callers),
+        &attacks,
+        &flaps,
+        &verdict,
+    )
 }
 
 /// Compares the list with the truth until `stop`. It may have tools of the `hostile` scenarios, too.
@@ -126,11 +139,25 @@ fn check(
     hostile: &[&str],
     stop: &Stop,
 ) -> impl Future<Output = Verdict> + Send + use<> {
-    let watched =
-        actors.iter().map(|actor| Watched { at: actor.at, steady: actor.at < STEADY, truth: Box::new(actor.watch()) });
+    let watched = actors.iter().map(|actor| Watched {
+        at: actor.at,
+        steady: actor.at < STEADY,
+        truth: Box::new(actor.watch()),
+    });
     let others: BTreeSet<String> = hostile.iter().map(|name| (*name).to_owned()).collect();
-    let rules = Rules { path: crate::daemon_list::PATH.to_owned(), every: EVERY, grace: GRACE, idle: IDLE };
-    checker::check(daemon.address, watched.collect(), others, rules, stop.clone())
+    let rules = Rules {
+        path: crate::daemon_list::PATH.to_owned(),
+        every: EVERY,
+        grace: GRACE,
+        idle: IDLE,
+    };
+    checker::check(
+        daemon.address,
+        watched.collect(),
+        others,
+        rules,
+        stop.clone(),
+    )
 }
 
 /// What the readers and the checker see of a daemon without hostile scenarios.
@@ -156,12 +183,24 @@ fn daemon(
     further: impl Iterator<Item = (String, SocketAddr)>,
     folder: &Path,
 ) -> Result<Daemon> {
-    let named = actors.iter().filter(|actor| !is_found(actor.at)).map(|actor| (actor.name(), actor.address));
+    let named = actors
+        .iter()
+        .filter(|actor| !is_found(actor.at))
+        .map(|actor| (actor.name(), actor.address));
     let named: Vec<(String, SocketAddr)> = named.chain(further).collect();
-    let seen: Vec<String> = actors.iter().map(|actor| format!("{:?}", actor.name())).collect();
+    let seen: Vec<String> = actors
+        .iter()
+        .map(|actor| format!("{:?}", actor.name()))
+        .collect();
     // As one line: what follows it belongs to the top level, too.
-    let profile = format!("profiles = [{{name = {PROFILE:?}, scenarios = [{}]}}]\n", seen.join(", "));
-    let settings = format!("{HASTE}{SETTINGS}discovery.vrooli.path = {:?}\n{profile}", folder.display().to_string());
+    let profile = format!(
+        "profiles = [{{name = {PROFILE:?}, scenarios = [{}]}}]\n",
+        seen.join(", ")
+    );
+    let settings = format!(
+        "{HASTE}{SETTINGS}discovery.vrooli.path = {:?}\n{profile}",
+        folder.display().to_string()
+    );
     Daemon::configured(None, &named, &settings)
 }
 
@@ -174,7 +213,10 @@ struct Part {
 async fn part(daemon: &Daemon, span: Duration) -> Result<Part> {
     let readers = readers::start((daemon.address, LIST), READERS, PACE, span)?;
     let uses = watch(daemon, Clock::system().now() + span).await?;
-    Ok(Part { uses, answers: readers::end(readers)? })
+    Ok(Part {
+        uses,
+        answers: readers::end(readers)?,
+    })
 }
 
 /// The scenarios, some of which flap.
@@ -196,7 +238,10 @@ impl Troubled {
                 flapping.push(tasks.spawn(flap(actor, rng, stop.clone(), tasks.clone())));
             }
         }
-        Self { flapping, _steady: steady }
+        Self {
+            flapping,
+            _steady: steady,
+        }
     }
 
     /// How often each thing happened, besides what happened before.
@@ -247,8 +292,12 @@ async fn flap(mut actor: FaultyScenario, mut rng: Rng, stop: Stop, tasks: Tasks)
         let long = GRACE.mul_f64(if rng.bool() { 0.6 } else { 2.0 });
         let found = is_found(actor.at);
         match kind {
-            "killed, back at another port" | "killed and taken back by its source" if !found => continue,
-            "killed, back at its port" | "killed, back at another port" | "restarted within 50 ms" => {
+            "killed, back at another port" | "killed and taken back by its source" if !found => {
+                continue;
+            }
+            "killed, back at its port"
+            | "killed, back at another port"
+            | "restarted within 50 ms" => {
                 actor.kill().await;
             }
             "killed and taken back by its source" => {
@@ -262,11 +311,20 @@ async fn flap(mut actor: FaultyScenario, mut rng: Rng, stop: Stop, tasks: Tasks)
             _ => actor.set_mode(Mode::Slow(Duration::from_millis(rng.u64(100..800)))),
         }
         *flaps.entry(kind).or_default() += 1;
-        let stopped =
-            wait(if kind.starts_with("restarted") { Duration::from_millis(50) } else { long }, &mut rng).await;
+        let stopped = wait(
+            if kind.starts_with("restarted") {
+                Duration::from_millis(50)
+            } else {
+                long
+            },
+            &mut rng,
+        )
+        .await;
         match kind {
             "killed, back at another port" => actor.run_elsewhere(&tasks).await?,
-            _ if kind.starts_with("killed") || kind.starts_with("restarted") => actor.run_again(&tasks).await?,
+            _ if kind.starts_with("killed") || kind.starts_with("restarted") => {
+                actor.run_again(&tasks).await?
+            }
             _ => actor.set_mode(Mode::Good),
         }
         if stopped {
@@ -297,10 +355,15 @@ async fn watch(daemon: &Daemon, end: Instant) -> Result<Uses> {
         uses.memory.push(daemon.child.memory("VmRSS")?);
         uses.files.push(daemon.child.entries("fd")? as f64);
         uses.threads.push(daemon.child.entries("task")? as f64);
-        uses.tasks.push(health["tasks"].as_f64().context("no number of tasks")?);
+        uses.tasks
+            .push(health["tasks"].as_f64().context("no number of tasks")?);
         if clock.now() >= next_report {
             next_report += Duration::from_secs(60);
-            println!("memory {:.1} MB, {} left", daemon.child.memory("VmRSS")?, shown(end - clock.now()));
+            println!(
+                "memory {:.1} MB, {} left",
+                daemon.child.memory("VmRSS")?,
+                shown(end - clock.now())
+            );
         }
         clock.sleep(Duration::from_secs(1)).await;
     }
@@ -320,11 +383,18 @@ impl Uses {
         let warm = (whole / WARM.0).max(WARM.1);
         let part = (whole / 10).max(Duration::from_secs(10));
         let within = |from: Instant, to: Instant| -> Vec<f64> {
-            let seen = self.at.iter().zip(values).filter(|(at, _)| (from..=to).contains(*at));
+            let seen = self
+                .at
+                .iter()
+                .zip(values)
+                .filter(|(at, _)| (from..=to).contains(*at));
             seen.map(|(_, value)| *value).collect()
         };
         let early = within(*first + warm, *first + warm + part);
-        ensure!(!early.is_empty(), "too short to tell growth: at least a minute is needed");
+        ensure!(
+            !early.is_empty(),
+            "too short to tell growth: at least a minute is needed"
+        );
         Ok((median(&early), median(&within(*last - part, *last))))
     }
 }
@@ -345,10 +415,23 @@ impl Part {
             Ok(format!("{early:.0} / {late:.0} (most {most:.0})"))
         };
         println!("| **{what}** | |");
-        println!("| lists read, of them failed | {}, {} |", answers.count, answers.failed);
-        println!("| list p50, p99, longest | {:.1} ms, {:.1} ms, {:.1} ms |", answers.p50, answers.p99, answers.most);
-        println!("| resident memory | {early:.1} MB / {late:.1} MB ({:+.1} %) |", self.growth()?);
-        println!("| file descriptors | {} |\n| threads | {} |", pair(&uses.files)?, pair(&uses.threads)?);
+        println!(
+            "| lists read, of them failed | {}, {} |",
+            answers.count, answers.failed
+        );
+        println!(
+            "| list p50, p99, longest | {:.1} ms, {:.1} ms, {:.1} ms |",
+            answers.p50, answers.p99, answers.most
+        );
+        println!(
+            "| resident memory | {early:.1} MB / {late:.1} MB ({:+.1} %) |",
+            self.growth()?
+        );
+        println!(
+            "| file descriptors | {} |\n| threads | {} |",
+            pair(&uses.files)?,
+            pair(&uses.threads)?
+        );
         println!("| tasks | {} |", pair(&uses.tasks)?);
         Ok(())
     }
@@ -363,8 +446,14 @@ fn report(
 ) -> Result<()> {
     let wrong: usize = verdict.wrong.values().map(|(cases, _)| cases).sum();
     let slower = scenarios.answers.p99 / before.p99;
-    println!("\n| soak of {:.0} minutes, after warm-up / at the end | |\n|---|---|", span.as_secs_f64() / 60.0);
-    println!("| scenarios: well, flapping, hostile | {STEADY}, {FLAPPING}, {} |", hostile_scenarios::NAMES.len());
+    println!(
+        "\n| soak of {:.0} minutes, after warm-up / at the end | |\n|---|---|",
+        span.as_secs_f64() / 60.0
+    );
+    println!(
+        "| scenarios: well, flapping, hostile | {STEADY}, {FLAPPING}, {} |",
+        hostile_scenarios::NAMES.len()
+    );
     println!(
         "| without hostile ones: list p50, p99, longest | {:.1} ms, {:.1} ms, {:.1} ms |",
         before.p50, before.p99, before.most
@@ -372,13 +461,23 @@ fn report(
     scenarios.print("with hostile scenarios")?;
     println!("| p99 of lists against that without them | {slower:.2} (at most {SLOWER}) |");
     callers.print("with hostile callers too")?;
-    println!("| longest list | {:.0} ms (at most {LONGEST:.0} ms) |", callers.answers.most);
+    println!(
+        "| longest list | {:.0} ms (at most {LONGEST:.0} ms) |",
+        callers.answers.most
+    );
     for line in attacks {
         println!("| - {} |", line.replacen(": ", " | ", 1));
     }
     println!("| **in all parts** | |");
-    let each: Vec<String> = flaps.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    println!("| flaps | {}: {} |", flaps.values().sum::<usize>(), each.join(", "));
+    let each: Vec<String> = flaps
+        .iter()
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect();
+    println!(
+        "| flaps | {}: {} |",
+        flaps.values().sum::<usize>(),
+        each.join(", ")
+    );
     println!("| looks of the checker | {} |", verdict.looks);
     println!(
         "| wrong answers (a tool listed longer than grace + {} ms, missing {} s after it answered, ...) | {wrong} |",
@@ -392,12 +491,23 @@ fn report(
         println!("\n{why}");
     }
     for part in [scenarios, callers] {
-        ensure!(part.answers.failed == 0, "{} readers' requests failed", part.answers.failed);
+        ensure!(
+            part.answers.failed == 0,
+            "{} readers' requests failed",
+            part.answers.failed
+        );
         let growth = part.growth()?;
         ensure!(growth <= GROWTH, "memory grew by {growth:.1} %");
     }
     ensure!(wrong == 0, "{wrong} wrong answers");
-    ensure!(slower <= SLOWER, "the p99 of lists is {slower:.2} times as long with hostile scenarios");
-    ensure!(callers.answers.most <= LONGEST, "a list took {:.0} ms with hostile callers", callers.answers.most);
+    ensure!(
+        slower <= SLOWER,
+        "the p99 of lists is {slower:.2} times as long with hostile scenarios"
+    );
+    ensure!(
+        callers.answers.most <= LONGEST,
+        "a list took {:.0} ms with hostile callers",
+        callers.answers.most
+    );
     Ok(())
 }

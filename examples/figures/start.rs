@@ -59,11 +59,23 @@ fn measure(plan: &Plan, count: usize, most: Option<f64>) -> Result<Vec<Row>> {
     let label = format!("{tools} tools, from process start after a kill to");
     #[expect(clippy::cast_precision_loss, reason = "some hundred megabytes")]
     let megabytes = wanted.len() as f64 / 1e6;
-    let first = rounds.row(format!("start.{tools}.first"), format!("{label} the first answered list"));
+    let first = rounds.row(
+        format!("start.{tools}.first"),
+        format!("{label} the first answered list"),
+    );
     let last = format!("{label} the last byte of the list ({megabytes:.1} MB)");
     Ok(vec![
-        if let Some(most) = most { first.at_most(most) } else { first },
-        Row::new(format!("start.{tools}.whole"), last, median(&rounds.whole), "ms"),
+        if let Some(most) = most {
+            first.at_most(most)
+        } else {
+            first
+        },
+        Row::new(
+            format!("start.{tools}.whole"),
+            last,
+            median(&rounds.whole),
+            "ms",
+        ),
     ])
 }
 
@@ -72,7 +84,10 @@ fn stored(daemon: &Daemon) -> Result<()> {
     let end = Clock::system().now() + PATIENCE;
     let mut size = None;
     while size != Some(daemon.stored()?) {
-        ensure!(Clock::system().now() < end, "the files still grow after {PATIENCE:?}");
+        ensure!(
+            Clock::system().now() < end,
+            "the files still grow after {PATIENCE:?}"
+        );
         size = Some(daemon.stored()?);
         std::thread::sleep(STORED);
     }
@@ -81,7 +96,13 @@ fn stored(daemon: &Daemon) -> Result<()> {
 
 impl StartTimes {
     /// Starts the daemon once more; its list must be the one it had.
-    fn start(&mut self, runtime: &Runtime, daemon: &mut Daemon, tools: usize, wanted: &[u8]) -> Result<()> {
+    fn start(
+        &mut self,
+        runtime: &Runtime,
+        daemon: &mut Daemon,
+        tools: usize,
+        wanted: &[u8],
+    ) -> Result<()> {
         let start = Clock::system().now();
         let taken = || start.elapsed().as_secs_f64() * 1e3;
         daemon.again()?;
@@ -97,8 +118,11 @@ impl StartTimes {
     }
 
     fn row(&self, id: String, label: String) -> Row {
-        let [listening, first, whole] = [&self.listening, &self.first, &self.whole].map(|times| median(times));
-        println!("{id}: listening {listening:.1} ms, first byte of the list {first:.1} ms, the whole {whole:.1} ms");
+        let [listening, first, whole] =
+            [&self.listening, &self.first, &self.whole].map(|times| median(times));
+        println!(
+            "{id}: listening {listening:.1} ms, first byte of the list {first:.1} ms, the whole {whole:.1} ms"
+        );
         Row::new(id, label, first, "ms").note(format!("listening after {listening:.1} ms"))
     }
 }

@@ -43,7 +43,11 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let mut steady = None;
     for round in 0..rounds {
         let loops = bare_loop::run_on(&scenarios.addresses)?;
-        let Passes { first: asked, again: confirmed, .. } = loops;
+        let Passes {
+            first: asked,
+            again: confirmed,
+            ..
+        } = loops;
         bytes = loops.bytes;
         first.theirs.push(asked);
         again.push(each(confirmed.busy, plan.fleet));
@@ -52,14 +56,21 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
         let mut settings = format!("refresh.min_interval = \"{}s\"\n", interval.as_secs());
         if plan.quick {
             // The scenarios say that they stay as they are for a minute.
-            let _ = writeln!(settings, "refresh.max_interval = \"{}s\"", interval.as_secs());
+            let _ = writeln!(
+                settings,
+                "refresh.max_interval = \"{}s\"",
+                interval.as_secs()
+            );
         }
         let start = Clock::system().now();
         let daemon = Daemon::start(None, &named, "120s", &settings)?;
         let listening = start.elapsed().as_secs_f64();
         let guard = runtime.block_on(async { guard.watch(daemon.address, interval, true) });
         runtime.block_on(daemon_list::ready(&daemon))?;
-        let asked = Took { wall: start.elapsed().as_secs_f64(), busy: daemon.child.cpu()? };
+        let asked = Took {
+            wall: start.elapsed().as_secs_f64(),
+            busy: daemon.child.cpu()?,
+        };
         first.ours.push(asked);
         println!(
             "sweep of {}: {:.2} s (listening after {listening:.2} s), processor {:.2} s; the loop {:.2} s, {:.2} s; its sweep of 304s {:.2} s, {:.2} s",
@@ -77,18 +88,29 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
         runtime.block_on(async {
             guard.listed().await?;
             guard.end().await?;
-            let list = daemon_list::whole(&daemon, plan.fleet * TOOLS + TruthGuard::tools()).await?;
+            let list =
+                daemon_list::whole(&daemon, plan.fleet * TOOLS + TruthGuard::tools()).await?;
             list_check::check(&list.body, 0..plan.fleet, TOOLS, |_| 0)
         })?;
     }
     #[expect(clippy::cast_precision_loss, reason = "some hundred megabytes")]
-    let label = format!("{} scenarios of {TOOLS} tools ({:.0} MB)", plan.fleet, bytes as f64 / 1e6);
-    let mut rows = Vec::from(first.rows("sweep.first", &format!("{label}, first sweep from process start")));
+    let label = format!(
+        "{} scenarios of {TOOLS} tools ({:.0} MB)",
+        plan.fleet,
+        bytes as f64 / 1e6
+    );
+    let mut rows = Vec::from(first.rows(
+        "sweep.first",
+        &format!("{label}, first sweep from process start"),
+    ));
     if let Some((steady, confirmed)) = steady {
         // Asks that are forced are unconditional, so only those that are due are answered by 304.
-        let name = format!("{label}, asked again as they are due and all answered by 304: processor time of each");
+        let name = format!(
+            "{label}, asked again as they are due and all answered by 304: processor time of each"
+        );
         let theirs = median(&again);
-        let row = Row::new("sweep.again", name, confirmed, "us").against("bare reqwest loop, all at once", theirs);
+        let row = Row::new("sweep.again", name, confirmed, "us")
+            .against("bare reqwest loop, all at once", theirs);
         rows.extend([row, steady]);
     }
     Ok(rows)
@@ -97,12 +119,21 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
 impl SweepTimes {
     fn rows(&self, id: &str, name: &str) -> [Row; 2] {
         let row = |what: &str, label: &str, of: fn(&Took) -> f64| {
-            let [ours, theirs] = [&self.ours, &self.theirs].map(|took| took.iter().map(of).collect::<Vec<_>>());
-            Row::new(format!("{id}.{what}"), format!("{name}: {label}"), median(&ours), "s")
-                .against("bare reqwest loop", median(&theirs))
-                .ratios(&ours, &theirs)
+            let [ours, theirs] =
+                [&self.ours, &self.theirs].map(|took| took.iter().map(of).collect::<Vec<_>>());
+            Row::new(
+                format!("{id}.{what}"),
+                format!("{name}: {label}"),
+                median(&ours),
+                "s",
+            )
+            .against("bare reqwest loop", median(&theirs))
+            .ratios(&ours, &theirs)
         };
-        [row("wall", "time", |took| took.wall), row("busy", "processor time", |took| took.busy)]
+        [
+            row("wall", "time", |took| took.wall),
+            row("busy", "processor time", |took| took.busy),
+        ]
     }
 }
 
@@ -113,7 +144,12 @@ fn each(seconds: f64, asks: usize) -> f64 {
 }
 
 /// What a fleet costs in which nothing happens, and each of its asks.
-fn quiet(runtime: &Runtime, plan: &Plan, daemon: &Daemon, interval: Duration) -> Result<(Row, f64)> {
+fn quiet(
+    runtime: &Runtime,
+    plan: &Plan,
+    daemon: &Daemon,
+    interval: Duration,
+) -> Result<(Row, f64)> {
     std::thread::sleep(SETTLED);
     let counted = || runtime.block_on(daemon_list::metric(daemon, "callsheet_listings_total"));
     let asks = counted()?;
@@ -125,7 +161,10 @@ fn quiet(runtime: &Runtime, plan: &Plan, daemon: &Daemon, interval: Duration) ->
     let span = plan.steady.as_secs();
     let interval = interval.as_secs();
     println!("quiet for {span} s: {asks} asks, {percent:.1} % of a core");
-    let name = format!("{} scenarios asked every {interval} s, over {span} s: share of a core", plan.fleet);
+    let name = format!(
+        "{} scenarios asked every {interval} s, over {span} s: share of a core",
+        plan.fleet
+    );
     let row = Row::new("sweep.steady", name, percent, "%").note(format!("{asks} asks"));
     ensure!(asks > 0.0, "nobody was asked");
     Ok((row, busy * 1e6 / asks))

@@ -66,12 +66,20 @@ impl TruthGuard {
 
     /// These scenarios after others.
     pub(crate) fn beside(&self, others: Vec<(String, SocketAddr)>) -> Vec<(String, SocketAddr)> {
-        let own = self.actors.iter().map(|actor| (actor.name(), actor.address));
+        let own = self
+            .actors
+            .iter()
+            .map(|actor| (actor.name(), actor.address));
         others.into_iter().chain(own).collect()
     }
 
     /// Begins to check a daemon that asks each of its scenarios every `interval`.
-    pub(crate) fn watch(self, daemon: SocketAddr, interval: Duration, restless: bool) -> RunningTruthGuard {
+    pub(crate) fn watch(
+        self,
+        daemon: SocketAddr,
+        interval: Duration,
+        restless: bool,
+    ) -> RunningTruthGuard {
         let Self { actors, tasks } = self;
         let (stop, stopped) = StopTrigger::new();
         let names: Vec<String> = actors.iter().map(FaultyScenario::name).collect();
@@ -90,7 +98,13 @@ impl TruthGuard {
             steady: !is_restless(actor),
             truth: Box::new(actor.watch()),
         });
-        let checked = checker::check(daemon, watched.collect(), BTreeSet::new(), rules, stopped.clone());
+        let checked = checker::check(
+            daemon,
+            watched.collect(),
+            BTreeSet::new(),
+            rules,
+            stopped.clone(),
+        );
         let verdict = tasks.spawn(checked);
         let mut turning = Vec::new();
         let mut steady = Vec::new();
@@ -101,7 +115,14 @@ impl TruthGuard {
                 steady.push(actor);
             }
         }
-        RunningTruthGuard { daemon, path, stop, verdict, restless: turning, _steady: steady }
+        RunningTruthGuard {
+            daemon,
+            path,
+            stop,
+            verdict,
+            restless: turning,
+            _steady: steady,
+        }
     }
 }
 
@@ -131,7 +152,11 @@ impl RunningTruthGuard {
             if listed == TruthGuard::tools().to_string() {
                 return Ok(());
             }
-            ensure!(clock.now() < end, "{listed} of the guard's {} tools are listed", TruthGuard::tools());
+            ensure!(
+                clock.now() < end,
+                "{listed} of the guard's {} tools are listed",
+                TruthGuard::tools()
+            );
             clock.sleep(EVERY).await;
         }
     }
@@ -142,10 +167,21 @@ impl RunningTruthGuard {
         for each in self.restless {
             each.await??;
         }
-        let Verdict { looks, wrong, explained } = self.verdict.await?;
-        ensure!(wrong.is_empty(), "wrong answers in {looks} looks: {wrong:?}\n{}", explained.join("\n"));
+        let Verdict {
+            looks,
+            wrong,
+            explained,
+        } = self.verdict.await?;
+        ensure!(
+            wrong.is_empty(),
+            "wrong answers in {looks} looks: {wrong:?}\n{}",
+            explained.join("\n")
+        );
         ensure!(looks > 0, "the list was never looked at");
-        println!("the checker looked {looks} times at {}..: nothing wrong", manifests::name(FIRST));
+        println!(
+            "the checker looked {looks} times at {}..: nothing wrong",
+            manifests::name(FIRST)
+        );
         Ok(())
     }
 }

@@ -28,7 +28,11 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let slowest = CALLS.iter().max().copied().unwrap_or_default();
     let call = json!({"tool_name": TOOL, "arguments": arguments(slowest)}).to_string();
     let one = raw_http::post("/api/v1/tools/execute", &[JSON], &call);
-    let turn = raw_http::post("/api/v1/turns?format=openai", &[JSON], &response().to_string());
+    let turn = raw_http::post(
+        "/api/v1/turns?format=openai",
+        &[JSON],
+        &response().to_string(),
+    );
     let span = plan.pick(SPAN / 4, SPAN);
     let mut turns = Vec::new();
     let mut calls = Vec::new();
@@ -41,9 +45,16 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
             }
         }
     }
-    let name = format!("a turn with {} calls side by side, less 1 ms: p50", CALLS.len());
+    let name = format!(
+        "a turn with {} calls side by side, less 1 ms: p50",
+        CALLS.len()
+    );
     let note = format!("the whole turn {:.0} us", median(&turns));
-    println!("{name}: {:.0} us; the slowest call alone {:.0} us; {note}", median(&turns) - OWN, median(&calls));
+    println!(
+        "{name}: {:.0} us; the slowest call alone {:.0} us; {note}",
+        median(&turns) - OWN,
+        median(&calls)
+    );
     let ours: Vec<f64> = turns.iter().map(|turn| turn - OWN).collect();
     let row = Row::new("turns.8.p50", name, median(&ours), "us")
         .against("the slowest of its calls alone", median(&calls))

@@ -43,7 +43,10 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
             again,
             "us",
         )
-        .against("an ask for the same bytes, and decoding alone", nothing + decoding)
+        .against(
+            "an ask for the same bytes, and decoding alone",
+            nothing + decoding,
+        )
         .at_most(1.1)
         .note(format!("decoding alone {decoding:.0} us")),
         Row::new("same.change", "the same of one that changes", change, "us"),
@@ -55,16 +58,21 @@ async fn measure(rounds: usize, asks: usize) -> Result<[f64; 3]> {
     let tasks = Tasks::new();
     let movers = ChangingScenario::start(0, MOVERS, &tasks).await?;
     let guard = TruthGuard::start().await?;
-    let named = movers.iter().map(|mover| (mover.name(), mover.address)).collect();
+    let named = movers
+        .iter()
+        .map(|mover| (mover.name(), mover.address))
+        .collect();
     let daemon = Daemon::start(None, &guard.beside(named), "60s", SETTINGS)?;
     daemon_list::ready(&daemon).await?;
     let guard = guard.watch(daemon.address, Duration::from_secs(60), false);
     let tools = MOVERS * TOOLS + TruthGuard::tools();
     let mut busy = [Vec::new(), Vec::new(), Vec::new()];
     for round in 0..rounds {
-        for (busy, turn) in
-            busy.iter_mut().zip([ScenarioAction::Nothing, ScenarioAction::SayAgain, ScenarioAction::Change])
-        {
+        for (busy, turn) in busy.iter_mut().zip([
+            ScenarioAction::Nothing,
+            ScenarioAction::SayAgain,
+            ScenarioAction::Change,
+        ]) {
             let before = daemon_list::whole(&daemon, tools).await?;
             let spent = daemon.child.cpu()?;
             for ask in 0..asks {
@@ -84,7 +92,11 @@ async fn measure(rounds: usize, asks: usize) -> Result<[f64; 3]> {
             let after = daemon_list::whole(&daemon, tools).await?;
             let kept = after.body == before.body;
             let wanted = turn != ScenarioAction::Change;
-            ensure!(kept == wanted, "the list is {} where it should not be", if kept { "the same" } else { "another" });
+            ensure!(
+                kept == wanted,
+                "the list is {} where it should not be",
+                if kept { "the same" } else { "another" }
+            );
         }
     }
     guard.end().await?;
@@ -94,7 +106,9 @@ async fn measure(rounds: usize, asks: usize) -> Result<[f64; 3]> {
 /// Microseconds to decode one manifest, its digest included.
 fn decoding() -> Result<f64> {
     let clock = Clock::system();
-    let manifests: Vec<String> = (0..MOVERS).map(|at| manifests::reordered(at, 0, at)).collect();
+    let manifests: Vec<String> = (0..MOVERS)
+        .map(|at| manifests::reordered(at, 0, at))
+        .collect();
     let mut times = Vec::new();
     for _ in 0..40 {
         for manifest in &manifests {

@@ -10,8 +10,19 @@ use libfuzzer_sys::fuzz_target;
 const MOST_BYTES: usize = 32 << 20;
 
 fuzz_target!(|data: &[u8]| {
-    let Ok(bundle) = read(data, MOST_BYTES) else { return };
-    let tools: Vec<_> = bundle.tools.iter().map(|tool| tool.document.clone()).collect();
-    let Ok(written) = write(&bundle.definition.document, &tools) else { return };
-    assert_eq!(read(&written, MOST_BYTES).expect("what was written can be read"), bundle);
+    let Ok(bundle) = read(data, MOST_BYTES) else {
+        return;
+    };
+    let tools: Vec<_> = bundle
+        .tools
+        .iter()
+        .map(|tool| tool.document.clone())
+        .collect();
+    let Ok(written) = write(&bundle.definition.document, &tools) else {
+        return;
+    };
+    assert_eq!(
+        read(&written, MOST_BYTES).expect("what was written can be read"),
+        bundle
+    );
 });

@@ -7,7 +7,7 @@
 #[path = "../../tests/support/allocated.rs"]
 mod allocated;
 
-use callsheet::calls::validate::{MOST_VIOLATIONS, ArgumentVerdict, check};
+use callsheet::calls::validate::{ArgumentVerdict, MOST_VIOLATIONS, check};
 use callsheet::model::JsonText;
 use libfuzzer_sys::fuzz_target;
 
@@ -20,14 +20,28 @@ const MEMORY: usize = 128 << 20;
 const ANSWER: usize = 20_000;
 
 fuzz_target!(|text: &str| {
-    let Some((schema, arguments)) = text.split_once('\n') else { return };
-    let (Ok(schema), Ok(arguments)) = (JsonText::parse(schema), JsonText::parse(arguments)) else { return };
+    let Some((schema, arguments)) = text.split_once('\n') else {
+        return;
+    };
+    let (Ok(schema), Ok(arguments)) = (JsonText::parse(schema), JsonText::parse(arguments)) else {
+        return;
+    };
     let (verdict, took) = allocated::took(|| check(&schema, &arguments));
     assert!(took.peak <= MEMORY, "{} bytes at once: {text}", took.peak);
-    assert!(took.total <= 16 * MEMORY, "{} bytes in all: {text}", took.total);
+    assert!(
+        took.total <= 16 * MEMORY,
+        "{} bytes in all: {text}",
+        took.total
+    );
     if let ArgumentVerdict::Unfit(violations, _) = verdict {
-        assert!((1..=MOST_VIOLATIONS).contains(&violations.len()), "{violations:?}");
-        let bytes: usize = violations.iter().map(|one| one.pointer.len() + one.message.len()).sum();
+        assert!(
+            (1..=MOST_VIOLATIONS).contains(&violations.len()),
+            "{violations:?}"
+        );
+        let bytes: usize = violations
+            .iter()
+            .map(|one| one.pointer.len() + one.message.len())
+            .sum();
         assert!(bytes <= ANSWER, "{bytes} bytes of violations");
     }
 });

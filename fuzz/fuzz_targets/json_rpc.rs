@@ -8,27 +8,42 @@
 
 use callsheet::model::Bounds;
 use callsheet::protocols::json_rpc_tools::decode;
-use callsheet::provide::json_rpc::{AnswerError, IncomingMessage, MAX_BATCH, Received, answer, read};
+use callsheet::provide::json_rpc::{
+    AnswerError, IncomingMessage, MAX_BATCH, Received, answer, read,
+};
 use callsheet::state;
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 
-const BOUNDS: Bounds = Bounds { tools: 4, part: 2048 };
+const BOUNDS: Bounds = Bounds {
+    tools: 4,
+    part: 2048,
+};
 
 fuzz_target!(|body: &[u8]| {
     match read(body) {
         Received::One(message) => check(message),
         Received::Batch(messages) => {
-            assert!((1..=MAX_BATCH).contains(&messages.len()), "{} messages", messages.len());
+            assert!(
+                (1..=MAX_BATCH).contains(&messages.len()),
+                "{} messages",
+                messages.len()
+            );
             messages.into_iter().for_each(check);
         }
     }
-    let Ok(decoded) = decode(body, BOUNDS) else { return };
+    let Ok(decoded) = decode(body, BOUNDS) else {
+        return;
+    };
     let tools = &decoded.manifest.tools;
     assert!(tools.len() <= BOUNDS.tools);
-    assert!(tools.windows(2).all(|pair| pair[0].name < pair[1].name), "sorted and unique");
+    assert!(
+        tools.windows(2).all(|pair| pair[0].name < pair[1].name),
+        "sorted and unique"
+    );
     let written = state::manifest::write(&decoded.manifest);
-    let restored = state::manifest::read(&written).unwrap_or_else(|error| panic!("{error}: {written}"));
+    let restored =
+        state::manifest::read(&written).unwrap_or_else(|error| panic!("{error}: {written}"));
     assert_eq!(restored.digest, decoded.manifest.digest, "{written}");
 });
 
@@ -38,7 +53,10 @@ fn check(message: IncomingMessage) {
             let text = answer(&id, Err(AnswerError::invalid_params(method)));
             assert!(is_answer(&text, &id), "{text}");
             if let Some(params) = params {
-                assert!(is_json(&params) && params.starts_with(['{', '[']), "{params}");
+                assert!(
+                    is_json(&params) && params.starts_with(['{', '[']),
+                    "{params}"
+                );
             }
         }
         IncomingMessage::Notification => {}
@@ -52,7 +70,9 @@ fn check(message: IncomingMessage) {
 
 /// Whether a text is one answer with this id, which is a text, a number or `null`.
 fn is_answer(text: &str, id: &str) -> bool {
-    let is_id = id == "null" || id.starts_with(['"', '-']) || id.starts_with(|digit: char| digit.is_ascii_digit());
+    let is_id = id == "null"
+        || id.starts_with(['"', '-'])
+        || id.starts_with(|digit: char| digit.is_ascii_digit());
     is_id && text.ends_with(&format!(r#","id":{id}}}"#)) && is_json(text)
 }
 

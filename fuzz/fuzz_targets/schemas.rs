@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use callsheet::formats::{FORMATS, Format, FormatOptions, schema, with_options};
 use callsheet::model::{
-    Effective, Execution, Extra, FindingCode, JsonText, Provenance, PublishedName, Tool, ToolId, VersionCell, ViewTool,
+    Effective, Execution, Extra, FindingCode, JsonText, Provenance, PublishedName, Tool, ToolId,
+    VersionCell, ViewTool,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -30,10 +31,15 @@ const MEMORY: (usize, usize) = (36 * 40, 2 << 20);
 const OUTPUT: (usize, usize) = (36 * 13, 64 << 10);
 
 fuzz_target!(|text: &str| {
-    let Ok(parameters) = JsonText::parse(text) else { return };
+    let Ok(parameters) = JsonText::parse(text) else {
+        return;
+    };
     let bytes = parameters.get().len();
     let within = |(each, free): (usize, usize), took: usize, what: &str| {
-        assert!(took <= each * bytes + free, "{what}: {took} for {bytes} bytes: {text}");
+        assert!(
+            took <= each * bytes + free,
+            "{what}: {took} for {bytes} bytes: {text}"
+        );
     };
     let tool = tool(parameters);
     for format in formats() {
@@ -47,24 +53,44 @@ fuzz_target!(|text: &str| {
             Some(json) => {
                 within(OUTPUT, json.len(), format.id());
                 let json = String::from_utf8(json).expect("a list is text");
-                JsonText::parse(&json).unwrap_or_else(|error| panic!("{}: {error}: {json}", format.id()));
+                JsonText::parse(&json)
+                    .unwrap_or_else(|error| panic!("{}: {error}: {json}", format.id()));
             }
             None => {
-                let has_finding = |code| encoded.findings.iter().any(|finding| finding.code == code);
-                assert!(has_finding(FindingCode::ToolQuarantined) || has_finding(FindingCode::Lossy), "{}: no reason", format.id());
+                let has_finding =
+                    |code| encoded.findings.iter().any(|finding| finding.code == code);
+                assert!(
+                    has_finding(FindingCode::ToolQuarantined) || has_finding(FindingCode::Lossy),
+                    "{}: no reason",
+                    format.id()
+                );
             }
         }
         for finding in &encoded.findings {
             assert!(finding.message.len() <= 4_000, "{finding:?}");
-            assert!(finding.pointer.as_ref().is_none_or(|pointer| pointer.len() <= 400), "{finding:?}");
+            assert!(
+                finding
+                    .pointer
+                    .as_ref()
+                    .is_none_or(|pointer| pointer.len() <= 400),
+                "{finding:?}"
+            );
         }
     }
 });
 
 /// Every format, plain and strict.
 fn formats() -> impl Iterator<Item = &'static dyn Format> {
-    let options = [false, true].map(|strict| FormatOptions { strict, cache: false, deferring: false });
-    FORMATS.iter().flat_map(move |format| options.into_iter().filter_map(|options| with_options(*format, options)))
+    let options = [false, true].map(|strict| FormatOptions {
+        strict,
+        cache: false,
+        deferring: false,
+    });
+    FORMATS.iter().flat_map(move |format| {
+        options
+            .into_iter()
+            .filter_map(|options| with_options(*format, options))
+    })
 }
 
 fn tool(parameters: JsonText) -> ViewTool {

@@ -10,16 +10,26 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|text: &str| {
     let (format, body) = text.split_once('\n').unwrap_or(("openai", text));
     let format = by_id(format).unwrap_or(TURN_FORMATS[0]);
-    let Ok(read) = read_response(format, body) else { return };
+    let Ok(read) = read_response(format, body) else {
+        return;
+    };
     assert_eq!(read_response(format, body).as_ref(), Ok(&read));
     let answers = |is_error: bool| -> Vec<ModelAnswer<'_>> {
-        let file = |media_type: &str| ModelBlock::File { media_type: media_type.into(), data: "AAAA".into() };
+        let file = |media_type: &str| ModelBlock::File {
+            media_type: media_type.into(),
+            data: "AAAA".into(),
+        };
         let answer = |(number, call)| {
             let mut blocks = vec![ModelBlock::Text(format!("{number} \"\\\n"))];
             if format.takes("image/png", read.model.as_deref()) {
                 blocks.push(file("image/png"));
             }
-            ModelAnswer { call, is_error, blocks, value: JsonText::parse("{\"a\":1e999}").ok() }
+            ModelAnswer {
+                call,
+                is_error,
+                blocks,
+                value: JsonText::parse("{\"a\":1e999}").ok(),
+            }
         };
         read.calls.iter().enumerate().map(answer).collect()
     };

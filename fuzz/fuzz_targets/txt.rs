@@ -27,18 +27,46 @@ fuzz_target!(|text: &str| {
         addresses: [ReceivedAddress { ip, scope: 2 }].into(),
         txt,
     };
-    let Ok(claim) = announcement.claim() else { return };
+    let Ok(claim) = announcement.claim() else {
+        return;
+    };
     assert_eq!(claim.address, ip);
     assert!(matches!(claim.url.scheme(), "http" | "https"));
-    assert_eq!((claim.url.username(), claim.url.password(), claim.url.query()), ("", None, None));
-    assert_eq!(claim.url.port_or_known_default(), Some(15_000), "{}", claim.url);
+    assert_eq!(
+        (
+            claim.url.username(),
+            claim.url.password(),
+            claim.url.query()
+        ),
+        ("", None, None)
+    );
+    assert_eq!(
+        claim.url.port_or_known_default(),
+        Some(15_000),
+        "{}",
+        claim.url
+    );
     // A slash at the end is trimmed where paths are joined.
     let mut steps = claim.url.path().trim_end_matches('/').split('/').skip(1);
-    assert!(steps.all(|step| !matches!(step, "" | "." | "..")), "{}", claim.url);
+    assert!(
+        steps.all(|step| !matches!(step, "" | "." | "..")),
+        "{}",
+        claim.url
+    );
     // Whoever is asked is who was heard: an address stands in the URL, or it is dialled.
-    let host = claim.url.host_str().expect("a host").trim_matches(['[', ']']);
-    let named = host.parse().is_ok_and(|named: std::net::IpAddr| named == ip);
-    assert!(named || claim.dial.is_some_and(|dial| dial.ip() == ip), "{}", claim.url);
+    let host = claim
+        .url
+        .host_str()
+        .expect("a host")
+        .trim_matches(['[', ']']);
+    let named = host
+        .parse()
+        .is_ok_and(|named: std::net::IpAddr| named == ip);
+    assert!(
+        named || claim.dial.is_some_and(|dial| dial.ip() == ip),
+        "{}",
+        claim.url
+    );
     for word in [&claim.id, &claim.boot].into_iter().flatten() {
         assert!(!word.is_empty() && word.len() <= 128 && !word.contains(char::is_control));
     }

@@ -10,10 +10,15 @@ fuzz_target!(|text: &str| {
     match ProtocolVersion::parse(text) {
         Ok(version) => {
             assert_ne!(verdict, VersionVerdict::Unreadable);
-            let again = ProtocolVersion::parse(&version.to_string()).expect("what it writes it reads");
+            let again =
+                ProtocolVersion::parse(&version.to_string()).expect("what it writes it reads");
             assert_eq!(
                 (&again.base.major, &again.base.minor, &again.prerelease),
-                (&version.base.major, &version.base.minor, &version.prerelease)
+                (
+                    &version.base.major,
+                    &version.base.minor,
+                    &version.prerelease
+                )
             );
             assert!(!again.nonconforming);
         }

@@ -126,7 +126,10 @@ impl Builder {
     /// Runs this beside the first child process. It ends all children when this process is killed;
     /// a program without one leaves children behind then that ignore the end of their input.
     pub fn watchdog(self, command: Option<WatchdogCommand>) -> Self {
-        Self { watchdog: command, ..self }
+        Self {
+            watchdog: command,
+            ..self
+        }
     }
 
     /// Adds a scenario inside this process. A later one of the same name replaces it.
@@ -152,7 +155,9 @@ impl Builder {
         A: Future<Output = Result<Value, E>> + Send + 'static,
         E: std::fmt::Display,
     {
-        self.functions.0.insert(name.into(), callsheet_provide::function(function));
+        self.functions
+            .0
+            .insert(name.into(), callsheet_provide::function(function));
         self
     }
 
@@ -163,15 +168,25 @@ impl Builder {
         let clock = self.clock;
         let tasks = Tasks::new();
         let definitions = DefinitionRegistry::new(self.definitions, &config.definitions);
-        let OpenedState { store, id, mut restored, server_key } = Box::pin(restore(&mut config, clock, &tasks)).await?;
+        let OpenedState {
+            store,
+            id,
+            mut restored,
+            server_key,
+        } = Box::pin(restore(&mut config, clock, &tasks)).await?;
         let config = Arc::new(config);
         let (trigger, stop) = StopTrigger::new();
         let readiness = Readiness::new();
-        let (client, logins) = http_client(&config, clock, &tasks, &store, take(&mut restored.logins));
+        let (client, logins) =
+            http_client(&config, clock, &tasks, &store, take(&mut restored.logins));
         let of_calls = take_stored_calls(&mut restored);
         let bundles = Box::pin(bundles(&config, self.functions, clock, &tasks, &stop)).await;
         let children = Children::watched(clock, self.watchdog);
-        let inside = InsideProcess { native: &self.native, definitions: &definitions, bundles: &bundles };
+        let inside = InsideProcess {
+            native: &self.native,
+            definitions: &definitions,
+            bundles: &bundles,
+        };
         let setup = engine::Setup {
             config: Arc::clone(&config),
             store: Arc::clone(&store),
@@ -185,13 +200,26 @@ impl Builder {
             sources: inside.sources(self.sources.0, &config, clock),
         };
         let ending = stop.clone();
-        let (engine, reader) = Box::pin(tasks.blocking(move || engine::start(setup, &ending))).await;
+        let (engine, reader) =
+            Box::pin(tasks.blocking(move || engine::start(setup, &ending))).await;
         let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
         let views = ViewCache::new(config.views.max_bytes, tasks.clone()).identified(&id);
         let held = ByteBudget::new(config.server.held_bytes);
-        let rules = config.calls.within_connections(config.server.max_connections);
-        let calls = Calls::new(rules, engine.clone(), reader.clone(), held, clock, tasks.clone());
-        calls.attach(of_calls, call_dependencies(store, &events, &reader, clock, &tasks, &stop));
+        let rules = config
+            .calls
+            .within_connections(config.server.max_connections);
+        let calls = Calls::new(
+            rules,
+            engine.clone(),
+            reader.clone(),
+            held,
+            clock,
+            tasks.clone(),
+        );
+        calls.attach(
+            of_calls,
+            call_dependencies(store, &events, &reader, clock, &tasks, &stop),
+        );
         Box::pin(calls.resume()).await;
         Ok(Callsheet {
             config: watch::Sender::new(config),
@@ -229,14 +257,28 @@ struct OpenedState {
 }
 
 /// Opens the store. The daemon's own id is stored beside it, in the folder that opening it makes.
-async fn restore(config: &mut Config, clock: Clock, tasks: &Tasks) -> Result<OpenedState, StartError> {
+async fn restore(
+    config: &mut Config,
+    clock: Clock,
+    tasks: &Tasks,
+) -> Result<OpenedState, StartError> {
     let path = config.state.path.clone();
     let store = tasks.blocking(move || sqlite::open(&path, clock)).await?;
-    let id = config.discovery.mdns.id.take().unwrap_or_else(|| identity::load_or_create(&config.state.path));
+    let id = config
+        .discovery
+        .mdns
+        .id
+        .take()
+        .unwrap_or_else(|| identity::load_or_create(&config.state.path));
     config.discovery.mdns.id = Some(id.clone());
     let mut restored = store.load().await?;
     let server_key = server_key(&*store, restored.server_key.take()).await;
-    Ok(OpenedState { store, id, restored, server_key })
+    Ok(OpenedState {
+        store,
+        id,
+        restored,
+        server_key,
+    })
 }
 
 /// What calls need besides the catalog.
@@ -252,7 +294,14 @@ fn call_dependencies(
     let reader = reader.clone();
     let tasks = tasks.clone();
     let stop = stop.clone();
-    calls::CallDependencies { store, hub, reader, clock, tasks, stop }
+    calls::CallDependencies {
+        store,
+        hub,
+        reader,
+        clock,
+        tasks,
+        stop,
+    }
 }
 
 /// The stored data about calls.
@@ -264,7 +313,16 @@ fn take_stored_calls(restored: &mut Restored) -> calls::Stored {
     let histories = take(&mut restored.histories);
     let log = take(&mut restored.log);
     let earlier_log = restored.earlier_log.take();
-    calls::Stored { approvals, operations, turns, usage, histories, log, earlier_log, loss: restored.loss.take() }
+    calls::Stored {
+        approvals,
+        operations,
+        turns,
+        usage,
+        histories,
+        log,
+        earlier_log,
+        loss: restored.loss.take(),
+    }
 }
 
 /// The key of the HTTP server: the stored one, or else a new one, which is stored. One that cannot
@@ -288,7 +346,12 @@ async fn bundles(
     tasks: &Tasks,
     stop: &Stop,
 ) -> BundleStore {
-    let store = BundleStore::new(config.bundles.clone(), Functions::new(functions), clock, tasks.clone());
+    let store = BundleStore::new(
+        config.bundles.clone(),
+        Functions::new(functions),
+        clock,
+        tasks.clone(),
+    );
     let reading = store.clone();
     tasks.blocking(move || reading.read_now()).await;
     tasks.spawn(store.clone().follow(stop.clone()));
@@ -309,19 +372,30 @@ impl InsideProcess<'_> {
         let mut protocols = own.0;
         protocols.push(Arc::new(self.definitions.clone()));
         protocols.push(Arc::new(BundleProtocol(self.bundles.clone())));
-        protocols.extend((!self.native.is_empty()).then(|| Arc::new(Native(self.native.clone())) as Arc<dyn Protocol>));
+        protocols.extend(
+            (!self.native.is_empty())
+                .then(|| Arc::new(Native(self.native.clone())) as Arc<dyn Protocol>),
+        );
         Protocols::with(protocols)
     }
 
     /// All sources.
-    fn sources(&self, mut own: Vec<Box<dyn Source>>, config: &Config, clock: Clock) -> Vec<Box<dyn Source>> {
+    fn sources(
+        &self,
+        mut own: Vec<Box<dyn Source>>,
+        config: &Config,
+        clock: Clock,
+    ) -> Vec<Box<dyn Source>> {
         if self.definitions.has_own() {
             own.push(Box::new(StaticList::new(Vec::new()).with_definitions()));
         }
         let own = ProgramSource::by_id(own, self.native.keys().cloned().collect());
         let own = own.map(|source| Box::new(source) as Box<dyn Source>);
-        let bundles = BundleSource::new(self.bundles).map(|bundles| Box::new(bundles) as Box<dyn Source>);
-        let configured = SOURCES.iter().filter_map(|factory| (factory.make)(config, clock));
+        let bundles =
+            BundleSource::new(self.bundles).map(|bundles| Box::new(bundles) as Box<dyn Source>);
+        let configured = SOURCES
+            .iter()
+            .filter_map(|factory| (factory.make)(config, clock));
         own.chain(bundles).chain(configured).collect()
     }
 }
@@ -334,13 +408,17 @@ impl std::fmt::Debug for ProgramFunctions {
 
 impl std::fmt::Debug for ProgramSources {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|source| source.id())).finish()
+        f.debug_list()
+            .entries(self.0.iter().map(|source| source.id()))
+            .finish()
     }
 }
 
 impl std::fmt::Debug for ProgramProtocols {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|protocol| protocol.id())).finish()
+        f.debug_list()
+            .entries(self.0.iter().map(|protocol| protocol.id()))
+            .finish()
     }
 }
 
@@ -352,8 +430,13 @@ fn http_client(
     store: &Arc<dyn StateStore>,
     logins: Vec<(ScenarioName, Secret)>,
 ) -> (Arc<Client>, Arc<OAuthTokens>) {
-    let client =
-        Client::new(config.http_limits(), config.refresh.concurrency, config.cache_rules(), clock, tasks.clone());
+    let client = Client::new(
+        config.http_limits(),
+        config.refresh.concurrency,
+        config.cache_rules(),
+        clock,
+        tasks.clone(),
+    );
     let tokens = Arc::new(OAuthTokens::new(&client));
     tokens.keep_in(Arc::new(StoredLogins(Arc::downgrade(store))), logins);
     tokens.adjust(config.login.clone());

@@ -14,11 +14,21 @@ use crate::transports::http::credentials::oauth::LoginStore;
 pub(super) struct StoredLogins(pub(super) Weak<dyn StateStore>);
 
 impl LoginStore for StoredLogins {
-    fn save(&self, scenario: &ScenarioName, login: Option<Secret>) -> BoxFuture<'_, Result<(), String>> {
+    fn save(
+        &self,
+        scenario: &ScenarioName,
+        login: Option<Secret>,
+    ) -> BoxFuture<'_, Result<(), String>> {
         let write = Write::Login(scenario.clone(), login);
         Box::pin(async move {
-            let store = self.0.upgrade().ok_or_else(|| "the daemon stops".to_owned())?;
-            store.save(vec![write]).await.map_err(|error| error.to_string())
+            let store = self
+                .0
+                .upgrade()
+                .ok_or_else(|| "the daemon stops".to_owned())?;
+            store
+                .save(vec![write])
+                .await
+                .map_err(|error| error.to_string())
         })
     }
 }

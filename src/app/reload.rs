@@ -15,7 +15,9 @@ use tokio::sync::watch;
 use super::Callsheet;
 use crate::bundles::BundleStore;
 use crate::calls::Calls;
-use crate::config::{self, Config, ConfigError, EffectiveValue, LoadOptions, LoadedConfig, Reloaded, StaticScenario};
+use crate::config::{
+    self, Config, ConfigError, EffectiveValue, LoadOptions, LoadedConfig, Reloaded, StaticScenario,
+};
 use crate::engine::EngineHandle;
 use crate::events::Hub;
 use crate::model::{ConfigProblem, ConfigState, RefusedConfig, RenamedKey, ScenarioChanges};
@@ -69,11 +71,16 @@ impl Callsheet {
     ///
     /// # Errors
     /// When the process cannot listen to the signal.
-    pub fn follow_configuration(&self, options: LoadOptions, loaded: LoadedConfig) -> std::io::Result<()> {
+    pub fn follow_configuration(
+        &self,
+        options: LoadOptions,
+        loaded: LoadedConfig,
+    ) -> std::io::Result<()> {
         // Set once: a daemon follows one configuration.
         let _ = self.load_options.set(Arc::new(options.clone()));
         let follower = ConfigReloader::new(self, options, loaded);
-        self.tasks.spawn(follower.run(Hangups::new()?, self.stop.clone()));
+        self.tasks
+            .spawn(follower.run(Hangups::new()?, self.stop.clone()));
         Ok(())
     }
 }
@@ -81,7 +88,12 @@ impl Callsheet {
 impl ConfigReloader {
     /// Follows the configuration that `app` was started with.
     fn new(app: &Callsheet, options: LoadOptions, loaded: LoadedConfig) -> Self {
-        let LoadedConfig { config, values, file, ignored_variables } = loaded;
+        let LoadedConfig {
+            config,
+            values,
+            file,
+            ignored_variables,
+        } = loaded;
         if let Some(ignored) = &ignored_variables {
             tracing::warn!(hint = ignored.hint(), "{ignored}");
         }
@@ -135,13 +147,19 @@ impl ConfigReloader {
         let mut files = FileWatch::new(self.options.candidate_files());
         log_renamed(&self.state.renamed);
         // Fails only when the engine is gone.
-        let _ = self.engine.configure(None, Arc::new(self.state.clone())).await;
+        let _ = self
+            .engine
+            .configure(None, Arc::new(self.state.clone()))
+            .await;
         let mut requested = false;
         let mut watched = true;
         while !stop.is_stopped() {
             // The watch starts before the file is read, so that no change between the two is
             // missed.
-            let renewed = self.tasks.spawn_blocking(move || (files.renew(), files)).await;
+            let renewed = self
+                .tasks
+                .spawn_blocking(move || (files.renew(), files))
+                .await;
             let Ok((renewed, back)) = renewed else { return };
             files = back;
             if let Err(error) = &renewed
@@ -194,14 +212,22 @@ impl ConfigReloader {
             None => {}
         }
         // Also after a refused configuration: the service manager waits for it.
-        if let Some(manager) = self.manager.as_ref().filter(|_| std::mem::take(&mut self.reloading)) {
+        if let Some(manager) = self
+            .manager
+            .as_ref()
+            .filter(|_| std::mem::take(&mut self.reloading))
+        {
             manager.tell(vec![ServiceNotification::Ready]).await;
         }
     }
 
     /// Notifies the service manager that a reload is under way, once per reload.
     async fn begin(&mut self) {
-        if let Some(manager) = self.manager.as_ref().filter(|_| !std::mem::replace(&mut self.reloading, true)) {
+        if let Some(manager) = self
+            .manager
+            .as_ref()
+            .filter(|_| !std::mem::replace(&mut self.reloading, true))
+        {
             manager.tell(vec![ServiceNotification::Reloading]).await;
         }
     }
@@ -231,7 +257,11 @@ impl ConfigReloader {
     }
 
     async fn take(&mut self, loaded: LoadedConfig, requested: bool) {
-        let Reloaded { config, changed, waiting } = self.config.reloaded(loaded.config);
+        let Reloaded {
+            config,
+            changed,
+            waiting,
+        } = self.config.reloaded(loaded.config);
         let waiting: Vec<Arc<str>> = waiting.into_iter().map(Into::into).collect();
         let same = changed.is_empty() && waiting == self.state.waiting && loaded.file == self.file;
         if same && self.state.refused.is_none() {
@@ -249,27 +279,50 @@ impl ConfigReloader {
             self.engine.counts().loads.mark_valid();
             tracing::info!("the configuration can be used again");
         }
-        for key in waiting.iter().filter(|key| !self.state.waiting.contains(*key)) {
-            tracing::warn!(key = &**key, "this key keeps its value until the daemon is restarted");
+        for key in waiting
+            .iter()
+            .filter(|key| !self.state.waiting.contains(*key))
+        {
+            tracing::warn!(
+                key = &**key,
+                "this key keeps its value until the daemon is restarted"
+            );
         }
         self.settings.send_replace(loaded.values);
-        self.bundles.set_other_root_waits(waiting.iter().any(|key| &**key == "bundles.path"));
+        self.bundles
+            .set_other_root_waits(waiting.iter().any(|key| &**key == "bundles.path"));
         self.state.waiting = waiting;
         let renamed = config.renamed_keys();
         if renamed != self.state.renamed {
             log_renamed(&renamed);
         }
         self.state.renamed = renamed;
-        self.state.file = loaded.file.as_ref().map(|path| path.display().to_string().into());
+        self.state.file = loaded
+            .file
+            .as_ref()
+            .map(|path| path.display().to_string().into());
         self.file = loaded.file;
         let next = (!changed.is_empty()).then(|| self.exchange(config, &changed));
         let reloaded = next.is_some();
         // Fails only when the engine is gone.
-        let _ = self.engine.configure(next, Arc::new(self.state.clone())).await;
+        let _ = self
+            .engine
+            .configure(next, Arc::new(self.state.clone()))
+            .await;
         if reloaded {
-            let ScenarioChanges { added, removed, changed: moved } = self.state.scenarios;
+            let ScenarioChanges {
+                added,
+                removed,
+                changed: moved,
+            } = self.state.scenarios;
             let keys = changed.join(", ");
-            tracing::info!(keys, added, removed, changed = moved, "the configuration was reloaded");
+            tracing::info!(
+                keys,
+                added,
+                removed,
+                changed = moved,
+                "the configuration was reloaded"
+            );
         }
     }
 
@@ -284,10 +337,18 @@ impl ConfigReloader {
         let mut config = config;
         config.discovery.mdns.id = Some(self.id.to_string());
         let config = Arc::new(config);
-        self.client.adjust(config.http_limits(), config.refresh.concurrency, config.cache_rules());
+        self.client.adjust(
+            config.http_limits(),
+            config.refresh.concurrency,
+            config.cache_rules(),
+        );
         self.bundles.adjust(config.bundles.clone());
         self.events.configure(&config.events);
-        self.calls.adjust(config.calls.within_connections(config.server.max_connections));
+        self.calls.adjust(
+            config
+                .calls
+                .within_connections(config.server.max_connections),
+        );
         self.calls.held().set_limit(config.server.held_bytes);
         self.definitions.configure(&config.definitions);
         self.in_force.send_replace(Arc::clone(&config));
@@ -301,12 +362,19 @@ impl ConfigReloader {
         }
         self.engine.counts().loads.refused();
         for problem in &problems {
-            tracing::error!(hint = &*problem.hint, "the configuration is not reloaded: {}", problem.message);
+            tracing::error!(
+                hint = &*problem.hint,
+                "the configuration is not reloaded: {}",
+                problem.message
+            );
         }
         let since = before.map_or_else(|| self.clock.wall(), |refused| refused.since);
         self.state.refused = Some(RefusedConfig { since, problems });
         // Fails only when the engine is gone.
-        let _ = self.engine.configure(None, Arc::new(self.state.clone())).await;
+        let _ = self
+            .engine
+            .configure(None, Arc::new(self.state.clone()))
+            .await;
     }
 }
 
@@ -321,7 +389,9 @@ fn log_renamed(keys: &[RenamedKey]) {
 /// written.
 fn look_of(options: &LoadOptions) -> Vec<Option<(u64, Option<SystemTime>)>> {
     let look = |path: PathBuf| {
-        let found = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+        let found = std::fs::metadata(path)
+            .ok()
+            .filter(std::fs::Metadata::is_file)?;
         Some((found.len(), found.modified().ok()))
     };
     options.candidate_files().into_iter().map(look).collect()
@@ -331,20 +401,34 @@ fn look_of(options: &LoadOptions) -> Vec<Option<(u64, Option<SystemTime>)>> {
 fn problems(error: &ConfigError) -> Vec<ConfigProblem> {
     let problems = error.problems.iter().take(TOLD);
     problems
-        .map(|problem| ConfigProblem { message: problem.line().into(), hint: problem.hint.as_str().into() })
+        .map(|problem| ConfigProblem {
+            message: problem.line().into(),
+            hint: problem.hint.as_str().into(),
+        })
         .collect()
 }
 
 /// The differences between two lists of scenarios.
 fn between(before: &[StaticScenario], after: &[StaticScenario]) -> ScenarioChanges {
     let by_name = |list: &[StaticScenario]| -> BTreeMap<_, _> {
-        list.iter().map(|entry| (entry.name.clone(), entry.clone())).collect()
+        list.iter()
+            .map(|entry| (entry.name.clone(), entry.clone()))
+            .collect()
     };
     let before = by_name(before);
     let after = by_name(after);
     ScenarioChanges {
-        added: after.keys().filter(|name| !before.contains_key(*name)).count(),
-        removed: before.keys().filter(|name| !after.contains_key(*name)).count(),
-        changed: after.iter().filter(|(name, entry)| before.get(*name).is_some_and(|old| old != *entry)).count(),
+        added: after
+            .keys()
+            .filter(|name| !before.contains_key(*name))
+            .count(),
+        removed: before
+            .keys()
+            .filter(|name| !after.contains_key(*name))
+            .count(),
+        changed: after
+            .iter()
+            .filter(|(name, entry)| before.get(*name).is_some_and(|old| old != *entry))
+            .count(),
     }
 }

@@ -23,7 +23,12 @@ pub(super) async fn notify(
     stop: Stop,
 ) {
     let first = line(&reader.snapshot());
-    manager.tell(vec![ServiceNotification::Ready, ServiceNotification::Status(first.clone())]).await;
+    manager
+        .tell(vec![
+            ServiceNotification::Ready,
+            ServiceNotification::Status(first.clone()),
+        ])
+        .await;
     tokio::select! {
         () = stop.wait() => {}
         () = status(&manager, reader, first, clock) => {}
@@ -31,15 +36,27 @@ pub(super) async fn notify(
     }
     // The engine may have ended first; then only the end of the daemon is still notified.
     stop.wait().await;
-    manager.tell(vec![ServiceNotification::Stopping, ServiceNotification::Status("stopping".to_owned())]).await;
+    manager
+        .tell(vec![
+            ServiceNotification::Stopping,
+            ServiceNotification::Status("stopping".to_owned()),
+        ])
+        .await;
 }
 
 /// Keeps the status line in line with the published snapshot.
-async fn status(manager: &ServiceManager, mut reader: CatalogReader, mut reported: String, clock: Clock) {
+async fn status(
+    manager: &ServiceManager,
+    mut reader: CatalogReader,
+    mut reported: String,
+    clock: Clock,
+) {
     while let Some(snapshot) = reader.changed().await {
         let now = line(&snapshot);
         if now != reported {
-            manager.tell(vec![ServiceNotification::Status(now.clone())]).await;
+            manager
+                .tell(vec![ServiceNotification::Status(now.clone())])
+                .await;
             reported = now;
         }
         clock.sleep(STATUS_INTERVAL_MIN).await;
@@ -49,7 +66,9 @@ async fn status(manager: &ServiceManager, mut reader: CatalogReader, mut reporte
 /// Notifies twice in each interval that the daemon is alive, as long as the engine's loop runs.
 /// Without a watchdog it never ends.
 async fn alive(manager: &ServiceManager, engine: &EngineHandle, clock: Clock) {
-    let Some(interval) = manager.watchdog() else { return std::future::pending().await };
+    let Some(interval) = manager.watchdog() else {
+        return std::future::pending().await;
+    };
     loop {
         let turned = tokio::select! {
             turned = engine.ping() => turned,
@@ -75,11 +94,32 @@ fn line(snapshot: &Arc<Snapshot>) -> String {
         }
     }
     let states = counts.iter().filter(|(_, count)| *count > 0);
-    let states: Vec<_> = states.map(|(state, count)| format!("{count} {}", state.as_str())).collect();
-    let states = if states.is_empty() { "none".to_owned() } else { states.join(", ") };
-    let tools: usize = snapshot.health.values().map(|health| health.tools.published).sum();
-    let refused = snapshot.configuration.as_ref().is_some_and(|state| state.refused.is_some());
-    let isolated = if snapshot.isolated.is_some() { "isolated; " } else { "" };
-    let refused = if refused { "; configuration refused" } else { "" };
+    let states: Vec<_> = states
+        .map(|(state, count)| format!("{count} {}", state.as_str()))
+        .collect();
+    let states = if states.is_empty() {
+        "none".to_owned()
+    } else {
+        states.join(", ")
+    };
+    let tools: usize = snapshot
+        .health
+        .values()
+        .map(|health| health.tools.published)
+        .sum();
+    let refused = snapshot
+        .configuration
+        .as_ref()
+        .is_some_and(|state| state.refused.is_some());
+    let isolated = if snapshot.isolated.is_some() {
+        "isolated; "
+    } else {
+        ""
+    };
+    let refused = if refused {
+        "; configuration refused"
+    } else {
+        ""
+    };
     format!("{isolated}scenarios: {states}; tools: {tools}{refused}")
 }

@@ -21,7 +21,10 @@ impl StopProgress {
     /// What it waits for now: calls and programs by their scenarios, then connections.
     pub fn awaited(&self) -> Vec<String> {
         let health = &self.reader.snapshot().health;
-        let calls = health.keys().map(|name| (name, self.calls.under_way(name))).filter(|(_, calls)| *calls > 0);
+        let calls = health
+            .keys()
+            .map(|name| (name, self.calls.under_way(name)))
+            .filter(|(_, calls)| *calls > 0);
         let calls = calls.map(|(name, calls)| format!("{} of `{name}`", counted(calls, "call")));
         let mut programs = self.children.running();
         let mut awaited: Vec<String> = calls.collect();
@@ -33,7 +36,11 @@ impl StopProgress {
             }
         }
         // Programs of scenarios that are not in the list any more.
-        awaited.extend(programs.iter().map(|program| format!("the program `{program}`")));
+        awaited.extend(
+            programs
+                .iter()
+                .map(|program| format!("the program `{program}`")),
+        );
         let connections = *self.connections.borrow();
         if connections > 0 {
             awaited.push(counted(connections, "connection"));

@@ -9,7 +9,11 @@ use crate::runtime::Clock;
 
 /// Completes when no connection was open for `mcp.linger`, counted from the start or from the end
 /// of the last one.
-pub(super) async fn wait(mut connections: watch::Receiver<usize>, config: watch::Receiver<Arc<Config>>, clock: Clock) {
+pub(super) async fn wait(
+    mut connections: watch::Receiver<usize>,
+    config: watch::Receiver<Arc<Config>>,
+    clock: Clock,
+) {
     // The sender is a field of the daemon, so waiting fails only at its end.
     while connections.wait_for(|open| *open == 0).await.is_ok() {
         let linger = config.borrow().mcp.linger;

@@ -14,7 +14,9 @@ use super::{BundleDefinition, BundleError, StoredDocument, StoredTool};
 use flate2::Compression;
 use flate2::bufread::DeflateDecoder;
 use flate2::write::DeflateEncoder;
-use rawzip::{CompressionMethod, ZipArchive, ZipArchiveWriter, ZipFileHeaderRecord, ZipSliceArchive};
+use rawzip::{
+    CompressionMethod, ZipArchive, ZipArchiveWriter, ZipFileHeaderRecord, ZipSliceArchive,
+};
 
 /// Entries of an archive at most.
 const ENTRIES_MAX: usize = 10_000;
@@ -44,11 +46,17 @@ fn too_large(most_bytes: usize) -> BundleError {
 
 /// The archive of a bundle with the documents of its tools. No entry has a time, so the same bundle
 /// gives the same bytes.
-pub fn write(definition: &StoredDocument, tools: &[StoredDocument]) -> Result<Vec<u8>, BundleError> {
+pub fn write(
+    definition: &StoredDocument,
+    tools: &[StoredDocument],
+) -> Result<Vec<u8>, BundleError> {
     let mut bytes = Vec::new();
     let mut archive = ZipArchiveWriter::new(&mut bytes);
     let mut add = |name: &str, text: &[u8]| -> Result<(), rawzip::Error> {
-        let (mut entry, config) = archive.new_file(name).compression_method(CompressionMethod::DEFLATE).start()?;
+        let (mut entry, config) = archive
+            .new_file(name)
+            .compression_method(CompressionMethod::DEFLATE)
+            .start()?;
         let mut writer = config.wrap(DeflateEncoder::new(&mut entry, Compression::default()));
         writer.write_all(text)?;
         let (encoder, descriptor) = writer.finish()?;
@@ -68,13 +76,17 @@ pub fn write(definition: &StoredDocument, tools: &[StoredDocument]) -> Result<Ve
 /// Reads an archive whose tools take at most so many bytes of memory (`bundles.max_bytes`).
 pub fn read(bytes: &[u8], most_bytes: usize) -> Result<ArchivedBundle, BundleError> {
     if bytes.len() > ARCHIVE_MAX {
-        return Err(refused(format!("it is larger than {} MiB", ARCHIVE_MAX >> 20)));
+        return Err(refused(format!(
+            "it is larger than {} MiB",
+            ARCHIVE_MAX >> 20
+        )));
     }
     let mut definition = None;
     let mut tools = Vec::new();
     for (name, document) in documents(bytes, most_bytes)? {
         if name.rsplit('/').next() == Some(BUNDLE_FILE) {
-            let read = BundleDefinition::parse(document).map_err(|error| refused(format!("`{name}`: {error}")))?;
+            let read = BundleDefinition::parse(document)
+                .map_err(|error| refused(format!("`{name}`: {error}")))?;
             if definition.replace(read).is_some() {
                 return Err(refused("it has more than one bundle"));
             }
@@ -89,21 +101,28 @@ pub fn read(bytes: &[u8], most_bytes: usize) -> Result<ArchivedBundle, BundleErr
         )));
     }
     if definition.soft_deleted_at.is_some() {
-        return Err(refused(format!("`{BUNDLE_FILE}` says `softDeletedAt`, and a deleted bundle cannot be imported")));
+        return Err(refused(format!(
+            "`{BUNDLE_FILE}` says `softDeletedAt`, and a deleted bundle cannot be imported"
+        )));
     }
     parsed(definition, tools, most_bytes)
 }
 
 /// The documents of an archive with their names. Their texts have at most so many bytes.
-fn documents(bytes: &[u8], most_bytes: usize) -> Result<Vec<(String, StoredDocument)>, BundleError> {
-    let archive = ZipArchive::from_slice(bytes).map_err(|error| refused(format!("it is no ZIP: {error}")))?;
+fn documents(
+    bytes: &[u8],
+    most_bytes: usize,
+) -> Result<Vec<(String, StoredDocument)>, BundleError> {
+    let archive =
+        ZipArchive::from_slice(bytes).map_err(|error| refused(format!("it is no ZIP: {error}")))?;
     let mut entries = archive.entries();
     let mut names = BTreeSet::new();
     let mut left = UNPACKED_MAX;
     let mut texts = 0;
     let mut documents = Vec::new();
-    while let Some(entry) =
-        entries.next_entry().map_err(|error| refused(format!("its directory cannot be read: {error}")))?
+    while let Some(entry) = entries
+        .next_entry()
+        .map_err(|error| refused(format!("its directory cannot be read: {error}")))?
     {
         let name = name(&entry)?;
         // Letter case is no difference on every system.
@@ -125,8 +144,8 @@ fn documents(bytes: &[u8], most_bytes: usize) -> Result<Vec<(String, StoredDocum
         if texts > most_bytes {
             return Err(too_large(most_bytes));
         }
-        let document =
-            StoredDocument::parse(&text).map_err(|error| refused(format!("`{name}` is no JSON object: {error}")))?;
+        let document = StoredDocument::parse(&text)
+            .map_err(|error| refused(format!("`{name}` is no JSON object: {error}")))?;
         documents.push((name, document));
     }
     Ok(documents)
@@ -139,23 +158,34 @@ fn text(
     name: &str,
     limit: u64,
 ) -> Result<String, BundleError> {
-    let text =
-        unpacked(archive, entry, limit).map_err(|error| refused(format!("`{name}` cannot be unpacked: {error}")))?;
+    let text = unpacked(archive, entry, limit)
+        .map_err(|error| refused(format!("`{name}` cannot be unpacked: {error}")))?;
     if text.len() as u64 > limit {
         let most = FILE_MAX >> 10;
-        return Err(refused(format!("`{name}` is larger than {most} KiB, or all files together are too large")));
+        return Err(refused(format!(
+            "`{name}` is larger than {most} KiB, or all files together are too large"
+        )));
     }
-    String::from_utf8(text).map_err(|_| refused(format!("`{name}` is no JSON object: it is not UTF-8")))
+    String::from_utf8(text)
+        .map_err(|_| refused(format!("`{name}` is no JSON object: it is not UTF-8")))
 }
 
 /// The name of an entry that stays within the archive and is a file or a folder.
 fn name(entry: &ZipFileHeaderRecord<'_>) -> Result<String, BundleError> {
     let path = entry.file_path();
-    let shown =
-        || String::from_utf8_lossy(path.as_bytes()).chars().take(100).flat_map(char::escape_debug).collect::<String>();
-    let name = std::str::from_utf8(path.as_bytes()).ok().filter(|name| is_plain(name));
+    let shown = || {
+        String::from_utf8_lossy(path.as_bytes())
+            .chars()
+            .take(100)
+            .flat_map(char::escape_debug)
+            .collect::<String>()
+    };
+    let name = std::str::from_utf8(path.as_bytes())
+        .ok()
+        .filter(|name| is_plain(name));
     let name = name.filter(|_| !entry.mode().is_symlink());
-    name.map(str::to_owned).ok_or_else(|| refused(format!("`{}` leads out of it, or is a link", shown())))
+    name.map(str::to_owned)
+        .ok_or_else(|| refused(format!("`{}` leads out of it, or is a link", shown())))
 }
 
 /// The content of an entry, up to one byte more than `limit`, with its checksum compared where it
@@ -170,12 +200,20 @@ fn unpacked(
     match entry.compression_method() {
         _ if entry.flags().is_encrypted() => return Err(io::Error::other("it is encrypted").into()),
         CompressionMethod::STORE => {
-            stored.verifying_reader(stored.data()).take(limit + 1).read_to_end(&mut text)?;
+            stored
+                .verifying_reader(stored.data())
+                .take(limit + 1)
+                .read_to_end(&mut text)?;
         }
         CompressionMethod::DEFLATE => {
-            stored.verifying_reader(DeflateDecoder::new(stored.data())).take(limit + 1).read_to_end(&mut text)?;
+            stored
+                .verifying_reader(DeflateDecoder::new(stored.data()))
+                .take(limit + 1)
+                .read_to_end(&mut text)?;
         }
-        _ => return Err(io::Error::other("it is compressed in another way than by DEFLATE").into()),
+        _ => {
+            return Err(io::Error::other("it is compressed in another way than by DEFLATE").into());
+        }
     }
     Ok(text)
 }
@@ -190,9 +228,13 @@ fn parsed(
     let mut seen = BTreeSet::new();
     let mut bytes = definition.bytes();
     for (name, document) in documents {
-        let tool = StoredTool::parse(document, definition.id).map_err(|error| refused(format!("`{name}`: {error}")))?;
+        let tool = StoredTool::parse(document, definition.id)
+            .map_err(|error| refused(format!("`{name}`: {error}")))?;
         if !seen.insert((tool.slug.clone(), tool.version.clone())) {
-            return Err(refused(format!("`{name}` is version `{}` of `{}` again", tool.version, tool.slug)));
+            return Err(refused(format!(
+                "`{name}` is version `{}` of `{}` again",
+                tool.version, tool.slug
+            )));
         }
         bytes = bytes.saturating_add(tool.bytes);
         if bytes > most_bytes {
@@ -209,7 +251,9 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty()
         && !name.contains(['\\', ':', '\0'])
         && !name.chars().any(char::is_control)
-        && parts.into_iter().all(|part| !matches!(part, "" | "." | ".."))
+        && parts
+            .into_iter()
+            .all(|part| !matches!(part, "" | "." | ".."))
 }
 
 #[cfg(test)]
@@ -237,8 +281,11 @@ mod tests {
         let mut archive = ZipArchiveWriter::new(&mut bytes);
         for (name, text) in files {
             let path = rawzip::path::EntryPath::verbatim(name.as_bytes());
-            let (mut entry, config) =
-                archive.new_file(path).compression_method(CompressionMethod::DEFLATE).start().unwrap();
+            let (mut entry, config) = archive
+                .new_file(path)
+                .compression_method(CompressionMethod::DEFLATE)
+                .start()
+                .unwrap();
             let mut writer = config.wrap(DeflateEncoder::new(&mut entry, Compression::default()));
             writer.write_all(text.as_bytes()).unwrap();
             let (encoder, descriptor) = writer.finish().unwrap();
@@ -261,7 +308,11 @@ mod tests {
         assert_eq!(bytes, write(&definition, &tools).unwrap());
         let read = read(&bytes, MOST_BYTES).unwrap();
         assert_eq!(read.definition.document, definition);
-        let documents: Vec<_> = read.tools.iter().map(|tool| tool.document.clone()).collect();
+        let documents: Vec<_> = read
+            .tools
+            .iter()
+            .map(|tool| tool.document.clone())
+            .collect();
         assert_eq!(documents, tools);
     }
 
@@ -270,23 +321,66 @@ mod tests {
         let good = ("net/bundle.json", text(&bundle()));
         let large = format!("{{\"a\": \"{}\"}}", " ".repeat(256 * 1024));
         for (files, told) in [
-            (vec![good.clone(), ("../x.json", text(&tool("a")))], "leads out"),
-            (vec![good.clone(), ("/etc/x.json", text(&tool("a")))], "leads out"),
-            (vec![good.clone(), ("a\\..\\x.json", text(&tool("a")))], "leads out"),
-            (vec![good.clone(), ("C:x.json", text(&tool("a")))], "leads out"),
-            (vec![good.clone(), ("a//x.json", text(&tool("a")))], "leads out"),
-            (vec![good.clone(), ("x.json", text(&tool("a"))), ("X.json", text(&tool("b")))], "twice"),
-            (vec![good.clone(), ("x.json", text(&tool("a"))), ("y.json", text(&tool("a")))], "again"),
-            (vec![good.clone(), ("other/bundle.json", text(&bundle()))], "more than one bundle"),
+            (
+                vec![good.clone(), ("../x.json", text(&tool("a")))],
+                "leads out",
+            ),
+            (
+                vec![good.clone(), ("/etc/x.json", text(&tool("a")))],
+                "leads out",
+            ),
+            (
+                vec![good.clone(), ("a\\..\\x.json", text(&tool("a")))],
+                "leads out",
+            ),
+            (
+                vec![good.clone(), ("C:x.json", text(&tool("a")))],
+                "leads out",
+            ),
+            (
+                vec![good.clone(), ("a//x.json", text(&tool("a")))],
+                "leads out",
+            ),
+            (
+                vec![
+                    good.clone(),
+                    ("x.json", text(&tool("a"))),
+                    ("X.json", text(&tool("b"))),
+                ],
+                "twice",
+            ),
+            (
+                vec![
+                    good.clone(),
+                    ("x.json", text(&tool("a"))),
+                    ("y.json", text(&tool("a"))),
+                ],
+                "again",
+            ),
+            (
+                vec![good.clone(), ("other/bundle.json", text(&bundle()))],
+                "more than one bundle",
+            ),
             (vec![good.clone(), ("x.json", large)], "larger than"),
-            (vec![good.clone(), ("x.json", "[]".to_owned())], "no JSON object"),
-            (vec![good.clone(), ("x.json", "{}".to_owned())], "schemaVersion"),
+            (
+                vec![good.clone(), ("x.json", "[]".to_owned())],
+                "no JSON object",
+            ),
+            (
+                vec![good.clone(), ("x.json", "{}".to_owned())],
+                "schemaVersion",
+            ),
             (vec![("x.json", text(&tool("a")))], "no `bundle.json`"),
         ] {
             let error = read(&packed(&files), MOST_BYTES).unwrap_err().to_string();
             assert!(error.contains(told), "{told}: {error}");
         }
-        assert!(read(b"PK\x05\x06", MOST_BYTES).unwrap_err().to_string().contains("no ZIP"));
+        assert!(
+            read(b"PK\x05\x06", MOST_BYTES)
+                .unwrap_err()
+                .to_string()
+                .contains("no ZIP")
+        );
     }
 
     /// A list of empty lists takes forty times its bytes as a tree, so none is kept, and what the
@@ -294,10 +388,17 @@ mod tests {
     #[test]
     fn unknown_members_take_their_text_and_tools_beyond_the_memory_are_refused() {
         let mut large = tool("a");
-        large.insert("x-junk".to_owned(), json!(vec![Value::Array(Vec::new()); 60_000]));
+        large.insert(
+            "x-junk".to_owned(),
+            json!(vec![Value::Array(Vec::new()); 60_000]),
+        );
         let files = [("bundle.json", text(&bundle())), ("a.json", text(&large))];
         let archived = read(&packed(&files), MOST_BYTES).unwrap();
-        assert!(archived.tools[0].bytes < 200 * 1024, "{}", archived.tools[0].bytes);
+        assert!(
+            archived.tools[0].bytes < 200 * 1024,
+            "{}",
+            archived.tools[0].bytes
+        );
         let refused = read(&packed(&files), 100 * 1024).unwrap_err().to_string();
         assert!(refused.contains("`bundles.max_bytes` allows"), "{refused}");
     }
@@ -307,10 +408,18 @@ mod tests {
     fn an_archive_that_unpacks_to_too_much_is_refused() {
         let text = format!("{{\"a\": \"{}\"}}", "0".repeat(200 * 1024));
         let names: Vec<String> = (0..400).map(|n| format!("{n}.json")).collect();
-        let files: Vec<(&str, String)> = names.iter().map(|name| (name.as_str(), text.clone())).collect();
+        let files: Vec<(&str, String)> = names
+            .iter()
+            .map(|name| (name.as_str(), text.clone()))
+            .collect();
         let bytes = packed(&files);
         assert!(bytes.len() < 1024 * 1024, "{}", bytes.len());
-        assert!(read(&bytes, usize::MAX).unwrap_err().to_string().contains("too large"));
+        assert!(
+            read(&bytes, usize::MAX)
+                .unwrap_err()
+                .to_string()
+                .contains("too large")
+        );
     }
 
     #[test]

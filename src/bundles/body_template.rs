@@ -49,13 +49,22 @@ impl BodyTemplate {
     /// Parses a body of a content type, which decides how values are escaped. Without one it is
     /// JSON. The error is a sentence without its subject.
     pub(super) fn parse(text: &str, content_type: Option<&str>) -> Result<Self, String> {
-        let media = content_type.unwrap_or("application/json").split(';').next().unwrap_or_default().trim();
+        let media = content_type
+            .unwrap_or("application/json")
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim();
         let media = media.to_ascii_lowercase();
-        let template = || TextTemplate::parse(text).map_err(|error| format!("cannot be read: {error}"));
+        let template =
+            || TextTemplate::parse(text).map_err(|error| format!("cannot be read: {error}"));
         let (kind, content_type) = if media == "application/json" || media.ends_with("+json") {
             (BodyKind::Json(json(text)?), "application/json")
         } else if media == "application/x-www-form-urlencoded" {
-            (BodyKind::Form(form(text)?), "application/x-www-form-urlencoded")
+            (
+                BodyKind::Form(form(text)?),
+                "application/x-www-form-urlencoded",
+            )
         } else if media == "application/xml" || media == "text/xml" || media.ends_with("+xml") {
             if let Some(forbidden) = text.chars().find(|c| !is_xml(*c)) {
                 return Err(format!("has {}", outside_xml(forbidden)));
@@ -64,23 +73,29 @@ impl BodyTemplate {
         } else if media == "text/plain" || template()?.is_literal() {
             (BodyKind::Text(template()?), "text/plain; charset=utf-8")
         } else {
-            return Err(format!("has placeholders, and how values are escaped in `{media}` is not known"));
+            return Err(format!(
+                "has placeholders, and how values are escaped in `{media}` is not known"
+            ));
         };
         Ok(Self { kind, content_type })
     }
 
     /// The same of a JSON value in place of a text.
     pub(super) fn from_json(value: &Value) -> Result<Self, String> {
-        Ok(Self { kind: BodyKind::Json(json(&value.to_string())?), content_type: "application/json" })
+        Ok(Self {
+            kind: BodyKind::Json(json(&value.to_string())?),
+            content_type: "application/json",
+        })
     }
 
     /// Its placeholders.
     pub(super) fn places(&self) -> Vec<&Placeholder> {
         match &self.kind {
             BodyKind::Json(node) => node.places(),
-            BodyKind::Form(pairs) => {
-                pairs.iter().flat_map(|(name, value)| name.places().chain(value.places())).collect()
-            }
+            BodyKind::Form(pairs) => pairs
+                .iter()
+                .flat_map(|(name, value)| name.places().chain(value.places()))
+                .collect(),
             BodyKind::Text(template) | BodyKind::Xml(template) => template.places().collect(),
         }
     }
@@ -89,7 +104,10 @@ impl BodyTemplate {
     pub(super) fn held_bytes(&self) -> usize {
         match &self.kind {
             BodyKind::Json(node) => node.held_bytes(),
-            BodyKind::Form(pairs) => pairs.iter().map(|(name, value)| name.held_bytes() + value.held_bytes()).sum(),
+            BodyKind::Form(pairs) => pairs
+                .iter()
+                .map(|(name, value)| name.held_bytes() + value.held_bytes())
+                .sum(),
             BodyKind::Text(template) | BodyKind::Xml(template) => template.held_bytes(),
         }
     }
@@ -97,14 +115,28 @@ impl BodyTemplate {
     /// The error for a character that XML cannot hold, with the placeholder whose value has it.
     fn refused_character(&self, values: &CallValues<'_>, forbidden: char) -> RefusedValue {
         let places = self.places();
-        let has_it = |place: &&&Placeholder| values.text(place).is_some_and(|text| text.contains(forbidden));
-        let place = places.iter().find(has_it).map_or("", |place| place.as_str());
-        RefusedValue::new(place, format!("has {}; leave it out", outside_xml(forbidden)))
+        let has_it = |place: &&&Placeholder| {
+            values
+                .text(place)
+                .is_some_and(|text| text.contains(forbidden))
+        };
+        let place = places
+            .iter()
+            .find(has_it)
+            .map_or("", |place| place.as_str());
+        RefusedValue::new(
+            place,
+            format!("has {}; leave it out", outside_xml(forbidden)),
+        )
     }
 
     /// The body of one call, of at most so many bytes. In JSON a member without a value is left
     /// out, and so is a pair of a form; a text needs all its values.
-    pub(super) fn fill(&self, values: &CallValues<'_>, most: usize) -> Result<String, RefusedValue> {
+    pub(super) fn fill(
+        &self,
+        values: &CallValues<'_>,
+        most: usize,
+    ) -> Result<String, RefusedValue> {
         let too_long = || format!("the body would be larger than {most} bytes");
         let filled = match &self.kind {
             BodyKind::Json(node) => {
@@ -116,10 +148,18 @@ impl BodyTemplate {
             BodyKind::Text(template) => template.fill(values, str::to_owned, most),
             BodyKind::Xml(template) => template.fill(values, escape_xml, most),
         };
-        let fits = filled.and_then(|body| if body.len() > most { Err(NotFilled::TooLong) } else { Ok(body) });
+        let fits = filled.and_then(|body| {
+            if body.len() > most {
+                Err(NotFilled::TooLong)
+            } else {
+                Ok(body)
+            }
+        });
         let body = fits.map_err(|why| RefusedValue::unfilled(why, too_long))?;
         match body.chars().find(|c| !is_xml(*c)) {
-            Some(forbidden) if matches!(self.kind, BodyKind::Xml(_)) => Err(self.refused_character(values, forbidden)),
+            Some(forbidden) if matches!(self.kind, BodyKind::Xml(_)) => {
+                Err(self.refused_character(values, forbidden))
+            }
             _ => Ok(body),
         }
     }
@@ -132,7 +172,10 @@ fn is_xml(c: char) -> bool {
 
 /// Names a character that XML cannot hold.
 fn outside_xml(c: char) -> String {
-    format!("the character U+{:04X}, which XML cannot hold", u32::from(c))
+    format!(
+        "the character U+{:04X}, which XML cannot hold",
+        u32::from(c)
+    )
 }
 
 /// The form of one call. It is not filled much beyond `most` bytes.
@@ -144,12 +187,19 @@ fn fill_form<'t>(
     let mut form = form_urlencoded::Serializer::new(String::new());
     let mut left = most;
     for (name, value) in pairs {
-        match (name.fill(values, str::to_owned, left), value.fill(values, str::to_owned, left)) {
+        match (
+            name.fill(values, str::to_owned, left),
+            value.fill(values, str::to_owned, left),
+        ) {
             (Ok(name), Ok(value)) => {
-                left = left.checked_sub(name.len() + value.len()).ok_or(NotFilled::TooLong)?;
+                left = left
+                    .checked_sub(name.len() + value.len())
+                    .ok_or(NotFilled::TooLong)?;
                 form.append_pair(&name, &value);
             }
-            (Err(NotFilled::TooLong), _) | (_, Err(NotFilled::TooLong)) => return Err(NotFilled::TooLong),
+            (Err(NotFilled::TooLong), _) | (_, Err(NotFilled::TooLong)) => {
+                return Err(NotFilled::TooLong);
+            }
             (Err(NotFilled::Missing(_)), _) | (_, Err(NotFilled::Missing(_))) => {}
         }
     }
@@ -158,7 +208,9 @@ fn fill_form<'t>(
 
 /// Parses a JSON document in which placeholders may stand outside quotes.
 fn json(text: &str) -> Result<BodyNode, String> {
-    let unreadable = |error: &dyn std::fmt::Display| format!("is no JSON, and no other `Content-Type` is set: {error}");
+    let unreadable = |error: &dyn std::fmt::Display| {
+        format!("is no JSON, and no other `Content-Type` is set: {error}")
+    };
     if text.contains("\\u0000") {
         return Err("has a NUL character in it".to_owned());
     }
@@ -172,8 +224,11 @@ fn json(text: &str) -> Result<BodyNode, String> {
             rest = after;
             continue;
         }
-        let length =
-            if quoted && c == '\\' { 1 + rest[1..].chars().next().map_or(0, char::len_utf8) } else { c.len_utf8() };
+        let length = if quoted && c == '\\' {
+            1 + rest[1..].chars().next().map_or(0, char::len_utf8)
+        } else {
+            c.len_utf8()
+        };
         quoted ^= c == '"';
         marked.push_str(&rest[..length]);
         rest = &rest[length..];
@@ -184,9 +239,12 @@ fn json(text: &str) -> Result<BodyNode, String> {
 
 /// Parses the pairs of a form.
 fn form(text: &str) -> Result<Vec<(TextTemplate, TextTemplate)>, String> {
-    let template = |text: &str| TextTemplate::parse(text).map_err(|error| format!("cannot be read: {error}"));
+    let template =
+        |text: &str| TextTemplate::parse(text).map_err(|error| format!("cannot be read: {error}"));
     // Decoding leaves the characters of placeholders as they are.
-    form_urlencoded::parse(text.as_bytes()).map(|(name, value)| Ok((template(&name)?, template(&value)?))).collect()
+    form_urlencoded::parse(text.as_bytes())
+        .map(|(name, value)| Ok((template(&name)?, template(&value)?)))
+        .collect()
 }
 
 impl BodyNode {
@@ -203,7 +261,11 @@ impl BodyNode {
             }
             WrittenValue::List(items) => {
                 let items: Vec<Self> = items.iter().map(Self::parse).collect::<Result<_, _>>()?;
-                if items.iter().all(Self::is_literal) { Self::literal(value) } else { Self::List(items.into()) }
+                if items.iter().all(Self::is_literal) {
+                    Self::literal(value)
+                } else {
+                    Self::List(items.into())
+                }
             }
             WrittenValue::Object(members) => {
                 let member = |(name, value): (&str, &WrittenValue)| {
@@ -212,9 +274,14 @@ impl BodyNode {
                     }
                     Ok((name.to_owned(), Self::parse(value)?))
                 };
-                let members: Vec<(String, Self)> = members.iter().map(member).collect::<Result<_, _>>()?;
+                let members: Vec<(String, Self)> =
+                    members.iter().map(member).collect::<Result<_, _>>()?;
                 let is_literal = members.iter().all(|(_, node)| node.is_literal());
-                if is_literal { Self::literal(value) } else { Self::Object(members.into()) }
+                if is_literal {
+                    Self::literal(value)
+                } else {
+                    Self::Object(members.into())
+                }
             }
             WrittenValue::Null | WrittenValue::Plain(_) => Self::literal(value),
         })
@@ -235,7 +302,10 @@ impl BodyNode {
             Self::Whole(place) => place.held_bytes(),
             Self::Text(template) => template.held_bytes(),
             Self::List(items) => items.iter().map(Self::held_bytes).sum(),
-            Self::Object(members) => members.iter().map(|(name, node)| text_bytes(name) + node.held_bytes()).sum(),
+            Self::Object(members) => members
+                .iter()
+                .map(|(name, node)| text_bytes(name) + node.held_bytes())
+                .sum(),
         };
         size_of::<Self>() + below
     }
@@ -252,7 +322,12 @@ impl BodyNode {
 
     /// Adds its JSON with the values of a call, and says whether it has all of them. Without one
     /// it adds no text. The body does not become much longer than `most` bytes.
-    fn fill(&self, values: &CallValues<'_>, body: &mut String, most: usize) -> Result<bool, NotFilled<'_>> {
+    fn fill(
+        &self,
+        values: &CallValues<'_>,
+        body: &mut String,
+        most: usize,
+    ) -> Result<bool, NotFilled<'_>> {
         match self {
             Self::Literal(json) => body.push_str(json),
             Self::Whole(place) => match values.json(place) {
@@ -265,14 +340,27 @@ impl BodyNode {
                 Err(NotFilled::TooLong) => return Err(NotFilled::TooLong),
             },
             Self::List(items) => {
-                fill_all(items.iter().map(|item| (String::new(), item)), values, '[', ']', body, most)?;
+                fill_all(
+                    items.iter().map(|item| (String::new(), item)),
+                    values,
+                    '[',
+                    ']',
+                    body,
+                    most,
+                )?;
             }
             Self::Object(members) => {
-                let parts = members.iter().map(|(name, node)| (format!("{}:", quoted(name)), node));
+                let parts = members
+                    .iter()
+                    .map(|(name, node)| (format!("{}:", quoted(name)), node));
                 fill_all(parts, values, '{', '}', body, most)?;
             }
         }
-        if body.len() > most { Err(NotFilled::TooLong) } else { Ok(true) }
+        if body.len() > most {
+            Err(NotFilled::TooLong)
+        } else {
+            Ok(true)
+        }
     }
 }
 
@@ -305,17 +393,19 @@ fn fill_all<'t>(
 
 /// A value as a text in XML.
 fn escape_xml(value: &str) -> String {
-    value.chars().fold(String::with_capacity(value.len()), |mut text, c| {
-        match c {
-            '&' => text.push_str("&amp;"),
-            '<' => text.push_str("&lt;"),
-            '>' => text.push_str("&gt;"),
-            '"' => text.push_str("&quot;"),
-            '\'' => text.push_str("&apos;"),
-            other => text.push(other),
-        }
-        text
-    })
+    value
+        .chars()
+        .fold(String::with_capacity(value.len()), |mut text, c| {
+            match c {
+                '&' => text.push_str("&amp;"),
+                '<' => text.push_str("&lt;"),
+                '>' => text.push_str("&gt;"),
+                '"' => text.push_str("&quot;"),
+                '\'' => text.push_str("&apos;"),
+                other => text.push(other),
+            }
+            text
+        })
 }
 
 #[cfg(test)]
@@ -334,42 +424,81 @@ mod tests {
             secrets: &BTreeMap::new(),
             tool: ("t", "v1"),
         };
-        BodyTemplate::parse(body, content_type)?.fill(&values, 1_000).map_err(|refused| refused.to_string())
+        BodyTemplate::parse(body, content_type)?
+            .fill(&values, 1_000)
+            .map_err(|refused| refused.to_string())
     }
 
     #[test]
     fn values_never_become_structure() {
-        let hostile = json!({"q": "\",\"admin\":true,\"x\":\"", "n": 5, "list": [1], "amp": "a&b=c<d>"});
+        let hostile =
+            json!({"q": "\",\"admin\":true,\"x\":\"", "n": 5, "list": [1], "amp": "a&b=c<d>"});
         for (body, content_type, expected) in [
-            (r#"{"q":"${q}","n":${n}}"#, None, r#"{"q":"\",\"admin\":true,\"x\":\"","n":5}"#),
-            (r#"{"q":"<${n}>","list":${list},"absent":${absent}}"#, None, r#"{"q":"<5>","list":[1]}"#),
+            (
+                r#"{"q":"${q}","n":${n}}"#,
+                None,
+                r#"{"q":"\",\"admin\":true,\"x\":\"","n":5}"#,
+            ),
+            (
+                r#"{"q":"<${n}>","list":${list},"absent":${absent}}"#,
+                None,
+                r#"{"q":"<5>","list":[1]}"#,
+            ),
             (r#"["\"${n}", "\\"]"#, None, r#"["\"5","\\"]"#),
-            ("a=${amp}&b=${absent}&c=1", Some("application/x-www-form-urlencoded"), "a=a%26b%3Dc%3Cd%3E&c=1"),
-            ("<a>${amp}</a>", Some("text/xml; charset=utf-8"), "<a>a&amp;b=c&lt;d&gt;</a>"),
+            (
+                "a=${amp}&b=${absent}&c=1",
+                Some("application/x-www-form-urlencoded"),
+                "a=a%26b%3Dc%3Cd%3E&c=1",
+            ),
+            (
+                "<a>${amp}</a>",
+                Some("text/xml; charset=utf-8"),
+                "<a>a&amp;b=c&lt;d&gt;</a>",
+            ),
             ("say ${amp}", Some("text/plain"), "say a&b=c<d>"),
-            (r#"[${absent},{"a":${absent}},[${absent}],${n}]"#, None, "[{},[],5]"),
+            (
+                r#"[${absent},{"a":${absent}},[${absent}],${n}]"#,
+                None,
+                "[{},[],5]",
+            ),
             ("${absent}", None, "null"),
         ] {
-            assert_eq!(fill(body, content_type, &hostile).as_deref(), Ok(expected), "{body}");
+            assert_eq!(
+                fill(body, content_type, &hostile).as_deref(),
+                Ok(expected),
+                "{body}"
+            );
         }
         for (body, content_type) in [
             (format!("[{}]", ["${q}"; 100].join(",")), None),
             (format!("[\"{}\"]", "${q}".repeat(100)), None),
             ("${q}".repeat(100), Some("text/plain")),
-            (["a=${q}"; 100].join("&"), Some("application/x-www-form-urlencoded")),
+            (
+                ["a=${q}"; 100].join("&"),
+                Some("application/x-www-form-urlencoded"),
+            ),
         ] {
             let refused = fill(&body, content_type, &hostile).unwrap_err();
-            assert_eq!(refused, "the body would be larger than 1000 bytes", "{body}");
+            assert_eq!(
+                refused, "the body would be larger than 1000 bytes",
+                "{body}"
+            );
         }
         for (place, character) in [("nul", "U+0000"), ("end", "U+FFFF")] {
             let hostile = json!({"fine": "a\tb\u{1F600}", "nul": "a\u{0}b", "end": "\u{FFFF}"});
             let body = format!("<a>${{fine}}${{{place}}}</a>");
             let refused = fill(&body, Some("application/xml"), &hostile).unwrap_err();
-            let expected = format!("`{place}` has the character {character}, which XML cannot hold; leave it out");
+            let expected = format!(
+                "`{place}` has the character {character}, which XML cannot hold; leave it out"
+            );
             assert_eq!(refused, expected);
             assert!(fill(&body, Some("text/plain"), &hostile).is_ok());
         }
-        assert!(fill("<a>\u{1}</a>", Some("text/xml"), &hostile).unwrap_err().contains("has the character U+0001"));
+        assert!(
+            fill("<a>\u{1}</a>", Some("text/xml"), &hostile)
+                .unwrap_err()
+                .contains("has the character U+0001")
+        );
         for (body, content_type) in [
             (r#"{"${q}":1}"#, None),
             ("{${q}:1}", None),

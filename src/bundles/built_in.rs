@@ -10,7 +10,10 @@ use uuid::Uuid;
 
 use super::bundle_set::ReadBundle;
 use super::definition::SCHEMA_VERSION;
-use super::{BuiltInTool, BundleDefinition, BundleError, StoredDocument, StoredTool, ToolImplementation, files};
+use super::{
+    BuiltInTool, BundleDefinition, BundleError, StoredDocument, StoredTool, ToolImplementation,
+    files,
+};
 
 /// The id of the bundle of built-in tools.
 pub(super) const BUILT_IN_ID: Uuid = Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_0001);
@@ -23,12 +26,19 @@ const SINCE: &str = "2026-01-01T00:00:00Z";
 /// read disables all of it.
 pub(super) fn read(root: &Path) -> Option<ReadBundle> {
     let file = root.join(FILE);
-    let switches = if file.exists() { files::read_members(&file).map(Some) } else { Ok(None) };
+    let switches = if file.exists() {
+        files::read_members(&file).map(Some)
+    } else {
+        Ok(None)
+    };
     let is_on = |name: Option<&str>| match &switches {
         Err(_) => false,
         Ok(None) => true,
         Ok(Some(switches)) => {
-            let switch = name.map_or_else(|| switches.get("isEnabled"), |name| switches.get("tools")?.get(name));
+            let switch = name.map_or_else(
+                || switches.get("isEnabled"),
+                |name| switches.get("tools")?.get(name),
+            );
             switch.and_then(Value::as_bool).unwrap_or(true)
         }
     };
@@ -50,7 +60,12 @@ pub(super) fn read(root: &Path) -> Option<ReadBundle> {
     });
     let tools = tools.collect();
     let definition = BundleDefinition::parse(StoredDocument::from_members(&document).ok()?).ok()?;
-    Some(ReadBundle { definition, folder: PathBuf::new(), tools, findings: Vec::new() })
+    Some(ReadBundle {
+        definition,
+        folder: PathBuf::new(),
+        tools,
+        findings: Vec::new(),
+    })
 }
 
 /// Enables or disables the bundle, or the tool with this slug.
@@ -60,7 +75,9 @@ pub(super) fn switch(root: &Path, slug: Option<&str>, is_enabled: bool) -> Resul
     match slug {
         None => _ = switches.insert("isEnabled".to_owned(), is_enabled.into()),
         Some(slug) => {
-            let tools = switches.entry("tools").or_insert_with(|| Value::Object(Map::new()));
+            let tools = switches
+                .entry("tools")
+                .or_insert_with(|| Value::Object(Map::new()));
             if let Some(tools) = tools.as_object_mut() {
                 tools.insert(slug.to_owned(), is_enabled.into());
             }
@@ -71,7 +88,11 @@ pub(super) fn switch(root: &Path, slug: Option<&str>, is_enabled: bool) -> Resul
 
 /// Refuses a change of the content of what is built in.
 pub(super) fn refuse(bundle: Uuid) -> Result<(), BundleError> {
-    if bundle == BUILT_IN_ID { Err(BundleError::BuiltIn(bundle.to_string())) } else { Ok(()) }
+    if bundle == BUILT_IN_ID {
+        Err(BundleError::BuiltIn(bundle.to_string()))
+    } else {
+        Ok(())
+    }
 }
 
 fn object(value: Value) -> Map<String, Value> {

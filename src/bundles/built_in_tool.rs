@@ -19,11 +19,17 @@ pub enum BuiltInTool {
 
 impl BuiltInTool {
     /// All of them.
-    pub(super) const ALL: [Self; 4] = [Self::ReadFile, Self::ListFolder, Self::SearchFiles, Self::FetchUrl];
+    pub(super) const ALL: [Self; 4] = [
+        Self::ReadFile,
+        Self::ListFolder,
+        Self::SearchFiles,
+        Self::FetchUrl,
+    ];
 
     /// Its slug, its name for people, what it does, and its parameters.
     pub(super) fn about(self) -> (&'static str, &'static str, &'static str, Value) {
-        let path = json!({"type": "string", "description": "The path, below one of the shared folders"});
+        let path =
+            json!({"type": "string", "description": "The path, below one of the shared folders"});
         match self {
             Self::ReadFile => (
                 "read-file",

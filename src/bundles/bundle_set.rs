@@ -57,21 +57,50 @@ pub(super) struct ReadBundle {
 
 impl BundleSet {
     /// The set of these bundles.
-    pub(super) fn new(mut bundles: Vec<ReadBundle>, stamps: FileStamps, findings: Vec<Finding>) -> Self {
-        let mut set = Self { stamps, findings, ..Self::default() };
+    pub(super) fn new(
+        mut bundles: Vec<ReadBundle>,
+        stamps: FileStamps,
+        findings: Vec<Finding>,
+    ) -> Self {
+        let mut set = Self {
+            stamps,
+            findings,
+            ..Self::default()
+        };
         let mut taken = BTreeSet::new();
         // Id and time of making are what the maker says, and an archive may say any. The store
         // itself writes when it was imported, so a newcomer takes no name of one that is there.
         bundles.sort_by_key(|bundle| {
             let definition = &bundle.definition;
-            (!definition.is_built_in, definition.here_since(), definition.id)
+            (
+                !definition.is_built_in,
+                definition.here_since(),
+                definition.id,
+            )
         });
-        for ReadBundle { definition, folder, mut tools, findings } in bundles {
+        for ReadBundle {
+            definition,
+            folder,
+            mut tools,
+            findings,
+        } in bundles
+        {
             tools.sort_by(|a, b| (&a.slug, &a.version).cmp(&(&b.slug, &b.version)));
-            let Some(scenario) = scenario_name(&definition, &taken) else { continue };
+            let Some(scenario) = scenario_name(&definition, &taken) else {
+                continue;
+            };
             taken.insert(scenario.clone());
             let id = definition.id;
-            set.bundles.insert(id, Arc::new(StoredBundle { definition, scenario, folder, tools, findings }));
+            set.bundles.insert(
+                id,
+                Arc::new(StoredBundle {
+                    definition,
+                    scenario,
+                    folder,
+                    tools,
+                    findings,
+                }),
+            );
         }
         set
     }
@@ -88,18 +117,29 @@ impl BundleSet {
 
     /// A bundle that is not being deleted.
     pub fn bundle(&self, id: Uuid) -> Result<&Arc<StoredBundle>, BundleError> {
-        let bundle = self.bundles.get(&id).ok_or(BundleError::UnknownBundle(id))?;
-        if bundle.definition.soft_deleted_at.is_some() { Err(BundleError::BeingDeleted(id)) } else { Ok(bundle) }
+        let bundle = self
+            .bundles
+            .get(&id)
+            .ok_or(BundleError::UnknownBundle(id))?;
+        if bundle.definition.soft_deleted_at.is_some() {
+            Err(BundleError::BeingDeleted(id))
+        } else {
+            Ok(bundle)
+        }
     }
 
     /// The bundles of one list: those that are not being deleted.
     pub fn listed(&self) -> impl Iterator<Item = &Arc<StoredBundle>> {
-        self.bundles.values().filter(|bundle| bundle.definition.soft_deleted_at.is_none())
+        self.bundles
+            .values()
+            .filter(|bundle| bundle.definition.soft_deleted_at.is_none())
     }
 
     /// The bundles with files.
     fn stored(&self) -> impl Iterator<Item = &Arc<StoredBundle>> {
-        self.bundles.values().filter(|bundle| !bundle.definition.is_built_in)
+        self.bundles
+            .values()
+            .filter(|bundle| !bundle.definition.is_built_in)
     }
 
     /// The bytes of memory that all stored bundles take, estimated from above.
@@ -119,7 +159,11 @@ impl BundleSet {
         }
         let stored_bytes = self.bytes();
         if stored_bytes.saturating_add(added_bytes) > settings.max_bytes {
-            return Err(BundleError::TooManyBytes { added_bytes, stored_bytes, most: settings.max_bytes });
+            return Err(BundleError::TooManyBytes {
+                added_bytes,
+                stored_bytes,
+                most: settings.max_bytes,
+            });
         }
         Ok(())
     }
@@ -137,20 +181,41 @@ impl StoredBundle {
     }
 
     /// One version of a tool.
-    pub fn tool(&self, slug: &Slug, version: &ToolVersion) -> Result<&Arc<StoredTool>, BundleError> {
-        let found = self.tools.binary_search_by(|tool| (&tool.slug, &tool.version).cmp(&(slug, version)));
+    pub fn tool(
+        &self,
+        slug: &Slug,
+        version: &ToolVersion,
+    ) -> Result<&Arc<StoredTool>, BundleError> {
+        let found = self
+            .tools
+            .binary_search_by(|tool| (&tool.slug, &tool.version).cmp(&(slug, version)));
         let tool = found.ok().and_then(|at| self.tools.get(at));
-        tool.ok_or_else(|| BundleError::UnknownTool(self.definition.id, slug.clone(), version.clone()))
+        tool.ok_or_else(|| {
+            BundleError::UnknownTool(self.definition.id, slug.clone(), version.clone())
+        })
     }
 }
 
 /// The name of the scenario of a bundle.
-fn scenario_name(definition: &BundleDefinition, taken: &BTreeSet<ScenarioName>) -> Option<ScenarioName> {
+fn scenario_name(
+    definition: &BundleDefinition,
+    taken: &BTreeSet<ScenarioName>,
+) -> Option<ScenarioName> {
     let own: Option<ScenarioName> = definition.slug.as_str().parse().ok();
     own.filter(|name| !taken.contains(name)).or_else(|| {
-        let stem: String =
-            definition.slug.as_str().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+        let stem: String = definition
+            .slug
+            .as_str()
+            .chars()
+            .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
+            .collect();
         let stem = stem.trim_start_matches('-');
-        format!("{}-{}", if stem.is_empty() { "bundle" } else { stem }, definition.id).parse().ok()
+        format!(
+            "{}-{}",
+            if stem.is_empty() { "bundle" } else { stem },
+            definition.id
+        )
+        .parse()
+        .ok()
     })
 }

@@ -57,20 +57,36 @@ const TOOL_OWN_MEMBERS: [&str; 13] = [
 /// The members that a client may send of a bundle.
 const BUNDLE_MEMBERS: [&str; 4] = ["slug", "displayName", "isEnabled", "description"];
 /// Those of a bundle that a daemon sets itself.
-const BUNDLE_OWN_MEMBERS: [&str; 8] =
-    ["schemaVersion", "id", "isBuiltIn", "createdAt", "modifiedAt", IMPORTED_AT, "softDeletedAt", "scenario"];
+const BUNDLE_OWN_MEMBERS: [&str; 8] = [
+    "schemaVersion",
+    "id",
+    "isBuiltIn",
+    "createdAt",
+    "modifiedAt",
+    IMPORTED_AT,
+    "softDeletedAt",
+    "scenario",
+];
 
 impl BundleChange {
     /// Reads `{slug, displayName, isEnabled, description}`.
     pub fn parse(body: &Map<String, Value>) -> Result<Self, DocumentError> {
-        let members = DocumentMembers { object: body, pointer: "" };
+        let members = DocumentMembers {
+            object: body,
+            pointer: "",
+        };
         members.refuse_others_but(&BUNDLE_OWN_MEMBERS, &BUNDLE_MEMBERS)?;
-        if members.text("schemaVersion")?.is_some_and(|version| version != SCHEMA_VERSION) {
+        if members
+            .text("schemaVersion")?
+            .is_some_and(|version| version != SCHEMA_VERSION)
+        {
             return Err(members.wrong("schemaVersion", format!("is not `{SCHEMA_VERSION}`")));
         }
         let slug = members.required_text("slug")?;
         Ok(Self {
-            slug: slug.parse().map_err(|error| members.wrong("slug", format!("cannot be used: {error}")))?,
+            slug: slug
+                .parse()
+                .map_err(|error| members.wrong("slug", format!("cannot be used: {error}")))?,
             display_name: members.required_text("displayName")?.to_owned(),
             description: members.text("description")?.unwrap_or_default().to_owned(),
             is_enabled: members.switch("isEnabled", true)?,
@@ -104,9 +120,14 @@ impl BundleChange {
             ("modifiedAt", time(modified)),
         ];
         let document = match before {
-            Some(before) => before.document.with(&members.map(|(name, value)| (name, Some(value.to_string()))))?,
+            Some(before) => before
+                .document
+                .with(&members.map(|(name, value)| (name, Some(value.to_string()))))?,
             None => StoredDocument::from_members(
-                &members.map(|(name, value)| (name.to_owned(), value)).into_iter().collect(),
+                &members
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .into_iter()
+                    .collect(),
             )?,
         };
         Ok(BundleDefinition::parse(document)?)
@@ -117,16 +138,24 @@ impl StoredTool {
     /// What a client sends to store it again, with its slug and version.
     pub fn content(&self) -> Map<String, Value> {
         let document = self.document.member_texts();
-        let names = ["slug", "version"].into_iter().chain(TOOL_MEMBERS).filter(|name| *name != "schemaVersion");
+        let names = ["slug", "version"]
+            .into_iter()
+            .chain(TOOL_MEMBERS)
+            .filter(|name| *name != "schemaVersion");
         let read = |name: &str| serde_json::from_str(document.get(name)?).ok();
-        names.filter_map(|name| Some((name.to_owned(), read(name)?))).collect()
+        names
+            .filter_map(|name| Some((name.to_owned(), read(name)?)))
+            .collect()
     }
 }
 
 impl ToolContent {
     /// Reads what a client sent.
     pub fn parse(body: Map<String, Value>) -> Result<Self, DocumentError> {
-        let members = DocumentMembers { object: &body, pointer: "" };
+        let members = DocumentMembers {
+            object: &body,
+            pointer: "",
+        };
         members.refuse_others_but(&TOOL_OWN_MEMBERS, &TOOL_MEMBERS)?;
         Ok(Self(body))
     }
@@ -156,22 +185,34 @@ impl ToolContent {
         document.insert("modifiedAt".to_owned(), time(now));
         for name in ["argSchema", "outputSchema"] {
             // A text of a schema is stored as the schema.
-            let schema = document.get(name).and_then(Value::as_str).and_then(|text| serde_json::from_str(text).ok());
+            let schema = document
+                .get(name)
+                .and_then(Value::as_str)
+                .and_then(|text| serde_json::from_str(text).ok());
             if let Some(schema) = schema {
                 document.insert(name.to_owned(), schema);
             }
         }
-        Ok(StoredTool::parse(StoredDocument::from_members(&document)?, bundle)?)
+        Ok(StoredTool::parse(
+            StoredDocument::from_members(&document)?,
+            bundle,
+        )?)
     }
 }
 
 /// A document with another `isEnabled`, and everything else as it was.
-pub(super) fn switched(document: &StoredDocument, is_enabled: bool) -> Result<StoredDocument, BundleError> {
+pub(super) fn switched(
+    document: &StoredDocument,
+    is_enabled: bool,
+) -> Result<StoredDocument, BundleError> {
     document.with(&[("isEnabled", Some(is_enabled.to_string()))])
 }
 
 /// A document of a bundle that is deleted at this time.
-pub(super) fn deleted(document: &StoredDocument, now: Timestamp) -> Result<StoredDocument, BundleError> {
+pub(super) fn deleted(
+    document: &StoredDocument,
+    now: Timestamp,
+) -> Result<StoredDocument, BundleError> {
     document.with(&[("softDeletedAt", Some(time(now).to_string()))])
 }
 
@@ -189,5 +230,9 @@ pub(crate) fn time(at: Timestamp) -> Value {
 /// A new UUID of version 7.
 pub fn new_id(now: Timestamp) -> Uuid {
     let since = now.duration_since(Timestamp::UNIX_EPOCH).unsigned_abs();
-    Uuid::new_v7(uuid::Timestamp::from_unix(NoContext, since.as_secs(), since.subsec_nanos()))
+    Uuid::new_v7(uuid::Timestamp::from_unix(
+        NoContext,
+        since.as_secs(),
+        since.subsec_nanos(),
+    ))
 }

@@ -16,7 +16,9 @@ use uuid::Uuid;
 
 use super::document_members::{DocumentError, DocumentMembers};
 use super::http_tool::{HttpTool, joined};
-use super::{BuiltInTool, BundleError, BundleSettings, Slug, StoredDocument, ToolAuth, ToolVersion};
+use super::{
+    BuiltInTool, BundleError, BundleSettings, Slug, StoredDocument, ToolAuth, ToolVersion,
+};
 use crate::json::layout::compact;
 use crate::json::members::MemberTexts;
 use crate::model::JsonText;
@@ -160,20 +162,40 @@ impl BundleDefinition {
     /// Reads `bundle.json`.
     pub fn parse(document: StoredDocument) -> Result<Self, DocumentError> {
         let object = document.members(&BUNDLE_MEMBERS)?;
-        let members = DocumentMembers { object: &object, pointer: "" };
+        let members = DocumentMembers {
+            object: &object,
+            pointer: "",
+        };
         schema_version(members)?;
         let (created_at, modified_at) = times(members)?;
         Ok(Self {
             id: uuid(members, "id")?.ok_or_else(|| members.wrong("id", "is missing"))?,
-            slug: members.required_text("slug")?.parse().map_err(|error| wrong_name(members, "slug", &error))?,
-            display_name: short(members, "displayName", members.required_text("displayName")?)?,
-            description: short(members, "description", members.text("description")?.unwrap_or_default())?,
+            slug: members
+                .required_text("slug")?
+                .parse()
+                .map_err(|error| wrong_name(members, "slug", &error))?,
+            display_name: short(
+                members,
+                "displayName",
+                members.required_text("displayName")?,
+            )?,
+            description: short(
+                members,
+                "description",
+                members.text("description")?.unwrap_or_default(),
+            )?,
             is_enabled: members.switch("isEnabled", true)?,
             is_built_in: members.switch("isBuiltIn", false)?,
             created_at,
             modified_at,
-            imported_at: members.get(IMPORTED_AT).map(|_| time(members, IMPORTED_AT)).transpose()?,
-            soft_deleted_at: members.get("softDeletedAt").map(|_| time(members, "softDeletedAt")).transpose()?,
+            imported_at: members
+                .get(IMPORTED_AT)
+                .map(|_| time(members, IMPORTED_AT))
+                .transpose()?,
+            soft_deleted_at: members
+                .get("softDeletedAt")
+                .map(|_| time(members, "softDeletedAt"))
+                .transpose()?,
             document,
         })
     }
@@ -186,7 +208,10 @@ impl BundleDefinition {
 
     /// The bytes of memory that it takes without its tools.
     pub fn bytes(&self) -> usize {
-        self.document.get().len() + self.display_name.len() + self.description.len() + DEFINITION_BYTES
+        self.document.get().len()
+            + self.display_name.len()
+            + self.description.len()
+            + DEFINITION_BYTES
     }
 }
 
@@ -194,23 +219,53 @@ impl StoredTool {
     /// Reads the document of a tool of this bundle.
     pub fn parse(document: StoredDocument, bundle: Uuid) -> Result<Self, DocumentError> {
         let object = document.members(&TOOL_MEMBERS)?;
-        let members = DocumentMembers { object: &object, pointer: "" };
+        let members = DocumentMembers {
+            object: &object,
+            pointer: "",
+        };
         schema_version(members)?;
         if uuid(members, "bundleID")?.is_some_and(|named| named != bundle) {
-            return Err(members.wrong("bundleID", format!("is not the id of its bundle, `{bundle}`")));
+            return Err(members.wrong(
+                "bundleID",
+                format!("is not the id of its bundle, `{bundle}`"),
+            ));
         }
         let (created_at, modified_at) = times(members)?;
-        let ArgSchema { text: arg_schema, declared, is_closed } = ArgSchema::read(&document)?;
-        let output_schema = schema(&document, "outputSchema")?.filter(|schema| schema != "{}").map(JsonText::known);
+        let ArgSchema {
+            text: arg_schema,
+            declared,
+            is_closed,
+        } = ArgSchema::read(&document)?;
+        let output_schema = schema(&document, "outputSchema")?
+            .filter(|schema| schema != "{}")
+            .map(JsonText::known);
         let tool = Self {
-            id: uuid(members, if members.get("toolID").is_some() { "toolID" } else { "id" })?,
-            slug: members.required_text("slug")?.parse().map_err(|error| wrong_name(members, "slug", &error))?,
+            id: uuid(
+                members,
+                if members.get("toolID").is_some() {
+                    "toolID"
+                } else {
+                    "id"
+                },
+            )?,
+            slug: members
+                .required_text("slug")?
+                .parse()
+                .map_err(|error| wrong_name(members, "slug", &error))?,
             version: members
                 .required_text("version")?
                 .parse()
                 .map_err(|error| wrong_name(members, "version", &error))?,
-            display_name: short(members, "displayName", members.required_text("displayName")?)?,
-            description: short(members, "description", members.text("description")?.unwrap_or_default())?,
+            display_name: short(
+                members,
+                "displayName",
+                members.required_text("displayName")?,
+            )?,
+            description: short(
+                members,
+                "description",
+                members.text("description")?.unwrap_or_default(),
+            )?,
             tags: tags(members)?,
             is_enabled: members.switch("isEnabled", true)?,
             bytes: 0,
@@ -225,13 +280,25 @@ impl StoredTool {
             document,
             file: PathBuf::new(),
         };
-        Ok(Self { bytes: tool.held_bytes(), ..tool })
+        Ok(Self {
+            bytes: tool.held_bytes(),
+            ..tool
+        })
     }
 
     /// The bytes of memory that it takes, estimated from above.
     fn held_bytes(&self) -> usize {
-        let texts = self.declared.iter().chain(&self.tags).map(|text| text.len() + TEXT_BYTES).sum::<usize>();
-        let schemas = self.arg_schema.get().len() + self.output_schema.as_ref().map_or(0, |schema| schema.get().len());
+        let texts = self
+            .declared
+            .iter()
+            .chain(&self.tags)
+            .map(|text| text.len() + TEXT_BYTES)
+            .sum::<usize>();
+        let schemas = self.arg_schema.get().len()
+            + self
+                .output_schema
+                .as_ref()
+                .map_or(0, |schema| schema.get().len());
         let implementation = match &self.implementation {
             ToolImplementation::Http(http) => http.held_bytes(),
             ToolImplementation::Function(name) => name.len(),
@@ -243,17 +310,22 @@ impl StoredTool {
 
     /// Refuses a host that its requests may not go to.
     pub(super) fn check_hosts(&self, settings: &BundleSettings) -> Result<(), BundleError> {
-        let ToolImplementation::Http(http) = &self.implementation else { return Ok(()) };
+        let ToolImplementation::Http(http) = &self.implementation else {
+            return Ok(());
+        };
         let token_url = match &http.auth {
             Some(ToolAuth::OAuth { token_url, .. }) => Some(("/impl/auth/tokenUrl", token_url)),
             _ => None,
         };
-        let mut urls = [("/impl/urlTemplate", http.url.origin())].into_iter().chain(token_url);
+        let mut urls = [("/impl/urlTemplate", http.url.origin())]
+            .into_iter()
+            .chain(token_url);
         match urls.find(|(_, url)| !settings.admits(url)) {
             None => Ok(()),
-            Some((pointer, url)) => {
-                Err(BundleError::HostNotAllowed { pointer, host: url.host_str().unwrap_or_default().to_owned() })
-            }
+            Some((pointer, url)) => Err(BundleError::HostNotAllowed {
+                pointer,
+                host: url.host_str().unwrap_or_default().to_owned(),
+            }),
         }
     }
 
@@ -280,19 +352,35 @@ fn implementation(members: DocumentMembers<'_>) -> Result<ToolImplementation, Do
     match members.required_text("type")? {
         "http" => {
             let original = members.object("httpImpl")?.map(joined);
-            let ((Some(object), _) | (None, Some(object))) = (members.object("impl")?, &original) else {
+            let ((Some(object), _) | (None, Some(object))) = (members.object("impl")?, &original)
+            else {
                 return Err(members.wrong("impl", "is missing"));
             };
-            Ok(ToolImplementation::Http(Arc::new(HttpTool::read(DocumentMembers { object, pointer: "/impl" })?)))
+            Ok(ToolImplementation::Http(Arc::new(HttpTool::read(
+                DocumentMembers {
+                    object,
+                    pointer: "/impl",
+                },
+            )?)))
         }
         "go" => {
             let (object, name) = match members.object("impl")? {
                 Some(object) => (object, "goFunc"),
-                None => (members.object("goImpl")?.ok_or_else(|| members.wrong("impl", "is missing"))?, "func"),
+                None => (
+                    members
+                        .object("goImpl")?
+                        .ok_or_else(|| members.wrong("impl", "is missing"))?,
+                    "func",
+                ),
             };
-            let members = DocumentMembers { object, pointer: "/impl" };
+            let members = DocumentMembers {
+                object,
+                pointer: "/impl",
+            };
             members.refuse_others(&[name])?;
-            Ok(ToolImplementation::Function(members.required_text(name)?.to_owned()))
+            Ok(ToolImplementation::Function(
+                members.required_text(name)?.to_owned(),
+            ))
         }
         _ => Err(members.wrong("type", "is neither `http` nor `go`")),
     }
@@ -301,30 +389,54 @@ fn implementation(members: DocumentMembers<'_>) -> Result<ToolImplementation, Do
 fn schema_version(members: DocumentMembers<'_>) -> Result<(), DocumentError> {
     match members.required_text("schemaVersion")? {
         SCHEMA_VERSION => Ok(()),
-        _ => Err(members.wrong("schemaVersion", format!("is not `{SCHEMA_VERSION}`, the only version that is read"))),
+        _ => Err(members.wrong(
+            "schemaVersion",
+            format!("is not `{SCHEMA_VERSION}`, the only version that is read"),
+        )),
     }
 }
 
-fn wrong_name(members: DocumentMembers<'_>, name: &str, error: &super::InvalidSlug) -> DocumentError {
+fn wrong_name(
+    members: DocumentMembers<'_>,
+    name: &str,
+    error: &super::InvalidSlug,
+) -> DocumentError {
     members.wrong(name, format!("cannot be used: {error}"))
 }
 
 /// A UUID of version 7.
 fn uuid(members: DocumentMembers<'_>, name: &str) -> Result<Option<Uuid>, DocumentError> {
-    let read = |text: &str| text.parse().ok().filter(|id: &Uuid| id.get_version_num() == 7);
+    let read = |text: &str| {
+        text.parse()
+            .ok()
+            .filter(|id: &Uuid| id.get_version_num() == 7)
+    };
     let text = members.text(name)?;
-    text.map(|text| read(text).ok_or_else(|| members.wrong(name, "is not a UUID of version 7"))).transpose()
+    text.map(|text| read(text).ok_or_else(|| members.wrong(name, "is not a UUID of version 7")))
+        .transpose()
 }
 
 fn time(members: DocumentMembers<'_>, name: &str) -> Result<Timestamp, DocumentError> {
     let text = members.required_text(name)?;
-    text.parse().map_err(|_| members.wrong(name, "is not a time such as `2024-05-14T13:44:00Z` (RFC 3339)"))
+    text.parse().map_err(|_| {
+        members.wrong(
+            name,
+            "is not a time such as `2024-05-14T13:44:00Z` (RFC 3339)",
+        )
+    })
 }
 
 /// `createdAt` and `modifiedAt`.
 fn times(members: DocumentMembers<'_>) -> Result<(Timestamp, Timestamp), DocumentError> {
     let created = time(members, "createdAt")?;
-    Ok((created, if members.get("modifiedAt").is_some() { time(members, "modifiedAt")? } else { created }))
+    Ok((
+        created,
+        if members.get("modifiedAt").is_some() {
+            time(members, "modifiedAt")?
+        } else {
+            created
+        },
+    ))
 }
 
 fn short(members: DocumentMembers<'_>, name: &str, text: &str) -> Result<String, DocumentError> {
@@ -335,9 +447,18 @@ fn short(members: DocumentMembers<'_>, name: &str, text: &str) -> Result<String,
 }
 
 fn tags(members: DocumentMembers<'_>) -> Result<Vec<String>, DocumentError> {
-    let wrong = || members.wrong("tags", format!("is not a list of at most {TAGS_MAX} texts of 1 to 64 characters"));
+    let wrong = || {
+        members.wrong(
+            "tags",
+            format!("is not a list of at most {TAGS_MAX} texts of 1 to 64 characters"),
+        )
+    };
     let listed = members.list("tags")?;
-    let tag = |tag: &Value| tag.as_str().filter(|tag| (1..=64).contains(&tag.chars().count())).map(str::to_owned);
+    let tag = |tag: &Value| {
+        tag.as_str()
+            .filter(|tag| (1..=64).contains(&tag.chars().count()))
+            .map(str::to_owned)
+    };
     let tags: Option<Vec<String>> = listed.iter().map(tag).collect();
     tags.filter(|tags| tags.len() <= TAGS_MAX).ok_or_else(wrong)
 }
@@ -345,7 +466,9 @@ fn tags(members: DocumentMembers<'_>) -> Result<Vec<String>, DocumentError> {
 /// The text of a member that is a schema, without blanks: an object, or the text of one.
 fn schema(document: &StoredDocument, name: &str) -> Result<Option<String>, DocumentError> {
     let members = document.member_texts();
-    let Some(text) = members.get(name).filter(|text| *text != "null") else { return Ok(None) };
+    let Some(text) = members.get(name).filter(|text| *text != "null") else {
+        return Ok(None);
+    };
     let quoted: Option<String> = serde_json::from_str(text).ok();
     let text = quoted.as_deref().unwrap_or(text);
     match MemberTexts::parse(text) {
@@ -355,7 +478,10 @@ fn schema(document: &StoredDocument, name: &str) -> Result<Option<String>, Docum
 }
 
 fn refused_schema(name: &str, message: &str) -> DocumentError {
-    DocumentError { pointer: format!("/{name}"), message: message.to_owned() }
+    DocumentError {
+        pointer: format!("/{name}"),
+        message: message.to_owned(),
+    }
 }
 
 /// The schema of the arguments, with the members that every list of tools needs.
@@ -373,13 +499,18 @@ impl ArgSchema {
         let text = schema(document, "argSchema")?.unwrap_or_else(|| "{}".to_owned());
         let members = MemberTexts::parse(&text).unwrap_or_default();
         let kind = members.get("type");
-        if kind.is_some_and(|kind| serde_json::from_str::<String>(kind).ok().as_deref() != Some("object")) {
+        if kind.is_some_and(|kind| {
+            serde_json::from_str::<String>(kind).ok().as_deref() != Some("object")
+        }) {
             return Err(wrong("is not the schema of an object"));
         }
         let properties = members.get("properties");
         let declared = MemberTexts::parse(properties.unwrap_or("{}"));
         let declared = declared.map_err(|_| wrong("has `properties` that are no object"))?;
-        let further = [("type", kind, "\"object\""), ("properties", properties, "{}")];
+        let further = [
+            ("type", kind, "\"object\""),
+            ("properties", properties, "{}"),
+        ];
         let mut whole = text.strip_suffix('}').unwrap_or(&text).to_owned();
         for (name, written, default) in further {
             if written.is_none() {

@@ -22,7 +22,10 @@ pub(super) struct DocumentMembers<'a> {
 impl<'a> DocumentMembers<'a> {
     /// The error for a member.
     pub(super) fn wrong(&self, name: &str, message: impl Into<String>) -> DocumentError {
-        DocumentError { pointer: format!("{}/{name}", self.pointer), message: message.into() }
+        DocumentError {
+            pointer: format!("{}/{name}", self.pointer),
+            message: message.into(),
+        }
     }
 
     /// Refuses members with other names than these.
@@ -31,11 +34,18 @@ impl<'a> DocumentMembers<'a> {
     }
 
     /// The same, where some members may be there although they are not used.
-    pub(super) fn refuse_others_but(&self, unused: &[&str], known: &[&str]) -> Result<(), DocumentError> {
+    pub(super) fn refuse_others_but(
+        &self,
+        unused: &[&str],
+        known: &[&str],
+    ) -> Result<(), DocumentError> {
         let mut names = self.object.keys().map(String::as_str);
         match names.find(|name| !known.contains(name) && !unused.contains(name)) {
             None => Ok(()),
-            Some(name) => Err(self.wrong(name, format!("is not known; known are {}", known.join(", ")))),
+            Some(name) => Err(self.wrong(
+                name,
+                format!("is not known; known are {}", known.join(", ")),
+            )),
         }
     }
 
@@ -46,7 +56,13 @@ impl<'a> DocumentMembers<'a> {
 
     /// A text.
     pub(super) fn text(&self, name: &str) -> Result<Option<&'a str>, DocumentError> {
-        self.get(name).map(|value| value.as_str().ok_or_else(|| self.wrong(name, "is not a text"))).transpose()
+        self.get(name)
+            .map(|value| {
+                value
+                    .as_str()
+                    .ok_or_else(|| self.wrong(name, "is not a text"))
+            })
+            .transpose()
     }
 
     /// A text that must be there and have something in it.
@@ -58,7 +74,9 @@ impl<'a> DocumentMembers<'a> {
     /// `true` or `false`.
     pub(super) fn switch(&self, name: &str, default: bool) -> Result<bool, DocumentError> {
         self.get(name).map_or(Ok(default), |value| {
-            value.as_bool().ok_or_else(|| self.wrong(name, "is neither `true` nor `false`"))
+            value
+                .as_bool()
+                .ok_or_else(|| self.wrong(name, "is neither `true` nor `false`"))
         })
     }
 
@@ -68,20 +86,46 @@ impl<'a> DocumentMembers<'a> {
         name: &str,
         range: std::ops::RangeInclusive<u64>,
     ) -> Result<Option<u64>, DocumentError> {
-        let outside = || self.wrong(name, format!("is not a whole number from {} to {}", range.start(), range.end()));
-        let read = |value: &Value| value.as_u64().filter(|number| range.contains(number)).ok_or_else(outside);
+        let outside = || {
+            self.wrong(
+                name,
+                format!(
+                    "is not a whole number from {} to {}",
+                    range.start(),
+                    range.end()
+                ),
+            )
+        };
+        let read = |value: &Value| {
+            value
+                .as_u64()
+                .filter(|number| range.contains(number))
+                .ok_or_else(outside)
+        };
         self.get(name).map(read).transpose()
     }
 
     /// An object.
-    pub(super) fn object(&self, name: &str) -> Result<Option<&'a Map<String, Value>>, DocumentError> {
-        self.get(name).map(|value| value.as_object().ok_or_else(|| self.wrong(name, "is not an object"))).transpose()
+    pub(super) fn object(
+        &self,
+        name: &str,
+    ) -> Result<Option<&'a Map<String, Value>>, DocumentError> {
+        self.get(name)
+            .map(|value| {
+                value
+                    .as_object()
+                    .ok_or_else(|| self.wrong(name, "is not an object"))
+            })
+            .transpose()
     }
 
     /// A list.
     pub(super) fn list(&self, name: &str) -> Result<&'a [Value], DocumentError> {
         self.get(name).map_or(Ok(&[]), |value| {
-            value.as_array().map(Vec::as_slice).ok_or_else(|| self.wrong(name, "is not a list"))
+            value
+                .as_array()
+                .map(Vec::as_slice)
+                .ok_or_else(|| self.wrong(name, "is not a list"))
         })
     }
 }

@@ -48,7 +48,9 @@ pub enum BundleError {
     #[error("the bundle `{0}` is disabled; {ENABLE_FIRST}")]
     Disabled(Uuid),
     /// The slug and version are taken.
-    #[error("the bundle `{0}` already has a tool `{1}` with version `{2}`; it is unchanged; {OTHER_VERSION}")]
+    #[error(
+        "the bundle `{0}` already has a tool `{1}` with version `{2}`; it is unchanged; {OTHER_VERSION}"
+    )]
     Conflict(Uuid, Slug, ToolVersion),
     /// It is a part of the program.
     #[error("`{0}` is built in: only `isEnabled` can be changed")]
@@ -86,7 +88,9 @@ pub enum BundleError {
         most: usize,
     },
     /// There are as many bundles as are kept.
-    #[error("there are {0} bundles already, which is all that `bundles.max_bundles` allows; {RAISE_OR_DELETE_BUNDLES}")]
+    #[error(
+        "there are {0} bundles already, which is all that `bundles.max_bundles` allows; {RAISE_OR_DELETE_BUNDLES}"
+    )]
     TooManyBundles(usize),
     /// The bundles would take more memory than is kept for them.
     #[error(
@@ -117,7 +121,10 @@ pub enum BundleError {
     #[error("the archive cannot be imported: {0}")]
     Archive(String),
     /// A tool sends requests to a host that the configuration does not allow.
-    #[error("`{pointer}` has the host `{host}`, which is not allowed; {}", allow(host))]
+    #[error(
+        "`{pointer}` has the host `{host}`, which is not allowed; {}",
+        allow(host)
+    )]
     HostNotAllowed {
         /// The member, as a JSON pointer.
         pointer: &'static str,
@@ -180,12 +187,21 @@ impl WithNextStep for BundleError {
 
 /// The end of a sentence about the first of several tools.
 fn more_of(more: usize) -> String {
-    if more == 0 { String::new() } else { format!(", and {more} more of the archive") }
+    if more == 0 {
+        String::new()
+    } else {
+        format!(", and {more} more of the archive")
+    }
 }
 
 impl BundleError {
     /// A failure of the file system.
     pub(super) fn storage(action: &'static str, path: &std::path::Path, error: &io::Error) -> Self {
-        Self::Storage { action, path: path.display().to_string(), message: error.to_string(), kind: error.kind() }
+        Self::Storage {
+            action,
+            path: path.display().to_string(),
+            message: error.to_string(),
+            kind: error.kind(),
+        }
     }
 }

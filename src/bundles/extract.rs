@@ -85,13 +85,18 @@ impl Extraction {
             return Err(NotExtracted::TooMuchWork);
         }
         let nodes = path.query(document);
-        let mut text = LimitedText { bytes: Vec::new(), left: most };
+        let mut text = LimitedText {
+            bytes: Vec::new(),
+            left: most,
+        };
         let written = match nodes.first() {
             None if single => return Err(NotExtracted::NoMatch),
             Some(node) if single => serde_json::to_writer(&mut text, node),
             _ => serde_json::to_writer(&mut text, &nodes.all()),
         };
-        let text = written.ok().and_then(|()| String::from_utf8(text.bytes).ok());
+        let text = written
+            .ok()
+            .and_then(|()| String::from_utf8(text.bytes).ok());
         text.ok_or(NotExtracted::TooLarge(most))
     }
 
@@ -116,18 +121,34 @@ impl PreparedExtraction {
         if text.starts_with('$') {
             let work = PathWork::scan(text).map_err(|refused| refused.to_string())?;
             let path = JsonPath::parse(text).map_err(|error| format!("is no JSONPath: {error}"))?;
-            return Ok(Self::Path { path, single: is_single(text), work });
+            return Ok(Self::Path {
+                path,
+                single: is_single(text),
+                work,
+            });
         }
-        let pattern = RegexBuilder::new(text.strip_prefix(PATTERN).unwrap_or(text)).size_limit(COMPILED_MAX).build();
-        pattern.map(Self::Pattern).map_err(|error| format!("is no regular expression: {error}"))
+        let pattern = RegexBuilder::new(text.strip_prefix(PATTERN).unwrap_or(text))
+            .size_limit(COMPILED_MAX)
+            .build();
+        pattern
+            .map(Self::Pattern)
+            .map_err(|error| format!("is no regular expression: {error}"))
     }
 }
 
 /// The JSON of what a pattern finds in a text.
 fn found(pattern: &Regex, text: &str) -> Result<String, NotExtracted> {
     let found = pattern.captures(text);
-    let group = found.and_then(|found| if found.len() > 1 { found.get(1) } else { found.get(0) });
-    group.map(|group| quoted(group.as_str())).ok_or(NotExtracted::NoMatch)
+    let group = found.and_then(|found| {
+        if found.len() > 1 {
+            found.get(1)
+        } else {
+            found.get(0)
+        }
+    });
+    group
+        .map(|group| quoted(group.as_str()))
+        .ok_or(NotExtracted::NoMatch)
 }
 
 /// A text that takes so many more bytes.
@@ -138,7 +159,10 @@ struct LimitedText {
 
 impl io::Write for LimitedText {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.left = self.left.checked_sub(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+        self.left = self
+            .left
+            .checked_sub(bytes.len())
+            .ok_or(io::ErrorKind::FileTooLarge)?;
         self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())
     }
@@ -188,17 +212,31 @@ mod tests {
             (r"re:temp \d+", Some(json!("temp 21"))),
             ("nope", None),
         ] {
-            let found = Extraction::parse(expression).unwrap().in_json(&document, 100);
-            let expected = expected.map(|value: Value| value.to_string()).ok_or(NotExtracted::NoMatch);
+            let found = Extraction::parse(expression)
+                .unwrap()
+                .in_json(&document, 100);
+            let expected = expected
+                .map(|value: Value| value.to_string())
+                .ok_or(NotExtracted::NoMatch);
             assert_eq!(found, expected, "{expression}");
         }
-        assert_eq!(Extraction::parse("(b+)").unwrap().in_text("abbc"), Ok("\"bb\"".to_owned()));
+        assert_eq!(
+            Extraction::parse("(b+)").unwrap().in_text("abbc"),
+            Ok("\"bb\"".to_owned())
+        );
         for bad in ["$.", "$[", "(", "re:[", r"\w{1000}{1000}"] {
             assert!(Extraction::parse(bad).is_err(), "{bad}");
         }
-        for expression in [r"$[?search(@, '(\w{60}){60}')]", "$[?@.a && match(@.a,@.b)]", "$[?(!search (@,'x'))]"] {
+        for expression in [
+            r"$[?search(@, '(\w{60}){60}')]",
+            "$[?@.a && match(@.a,@.b)]",
+            "$[?(!search (@,'x'))]",
+        ] {
             let refused = Extraction::parse(expression).unwrap_err();
-            assert!(refused.contains("`match` or `search`") || refused.contains("no JSONPath"), "{refused}");
+            assert!(
+                refused.contains("`match` or `search`") || refused.contains("no JSONPath"),
+                "{refused}"
+            );
         }
         assert!(Extraction::parse("$['match(']").is_ok());
     }
@@ -211,11 +249,27 @@ mod tests {
         let filters = |count| nested("[?@", "", "]", count);
         let parentheses = |count| format!("$[?{}]", &nested("(", "@.a", ")", count)[1..]);
         let functions = |count| format!("$[?{}==1]", &nested("length(", "@.a", ")", count)[1..]);
-        for text in [filters(3), parentheses(8), functions(8), "$['[?[?[?[?((((((((((']".to_owned()] {
+        for text in [
+            filters(3),
+            parentheses(8),
+            functions(8),
+            "$['[?[?[?[?((((((((((']".to_owned(),
+        ] {
             assert!(Extraction::parse(&text).is_ok(), "{text}");
         }
-        for text in [filters(4), filters(1_000), parentheses(9), parentheses(1_900), functions(9)] {
-            assert!(Extraction::parse(&text).unwrap_err().contains("within each other"), "{text}");
+        for text in [
+            filters(4),
+            filters(1_000),
+            parentheses(9),
+            parentheses(1_900),
+            functions(9),
+        ] {
+            assert!(
+                Extraction::parse(&text)
+                    .unwrap_err()
+                    .contains("within each other"),
+                "{text}"
+            );
         }
     }
 
@@ -223,9 +277,15 @@ mod tests {
     #[test]
     fn a_path_does_and_gives_no_more_than_a_document_allows() {
         let chain = |levels: usize| -> Value {
-            serde_json::from_str(&format!("{}1{}", r#"{"a":["#.repeat(levels), "]}".repeat(levels))).unwrap()
+            serde_json::from_str(&format!(
+                "{}1{}",
+                r#"{"a":["#.repeat(levels),
+                "]}".repeat(levels)
+            ))
+            .unwrap()
         };
-        let in_chain = |path: &str, most| Extraction::parse(path).unwrap().in_json(&chain(50), most);
+        let in_chain =
+            |path: &str, most| Extraction::parse(path).unwrap().in_json(&chain(50), most);
         assert!(in_chain("$..a", 1 << 20).is_ok());
         assert_eq!(in_chain("$..a", 1_000), Err(NotExtracted::TooLarge(1_000)));
         for path in [
@@ -233,16 +293,30 @@ mod tests {
             &format!("$.a{}", "[0,0]..[0,0]".repeat(12)),
             &"[*,*]".repeat(40).replacen('[', "$[", 1),
         ] {
-            assert_eq!(in_chain(path, usize::MAX), Err(NotExtracted::TooMuchWork), "{path}");
+            assert_eq!(
+                in_chain(path, usize::MAX),
+                Err(NotExtracted::TooMuchWork),
+                "{path}"
+            );
         }
         let flat = Value::from(vec![json!({"id": 1, "to": "x"}); 20_000]);
         let in_flat = |path: &str| Extraction::parse(path).unwrap().in_json(&flat, usize::MAX);
-        for path in
-            ["$[*].id", "$..id", "$[?@.id == 1 && @.to == 'x'].to", "$[?@.id == $[0].id]", "$[0,1,2]['id','to']"]
-        {
+        for path in [
+            "$[*].id",
+            "$..id",
+            "$[?@.id == 1 && @.to == 'x'].to",
+            "$[?@.id == $[0].id]",
+            "$[0,1,2]['id','to']",
+        ] {
             assert!(in_flat(path).is_ok(), "{path}");
         }
-        for path in ["$[?$..id]", "$[?$[?@.id]]", "$[?$ == $]", "$[?count($..*) > 1]", "$[?length($[0].to) > 1]"] {
+        for path in [
+            "$[?$..id]",
+            "$[?$[?@.id]]",
+            "$[?$ == $]",
+            "$[?count($..*) > 1]",
+            "$[?length($[0].to) > 1]",
+        ] {
             assert_eq!(in_flat(path), Err(NotExtracted::TooMuchWork), "{path}");
         }
     }
@@ -250,7 +324,9 @@ mod tests {
     /// The compliance suite of JSONPath, where it is at hand.
     #[test]
     fn paths_are_those_of_the_standard() {
-        let Ok(corpus) = std::env::var("CALLSHEET_CORPUS") else { return };
+        let Ok(corpus) = std::env::var("CALLSHEET_CORPUS") else {
+            return;
+        };
         let text = std::fs::read_to_string(format!("{corpus}/schemas/jsonpath_cts.json")).unwrap();
         let suite: Value = serde_json::from_str(&text).unwrap();
         let tests = suite["tests"].as_array().unwrap();
@@ -267,7 +343,9 @@ mod tests {
                 assert!(!path.is_ok_and(|path| path.is_path()), "{test}");
                 continue;
             }
-            let Ok(PreparedExtraction::Path { path, .. }) = PreparedExtraction::new(&path.unwrap().0) else {
+            let Ok(PreparedExtraction::Path { path, .. }) =
+                PreparedExtraction::new(&path.unwrap().0)
+            else {
                 panic!("{test}")
             };
             let found: Value = path.query(&test["document"]).into_iter().cloned().collect();

@@ -19,7 +19,8 @@ use uuid::Uuid;
 use super::bundle_set::{FileStamps, ReadBundle};
 use super::stored_document::FILE_MAX;
 use super::{
-    BundleDefinition, BundleError, BundleSet, BundleSettings, StoredBundle, StoredDocument, StoredTool, new_id,
+    BundleDefinition, BundleError, BundleSet, BundleSettings, StoredBundle, StoredDocument,
+    StoredTool, new_id,
 };
 use crate::model::finding::quoted_excerpt;
 use crate::model::{CappedFindings, Finding, FindingCode};
@@ -44,35 +45,69 @@ pub(super) fn read(
 ) -> io::Result<BundleSet> {
     let mut bundles: Vec<ReadBundle> = built_in.into_iter().collect();
     let mut findings = CappedFindings::default();
-    let mut changes = FileChanges { before: &before.stamps, now, stamps: FileStamps::new() };
-    let mut left = Allowance { bundles: settings.max_bundles, tools: settings.max_tools, bytes: settings.max_bytes };
+    let mut changes = FileChanges {
+        before: &before.stamps,
+        now,
+        stamps: FileStamps::new(),
+    };
+    let mut left = Allowance {
+        bundles: settings.max_bundles,
+        tools: settings.max_tools,
+        bytes: settings.max_bytes,
+    };
     for folder in names(root)?.into_iter().filter(|path| path.is_dir()) {
         let known = before.bundles().find(|bundle| bundle.folder == folder);
         match read_definition(&folder, known, &mut changes) {
-            Ok(definition) if bundles.iter().any(|other| other.definition.id == definition.id) => {
-                let message = format!("`{}` has the id of another bundle, `{}`", folder.display(), definition.id);
+            Ok(definition)
+                if bundles
+                    .iter()
+                    .any(|other| other.definition.id == definition.id) =>
+            {
+                let message = format!(
+                    "`{}` has the id of another bundle, `{}`",
+                    folder.display(),
+                    definition.id
+                );
                 findings.push(left_out(message, "give its `bundle.json` an id of its own"));
             }
             Ok(definition) if left.bundles == 0 || left.bytes < definition.bytes() => {
-                let limit = if left.bundles == 0 { "bundles.max_bundles" } else { "bundles.max_bytes" };
+                let limit = if left.bundles == 0 {
+                    "bundles.max_bundles"
+                } else {
+                    "bundles.max_bytes"
+                };
                 let message = format!("`{}` is beyond `{limit}`", folder.display());
                 findings.push(left_out(message, "raise the limit, or take folders out"));
             }
             Ok(definition) => {
                 left.bundles -= 1;
                 left.bytes -= definition.bytes();
-                let (tools, findings) = read_tools(&folder, &definition, known, &mut left, &mut changes)?;
-                bundles.push(ReadBundle { definition, folder, tools, findings });
+                let (tools, findings) =
+                    read_tools(&folder, &definition, known, &mut left, &mut changes)?;
+                bundles.push(ReadBundle {
+                    definition,
+                    folder,
+                    tools,
+                    findings,
+                });
             }
             Err(why) => {
                 let stays = known.map_or("is no bundle", |_| "keeps its last good state");
                 let message = format!("`{}` {stays}: {why}", folder.join(BUNDLE_FILE).display());
-                findings.push(left_out(message, "correct the file, or take the folder out"));
+                findings.push(left_out(
+                    message,
+                    "correct the file, or take the folder out",
+                ));
                 bundles.extend(known.map(|known| {
                     left.take(known);
                     let definition = known.definition.clone();
                     let tools = known.tools.clone();
-                    ReadBundle { definition, folder, tools, findings: known.findings.clone() }
+                    ReadBundle {
+                        definition,
+                        folder,
+                        tools,
+                        findings: known.findings.clone(),
+                    }
                 }));
             }
         }
@@ -92,8 +127,12 @@ impl FileChanges<'_> {
     /// Whether a file is as it was when it was read before. One of which a stamp is known only
     /// since it was read a while after its last change.
     fn is_unchanged(&mut self, file: &Path) -> bool {
-        let stamp = self.before.get(file).filter(|known| FileStamp::from_path(file).as_ref() == Some(known));
-        self.stamps.extend(stamp.map(|stamp| (file.to_owned(), *stamp)));
+        let stamp = self
+            .before
+            .get(file)
+            .filter(|known| FileStamp::from_path(file).as_ref() == Some(known));
+        self.stamps
+            .extend(stamp.map(|stamp| (file.to_owned(), *stamp)));
         stamp.is_some()
     }
 
@@ -101,9 +140,14 @@ impl FileChanges<'_> {
     fn read(&mut self, file: &Path) -> Result<(String, Option<Timestamp>), String> {
         let opened = open_regular(file).map_err(|error| error.to_string())?;
         let stamp = FileStamp::from_opened(&opened, self.now);
-        let written = opened.metadata().and_then(|found| found.modified()).ok().and_then(whole_milliseconds);
+        let written = opened
+            .metadata()
+            .and_then(|found| found.modified())
+            .ok()
+            .and_then(whole_milliseconds);
         let text = read_opened(opened)?;
-        self.stamps.extend(stamp.map(|stamp| (file.to_owned(), stamp)));
+        self.stamps
+            .extend(stamp.map(|stamp| (file.to_owned(), stamp)));
         Ok((text, written))
     }
 
@@ -139,11 +183,19 @@ impl Allowance {
 
     /// Gives the limit that has been reached.
     fn check(&self) -> Result<(), &'static str> {
-        if self.tools == 0 { Err("bundles.max_tools") } else { self.check_bytes() }
+        if self.tools == 0 {
+            Err("bundles.max_tools")
+        } else {
+            self.check_bytes()
+        }
     }
 
     fn check_bytes(&self) -> Result<(), &'static str> {
-        if self.bytes == 0 { Err("bundles.max_bytes") } else { Ok(()) }
+        if self.bytes == 0 {
+            Err("bundles.max_bytes")
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -157,8 +209,13 @@ fn names(folder: &Path) -> io::Result<Vec<PathBuf>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
     };
-    let hidden = |path: &PathBuf| path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
-    let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()?;
+    let hidden = |path: &PathBuf| {
+        path.file_name()
+            .is_none_or(|name| name.as_encoded_bytes().starts_with(b"."))
+    };
+    let paths = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<io::Result<Vec<_>>>()?;
     let mut paths: Vec<_> = paths.into_iter().filter(|path| !hidden(path)).collect();
     paths.sort();
     Ok(paths)
@@ -178,11 +235,15 @@ fn read_definition(
         return Ok(known.definition.clone());
     }
     let read = || {
-        let definition = BundleDefinition::parse(parse_document(&text)?).map_err(|why| why.to_string())?;
+        let definition =
+            BundleDefinition::parse(parse_document(&text)?).map_err(|why| why.to_string())?;
         if definition.is_built_in {
             return Err("`/isBuiltIn` is `true`, and what is built in has no file".to_owned());
         }
-        Ok(BundleDefinition { modified_at: later(definition.modified_at, written), ..definition })
+        Ok(BundleDefinition {
+            modified_at: later(definition.modified_at, written),
+            ..definition
+        })
     };
     read().inspect_err(|_| changes.forget(&file))
 }
@@ -197,32 +258,66 @@ fn read_tools(
 ) -> io::Result<(Vec<Arc<StoredTool>>, Vec<Finding>)> {
     let mut tools: Vec<Arc<StoredTool>> = Vec::new();
     let mut findings = CappedFindings::default();
-    let former = known.map(|known| known.tools.as_slice()).unwrap_or_default();
-    let former: HashMap<&Path, &Arc<StoredTool>> = former.iter().map(|tool| (tool.file.as_path(), tool)).collect();
+    let former = known
+        .map(|known| known.tools.as_slice())
+        .unwrap_or_default();
+    let former: HashMap<&Path, &Arc<StoredTool>> = former
+        .iter()
+        .map(|tool| (tool.file.as_path(), tool))
+        .collect();
     let same_bundle = known.is_some_and(|known| known.definition.id == definition.id);
-    let is_tool = |path: &PathBuf| path.extension().is_some_and(|end| end == "json") && !path.ends_with(BUNDLE_FILE);
+    let is_tool = |path: &PathBuf| {
+        path.extension().is_some_and(|end| end == "json") && !path.ends_with(BUNDLE_FILE)
+    };
     for file in names(folder)?.into_iter().filter(is_tool) {
-        let name: Arc<str> = file.file_stem().unwrap_or_default().to_string_lossy().into();
+        let name: Arc<str> = file
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into();
         if let Err(limit) = left.check() {
             findings.push_with(FindingCode::ToolsBeyondLimit, || beyond(&file, limit, name));
             continue;
         }
         let before = former.get(file.as_path()).copied();
-        let tool = match read_tool(&file, definition.id, before.filter(|_| same_bundle), changes) {
+        let tool = match read_tool(
+            &file,
+            definition.id,
+            before.filter(|_| same_bundle),
+            changes,
+        ) {
             Ok(tool) => Some(tool),
             Err(why) => {
                 changes.forget(&file);
-                let stays = if before.is_some() { "keeps its last good state" } else { "is left out" };
-                let message = format!("the file `{}` of this bundle {stays}: {why}", file.display());
-                let finding = Finding::new(FindingCode::ToolQuarantined, message).of_tool(Arc::clone(&name));
+                let stays = if before.is_some() {
+                    "keeps its last good state"
+                } else {
+                    "is left out"
+                };
+                let message = format!(
+                    "the file `{}` of this bundle {stays}: {why}",
+                    file.display()
+                );
+                let finding =
+                    Finding::new(FindingCode::ToolQuarantined, message).of_tool(Arc::clone(&name));
                 findings.push(finding.hint("correct the file, or take it out"));
                 before.cloned()
             }
         };
         let Some(tool) = tool else { continue };
-        if tools.iter().any(|other| other.slug == tool.slug && other.version == tool.version) {
-            let message = format!("`{}` has a slug and version that another file has", file.display());
-            findings.push(Finding::new(FindingCode::DuplicateTool, message).of_tool(name).hint("take one of them out"));
+        if tools
+            .iter()
+            .any(|other| other.slug == tool.slug && other.version == tool.version)
+        {
+            let message = format!(
+                "`{}` has a slug and version that another file has",
+                file.display()
+            );
+            findings.push(
+                Finding::new(FindingCode::DuplicateTool, message)
+                    .of_tool(name)
+                    .hint("take one of them out"),
+            );
         } else if let Err(limit) = left.take_tool(&tool) {
             findings.push_with(FindingCode::ToolsBeyondLimit, || beyond(&file, limit, name));
         } else {
@@ -235,7 +330,9 @@ fn read_tools(
 /// The finding for a file that a limit leaves out.
 fn beyond(file: &Path, limit: &str, name: Arc<str>) -> Finding {
     let message = format!("`{}` is beyond `{limit}`", file.display());
-    Finding::new(FindingCode::ToolsBeyondLimit, message).of_tool(name).hint("raise the limit, or take files out")
+    Finding::new(FindingCode::ToolsBeyondLimit, message)
+        .of_tool(name)
+        .hint("raise the limit, or take files out")
 }
 
 /// The tool in a file; the one that was read before where the file is unchanged.
@@ -252,9 +349,14 @@ fn read_tool(
     if let Some(before) = before.filter(|before| before.document.get() == text.trim()) {
         return Ok(Arc::clone(before));
     }
-    let tool = StoredTool::parse(parse_document(&text)?, bundle).map_err(|error| error.to_string())?;
+    let tool =
+        StoredTool::parse(parse_document(&text)?, bundle).map_err(|error| error.to_string())?;
     let modified_at = later(tool.modified_at, written);
-    Ok(Arc::new(StoredTool { file: file.to_owned(), modified_at, ..tool }))
+    Ok(Arc::new(StoredTool {
+        file: file.to_owned(),
+        modified_at,
+        ..tool
+    }))
 }
 
 /// When a document was changed last: a person that changes a file need not change its `modifiedAt`.
@@ -279,13 +381,19 @@ fn parse_document(text: &str) -> Result<StoredDocument, String> {
 }
 
 fn no_object(error: &serde_json::Error) -> String {
-    format!("it is no JSON object: {}", quoted_excerpt(&error.to_string()))
+    format!(
+        "it is no JSON object: {}",
+        quoted_excerpt(&error.to_string())
+    )
 }
 
 /// The text of an open file.
 fn read_opened(opened: fs::File) -> Result<String, String> {
     let mut text = Vec::new();
-    opened.take(FILE_MAX + 1).read_to_end(&mut text).map_err(|error| error.to_string())?;
+    opened
+        .take(FILE_MAX + 1)
+        .read_to_end(&mut text)
+        .map_err(|error| error.to_string())?;
     if text.len() as u64 > FILE_MAX {
         return Err(format!("it is larger than {} KiB", FILE_MAX >> 10));
     }
@@ -296,28 +404,45 @@ fn read_opened(opened: fs::File) -> Result<String, String> {
 /// every file system can hold that, and an id otherwise.
 pub(super) fn free_name(folders: &[&Path], tool: &StoredTool) -> String {
     let plain = format!("{}.json", tool.name());
-    let every = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._".contains(&byte);
+    let every =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._".contains(&byte);
     let fits = plain.len() <= FILE_NAME_MAX && plain.bytes().all(every) && !plain.starts_with('.');
-    let named = Some(plain).filter(|_| fits).into_iter().chain(tool.id.map(|id| format!("{id}.json")));
+    let named = Some(plain)
+        .filter(|_| fits)
+        .into_iter()
+        .chain(tool.id.map(|id| format!("{id}.json")));
     let mut free = named.filter(|name| folders.iter().all(|folder| !folder.join(name).exists()));
-    free.next().unwrap_or_else(|| format!("{}.json", new_id(tool.created_at)))
+    free.next()
+        .unwrap_or_else(|| format!("{}.json", new_id(tool.created_at)))
 }
 
 /// A document as the text of a file. One that leaves no byte for the end of the line has none.
 pub(super) fn text(document: &StoredDocument) -> String {
-    let end = if (document.get().len() as u64) < FILE_MAX { "\n" } else { "" };
+    let end = if (document.get().len() as u64) < FILE_MAX {
+        "\n"
+    } else {
+        ""
+    };
     format!("{}{end}", document.get())
 }
 
 /// Writes a document so that a reader sees the old or the new one, and it outlives a crash. The
 /// file gets the time at which the document was modified. Blocking.
-pub(super) fn write(file: &Path, document: &StoredDocument, modified: Option<Timestamp>) -> Result<(), BundleError> {
+pub(super) fn write(
+    file: &Path,
+    document: &StoredDocument,
+    modified: Option<Timestamp>,
+) -> Result<(), BundleError> {
     replace(file, document, modified)?;
     make_durable(file.parent().unwrap_or(Path::new(".")))
 }
 
 /// The same without [`make_durable`] of its folder, for a caller that writes many files. Blocking.
-pub(super) fn replace(file: &Path, document: &StoredDocument, modified: Option<Timestamp>) -> Result<(), BundleError> {
+pub(super) fn replace(
+    file: &Path,
+    document: &StoredDocument,
+    modified: Option<Timestamp>,
+) -> Result<(), BundleError> {
     let text = text(document);
     let folder = file.parent().unwrap_or(Path::new("."));
     let written = || -> io::Result<()> {
@@ -342,7 +467,8 @@ pub(super) fn make_durable(folder: &Path) -> Result<(), BundleError> {
 
 /// Removes a file for good. Blocking.
 pub(super) fn remove(file: &Path) -> Result<(), BundleError> {
-    let removed = fs::remove_file(file).and_then(|()| sync(file.parent().unwrap_or(Path::new("."))));
+    let removed =
+        fs::remove_file(file).and_then(|()| sync(file.parent().unwrap_or(Path::new("."))));
     removed.map_err(|error| BundleError::storage("remove", file, &error))
 }
 
@@ -352,7 +478,11 @@ pub(super) fn remove_empty(folder: &Path) -> Result<bool, BundleError> {
     let failed = |error: &io::Error| BundleError::storage("remove", folder, error);
     remove_rests(folder)?;
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-    let names: Vec<_> = entries.map_err(|error| failed(&error))?.iter().map(fs::DirEntry::file_name).collect();
+    let names: Vec<_> = entries
+        .map_err(|error| failed(&error))?
+        .iter()
+        .map(fs::DirEntry::file_name)
+        .collect();
     if names.iter().any(|name| name != BUNDLE_FILE) {
         return Ok(false);
     }
@@ -369,7 +499,11 @@ pub(super) fn remove_rests(folder: &Path) -> Result<(), BundleError> {
     let removed = || -> io::Result<()> {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
-            if entry.file_name().as_encoded_bytes().starts_with(FRESH.as_bytes()) {
+            if entry
+                .file_name()
+                .as_encoded_bytes()
+                .starts_with(FRESH.as_bytes())
+            {
                 if entry.file_type()?.is_dir() {
                     fs::remove_dir_all(entry.path())?;
                 } else {

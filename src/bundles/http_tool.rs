@@ -121,14 +121,35 @@ impl HttpTool {
         members.refuse_others(&KNOWN)?;
         let method = members.text("method")?.unwrap_or("GET");
         let method = Method::try_from(method).ok().filter(|method| {
-            [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE].contains(method)
+            [
+                Method::GET,
+                Method::HEAD,
+                Method::POST,
+                Method::PUT,
+                Method::PATCH,
+                Method::DELETE,
+            ]
+            .contains(method)
         });
-        let method = method.ok_or_else(|| members.wrong("method", "is not GET, HEAD, POST, PUT, PATCH or DELETE"))?;
+        let method = method.ok_or_else(|| {
+            members.wrong("method", "is not GET, HEAD, POST, PUT, PATCH or DELETE")
+        })?;
         let url = UrlTemplate::parse(members.required_text("urlTemplate")?);
         let headers = headers(members)?;
         let auth = members.object("auth")?;
-        let auth = auth.map(|object| ToolAuth::read(DocumentMembers { object, pointer: "/impl/auth" })).transpose()?;
-        let extract = members.text("extractExpr")?.filter(|text| !text.is_empty()).map(Extraction::parse).transpose();
+        let auth = auth
+            .map(|object| {
+                ToolAuth::read(DocumentMembers {
+                    object,
+                    pointer: "/impl/auth",
+                })
+            })
+            .transpose()?;
+        let extract = members
+            .text("extractExpr")?
+            .filter(|text| !text.is_empty())
+            .map(Extraction::parse)
+            .transpose();
         let tool = Self {
             url: url.map_err(|why| members.wrong("urlTemplate", why))?,
             query: templates(members, "query")?,
@@ -136,7 +157,11 @@ impl HttpTool {
             method,
             headers,
             auth,
-            timeout: Duration::from_millis(members.number("timeoutMs", 1..=TIMEOUT_MAX_MS)?.unwrap_or(TIMEOUT_MS)),
+            timeout: Duration::from_millis(
+                members
+                    .number("timeoutMs", 1..=TIMEOUT_MAX_MS)?
+                    .unwrap_or(TIMEOUT_MS),
+            ),
             success_codes: success_codes(members)?,
             encoding: match members.text("responseEncoding")?.unwrap_or("json") {
                 "json" => ResponseEncoding::Json,
@@ -151,11 +176,20 @@ impl HttpTool {
             },
             max_request: bytes(members, "maxRequestBytes")?,
             max_response: bytes(members, "maxResponseBytes")?,
-            max_retries: members.number("maxRetries", 0..=RETRIES_MAX)?.unwrap_or(RETRIES).try_into().unwrap_or(0),
+            max_retries: members
+                .number("maxRetries", 0..=RETRIES_MAX)?
+                .unwrap_or(RETRIES)
+                .try_into()
+                .unwrap_or(0),
             max_calls_per_minute: members.number("maxCallsPerMinute", 1..=1_000_000)?,
         };
-        if tool.encoding == ResponseEncoding::Text && tool.extract.as_ref().is_some_and(Extraction::is_path) {
-            return Err(members.wrong("extractExpr", "is a JSONPath, and the answer is read as text"));
+        if tool.encoding == ResponseEncoding::Text
+            && tool.extract.as_ref().is_some_and(Extraction::is_path)
+        {
+            return Err(members.wrong(
+                "extractExpr",
+                "is a JSONPath, and the answer is read as text",
+            ));
         }
         Ok(tool)
     }
@@ -167,20 +201,44 @@ impl HttpTool {
 
     /// The bytes of memory that it takes, estimated from above.
     pub(super) fn held_bytes(&self) -> usize {
-        let query = self.query.iter().map(|(name, text)| text_bytes(name) + text.held_bytes());
-        let headers = self.headers.iter().map(|(name, text)| text_bytes(name.as_str()) + text.held_bytes());
+        let query = self
+            .query
+            .iter()
+            .map(|(name, text)| text_bytes(name) + text.held_bytes());
+        let headers = self
+            .headers
+            .iter()
+            .map(|(name, text)| text_bytes(name.as_str()) + text.held_bytes());
         let body = self.body.as_ref().map_or(0, BodyTemplate::held_bytes);
         let auth = self.auth.as_ref().map_or(0, ToolAuth::held_bytes);
         let extract = self.extract.as_ref().map_or(0, Extraction::held_bytes);
         let codes = size_of_val(&self.success_codes[..]);
-        size_of::<Self>() + self.url.held_bytes() + query.chain(headers).sum::<usize>() + body + auth + extract + codes
+        size_of::<Self>()
+            + self.url.held_bytes()
+            + query.chain(headers).sum::<usize>()
+            + body
+            + auth
+            + extract
+            + codes
     }
 
     /// The names of its placeholders.
     pub fn names(&self) -> BTreeSet<&str> {
-        let texts = self.query.iter().map(|(_, text)| text).chain(self.headers.iter().map(|(_, text)| text));
-        let body = self.body.iter().flat_map(BodyTemplate::places).chain(self.auth.iter().flat_map(ToolAuth::places));
-        let all = self.url.places().chain(texts.flat_map(TextTemplate::places)).chain(body);
+        let texts = self
+            .query
+            .iter()
+            .map(|(_, text)| text)
+            .chain(self.headers.iter().map(|(_, text)| text));
+        let body = self
+            .body
+            .iter()
+            .flat_map(BodyTemplate::places)
+            .chain(self.auth.iter().flat_map(ToolAuth::places));
+        let all = self
+            .url
+            .places()
+            .chain(texts.flat_map(TextTemplate::places))
+            .chain(body);
         all.map(Placeholder::name).collect()
     }
 
@@ -190,7 +248,11 @@ impl HttpTool {
     }
 
     /// The request of a call with these values, with a body of at most `max_request` bytes.
-    pub fn prepare(&self, values: &CallValues<'_>, max_request: usize) -> Result<PreparedRequest, RefusedValue> {
+    pub fn prepare(
+        &self,
+        values: &CallValues<'_>,
+        max_request: usize,
+    ) -> Result<PreparedRequest, RefusedValue> {
         let mut further = self.query.clone();
         let mut headers = HeaderMap::new();
         for (name, template) in &self.headers {
@@ -206,13 +268,20 @@ impl HttpTool {
             filled.map_err(|why| RefusedValue::unfilled(why, || header_limit(name)))
         };
         match &self.auth {
-            Some(ToolAuth::Header { name, scheme, value }) => {
+            Some(ToolAuth::Header {
+                name,
+                scheme,
+                value,
+            }) => {
                 let value = filled(value, name)?;
                 headers.insert(name.clone(), header(name, &format!("{scheme}{value}"))?);
             }
             Some(ToolAuth::Basic(value)) => {
                 let pair = filled(value, &AUTHORIZATION)?;
-                headers.insert(AUTHORIZATION, header(&AUTHORIZATION, &tool_auth::basic(&pair))?);
+                headers.insert(
+                    AUTHORIZATION,
+                    header(&AUTHORIZATION, &tool_auth::basic(&pair))?,
+                );
             }
             Some(ToolAuth::Query { name, value }) => {
                 let filled = value.fill(values, str::to_owned, URL_MAX);
@@ -222,12 +291,23 @@ impl HttpTool {
             Some(ToolAuth::OAuth { .. }) | None => {}
         }
         let limit = self.max_request.unwrap_or(max_request).min(max_request);
-        let body = self.body.as_ref().map(|body| Ok((body.fill(values, limit)?, body.content_type))).transpose()?;
+        let body = self
+            .body
+            .as_ref()
+            .map(|body| Ok((body.fill(values, limit)?, body.content_type)))
+            .transpose()?;
         if let Some((_, content_type)) = &body {
-            headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(content_type));
+            headers
+                .entry(CONTENT_TYPE)
+                .or_insert(HeaderValue::from_static(content_type));
         }
         let body = Bytes::from(body.map(|(body, _)| body).unwrap_or_default());
-        Ok(PreparedRequest { method: self.method.clone(), url: self.url.fill(values, &further)?, headers, body })
+        Ok(PreparedRequest {
+            method: self.method.clone(),
+            url: self.url.fill(values, &further)?,
+            headers,
+            body,
+        })
     }
 }
 
@@ -241,19 +321,29 @@ fn header(name: &HeaderName, value: &str) -> Result<HeaderValue, RefusedValue> {
 }
 
 fn header_limit(name: &HeaderName) -> String {
-    format!("the header `{name}` can hold {URL_MAX} visible ASCII characters at most, and no others")
+    format!(
+        "the header `{name}` can hold {URL_MAX} visible ASCII characters at most, and no others"
+    )
 }
 
 /// A map of templates.
-fn templates(members: DocumentMembers<'_>, name: &str) -> Result<Vec<(String, TextTemplate)>, DocumentError> {
-    let Some(object) = members.object(name)? else { return Ok(Vec::new()) };
+fn templates(
+    members: DocumentMembers<'_>,
+    name: &str,
+) -> Result<Vec<(String, TextTemplate)>, DocumentError> {
+    let Some(object) = members.object(name)? else {
+        return Ok(Vec::new());
+    };
     if object.len() > PARTS_MAX {
         return Err(members.wrong(name, format!("has more than {PARTS_MAX} members")));
     }
     let template = |(key, value): (&String, &Value)| {
-        let text = value.as_str().ok_or_else(|| members.wrong(&format!("{name}/{key}"), "is not a text"))?;
+        let text = value
+            .as_str()
+            .ok_or_else(|| members.wrong(&format!("{name}/{key}"), "is not a text"))?;
         let template = TextTemplate::parse(text);
-        let wrong = |error| members.wrong(&format!("{name}/{key}"), format!("cannot be read: {error}"));
+        let wrong =
+            |error| members.wrong(&format!("{name}/{key}"), format!("cannot be read: {error}"));
         Ok((key.clone(), template.map_err(wrong)?))
     };
     object.iter().map(template).collect()
@@ -262,16 +352,23 @@ fn templates(members: DocumentMembers<'_>, name: &str) -> Result<Vec<(String, Te
 fn headers(members: DocumentMembers<'_>) -> Result<Vec<(HeaderName, TextTemplate)>, DocumentError> {
     let header = |(key, template): (String, TextTemplate)| {
         let at = format!("headers/{key}");
-        let name = HeaderName::try_from(key.as_str()).map_err(|_| members.wrong(&at, "is no name of a header"))?;
+        let name = HeaderName::try_from(key.as_str())
+            .map_err(|_| members.wrong(&at, "is no name of a header"))?;
         if is_reserved(&name) {
             return Err(members.wrong(&at, "is set by the connection, and not by a tool"));
         }
         Ok((name, template))
     };
-    let headers: Vec<_> = templates(members, "headers")?.into_iter().map(header).collect::<Result<_, _>>()?;
+    let headers: Vec<_> = templates(members, "headers")?
+        .into_iter()
+        .map(header)
+        .collect::<Result<_, _>>()?;
     let mut names = BTreeSet::new();
     // Letter case is no difference: one of two would be sent, and the body written for the other.
-    match headers.iter().find(|(name, _)| !names.insert(name.as_str())) {
+    match headers
+        .iter()
+        .find(|(name, _)| !names.insert(name.as_str()))
+    {
         Some((twice, _)) => Err(members.wrong(&format!("headers/{twice}"), "is there twice")),
         None => Ok(headers),
     }
@@ -283,8 +380,15 @@ fn body(
     headers: &[(HeaderName, TextTemplate)],
     method: &Method,
 ) -> Result<Option<BodyTemplate>, DocumentError> {
-    let name = if members.get("body").is_some() { "body" } else { "bodyTemplate" };
-    let content_type = headers.iter().find(|(name, _)| name == CONTENT_TYPE).map(|(_, value)| value);
+    let name = if members.get("body").is_some() {
+        "body"
+    } else {
+        "bodyTemplate"
+    };
+    let content_type = headers
+        .iter()
+        .find(|(name, _)| name == CONTENT_TYPE)
+        .map(|(_, value)| value);
     let is_fixed = content_type.is_none_or(TextTemplate::is_literal);
     let content_type: Option<String> = content_type.map(|value| value.literals().collect());
     let parsed = match members.get(name) {
@@ -305,19 +409,31 @@ fn body(
 
 fn success_codes(members: DocumentMembers<'_>) -> Result<Vec<u16>, DocumentError> {
     let code = |code: &Value| {
-        let code = code.as_u64().filter(|code| (100..=599).contains(code)).and_then(|code| u16::try_from(code).ok());
-        code.ok_or_else(|| members.wrong("successCodes", "is not a list of statuses from 100 to 599"))
+        let code = code
+            .as_u64()
+            .filter(|code| (100..=599).contains(code))
+            .and_then(|code| u16::try_from(code).ok());
+        code.ok_or_else(|| {
+            members.wrong("successCodes", "is not a list of statuses from 100 to 599")
+        })
     };
     members.list("successCodes")?.iter().map(code).collect()
 }
 
 fn bytes(members: DocumentMembers<'_>, name: &str) -> Result<Option<usize>, DocumentError> {
-    Ok(members.number(name, 1..=BYTES_MAX)?.and_then(|bytes| usize::try_from(bytes).ok()))
+    Ok(members
+        .number(name, 1..=BYTES_MAX)?
+        .and_then(|bytes| usize::try_from(bytes).ok()))
 }
 
 /// `impl` of a tool whose file has the members of the original's programs: `httpImpl` with
 /// `request` and `response`.
 pub(super) fn joined(http: &Map<String, Value>) -> Map<String, Value> {
-    let parts = ["request", "response"].into_iter().filter_map(|part| http.get(part)?.as_object());
-    parts.flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
+    let parts = ["request", "response"]
+        .into_iter()
+        .filter_map(|part| http.get(part)?.as_object());
+    parts
+        .flatten()
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }

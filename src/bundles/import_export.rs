@@ -21,8 +21,8 @@ use super::definition::IMPORTED_AT;
 use super::files::{self, BUNDLE_FILE, FRESH};
 use super::store::{PutOutcome, enabled};
 use super::{
-    BundleDefinition, BundleError, BundleSet, BundleSettings, BundleStore, Slug, StoredBundle, StoredDocument,
-    StoredTool, built_in, new_id,
+    BundleDefinition, BundleError, BundleSet, BundleSettings, BundleStore, Slug, StoredBundle,
+    StoredDocument, StoredTool, built_in, new_id,
 };
 use crate::json::layout::compact;
 
@@ -60,26 +60,45 @@ impl BundleStore {
         }
         let made = move || {
             let about = &bundle.definition;
-            let documents = bundle.tools.iter().map(|tool| dated(&tool.document, tool.modified_at));
+            let documents = bundle
+                .tools
+                .iter()
+                .map(|tool| dated(&tool.document, tool.modified_at));
             let documents: Vec<_> = documents.collect::<Result<_, _>>()?;
-            let definition = dated(&about.document, about.modified_at)?.with(&[(IMPORTED_AT, None)])?;
+            let definition =
+                dated(&about.document, about.modified_at)?.with(&[(IMPORTED_AT, None)])?;
             let archive = archive::write(&definition, &documents)?;
-            Ok(ExportedBundle { slug: bundle.definition.slug.clone(), tools: documents.len(), archive })
+            Ok(ExportedBundle {
+                slug: bundle.definition.slug.clone(),
+                tools: documents.len(),
+                archive,
+            })
         };
         self.tasks().blocking(made).await
     }
 
     /// Stores what is in an archive: all of it or none. Ids and times are those of the archive, or
     /// `as_new` ones. A bundle that is there gets the tools, and what the archive says about it.
-    pub async fn import(&self, archive: Bytes, as_new: bool) -> Result<ImportedBundle, BundleError> {
+    pub async fn import(
+        &self,
+        archive: Bytes,
+        as_new: bool,
+    ) -> Result<ImportedBundle, BundleError> {
         if !self.is_on() {
             return Err(self.off());
         }
         let now = self.now();
         let settings = self.settings();
         let most_bytes = settings.max_bytes;
-        let archived = self.tasks().blocking(move || archive::read(&archive, most_bytes)).await?;
-        let archived = if as_new { renewed(archived, now)? } else { archived };
+        let archived = self
+            .tasks()
+            .blocking(move || archive::read(&archive, most_bytes))
+            .await?;
+        let archived = if as_new {
+            renewed(archived, now)?
+        } else {
+            archived
+        };
         built_in::refuse(archived.definition.id)?;
         self.change(move |root, set| {
             let outcome = if let Some(before) = checked(set, &archived, &settings)? {
@@ -89,7 +108,11 @@ impl BundleStore {
                 put_new(root, &archived, now)?;
                 PutOutcome::Created
             };
-            Ok(ImportedBundle { id: archived.definition.id, outcome, tools: archived.tools.len() })
+            Ok(ImportedBundle {
+                id: archived.definition.id,
+                outcome,
+                tools: archived.tools.len(),
+            })
         })
         .await
     }
@@ -99,10 +122,17 @@ impl BundleStore {
 /// by hand.
 fn dated(document: &StoredDocument, modified: Timestamp) -> Result<StoredDocument, BundleError> {
     let members = document.member_texts();
-    let read = |name: &str| serde_json::from_str::<String>(members.get(name)?).ok()?.parse::<Timestamp>().ok();
+    let read = |name: &str| {
+        serde_json::from_str::<String>(members.get(name)?)
+            .ok()?
+            .parse::<Timestamp>()
+            .ok()
+    };
     let written = read("modifiedAt").or_else(|| read("createdAt"));
     match written {
-        Some(written) if written < modified => document.with(&[("modifiedAt", Some(time(modified).to_string()))]),
+        Some(written) if written < modified => {
+            document.with(&[("modifiedAt", Some(time(modified).to_string()))])
+        }
         _ => Ok(document.clone()),
     }
 }
@@ -111,11 +141,16 @@ fn dated(document: &StoredDocument, modified: Timestamp) -> Result<StoredDocumen
 fn renewed(mut archived: ArchivedBundle, now: Timestamp) -> Result<ArchivedBundle, BundleError> {
     let id = new_id(now);
     archived.definition.id = id;
-    archived.definition.document = with_members(&archived.definition.document, [("id", json!(id))], now)?;
+    archived.definition.document =
+        with_members(&archived.definition.document, [("id", json!(id))], now)?;
     for tool in &mut archived.tools {
         let own = new_id(now);
         tool.id = Some(own);
-        tool.document = with_members(&tool.document, [("toolID", json!(own)), ("bundleID", json!(id))], now)?;
+        tool.document = with_members(
+            &tool.document,
+            [("toolID", json!(own)), ("bundleID", json!(id))],
+            now,
+        )?;
     }
     Ok(archived)
 }
@@ -128,9 +163,15 @@ fn with_members<const N: usize>(
 ) -> Result<StoredDocument, BundleError> {
     let times = [("createdAt", time(now)), ("modifiedAt", time(now))];
     // `id` is another name of `toolID` where that is missing.
-    let has_tool_id = document.member_texts().get("toolID").is_some_and(|id| id != "null");
+    let has_tool_id = document
+        .member_texts()
+        .get("toolID")
+        .is_some_and(|id| id != "null");
     let former_id = (!has_tool_id).then_some(("id", None));
-    let others = others.into_iter().chain(times).map(|(name, value)| (name, Some(value.to_string())));
+    let others = others
+        .into_iter()
+        .chain(times)
+        .map(|(name, value)| (name, Some(value.to_string())));
     document.with(&former_id.into_iter().chain(others).collect::<Vec<_>>())
 }
 
@@ -144,20 +185,40 @@ fn checked<'a>(
     let tools = archived.tools.len();
     let stored = set.count();
     let most = settings.max_tools;
-    let before = if set.get(id).is_some() { Some(&**enabled(set, id)?) } else { None };
+    let before = if set.get(id).is_some() {
+        Some(&**enabled(set, id)?)
+    } else {
+        None
+    };
     if let Some(before) = before {
-        let mut taken = archived.tools.iter().filter(|tool| before.tool(&tool.slug, &tool.version).is_ok());
+        let mut taken = archived
+            .tools
+            .iter()
+            .filter(|tool| before.tool(&tool.slug, &tool.version).is_ok());
         if let Some(StoredTool { slug, version, .. }) = taken.next() {
             let slug = slug.clone();
             let version = version.clone();
             let more = taken.count();
-            return Err(BundleError::ArchiveConflict { bundle: id, slug, version, more });
+            return Err(BundleError::ArchiveConflict {
+                bundle: id,
+                slug,
+                version,
+                more,
+            });
         }
     }
     if stored.saturating_add(tools) > most {
-        return Err(BundleError::ArchiveTooMany { tools, stored, most });
+        return Err(BundleError::ArchiveTooMany {
+            tools,
+            stored,
+            most,
+        });
     }
-    let new_bytes = if before.is_some() { 0 } else { archived.definition.bytes() };
+    let new_bytes = if before.is_some() {
+        0
+    } else {
+        archived.definition.bytes()
+    };
     let added_bytes = new_bytes + archived.tools.iter().map(|tool| tool.bytes).sum::<usize>();
     set.check_limits(usize::from(before.is_none()), added_bytes, settings)?;
     Ok(before)
@@ -175,7 +236,11 @@ impl Drop for StagingFolder {
 
 /// Writes the files of tools into a folder of their own below `parent`. Their names, which it
 /// returns, are free in `target`, too.
-fn stage(parent: &Path, tools: &[StoredTool], target: &Path) -> Result<(StagingFolder, Vec<String>), BundleError> {
+fn stage(
+    parent: &Path,
+    tools: &[StoredTool],
+    target: &Path,
+) -> Result<(StagingFolder, Vec<String>), BundleError> {
     files::remove_rests(parent)?;
     let folder = parent.join(format!("{FRESH}{}", Uuid::new_v4()));
     fs::create_dir(&folder).map_err(|error| BundleError::storage("write", &folder, &error))?;
@@ -183,7 +248,11 @@ fn stage(parent: &Path, tools: &[StoredTool], target: &Path) -> Result<(StagingF
     let mut names = Vec::new();
     for tool in tools {
         let name = files::free_name(&[&staged.0, target], tool);
-        files::replace(&staged.0.join(&name), &tool.document, Some(tool.modified_at))?;
+        files::replace(
+            &staged.0.join(&name),
+            &tool.document,
+            Some(tool.modified_at),
+        )?;
         names.push(name);
     }
     files::make_durable(&staged.0)?;
@@ -200,17 +269,31 @@ fn put_new(root: &Path, archived: &ArchivedBundle, now: Timestamp) -> Result<(),
     let (staged, _) = stage(root, &archived.tools, &target)?;
     // A folder without this file is no bundle.
     let about = &archived.definition;
-    let document = about.document.with(&[(IMPORTED_AT, Some(time(now).to_string()))])?;
-    files::write(&staged.0.join(BUNDLE_FILE), &document, Some(about.modified_at))?;
+    let document = about
+        .document
+        .with(&[(IMPORTED_AT, Some(time(now).to_string()))])?;
+    files::write(
+        &staged.0.join(BUNDLE_FILE),
+        &document,
+        Some(about.modified_at),
+    )?;
     rename(&staged.0, &target)?;
     files::make_durable(root)
 }
 
 /// Stores the tools in a bundle that is there, and what the archive says about it.
-fn put_into(bundle: &StoredBundle, archived: &ArchivedBundle, now: Timestamp) -> Result<(), BundleError> {
+fn put_into(
+    bundle: &StoredBundle,
+    archived: &ArchivedBundle,
+    now: Timestamp,
+) -> Result<(), BundleError> {
     let folder = &bundle.folder;
     let document = merged(&bundle.definition, &archived.definition, now)?;
-    let modified = Some(BundleDefinition::parse(document.clone())?.modified_at.max(bundle.definition.modified_at));
+    let modified = Some(
+        BundleDefinition::parse(document.clone())?
+            .modified_at
+            .max(bundle.definition.modified_at),
+    );
     let (staged, names) = stage(folder, &archived.tools, folder)?;
     let file = folder.join(BUNDLE_FILE);
     let before = &bundle.definition.document;
@@ -231,7 +314,8 @@ fn put_into(bundle: &StoredBundle, archived: &ArchivedBundle, now: Timestamp) ->
     let Err(error) = place() else { return Ok(()) };
     // Each of them is tried, whatever becomes of the others.
     let taken_out = placed.iter().map(|file| files::remove(file));
-    let restored = is_written.then(|| files::write(&file, before, Some(bundle.definition.modified_at)));
+    let restored =
+        is_written.then(|| files::write(&file, before, Some(bundle.definition.modified_at)));
     for error in taken_out.chain(restored).filter_map(Result::err) {
         tracing::error!(bundle = %bundle.definition.id, %error, "a part of a failed import could not be taken back");
     }
@@ -247,10 +331,17 @@ fn merged(
 ) -> Result<StoredDocument, BundleError> {
     let is_time = |name: &str| matches!(name, "createdAt" | "modifiedAt" | IMPORTED_AT);
     let earlier = before.document.member_texts();
-    let earlier: BTreeMap<&str, String> = earlier.iter().map(|(name, text)| (name, compact(text))).collect();
+    let earlier: BTreeMap<&str, String> = earlier
+        .iter()
+        .map(|(name, text)| (name, compact(text)))
+        .collect();
     let archived = archived.document.member_texts();
-    let others = archived.iter().filter(|(name, text)| !is_time(name) && earlier.get(name) != Some(&compact(text)));
-    let mut others: Vec<(&str, Option<String>)> = others.map(|(name, text)| (name, Some(text.to_owned()))).collect();
+    let others = archived
+        .iter()
+        .filter(|(name, text)| !is_time(name) && earlier.get(name) != Some(&compact(text)));
+    let mut others: Vec<(&str, Option<String>)> = others
+        .map(|(name, text)| (name, Some(text.to_owned())))
+        .collect();
     if others.is_empty() {
         return Ok(before.document.clone());
     }

@@ -23,7 +23,9 @@ impl FolderLock {
     pub(super) fn acquire(root: &Path) -> Result<Self, BundleError> {
         let failed = |error: &std::io::Error| BundleError::storage("lock", root, error);
         fs::create_dir_all(root).map_err(|error| failed(&error))?;
-        let file = lock_file().open(root.join(FILE)).map_err(|error| failed(&error))?;
+        let file = lock_file()
+            .open(root.join(FILE))
+            .map_err(|error| failed(&error))?;
         for _ in 0..LOCK_TRIES_MAX {
             match file.try_lock() {
                 Ok(()) => return Ok(Self(file)),
@@ -44,7 +46,9 @@ fn lock_file() -> OpenOptions {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600).custom_flags(crate::runtime::open_files::NO_WAIT);
+        options
+            .mode(0o600)
+            .custom_flags(crate::runtime::open_files::NO_WAIT);
     }
     options
 }

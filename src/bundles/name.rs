@@ -12,9 +12,11 @@ use regex::Regex;
 pub const NAME_MAX: usize = 64;
 
 /// Letters and digits of any script, and `-`; one of them is a letter or a digit.
-static SLUG: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^-*[\p{L}\p{Nd}][\p{L}\p{Nd}-]*$").ok());
+static SLUG: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^-*[\p{L}\p{Nd}][\p{L}\p{Nd}-]*$").ok());
 /// The same, and dots.
-static VERSION: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^[.-]*[\p{L}\p{Nd}][\p{L}\p{Nd}.-]*$").ok());
+static VERSION: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^[.-]*[\p{L}\p{Nd}][\p{L}\p{Nd}.-]*$").ok());
 
 /// The short name of a bundle or tool.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,10 +30,14 @@ pub struct ToolVersion(Arc<str>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSlug {
     /// Not a slug.
-    #[error("{0:?} is not a slug: use 1 to 64 letters, digits or `-`, at least one of them a letter or digit")]
+    #[error(
+        "{0:?} is not a slug: use 1 to 64 letters, digits or `-`, at least one of them a letter or digit"
+    )]
     Slug(String),
     /// Not a version.
-    #[error("{0:?} is not a version: use 1 to 64 letters, digits, `.` or `-`, at least one of them a letter or digit")]
+    #[error(
+        "{0:?} is not a version: use 1 to 64 letters, digits, `.` or `-`, at least one of them a letter or digit"
+    )]
     Version(String),
 }
 
@@ -63,7 +69,11 @@ impl FromStr for Slug {
     type Err = InvalidSlug;
 
     fn from_str(text: &str) -> Result<Self, InvalidSlug> {
-        if fits(SLUG.as_ref(), text) { Ok(Self(text.into())) } else { Err(InvalidSlug::Slug(excerpt(text))) }
+        if fits(SLUG.as_ref(), text) {
+            Ok(Self(text.into()))
+        } else {
+            Err(InvalidSlug::Slug(excerpt(text)))
+        }
     }
 }
 
@@ -71,7 +81,11 @@ impl FromStr for ToolVersion {
     type Err = InvalidSlug;
 
     fn from_str(text: &str) -> Result<Self, InvalidSlug> {
-        if fits(VERSION.as_ref(), text) { Ok(Self(text.into())) } else { Err(InvalidSlug::Version(excerpt(text))) }
+        if fits(VERSION.as_ref(), text) {
+            Ok(Self(text.into()))
+        } else {
+            Err(InvalidSlug::Version(excerpt(text)))
+        }
     }
 }
 
@@ -99,7 +113,10 @@ mod tests {
             assert!(good.parse::<ToolVersion>().is_ok(), "{good}");
         }
         let longer = "ä".repeat(NAME_MAX + 1);
-        for bad in ["", "a_b", "a b", "a/b", "a\\b", "a\n", "a\u{7}", "a+b", "a\u{301}", "²", "-", "--", &longer] {
+        for bad in [
+            "", "a_b", "a b", "a/b", "a\\b", "a\n", "a\u{7}", "a+b", "a\u{301}", "²", "-", "--",
+            &longer,
+        ] {
             assert!(bad.parse::<Slug>().is_err(), "{bad:?}");
             assert!(bad.parse::<ToolVersion>().is_err(), "{bad:?}");
         }

@@ -62,7 +62,9 @@ pub(super) struct DocumentSize {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RefusedPath {
     /// It nests deeper than is read.
-    #[error("has more than {FILTERS_MAX} filters or {PARENTHESES_MAX} parentheses within each other")]
+    #[error(
+        "has more than {FILTERS_MAX} filters or {PARENTHESES_MAX} parentheses within each other"
+    )]
     TooDeep,
     /// It has a regular expression.
     #[error(
@@ -75,7 +77,13 @@ pub(super) enum RefusedPath {
 impl PathWork {
     /// Scans the text of a path, which begins with `$`.
     pub(super) fn scan(text: &str) -> Result<Self, RefusedPath> {
-        PathScan { bytes: text.as_bytes(), at: 1, filters: 0, parentheses: 0 }.path()
+        PathScan {
+            bytes: text.as_bytes(),
+            at: 1,
+            filters: 0,
+            parentheses: 0,
+        }
+        .path()
     }
 
     /// The work in a document of this size, in steps from one node to the next.
@@ -102,21 +110,31 @@ impl PathWork {
             }
             times = times.saturating_mul(segment.selectors);
             are_several |= segment.spreads;
-            let given = if are_several { reach.saturating_mul(times) } else { 1 };
+            let given = if are_several {
+                reach.saturating_mul(times)
+            } else {
+                1
+            };
             work = work.saturating_add(given);
         }
         work
     }
 
     fn is_singular(&self) -> bool {
-        self.0.iter().all(|segment| !segment.descends && !segment.spreads)
+        self.0
+            .iter()
+            .all(|segment| !segment.descends && !segment.spreads)
     }
 }
 
 impl FilterWork {
     /// The work for one node.
     fn for_each(&self, size: DocumentSize) -> u64 {
-        let absolute = self.queries.iter().filter(|query| query.is_absolute).count();
+        let absolute = self
+            .queries
+            .iter()
+            .filter(|query| query.is_absolute)
+            .count();
         let query = |query: &QueryWork| match (query.is_absolute, query.path.is_singular()) {
             (true, false) => query.path.below(size.values, size),
             // Two parts of the document may be compared, or a function may read all of one.
@@ -135,9 +153,15 @@ impl DocumentSize {
             values: size.values + below.values,
             depth: size.depth.max(below.depth + 1),
         };
-        let own = Self { values: 1, depth: 1 };
+        let own = Self {
+            values: 1,
+            depth: 1,
+        };
         match document {
-            Value::String(text) => Self { values: 1 + (text.len() / TEXT_UNIT) as u64, ..own },
+            Value::String(text) => Self {
+                values: 1 + (text.len() / TEXT_UNIT) as u64,
+                ..own
+            },
             Value::Array(items) => items.iter().map(Self::of).fold(own, all),
             Value::Object(members) => members.values().map(Self::of).fold(own, all),
             _ => own,
@@ -170,17 +194,29 @@ impl PathScan<'_> {
         let mut segments = Vec::new();
         loop {
             self.skip(|byte| byte.is_ascii_whitespace());
-            let dots = self.bytes[self.at..].iter().take_while(|byte| **byte == b'.').count();
+            let dots = self.bytes[self.at..]
+                .iter()
+                .take_while(|byte| **byte == b'.')
+                .count();
             self.at += dots;
             let mut segment = match self.next() {
                 Some(b'[') => self.brackets()?,
                 Some(b'*') if dots > 0 => {
                     self.at += 1;
-                    SegmentWork { selectors: 1, spreads: true, ..SegmentWork::default() }
+                    SegmentWork {
+                        selectors: 1,
+                        spreads: true,
+                        ..SegmentWork::default()
+                    }
                 }
                 Some(_) if dots > 0 => {
-                    self.skip(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii());
-                    SegmentWork { selectors: 1, ..SegmentWork::default() }
+                    self.skip(|byte| {
+                        byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
+                    });
+                    SegmentWork {
+                        selectors: 1,
+                        ..SegmentWork::default()
+                    }
                 }
                 _ => return Ok(PathWork(segments)),
             };
@@ -191,7 +227,10 @@ impl PathScan<'_> {
 
     /// Selectors in brackets.
     fn brackets(&mut self) -> Result<SegmentWork, RefusedPath> {
-        let mut segment = SegmentWork { selectors: 1, ..SegmentWork::default() };
+        let mut segment = SegmentWork {
+            selectors: 1,
+            ..SegmentWork::default()
+        };
         self.at += 1;
         while let Some(byte) = self.next() {
             self.at += 1;
@@ -226,10 +265,14 @@ impl PathScan<'_> {
             }
             match byte {
                 b'\'' | b'"' => self.string(byte),
-                b'$' | b'@' => filter.queries.push(QueryWork { is_absolute: byte == b'$', path: self.path()? }),
+                b'$' | b'@' => filter.queries.push(QueryWork {
+                    is_absolute: byte == b'$',
+                    path: self.path()?,
+                }),
                 b'(' => {
                     let before = &self.bytes[..self.at - 1];
-                    filter.functions += u64::from(before.last().is_some_and(u8::is_ascii_alphanumeric));
+                    filter.functions +=
+                        u64::from(before.last().is_some_and(u8::is_ascii_alphanumeric));
                     if EXPRESSIONS.iter().any(|name| before.ends_with(name)) {
                         return Err(RefusedPath::Expression);
                     }

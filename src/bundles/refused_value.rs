@@ -14,7 +14,10 @@ pub struct RefusedValue {
 
 impl RefusedValue {
     pub(super) fn new(place: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { place: place.into(), why: why.into() }
+        Self {
+            place: place.into(),
+            why: why.into(),
+        }
     }
 
     pub(super) fn missing(place: &Placeholder) -> Self {

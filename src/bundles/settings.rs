@@ -33,7 +33,8 @@ pub struct BundleSettings {
 impl BundleSettings {
     /// Whether HTTP tools may send requests to the host of an address.
     pub fn admits(&self, url: &Url) -> bool {
-        url.host().is_some_and(|host| HostRule::admits_host(&self.allowed_hosts, &host))
+        url.host()
+            .is_some_and(|host| HostRule::admits_host(&self.allowed_hosts, &host))
     }
 }
 

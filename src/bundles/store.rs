@@ -19,8 +19,8 @@ use super::changes::{deleted, restored, switched};
 use super::files::{self, BUNDLE_FILE};
 use super::lock::FolderLock;
 use super::{
-    BundleChange, BundleError, BundleSet, BundleSettings, Functions, Slug, StoredBundle, StoredTool, ToolContent,
-    ToolVersion, built_in,
+    BundleChange, BundleError, BundleSet, BundleSettings, Functions, Slug, StoredBundle,
+    StoredTool, ToolContent, ToolVersion, built_in,
 };
 use crate::model::{Finding, FindingCode};
 use crate::runtime::files::FolderWatch;
@@ -66,12 +66,24 @@ impl BundleStore {
     /// The store of these settings, with nothing read yet.
     pub fn new(settings: BundleSettings, functions: Functions, clock: Clock, tasks: Tasks) -> Self {
         // The watcher reports absolute paths.
-        let root = settings.path.clone().map(|path| std::path::absolute(&path).unwrap_or(path));
+        let root = settings
+            .path
+            .clone()
+            .map(|path| std::path::absolute(&path).unwrap_or(path));
         let settings = watch::Sender::new(Arc::new(settings));
         let set = watch::Sender::default();
         let other_root_waits = AtomicBool::new(false);
         let publishing = Mutex::default();
-        Self(Arc::new(StoreParts { root, settings, set, other_root_waits, publishing, functions, clock, tasks }))
+        Self(Arc::new(StoreParts {
+            root,
+            settings,
+            set,
+            other_root_waits,
+            publishing,
+            functions,
+            clock,
+            tasks,
+        }))
     }
 
     /// Takes other settings. The folder stays.
@@ -95,7 +107,11 @@ impl BundleStore {
     /// Why nothing is stored.
     pub(super) fn off(&self) -> BundleError {
         let waits = self.0.other_root_waits.load(Ordering::Relaxed);
-        if waits { BundleError::OffUntilRestart } else { BundleError::Off }
+        if waits {
+            BundleError::OffUntilRestart
+        } else {
+            BundleError::Off
+        }
     }
 
     /// The active settings.
@@ -142,9 +158,11 @@ impl BundleStore {
     pub fn read_now(&self) {
         let Some(root) = &self.0.root else { return };
         if let Err(error) = self.publish(root) {
-            let message = format!("the bundles cannot be read, and keep their last good state: {error}");
+            let message =
+                format!("the bundles cannot be read, and keep their last good state: {error}");
             tracing::warn!(path = %root.display(), %error, "the bundles cannot be read");
-            let failed = Finding::new(FindingCode::SourceFailed, message).hint("make the folder readable");
+            let failed =
+                Finding::new(FindingCode::SourceFailed, message).hint("make the folder readable");
             self.0.set.send_if_modified(|set| {
                 let changed = !set.findings.contains(&failed);
                 if changed {
@@ -158,7 +176,11 @@ impl BundleStore {
     /// What is in the folder now.
     fn read_folder(&self, root: &Path) -> std::io::Result<BundleSet> {
         let settings = self.settings();
-        let built_in = if settings.built_in { built_in::read(root) } else { None };
+        let built_in = if settings.built_in {
+            built_in::read(root)
+        } else {
+            None
+        };
         files::read(root, built_in, &self.set(), &settings, self.now())
     }
 
@@ -182,7 +204,9 @@ impl BundleStore {
     /// Follows the folder until `stop`: reads it when it changes, and removes for good what was
     /// deleted long ago.
     pub async fn follow(self, stop: Stop) {
-        let Some(root) = self.0.root.clone() else { return };
+        let Some(root) = self.0.root.clone() else {
+            return;
+        };
         let clock = self.0.clock;
         let tasks = self.0.tasks.clone();
         let mut watch = FolderWatch::new(root);
@@ -216,7 +240,8 @@ impl BundleStore {
     fn reap(&self) {
         let due = |bundle: &StoredBundle, now: Timestamp| {
             let deleted = bundle.definition.soft_deleted_at;
-            deleted.is_some_and(|deleted| now.duration_since(deleted) >= KEEP) && bundle.tools.is_empty()
+            deleted.is_some_and(|deleted| now.duration_since(deleted) >= KEEP)
+                && bundle.tools.is_empty()
         };
         let now = self.0.clock.wall();
         if !self.set().bundles().any(|bundle| due(bundle, now)) {
@@ -257,23 +282,43 @@ impl BundleStore {
         change: impl FnOnce(&Path, &BundleSet) -> Result<T, BundleError> + Send + 'static,
     ) -> Result<T, BundleError> {
         let store = self.clone();
-        self.0.tasks.blocking(move || store.change_blocking(change)).await
+        self.0
+            .tasks
+            .blocking(move || store.change_blocking(change))
+            .await
     }
 
     /// Adds a bundle, or replaces what is said about one.
-    pub async fn put_bundle(&self, id: Uuid, content: BundleChange) -> Result<PutOutcome, BundleError> {
+    pub async fn put_bundle(
+        &self,
+        id: Uuid,
+        content: BundleChange,
+    ) -> Result<PutOutcome, BundleError> {
         built_in::refuse(id)?;
         let now = self.0.clock.wall();
         let settings = self.settings();
         self.change(move |root, set| {
-            let before = if set.get(id).is_some() { Some(set.bundle(id)?) } else { None };
+            let before = if set.get(id).is_some() {
+                Some(set.bundle(id)?)
+            } else {
+                None
+            };
             let definition = content.applied(id, before.map(|before| &before.definition), now)?;
             if before.is_none() {
                 set.check_limits(1, definition.bytes(), &settings)?;
             }
-            let folder = before.map_or_else(|| root.join(id.to_string()), |before| before.folder.clone());
-            files::write(&folder.join(BUNDLE_FILE), &definition.document, Some(definition.modified_at))?;
-            Ok(if before.is_some() { PutOutcome::Replaced } else { PutOutcome::Created })
+            let folder =
+                before.map_or_else(|| root.join(id.to_string()), |before| before.folder.clone());
+            files::write(
+                &folder.join(BUNDLE_FILE),
+                &definition.document,
+                Some(definition.modified_at),
+            )?;
+            Ok(if before.is_some() {
+                PutOutcome::Replaced
+            } else {
+                PutOutcome::Created
+            })
         })
         .await
     }
@@ -287,7 +332,11 @@ impl BundleStore {
             }
             let about = &bundle.definition;
             let document = switched(&about.document, is_enabled)?;
-            files::write(&bundle.folder.join(BUNDLE_FILE), &document, Some(about.modified_at))
+            files::write(
+                &bundle.folder.join(BUNDLE_FILE),
+                &document,
+                Some(about.modified_at),
+            )
         })
         .await
     }
@@ -303,7 +352,11 @@ impl BundleStore {
             }
             let about = &bundle.definition;
             let document = deleted(&about.document, now)?;
-            files::write(&bundle.folder.join(BUNDLE_FILE), &document, Some(about.modified_at))
+            files::write(
+                &bundle.folder.join(BUNDLE_FILE),
+                &document,
+                Some(about.modified_at),
+            )
         })
         .await
     }
@@ -316,13 +369,21 @@ impl BundleStore {
             if about.soft_deleted_at.is_none() {
                 return Ok(());
             }
-            files::write(&bundle.folder.join(BUNDLE_FILE), &restored(&about.document)?, Some(about.modified_at))
+            files::write(
+                &bundle.folder.join(BUNDLE_FILE),
+                &restored(&about.document)?,
+                Some(about.modified_at),
+            )
         })
         .await
     }
 
     /// Adds a version of a tool. One that is there already is unchanged.
-    pub async fn put_tool(&self, key: (Uuid, Slug, ToolVersion), content: ToolContent) -> Result<(), BundleError> {
+    pub async fn put_tool(
+        &self,
+        key: (Uuid, Slug, ToolVersion),
+        content: ToolContent,
+    ) -> Result<(), BundleError> {
         let (bundle, slug, version) = key;
         built_in::refuse(bundle)?;
         let now = self.0.clock.wall();
@@ -338,14 +399,20 @@ impl BundleStore {
                 return Err(BundleError::TooMany(settings.max_tools));
             }
             set.check_limits(0, tool.bytes, &settings)?;
-            let file = stored.folder.join(files::free_name(&[&stored.folder], &tool));
+            let file = stored
+                .folder
+                .join(files::free_name(&[&stored.folder], &tool));
             files::write(&file, &tool.document, Some(tool.modified_at))
         })
         .await
     }
 
     /// Enables or disables a version of a tool.
-    pub async fn switch_tool(&self, key: (Uuid, Slug, ToolVersion), is_enabled: bool) -> Result<(), BundleError> {
+    pub async fn switch_tool(
+        &self,
+        key: (Uuid, Slug, ToolVersion),
+        is_enabled: bool,
+    ) -> Result<(), BundleError> {
         let (bundle, slug, version) = key;
         self.change(move |root, set| {
             let stored = enabled(set, bundle)?;
@@ -353,7 +420,11 @@ impl BundleStore {
             if stored.definition.is_built_in {
                 return built_in::switch(root, Some(slug.as_str()), is_enabled);
             }
-            files::write(&tool.file, &switched(&tool.document, is_enabled)?, Some(tool.modified_at))
+            files::write(
+                &tool.file,
+                &switched(&tool.document, is_enabled)?,
+                Some(tool.modified_at),
+            )
         })
         .await
     }
@@ -362,11 +433,15 @@ impl BundleStore {
     pub async fn delete_tool(&self, key: (Uuid, Slug, ToolVersion)) -> Result<(), BundleError> {
         let (bundle, slug, version) = key;
         built_in::refuse(bundle)?;
-        self.change(move |_, set| files::remove(&set.bundle(bundle)?.tool(&slug, &version)?.file)).await
+        self.change(move |_, set| files::remove(&set.bundle(bundle)?.tool(&slug, &version)?.file))
+            .await
     }
 
     /// One version of a tool that is not of a deleted bundle, with its bundle.
-    pub fn tool(&self, key: (Uuid, &Slug, &ToolVersion)) -> Result<(Arc<StoredBundle>, Arc<StoredTool>), BundleError> {
+    pub fn tool(
+        &self,
+        key: (Uuid, &Slug, &ToolVersion),
+    ) -> Result<(Arc<StoredBundle>, Arc<StoredTool>), BundleError> {
         let (bundle, slug, version) = key;
         if !self.is_on() {
             return Err(self.off());
@@ -380,5 +455,9 @@ impl BundleStore {
 /// A bundle in which something may be added or changed.
 pub(super) fn enabled(set: &BundleSet, id: Uuid) -> Result<&Arc<StoredBundle>, BundleError> {
     let bundle = set.bundle(id)?;
-    if bundle.definition.is_enabled { Ok(bundle) } else { Err(BundleError::Disabled(id)) }
+    if bundle.definition.is_enabled {
+        Ok(bundle)
+    } else {
+        Err(BundleError::Disabled(id))
+    }
 }

@@ -40,7 +40,9 @@ impl StoredDocument {
         let text = JsonText::parse(text)?;
         MemberTexts::parse(text.get())?;
         if text.nests_deeper_than(DEPTH_MAX) {
-            return Err(serde_json::Error::custom(format!("it nests deeper than {DEPTH_MAX} levels")));
+            return Err(serde_json::Error::custom(format!(
+                "it nests deeper than {DEPTH_MAX} levels"
+            )));
         }
         Ok(Self(text))
     }
@@ -59,8 +61,14 @@ impl StoredDocument {
         let mut members: Vec<(&str, &str)> = Vec::new();
         let mut known: HashMap<&str, usize> = HashMap::new();
         let written = self.member_texts();
-        let own = written.iter().filter(|(name, _)| others.iter().all(|(other, text)| other != name || text.is_some()));
-        let changed = others.iter().filter_map(|(name, text)| Some((*name, text.as_deref()?)));
+        let own = written.iter().filter(|(name, _)| {
+            others
+                .iter()
+                .all(|(other, text)| other != name || text.is_some())
+        });
+        let changed = others
+            .iter()
+            .filter_map(|(name, text)| Some((*name, text.as_deref()?)));
         for (name, text) in own.chain(changed) {
             let at = *known.entry(name).or_insert(members.len());
             match members.get_mut(at) {
@@ -68,7 +76,9 @@ impl StoredDocument {
                 None => members.push((name, text)),
             }
         }
-        let lines = members.iter().map(|(name, text)| format!("  {}: {text}", quoted(name)));
+        let lines = members
+            .iter()
+            .map(|(name, text)| format!("  {}: {text}", quoted(name)));
         let text = format!("{{\n{}\n}}", lines.collect::<Vec<_>>().join(",\n"));
         Self(JsonText::known(text)).fitting()
     }
@@ -83,7 +93,10 @@ impl StoredDocument {
         if fits(&compact) {
             return Ok(compact);
         }
-        let slug = self.member_texts().get("slug").and_then(|slug| serde_json::from_str(slug).ok());
+        let slug = self
+            .member_texts()
+            .get("slug")
+            .and_then(|slug| serde_json::from_str(slug).ok());
         Err(BundleError::TooLarge(slug.unwrap_or_default()))
     }
 
@@ -99,12 +112,20 @@ impl StoredDocument {
         let whole = self.get().len() * TREE_TIMES + TREE_BESIDES;
         let mut members = Map::new();
         let mut left = whole;
-        for (name, text) in self.member_texts().iter().filter(|(name, _)| names.contains(name)) {
-            let wrong = |message: String| DocumentError { pointer: format!("/{name}"), message };
+        for (name, text) in self
+            .member_texts()
+            .iter()
+            .filter(|(name, _)| names.contains(name))
+        {
+            let wrong = |message: String| DocumentError {
+                pointer: format!("/{name}"),
+                message,
+            };
             left = left.checked_sub(tree_bytes(text)).ok_or_else(|| {
                 wrong(format!("takes more memory than is left of the {whole} bytes for a document of this size"))
             })?;
-            let value = serde_json::from_str(text).map_err(|error| wrong(format!("cannot be read: {error}")))?;
+            let value = serde_json::from_str(text)
+                .map_err(|error| wrong(format!("cannot be read: {error}")))?;
             members.insert(name.to_owned(), value);
         }
         Ok(members)
@@ -137,19 +158,36 @@ mod tests {
 
     #[test]
     fn other_members_stay_as_they_were_written() {
-        let written = document(r#"{"a": 1.50, "x":[1e999,{ "\"}":"\\" }], "b":true, "c": 0, "b": null}"#);
-        let changed = written.with(&[("b", Some("false".to_owned())), ("c", None), ("d", Some("7".to_owned()))]);
+        let written =
+            document(r#"{"a": 1.50, "x":[1e999,{ "\"}":"\\" }], "b":true, "c": 0, "b": null}"#);
+        let changed = written.with(&[
+            ("b", Some("false".to_owned())),
+            ("c", None),
+            ("d", Some("7".to_owned())),
+        ]);
         let expected = "{\n  \"a\": 1.50,\n  \"x\": [1e999,{ \"\\\"}\":\"\\\\\" }],\n  \"b\": false,\n  \"d\": 7\n}";
         assert_eq!(changed.unwrap().get(), expected);
-        assert_eq!(compact(expected), r#"{"a":1.50,"x":[1e999,{"\"}":"\\"}],"b":false,"d":7}"#);
+        assert_eq!(
+            compact(expected),
+            r#"{"a":1.50,"x":[1e999,{"\"}":"\\"}],"b":false,"d":7}"#
+        );
         let empty = StoredDocument::from_members(&Map::new()).unwrap();
-        assert_eq!(compact(empty.with(&[("a", Some("1".to_owned()))]).unwrap().get()), r#"{"a":1}"#);
+        assert_eq!(
+            compact(empty.with(&[("a", Some("1".to_owned()))]).unwrap().get()),
+            r#"{"a":1}"#
+        );
     }
 
     #[test]
     fn a_document_that_is_too_large_loses_its_blanks_or_is_refused() {
-        let spaced = format!("{{\"slug\": \"s\",{}\"t\": \"{}\"}}", " ".repeat(200_000), "x".repeat(100_000));
-        let changed = StoredDocument(JsonText::known(spaced)).with(&[("n", Some("1".to_owned()))]).unwrap();
+        let spaced = format!(
+            "{{\"slug\": \"s\",{}\"t\": \"{}\"}}",
+            " ".repeat(200_000),
+            "x".repeat(100_000)
+        );
+        let changed = StoredDocument(JsonText::known(spaced))
+            .with(&[("n", Some("1".to_owned()))])
+            .unwrap();
         assert!(changed.get().len() < 101_000);
         let long = json!({"slug": "s", "t": "x".repeat(300_000)});
         let refused = StoredDocument::from_members(long.as_object().unwrap()).unwrap_err();
@@ -161,12 +199,30 @@ mod tests {
         let dense = format!("[{}0]", "[],".repeat(80_000));
         let written = document(&format!("{{\"impl\": {{}}, \"x\": {dense}}}"));
         assert_eq!(written.members(&["impl"]).unwrap().len(), 1);
-        let refused = document(&format!("{{\"impl\": {dense}}}")).members(&["impl"]).unwrap_err().to_string();
-        assert!(refused.starts_with("`/impl` takes more memory"), "{refused}");
+        let refused = document(&format!("{{\"impl\": {dense}}}"))
+            .members(&["impl"])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refused.starts_with("`/impl` takes more memory"),
+            "{refused}"
+        );
         // A usual body, as large as it may be.
-        let usual = format!("{{{}\"z\": 0}}", "\"some-name\": \"some value of a text\", ".repeat(6_000));
-        assert!(document(&format!("{{\"impl\": {usual}}}")).members(&["impl"]).is_ok());
+        let usual = format!(
+            "{{{}\"z\": 0}}",
+            "\"some-name\": \"some value of a text\", ".repeat(6_000)
+        );
+        assert!(
+            document(&format!("{{\"impl\": {usual}}}"))
+                .members(&["impl"])
+                .is_ok()
+        );
         let deep = format!("{{\"x\": {}{}}}", "[".repeat(200), "]".repeat(200));
-        assert!(StoredDocument::parse(&deep).unwrap_err().to_string().contains("nests deeper"));
+        assert!(
+            StoredDocument::parse(&deep)
+                .unwrap_err()
+                .to_string()
+                .contains("nests deeper")
+        );
     }
 }

@@ -58,7 +58,9 @@ pub enum InvalidTemplate {
     #[error("`${{` without `}}`")]
     Open,
     /// A placeholder is outside the grammar.
-    #[error("`${{{0}}}` is not a placeholder: write a name, with `.member` and `[0]` behind it where needed")]
+    #[error(
+        "`${{{0}}}` is not a placeholder: write a name, with `.member` and `[0]` behind it where needed"
+    )]
     Placeholder(String),
     /// It is longer than is read.
     #[error("it is longer than {TEMPLATE_MAX} bytes")]
@@ -115,7 +117,10 @@ impl TextTemplate {
             TemplatePiece::Literal(text) => text_bytes(text),
             TemplatePiece::Place(place) => place.held_bytes(),
         };
-        let pieces = self.0.iter().map(|piece| size_of::<TemplatePiece>() + of_piece(piece));
+        let pieces = self
+            .0
+            .iter()
+            .map(|piece| size_of::<TemplatePiece>() + of_piece(piece));
         2 * size_of::<Self>() + ALLOCATION_BYTES + pieces.sum::<usize>()
     }
 
@@ -161,7 +166,9 @@ impl TextTemplate {
             match part {
                 TemplatePiece::Literal(literal) => text.push_str(literal),
                 TemplatePiece::Place(place) => {
-                    text.push_str(&escape(&values.text(place).ok_or(NotFilled::Missing(place))?));
+                    text.push_str(&escape(
+                        &values.text(place).ok_or(NotFilled::Missing(place))?,
+                    ));
                 }
             }
             if text.len() > most {
@@ -184,19 +191,29 @@ impl Placeholder {
             if let Some(after) = rest.strip_prefix('[') {
                 let (index, after) = after.split_once(']').ok_or_else(wrong)?;
                 // A sign would be parsed, too.
-                let index = index.parse().ok().filter(|_| index.bytes().all(|byte| byte.is_ascii_digit()));
+                let index = index
+                    .parse()
+                    .ok()
+                    .filter(|_| index.bytes().all(|byte| byte.is_ascii_digit()));
                 steps.push(ArgumentStep::Element(index.ok_or_else(wrong)?));
                 rest = after;
             } else {
                 let after = rest.strip_prefix('.').ok_or_else(wrong)?;
                 let (member, after) = after.split_at(after.find(['.', '[']).unwrap_or(after.len()));
                 steps.push(ArgumentStep::Member(
-                    Some(member).filter(|name| is_name(name)).ok_or_else(wrong)?.to_owned(),
+                    Some(member)
+                        .filter(|name| is_name(name))
+                        .ok_or_else(wrong)?
+                        .to_owned(),
                 ));
                 rest = after;
             }
         }
-        Ok(Self { text: text.to_owned(), name: name.to_owned(), steps: steps.into() })
+        Ok(Self {
+            text: text.to_owned(),
+            name: name.to_owned(),
+            steps: steps.into(),
+        })
     }
 
     /// The bytes of memory that it takes besides its place in a list.
@@ -205,7 +222,10 @@ impl Placeholder {
             ArgumentStep::Member(name) => text_bytes(name),
             ArgumentStep::Element(_) => 0,
         };
-        let steps = self.steps.iter().map(|step| size_of::<ArgumentStep>() + of_step(step));
+        let steps = self
+            .steps
+            .iter()
+            .map(|step| size_of::<ArgumentStep>() + of_step(step));
         text_bytes(&self.text) + text_bytes(&self.name) + ALLOCATION_BYTES + steps.sum::<usize>()
     }
 
@@ -229,7 +249,10 @@ impl Placeholder {
 
 /// Letters, digits, `_` and `-`.
 fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
 
 impl CallValues<'_> {
@@ -246,7 +269,10 @@ impl CallValues<'_> {
                 _ => {}
             }
         }
-        place.find(self.arguments.member(&place.name)?).filter(|value| **value != WrittenValue::Null).cloned()
+        place
+            .find(self.arguments.member(&place.name)?)
+            .filter(|value| **value != WrittenValue::Null)
+            .cloned()
     }
 
     /// The same as a text: a string as it is, everything else as JSON.
@@ -266,16 +292,28 @@ mod tests {
 
     #[test]
     fn placeholders_find_their_values() {
-        let arguments = json!({"a": {"b": [1, {"c": "x"}]}, "n": null, "t": true, "version": "mine"});
+        let arguments =
+            json!({"a": {"b": [1, {"c": "x"}]}, "n": null, "t": true, "version": "mine"});
         let secrets = BTreeMap::from([("KEY".to_owned(), Secret::new("s3"))]);
-        let values =
-            |declared: &'static [&str]| declared.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        let values = |declared: &'static [&str]| {
+            declared
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<BTreeSet<_>>()
+        };
         let told = |text: &str, declared: &'static [&str]| {
             let declared = values(declared);
             let arguments = WrittenValue::parse(&JsonText::known(arguments.to_string())).unwrap();
-            let values =
-                CallValues { arguments: &arguments, declared: &declared, secrets: &secrets, tool: ("weather", "v2") };
-            match TextTemplate::parse(text).unwrap().fill(&values, str::to_owned, 20) {
+            let values = CallValues {
+                arguments: &arguments,
+                declared: &declared,
+                secrets: &secrets,
+                tool: ("weather", "v2"),
+            };
+            match TextTemplate::parse(text)
+                .unwrap()
+                .fill(&values, str::to_owned, 20)
+            {
                 Err(NotFilled::Missing(place)) => Err(place.as_str().to_owned()),
                 Err(NotFilled::TooLong) => Err("too long".to_owned()),
                 Ok(text) => Ok(text),
@@ -291,7 +329,11 @@ mod tests {
             ("${a.b[7]}", Err("a.b[7]")),
             ("${HOME}", Err("HOME")),
         ] {
-            assert_eq!(told(text, &[]), expected.map(str::to_owned).map_err(str::to_owned), "{text}");
+            assert_eq!(
+                told(text, &[]),
+                expected.map(str::to_owned).map_err(str::to_owned),
+                "{text}"
+            );
         }
         assert_eq!(told("${version}", &["version"]), Ok("mine".to_owned()));
         assert_eq!(told("${KEY}", &["KEY"]), Err("KEY".to_owned()));
@@ -299,7 +341,10 @@ mod tests {
 
     #[test]
     fn what_is_no_placeholder_is_refused() {
-        for bad in ["${", "${}", "${a b}", "${a.}", "${a[}", "${a[-1]}", "${a[+1]}", "${.a}", "${ä}", "${${a}}"] {
+        for bad in [
+            "${", "${}", "${a b}", "${a.}", "${a[}", "${a[-1]}", "${a[+1]}", "${.a}", "${ä}",
+            "${${a}}",
+        ] {
             assert!(TextTemplate::parse(bad).is_err(), "{bad}");
         }
     }

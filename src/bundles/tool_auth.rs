@@ -57,16 +57,29 @@ impl ToolAuth {
                         let name = HeaderName::try_from(name).ok();
                         // The content type decides how the values in a body are escaped.
                         let name = name.filter(|name| !is_reserved(name) && *name != CONTENT_TYPE);
-                        let name = name.ok_or_else(|| members.wrong("name", "is no header that a tool may set"))?;
-                        Ok(Self::Header { name, scheme: "", value })
+                        let name = name.ok_or_else(|| {
+                            members.wrong("name", "is no header that a tool may set")
+                        })?;
+                        Ok(Self::Header {
+                            name,
+                            scheme: "",
+                            value,
+                        })
                     }
-                    "query" => Ok(Self::Query { name: name.to_owned(), value }),
+                    "query" => Ok(Self::Query {
+                        name: name.to_owned(),
+                        value,
+                    }),
                     _ => Err(members.wrong("in", "is neither `header` nor `query`")),
                 }
             }
             "bearer" => {
                 members.refuse_others(&["type", "in", "name", "valueTemplate"])?;
-                Ok(Self::Header { name: AUTHORIZATION, scheme: "Bearer ", value: value(members)? })
+                Ok(Self::Header {
+                    name: AUTHORIZATION,
+                    scheme: "Bearer ",
+                    value: value(members)?,
+                })
             }
             "basic" => {
                 members.refuse_others(&["type", "in", "name", "valueTemplate"])?;
@@ -80,17 +93,30 @@ impl ToolAuth {
     fn read_oauth(members: DocumentMembers<'_>) -> Result<Self, DocumentError> {
         members.refuse_others(&["type", "tokenUrl", "clientId", "clientSecret", "scopes"])?;
         let token_url = Url::parse(members.required_text("tokenUrl")?).ok();
-        let token_url = token_url.filter(|url| matches!(url.scheme(), "http" | "https") && url.username().is_empty());
+        let token_url = token_url
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.username().is_empty());
         let secret = members.text("clientSecret")?.map(|text| {
             let template = TextTemplate::parse(text).ok();
-            let name = template.as_ref().and_then(TextTemplate::only_place).map(|place| place.name().to_owned());
-            name.ok_or_else(|| members.wrong("clientSecret", "is not one placeholder for a secret, as `${NAME}`"))
+            let name = template
+                .as_ref()
+                .and_then(TextTemplate::only_place)
+                .map(|place| place.name().to_owned());
+            name.ok_or_else(|| {
+                members.wrong(
+                    "clientSecret",
+                    "is not one placeholder for a secret, as `${NAME}`",
+                )
+            })
         });
         let scopes = members.list("scopes")?.iter().map(|scope| {
-            scope.as_str().map(str::to_owned).ok_or_else(|| members.wrong("scopes", "is not a list of texts"))
+            scope
+                .as_str()
+                .map(str::to_owned)
+                .ok_or_else(|| members.wrong("scopes", "is not a list of texts"))
         });
         Ok(Self::OAuth {
-            token_url: token_url.ok_or_else(|| members.wrong("tokenUrl", "is no address of http or https"))?,
+            token_url: token_url
+                .ok_or_else(|| members.wrong("tokenUrl", "is no address of http or https"))?,
             client_id: members.required_text("clientId")?.to_owned(),
             client_secret: secret.transpose()?,
             scopes: scopes.collect::<Result<_, _>>()?,
@@ -102,7 +128,12 @@ impl ToolAuth {
         match self {
             Self::Header { value, .. } | Self::Basic(value) => value.held_bytes(),
             Self::Query { name, value } => text_bytes(name) + value.held_bytes(),
-            Self::OAuth { token_url, client_id, client_secret, scopes } => {
+            Self::OAuth {
+                token_url,
+                client_id,
+                client_secret,
+                scopes,
+            } => {
                 let texts = [client_id].into_iter().chain(client_secret).chain(scopes);
                 text_bytes(token_url.as_str()) + texts.map(|text| text_bytes(text)).sum::<usize>()
             }
@@ -112,7 +143,9 @@ impl ToolAuth {
     /// Its placeholders.
     pub(super) fn places(&self) -> Vec<&Placeholder> {
         match self {
-            Self::Header { value, .. } | Self::Query { value, .. } | Self::Basic(value) => value.places().collect(),
+            Self::Header { value, .. } | Self::Query { value, .. } | Self::Basic(value) => {
+                value.places().collect()
+            }
             Self::OAuth { .. } => Vec::new(),
         }
     }

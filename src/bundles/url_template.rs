@@ -14,7 +14,11 @@ use super::template::{CallValues, NotFilled, Placeholder, TextTemplate, text_byt
 pub(super) const URL_MAX: usize = 8 * 1024;
 
 /// What of a value is percent-encoded: all but the unreserved characters (RFC 3986 section 2.3).
-const VALUE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const VALUE: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// A template of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,32 +40,55 @@ impl UrlTemplate {
             .into_iter()
             .find_map(|scheme| Some((scheme, text.strip_prefix(scheme)?)))
             .ok_or("does not begin with `http://` or `https://`")?;
-        if let Some(bad) = text.chars().find(|c| c.is_whitespace() || c.is_control() || "\\<>\"^`|".contains(*c)) {
-            return Err(format!("has the character {bad:?} in it; percent-encode it"));
+        if let Some(bad) = text
+            .chars()
+            .find(|c| c.is_whitespace() || c.is_control() || "\\<>\"^`|".contains(*c))
+        {
+            return Err(format!(
+                "has the character {bad:?} in it; percent-encode it"
+            ));
         }
         if text.contains('#') {
             return Err("has a fragment, which is never sent".to_owned());
         }
         let (authority, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         if authority.contains("${") {
-            return Err("has a placeholder before its path; scheme, host and port cannot be filled in".to_owned());
+            return Err(
+                "has a placeholder before its path; scheme, host and port cannot be filled in"
+                    .to_owned(),
+            );
         }
         if authority.contains('@') {
             return Err("has a name or password in it; write them as `auth`".to_owned());
         }
-        let origin = Url::parse(&format!("{scheme}{authority}/")).map_err(|error| format!("is no address: {error}"))?;
-        let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
-        let segments = path.strip_prefix('/').map_or_else(Vec::new, |path| path.split('/').collect());
+        let origin = Url::parse(&format!("{scheme}{authority}/"))
+            .map_err(|error| format!("is no address: {error}"))?;
+        let (path, query) = rest
+            .split_once('?')
+            .map_or((rest, None), |(path, query)| (path, Some(query)));
+        let segments = path
+            .strip_prefix('/')
+            .map_or_else(Vec::new, |path| path.split('/').collect());
         let segments: Vec<_> = segments.into_iter().map(part).collect::<Result<_, _>>()?;
-        if segments.iter().any(|segment| segment.is_literal() && is_dots(&segment.literals().collect::<String>())) {
+        if segments
+            .iter()
+            .any(|segment| segment.is_literal() && is_dots(&segment.literals().collect::<String>()))
+        {
             return Err("has `.` or `..` as a segment of its path".to_owned());
         }
-        let pairs = query.into_iter().flat_map(|query| query.split('&')).filter(|pair| !pair.is_empty());
+        let pairs = query
+            .into_iter()
+            .flat_map(|query| query.split('&'))
+            .filter(|pair| !pair.is_empty());
         let query = pairs.map(|pair| match pair.split_once('=') {
             Some((name, value)) => Ok((part(name)?, Some(part(value)?))),
             None => Ok((part(pair)?, None)),
         });
-        Ok(Self { origin, segments, query: query.collect::<Result<_, String>>()? })
+        Ok(Self {
+            origin,
+            segments,
+            query: query.collect::<Result<_, String>>()?,
+        })
     }
 
     /// Scheme, host and port, with the path `/`.
@@ -77,10 +104,16 @@ impl UrlTemplate {
     /// The bytes of memory that it takes, estimated from above.
     pub(super) fn held_bytes(&self) -> usize {
         let of_pair = |(name, value): &(TextTemplate, Option<TextTemplate>)| {
-            name.held_bytes() + value.as_ref().map_or(size_of::<TextTemplate>(), TextTemplate::held_bytes)
+            name.held_bytes()
+                + value
+                    .as_ref()
+                    .map_or(size_of::<TextTemplate>(), TextTemplate::held_bytes)
         };
         let segments = self.segments.iter().map(TextTemplate::held_bytes);
-        text_bytes(self.origin.as_str()) + segments.chain(self.query.iter().map(of_pair)).sum::<usize>()
+        text_bytes(self.origin.as_str())
+            + segments
+                .chain(self.query.iter().map(of_pair))
+                .sum::<usize>()
     }
 
     /// The placeholders of the path.
@@ -90,22 +123,37 @@ impl UrlTemplate {
 
     /// All placeholders.
     pub(super) fn places(&self) -> impl Iterator<Item = &Placeholder> {
-        let pairs = self
-            .query
-            .iter()
-            .flat_map(|(name, value)| name.places().chain(value.iter().flat_map(TextTemplate::places)));
+        let pairs = self.query.iter().flat_map(|(name, value)| {
+            name.places()
+                .chain(value.iter().flat_map(TextTemplate::places))
+        });
         self.path_places().chain(pairs)
     }
 
     /// The address of one call, with these further parameters. A parameter with a placeholder that
     /// has no value is left out; a segment of the path needs its values.
-    pub fn fill(&self, values: &CallValues<'_>, further: &[(String, TextTemplate)]) -> Result<Url, RefusedValue> {
+    pub fn fill(
+        &self,
+        values: &CallValues<'_>,
+        further: &[(String, TextTemplate)],
+    ) -> Result<Url, RefusedValue> {
         let mut text = self.origin.as_str().trim_end_matches('/').to_owned();
         for segment in &self.segments {
-            let filled = segment.fill(values, encode, URL_MAX).map_err(|why| RefusedValue::unfilled(why, too_long))?;
-            let place = || segment.places().next().map(|place| place.as_str().to_owned()).unwrap_or_default();
+            let filled = segment
+                .fill(values, encode, URL_MAX)
+                .map_err(|why| RefusedValue::unfilled(why, too_long))?;
+            let place = || {
+                segment
+                    .places()
+                    .next()
+                    .map(|place| place.as_str().to_owned())
+                    .unwrap_or_default()
+            };
             if !segment.is_literal() && (filled.is_empty() || is_dots(&filled)) {
-                return Err(RefusedValue::new(place(), "would leave its segment of the path empty, `.` or `..`"));
+                return Err(RefusedValue::new(
+                    place(),
+                    "would leave its segment of the path empty, `.` or `..`",
+                ));
             }
             text.push('/');
             text.push_str(&filled);
@@ -150,7 +198,9 @@ impl UrlTemplate {
                 && url.username().is_empty()
                 && url.fragment().is_none()
         });
-        url.ok_or_else(|| RefusedValue::new(String::new(), "the arguments would change the address"))
+        url.ok_or_else(|| {
+            RefusedValue::new(String::new(), "the arguments would change the address")
+        })
     }
 }
 
@@ -172,12 +222,14 @@ fn present(filled: Result<String, NotFilled<'_>>) -> Result<Option<String>, Refu
 fn part(text: &str) -> Result<TextTemplate, String> {
     let template = TextTemplate::parse(text).map_err(|error| format!("cannot be read: {error}"))?;
     for literal in template.literals() {
-        let whole = literal
-            .split('%')
-            .skip(1)
-            .all(|after| after.len() >= 2 && after.bytes().take(2).all(|byte| byte.is_ascii_hexdigit()));
+        let whole = literal.split('%').skip(1).all(|after| {
+            after.len() >= 2 && after.bytes().take(2).all(|byte| byte.is_ascii_hexdigit())
+        });
         if !whole || literal.contains(['{', '}']) {
-            return Err("has a `%`, `{` or `}` in it that is neither percent-encoding nor a placeholder".to_owned());
+            return Err(
+                "has a `%`, `{` or `}` in it that is neither percent-encoding nor a placeholder"
+                    .to_owned(),
+            );
         }
     }
     Ok(template)

@@ -44,14 +44,23 @@ impl WrittenValue {
     }
 
     fn read(text: &str, levels: usize) -> Result<Self, serde_json::Error> {
-        let below = || levels.checked_sub(1).ok_or_else(|| serde_json::Error::custom("it nests too deeply"));
+        let below = || {
+            levels
+                .checked_sub(1)
+                .ok_or_else(|| serde_json::Error::custom("it nests too deeply"))
+        };
         Ok(match text.as_bytes().first() {
             Some(b'n') => Self::Null,
             Some(b'"') => Self::Text(serde_json::from_str(text)?),
             Some(b'[') => {
                 let items: Vec<&RawValue> = serde_json::from_str(text)?;
                 let levels = below()?;
-                Self::List(items.into_iter().map(|item| Self::read(item.get(), levels)).collect::<Result<_, _>>()?)
+                Self::List(
+                    items
+                        .into_iter()
+                        .map(|item| Self::read(item.get(), levels))
+                        .collect::<Result<_, _>>()?,
+                )
             }
             Some(b'{') => {
                 let written = MemberTexts::parse(text)?;
@@ -68,8 +77,14 @@ impl WrittenValue {
 
     /// The member of an object.
     pub fn member(&self, name: &str) -> Option<&Self> {
-        let Self::Object(object) = self else { return None };
-        object.places.get(name).and_then(|place| object.members.get(*place)).map(|(_, value)| value)
+        let Self::Object(object) = self else {
+            return None;
+        };
+        object
+            .places
+            .get(name)
+            .and_then(|place| object.members.get(*place))
+            .map(|(_, value)| value)
     }
 
     /// The element of an array.
@@ -82,11 +97,17 @@ impl WrittenValue {
 impl WrittenMembers {
     /// Each name with its value, in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &WrittenValue)> {
-        self.members.iter().map(|(name, value)| (name.as_str(), value))
+        self.members
+            .iter()
+            .map(|(name, value)| (name.as_str(), value))
     }
 
     fn set(&mut self, name: String, value: WrittenValue) {
-        if let Some(earlier) = self.places.get(&name).and_then(|place| self.members.get_mut(*place)) {
+        if let Some(earlier) = self
+            .places
+            .get(&name)
+            .and_then(|place| self.members.get_mut(*place))
+        {
             earlier.1 = value;
         } else {
             self.places.insert(name.clone(), self.members.len());
@@ -127,12 +148,20 @@ mod tests {
     #[test]
     fn values_are_shown_as_they_were_written_without_blanks() {
         for (text, shown) in [
-            (r#"{ "b" : [1e2, 1.10 , -0.0], "a": {"x":null} }"#, r#"{"b":[1e2,1.10,-0.0],"a":{"x":null}}"#),
+            (
+                r#"{ "b" : [1e2, 1.10 , -0.0], "a": {"x":null} }"#,
+                r#"{"b":[1e2,1.10,-0.0],"a":{"x":null}}"#,
+            ),
             ("12345678901234567890123", "12345678901234567890123"),
             (r#"["\u00e9\n", true, {}, []]"#, r#"["é\n",true,{},[]]"#),
             (r#"{"a":1,"b":2,"a":3}"#, r#"{"a":3,"b":2}"#),
         ] {
-            assert_eq!(WrittenValue::parse(&JsonText::parse(text).unwrap()).unwrap().to_string(), shown);
+            assert_eq!(
+                WrittenValue::parse(&JsonText::parse(text).unwrap())
+                    .unwrap()
+                    .to_string(),
+                shown
+            );
         }
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         assert!(WrittenValue::parse(&JsonText::parse(&deep).unwrap()).is_err());

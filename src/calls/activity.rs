@@ -22,7 +22,10 @@ pub(super) fn runner(
     scope: &ViewQuery,
     called: &ViewTool,
 ) -> Result<Option<Arc<ViewTool>>, ExecuteError> {
-    let missing = |name: Arc<str>| ExecuteError::NoActivity { id: called.id.clone(), activity: name };
+    let missing = |name: Arc<str>| ExecuteError::NoActivity {
+        id: called.id.clone(),
+        activity: name,
+    };
     match &called.execution {
         Execution::Own | Execution::ActivityOf(_) | Execution::Latent => Ok(None),
         Execution::Missing(name) => Err(missing(Arc::clone(name))),
@@ -45,11 +48,19 @@ pub(super) async fn latent_arguments(
     rules: &config::CallsConfig,
 ) -> Result<JsonText, ExecuteError> {
     let name = || tool.name.as_str().to_owned();
-    let Some(output) = output else { return Err(ExecuteError::OutputMissing { tool: name() }) };
+    let Some(output) = output else {
+        return Err(ExecuteError::OutputMissing { tool: name() });
+    };
     if let Some(schema) = tool.tool.output()
-        && let ArgumentVerdict::Unfit(violations, more) = validators.judge_result(tool, schema, &output, rules).await?
+        && let ArgumentVerdict::Unfit(violations, more) = validators
+            .judge_result(tool, schema, &output, rules)
+            .await?
     {
-        return Err(ExecuteError::OutputUnfit { tool: name(), violations: under("/_output", violations), more });
+        return Err(ExecuteError::OutputUnfit {
+            tool: name(),
+            violations: under("/_output", violations),
+            more,
+        });
     }
     Ok(meta_fields::with_output(arguments, &output))
 }

@@ -22,7 +22,10 @@ pub(crate) fn flaw(arguments: &JsonText) -> Option<Violation> {
     let mut levels = Levels::default();
     for token in Tokens::new(arguments.get()) {
         if let Err(message) = levels.enter(&token) {
-            return Some(Violation { pointer: levels.pointer(), message });
+            return Some(Violation {
+                pointer: levels.pointer(),
+                message,
+            });
         }
     }
     None
@@ -79,9 +82,14 @@ impl<'a> Levels<'a> {
     /// Adds the name of a member of the innermost object.
     fn name(&mut self, written: &JsonToken<'a>) -> Result<(), String> {
         let Some(name) = string(written.text) else {
-            return Err("has a member whose name holds a broken escape; write surrogates in pairs".to_owned());
+            return Err(
+                "has a member whose name holds a broken escape; write surrogates in pairs"
+                    .to_owned(),
+            );
         };
-        let Some(Level::Object(names)) = self.open.last_mut() else { return Ok(()) };
+        let Some(Level::Object(names)) = self.open.last_mut() else {
+            return Ok(());
+        };
         names.current.clone_from(&name);
         if names.seen.add(name) {
             return Ok(());
@@ -119,7 +127,10 @@ mod tests {
     fn equal_members_are_found_at_every_depth_and_however_they_are_written() {
         for (text, place) in [
             (r#"{"path":1,"path":2}"#, "/path"),
-            (r#"{ "a" : {"x":1}, "b" : [0, {"x": {"y":1 , "z":[], "y":2}}] }"#, "/b/1/x/y"),
+            (
+                r#"{ "a" : {"x":1}, "b" : [0, {"x": {"y":1 , "z":[], "y":2}}] }"#,
+                "/b/1/x/y",
+            ),
             (r#"{"p\u0061th":1,"path":2}"#, "/path"),
             (r#"{"a/b~":1,"x":{},"a/b~":1}"#, "/a~1b~0"),
             (r#"[[],[{"":1,"":1}]]"#, "/1/0/"),
@@ -128,8 +139,14 @@ mod tests {
         }
         let many: Vec<String> = (0..40).map(|n| format!("\"m{n}\":{n}")).collect();
         assert_eq!(pointer(&format!("{{{}}}", many.join(","))), None);
-        assert_eq!(pointer(&format!("{{{},\"m3\":0}}", many.join(","))).as_deref(), Some("/m3"));
-        assert_eq!(pointer(&format!("{{{},\"m39\":0}}", many.join(","))).as_deref(), Some("/m39"));
+        assert_eq!(
+            pointer(&format!("{{{},\"m3\":0}}", many.join(","))).as_deref(),
+            Some("/m3")
+        );
+        assert_eq!(
+            pointer(&format!("{{{},\"m39\":0}}", many.join(","))).as_deref(),
+            Some("/m39")
+        );
     }
 
     #[test]
@@ -156,8 +173,15 @@ mod tests {
 
     #[test]
     fn a_pointer_is_as_long_as_a_person_reads() {
-        let text = format!(r#"{{"a":{{"{}":1,"{}":2}}}}"#, "x".repeat(5_000), "x".repeat(5_000));
+        let text = format!(
+            r#"{{"a":{{"{}":1,"{}":2}}}}"#,
+            "x".repeat(5_000),
+            "x".repeat(5_000)
+        );
         assert_eq!(pointer(&text).as_deref(), Some("/a"));
-        assert!(pointer(r#"{"\ud800":1}"#).is_some(), "no reader agrees about that name");
+        assert!(
+            pointer(r#"{"\ud800":1}"#).is_some(),
+            "no reader agrees about that name"
+        );
     }
 }

@@ -47,7 +47,9 @@ impl AttemptAdmission {
         caller: &CallerKey,
         io: Option<&Arc<dyn CallIo>>,
     ) -> Result<Self, ExecuteError> {
-        let Some(io) = io else { return Self::acquire(inner, id, caller).await };
+        let Some(io) = io else {
+            return Self::acquire(inner, id, caller).await;
+        };
         tokio::select! {
             biased;
             () = cancelled_by_caller(&**io) => Err(cancelled(id)),
@@ -55,7 +57,11 @@ impl AttemptAdmission {
         }
     }
 
-    async fn acquire(inner: &Arc<CallsInner>, id: &ToolId, caller: &CallerKey) -> Result<Self, ExecuteError> {
+    async fn acquire(
+        inner: &Arc<CallsInner>,
+        id: &ToolId,
+        caller: &CallerKey,
+    ) -> Result<Self, ExecuteError> {
         let scenario = &id.scenario;
         let rules = inner.config.load_full();
         let lane = inner.limits.scenario_limiter(scenario, &rules);
@@ -67,10 +73,20 @@ impl AttemptAdmission {
             None if lane.is_full_for(caller) => return Err(routing::unavailable(inner, id, None)),
             None => {}
         }
-        let permit = inner.limits.acquire(scenario, &lane, caller, &rules).await?;
+        let permit = inner
+            .limits
+            .acquire(scenario, &lane, caller, &rules)
+            .await?;
         // It waits with its permit, so the limits also apply to the calls that wait here.
         let route = routing::first(inner, id, rules.reroute_wait).await?;
-        Ok(Self { inner: Arc::clone(inner), id: id.clone(), rules, lane, route, _permit: permit })
+        Ok(Self {
+            inner: Arc::clone(inner),
+            id: id.clone(),
+            rules,
+            lane,
+            route,
+            _permit: permit,
+        })
     }
 
     /// The configuration under which it was admitted.
@@ -123,15 +139,21 @@ impl AttemptAdmission {
     /// Reports the result of an attempt to the engine and to the breaker.
     fn report(&self, to: &CallRoute, answered: &Result<Outcome, CallError>, line: &CallLine) {
         match answered {
-            Ok(_) => self.inner.engine.report_call(&self.id.scenario, to, CallReport::Answered),
+            Ok(_) => self
+                .inner
+                .engine
+                .report_call(&self.id.scenario, to, CallReport::Answered),
             Err(CallError::Unsent(TransportError::Refused(_))) => {
-                self.inner.engine.report_call(&self.id.scenario, to, CallReport::Refused);
+                self.inner
+                    .engine
+                    .report_call(&self.id.scenario, to, CallReport::Refused);
             }
             Err(_) => {}
         }
         let end = AttemptEnd::of(answered);
         if end == AttemptEnd::Answered || !line.is_cancelled() {
-            self.lane.ended(&self.id.tool, to.generation, end, &self.rules);
+            self.lane
+                .ended(&self.id.tool, to.generation, end, &self.rules);
         }
     }
 }
@@ -139,18 +161,27 @@ impl AttemptAdmission {
 /// The refusal of what its caller cancelled before it was sent.
 fn cancelled(id: &ToolId) -> ExecuteError {
     let reason = "its caller cancelled the call before it was sent".to_owned();
-    ExecuteError::Unavailable { id: id.clone(), reason }
+    ExecuteError::Unavailable {
+        id: id.clone(),
+        reason,
+    }
 }
 
 /// Refuses a result that nests so deep that the caller, or the reader of a stored approval, could
 /// not read it.
 fn readable(outcome: Outcome) -> Result<Outcome, CallError> {
     let parts = [&outcome.result, &outcome.content];
-    if !parts.into_iter().flatten().any(|part| part.nests_deeper_than(LEVELS_MAX)) {
+    if !parts
+        .into_iter()
+        .flatten()
+        .any(|part| part.nests_deeper_than(LEVELS_MAX))
+    {
         return Ok(outcome);
     }
     Err(CallError::NotThisProtocol {
-        answered: outcome.status.map_or_else(|| "with a result".to_owned(), status_text),
+        answered: outcome
+            .status
+            .map_or_else(|| "with a result".to_owned(), status_text),
         status: outcome.status,
         excerpt: format!("its result nests deeper than {LEVELS_MAX} levels"),
         retry_after: None,

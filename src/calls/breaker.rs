@@ -81,8 +81,18 @@ impl CircuitBreaker {
     /// A closed one for calls by routes of this generation.
     pub(super) fn new(generation: u64, now: ClockReading) -> Self {
         let state = BreakerState::Closed;
-        let status = BreakerStatus { state, since: now.wall, failures: 0, until: None, last_failure: None };
-        Self { status, until: now.mono, generation }
+        let status = BreakerStatus {
+            state,
+            since: now.wall,
+            failures: 0,
+            until: None,
+            last_failure: None,
+        };
+        Self {
+            status,
+            until: now.mono,
+            generation,
+        }
     }
 
     /// The generation of the route whose calls are counted.
@@ -116,13 +126,22 @@ impl CircuitBreaker {
     /// Changes no state.
     pub(super) fn would_pass(&self, generation: u64, now: ClockReading) -> Result<(), Duration> {
         let closed = self.status.state == BreakerState::Closed || self.generation != generation;
-        if closed || now.mono >= self.until { Ok(()) } else { Err(self.until - now.mono) }
+        if closed || now.mono >= self.until {
+            Ok(())
+        } else {
+            Err(self.until - now.mono)
+        }
     }
 
     /// Lets a call by a route of this generation pass, or returns the time until one may. The call
     /// that tries while the breaker is half-open has to report its result within `open`; after that
     /// another call may try.
-    pub(super) fn pass(&mut self, generation: u64, open: Duration, now: ClockReading) -> Result<(), Duration> {
+    pub(super) fn pass(
+        &mut self,
+        generation: u64,
+        open: Duration,
+        now: ClockReading,
+    ) -> Result<(), Duration> {
         self.would_pass(generation, now)?;
         if self.generation != generation {
             self.generation = generation;
@@ -153,7 +172,9 @@ impl CircuitBreaker {
         }
         let failures = self.status.failures.saturating_add(1);
         match self.status.state {
-            BreakerState::Closed if failures < rules.breaker_failures => self.status.failures = failures,
+            BreakerState::Closed if failures < rules.breaker_failures => {
+                self.status.failures = failures
+            }
             // Calls that were under way when it opened do not keep it open longer.
             BreakerState::Open => self.status.failures = failures,
             BreakerState::Closed | BreakerState::HalfOpen => {
@@ -196,8 +217,14 @@ mod tests {
     fn opens_after_failures_in_a_row_lets_one_try_and_closes_when_that_works() {
         let rules = rules();
         let clock = Clock::system();
-        let start = ClockReading { mono: clock.now(), wall: clock.wall() };
-        let at = |seconds| ClockReading { mono: start.mono + Duration::from_secs(seconds), ..start };
+        let start = ClockReading {
+            mono: clock.now(),
+            wall: clock.wall(),
+        };
+        let at = |seconds| ClockReading {
+            mono: start.mono + Duration::from_secs(seconds),
+            ..start
+        };
         let open = rules.breaker_open;
         let mut memory = CircuitBreaker::new(0, start);
         let state = |memory: &CircuitBreaker| (memory.status().state, memory.status().failures);
@@ -206,7 +233,11 @@ mod tests {
             memory.pass(0, open, start).unwrap();
             memory.ended(0, end, &rules, start);
         }
-        assert_eq!(state(&memory), (BreakerState::Closed, 2), "a success in between starts the count anew");
+        assert_eq!(
+            state(&memory),
+            (BreakerState::Closed, 2),
+            "a success in between starts the count anew"
+        );
         memory.ended(0, Some(FailureCode::Timeout), &rules, start);
         assert_eq!(state(&memory), (BreakerState::Open, 3));
         assert_eq!(memory.pass(0, open, at(4)), Err(Duration::from_secs(6)));
@@ -219,7 +250,9 @@ mod tests {
         assert_eq!(state(&memory).0, BreakerState::Open);
         assert!(memory.would_pass(0, at(21)).is_err());
         memory.pass(0, open, at(22)).unwrap();
-        memory.pass(0, open, at(40)).expect("one that never tells does not hold it up for ever");
+        memory
+            .pass(0, open, at(40))
+            .expect("one that never tells does not hold it up for ever");
         memory.ended(0, None, &rules, at(41));
         assert_eq!(state(&memory), (BreakerState::Closed, 0));
     }
@@ -228,7 +261,10 @@ mod tests {
     fn another_process_starts_with_a_closed_one_and_the_old_ones_word_counts_no_more() {
         let rules = rules();
         let clock = Clock::system();
-        let now = ClockReading { mono: clock.now(), wall: clock.wall() };
+        let now = ClockReading {
+            mono: clock.now(),
+            wall: clock.wall(),
+        };
         let mut memory = CircuitBreaker::new(0, now);
         for _ in 0..3 {
             memory.ended(0, Some(FailureCode::Timeout), &rules, now);

@@ -31,7 +31,10 @@ const CALL_ALL: &str = "call them with `mode=all`";
 
 /// Tools that may not compete, because running them more than once may do harm.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`mode={mode}` is for idempotent tools only, and these are not declared so: {}; {CALL_ALL}", listed(tools))]
+#[error(
+    "`mode={mode}` is for idempotent tools only, and these are not declared so: {}; {CALL_ALL}",
+    listed(tools)
+)]
 pub struct CannotCompete {
     /// The mode that was wanted.
     pub mode: CallMode,
@@ -70,7 +73,9 @@ impl FromStr for CallMode {
     type Err = UnknownCallMode;
 
     fn from_str(text: &str) -> Result<Self, UnknownCallMode> {
-        let known = [Self::All, Self::Any, Self::Race].into_iter().find(|mode| mode.as_str() == text);
+        let known = [Self::All, Self::Any, Self::Race]
+            .into_iter()
+            .find(|mode| mode.as_str() == text);
         known.ok_or_else(|| UnknownCallMode(text.chars().take(40).collect()))
     }
 }
@@ -82,5 +87,9 @@ impl fmt::Display for CallMode {
 }
 
 fn listed(tools: &[ToolId]) -> String {
-    tools.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ")
+    tools
+        .iter()
+        .map(|id| format!("`{id}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 
 use crate::model::{JsonText, ToolId};
 use crate::protocols::{
-    CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputWanted, TraceContext, cancelled_by_caller,
+    CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputWanted, TraceContext,
+    cancelled_by_caller,
 };
 use crate::runtime::{Clock, Stop, StopTrigger};
 
@@ -42,9 +43,22 @@ pub(super) struct CallerPresence(StopTrigger);
 
 impl CallLine {
     /// A line to this caller, if there is one, and its presence.
-    pub(super) fn new(tool: ToolId, caller: Option<Arc<dyn CallIo>>, clock: Clock) -> (Self, CallerPresence) {
+    pub(super) fn new(
+        tool: ToolId,
+        caller: Option<Arc<dyn CallIo>>,
+        clock: Clock,
+    ) -> (Self, CallerPresence) {
         let (trigger, gone) = StopTrigger::new();
-        (Self { tool, caller, gone, clock, waits: Mutex::default() }, CallerPresence(trigger))
+        (
+            Self {
+                tool,
+                caller,
+                gone,
+                clock,
+                waits: Mutex::default(),
+            },
+            CallerPresence(trigger),
+        )
     }
 
     /// How long the tool has waited for input of the caller. That is not the tool's time.
@@ -62,7 +76,9 @@ impl CallLine {
         let before = self.waited();
         let mut waited = before;
         loop {
-            self.clock.sleep_until(began + limit + waited.saturating_sub(before)).await;
+            self.clock
+                .sleep_until(began + limit + waited.saturating_sub(before))
+                .await;
             let now = self.waited();
             if now == waited {
                 return;
@@ -118,14 +134,21 @@ impl Drop for InputWait<'_> {
         let mut waits = self.0.waits();
         waits.inputs -= 1;
         if waits.inputs == 0 {
-            *waits = CallerWaits { before: waits.until(now), since: None, inputs: 0 };
+            *waits = CallerWaits {
+                before: waits.until(now),
+                since: None,
+                inputs: 0,
+            };
         }
     }
 }
 
 impl CallIo for CallLine {
     fn offers(&self) -> CallerOffers {
-        self.caller.as_ref().map(|caller| caller.offers()).unwrap_or_default()
+        self.caller
+            .as_ref()
+            .map(|caller| caller.offers())
+            .unwrap_or_default()
     }
 
     fn trace(&self) -> Option<&TraceContext> {
@@ -141,7 +164,12 @@ impl CallIo for CallLine {
 
     fn log(&self, line: CallLog) {
         tracing::debug!(scenario = %self.tool.scenario, tool = &*self.tool.tool, bytes = line.data.get().len(), "a call logged a line");
-        let wanted = |caller: &&Arc<dyn CallIo>| caller.offers().log_level.is_some_and(|least| line.level >= least);
+        let wanted = |caller: &&Arc<dyn CallIo>| {
+            caller
+                .offers()
+                .log_level
+                .is_some_and(|least| line.level >= least)
+        };
         if let Some(caller) = self.caller.as_ref().filter(wanted) {
             caller.log(line);
         }

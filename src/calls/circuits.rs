@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::breaker::{BreakerState, BreakerStatus, CircuitBreaker, ClockReading, ToolBreakerStatus};
+use super::breaker::{
+    BreakerState, BreakerStatus, CircuitBreaker, ClockReading, ToolBreakerStatus,
+};
 use super::{ExecuteError, FailureCode};
 use crate::config;
 use crate::model::ToolId;
@@ -62,13 +64,19 @@ impl AttemptEnd {
 impl OpenCircuits {
     /// Both together.
     pub(super) fn and(self, other: Self) -> Self {
-        Self { scenarios: self.scenarios + other.scenarios, tools: self.tools + other.tools }
+        Self {
+            scenarios: self.scenarios + other.scenarios,
+            tools: self.tools + other.tools,
+        }
     }
 }
 
 impl ScenarioCircuits {
     pub(super) fn new(now: ClockReading) -> Self {
-        Self { scenario: CircuitBreaker::new(0, now), tools: HashMap::new() }
+        Self {
+            scenario: CircuitBreaker::new(0, now),
+            tools: HashMap::new(),
+        }
     }
 
     /// The state of the scenario's breaker; `None` if it is for another generation than this one.
@@ -84,7 +92,10 @@ impl ScenarioCircuits {
         }
         let each = self.tools.iter();
         let mut states: Vec<_> = each
-            .map(|(tool, breaker)| ToolBreakerStatus { tool: Arc::clone(tool), status: breaker.status() })
+            .map(|(tool, breaker)| ToolBreakerStatus {
+                tool: Arc::clone(tool),
+                status: breaker.status(),
+            })
             .collect();
         states.sort_unstable_by(|a, b| a.tool.cmp(&b.tool));
         states
@@ -97,7 +108,10 @@ impl ScenarioCircuits {
         }
         let is_open = |breaker: &&CircuitBreaker| breaker.status().state != BreakerState::Closed;
         let scenarios = usize::from(is_open(&&self.scenario));
-        OpenCircuits { scenarios, tools: self.tools.values().filter(is_open).count() }
+        OpenCircuits {
+            scenarios,
+            tools: self.tools.values().filter(is_open).count(),
+        }
     }
 
     /// Whether the breakers count calls by routes of this generation. Without one, there is no
@@ -120,11 +134,20 @@ impl ScenarioCircuits {
     }
 
     /// Whether a call of this tool by a route of this generation would pass. Changes no state.
-    pub(super) fn would_pass(&self, id: &ToolId, generation: u64, now: ClockReading) -> Result<(), ExecuteError> {
+    pub(super) fn would_pass(
+        &self,
+        id: &ToolId,
+        generation: u64,
+        now: ClockReading,
+    ) -> Result<(), ExecuteError> {
         let of_scenario = self.scenario.would_pass(generation, now);
         of_scenario.map_err(|wait| refused(id, None, &self.scenario, wait))?;
-        let Some(breaker) = self.tools.get(&id.tool) else { return Ok(()) };
-        breaker.would_pass(generation, now).map_err(|wait| refused(id, Some(id), breaker, wait))
+        let Some(breaker) = self.tools.get(&id.tool) else {
+            return Ok(());
+        };
+        breaker
+            .would_pass(generation, now)
+            .map_err(|wait| refused(id, Some(id), breaker, wait))
     }
 
     /// Lets a call of this tool by a route of this generation pass, or refuses it.
@@ -141,8 +164,12 @@ impl ScenarioCircuits {
         }
         let of_scenario = self.scenario.pass(generation, open, now);
         of_scenario.map_err(|wait| refused(id, None, &self.scenario, wait))?;
-        let Some(breaker) = self.tools.get_mut(&id.tool) else { return Ok(()) };
-        breaker.pass(generation, open, now).map_err(|wait| refused(id, Some(id), breaker, wait))
+        let Some(breaker) = self.tools.get_mut(&id.tool) else {
+            return Ok(());
+        };
+        breaker
+            .pass(generation, open, now)
+            .map_err(|wait| refused(id, Some(id), breaker, wait))
     }
 
     /// A call of this tool by a route of this generation ended. Results of an earlier process are
@@ -159,35 +186,63 @@ impl ScenarioCircuits {
             return;
         }
         match end {
-            AttemptEnd::NotReached(failure) => self.scenario.ended(generation, Some(failure), rules, now),
+            AttemptEnd::NotReached(failure) => {
+                self.scenario.ended(generation, Some(failure), rules, now)
+            }
             AttemptEnd::Answered => {
                 self.scenario.ended(generation, None, rules, now);
                 self.tools.remove(tool);
             }
             AttemptEnd::Failed(failure) => {
                 self.scenario.ended(generation, None, rules, now);
-                self.of_tool(tool, generation, now).ended(generation, Some(failure), rules, now);
+                self.of_tool(tool, generation, now)
+                    .ended(generation, Some(failure), rules, now);
             }
         }
     }
 
     /// The breaker of a tool, which has one from now on.
-    fn of_tool(&mut self, tool: &Arc<str>, generation: u64, now: ClockReading) -> &mut CircuitBreaker {
+    fn of_tool(
+        &mut self,
+        tool: &Arc<str>,
+        generation: u64,
+        now: ClockReading,
+    ) -> &mut CircuitBreaker {
         if self.tools.len() >= TOOL_BREAKERS_MAX && !self.tools.contains_key(tool) {
-            let least = self.tools.iter().min_by_key(|(_, breaker)| breaker.weight());
+            let least = self
+                .tools
+                .iter()
+                .min_by_key(|(_, breaker)| breaker.weight());
             if let Some(least) = least.map(|(tool, _)| Arc::clone(tool)) {
                 self.tools.remove(&least);
             }
         }
-        self.tools.entry(Arc::clone(tool)).or_insert_with(|| CircuitBreaker::new(generation, now))
+        self.tools
+            .entry(Arc::clone(tool))
+            .or_insert_with(|| CircuitBreaker::new(generation, now))
     }
 }
 
 /// The refusal of a call by this breaker: that of `tool`, or of the scenario.
-fn refused(id: &ToolId, tool: Option<&ToolId>, breaker: &CircuitBreaker, wait: Duration) -> ExecuteError {
-    let BreakerStatus { failures, last_failure, .. } = breaker.status();
+fn refused(
+    id: &ToolId,
+    tool: Option<&ToolId>,
+    breaker: &CircuitBreaker,
+    wait: Duration,
+) -> ExecuteError {
+    let BreakerStatus {
+        failures,
+        last_failure,
+        ..
+    } = breaker.status();
     let last_failure = last_failure.map(FailureCode::as_str);
-    ExecuteError::BreakerOpen { scenario: id.scenario.clone(), tool: tool.cloned(), failures, last_failure, wait }
+    ExecuteError::BreakerOpen {
+        scenario: id.scenario.clone(),
+        tool: tool.cloned(),
+        failures,
+        last_failure,
+        wait,
+    }
 }
 
 #[cfg(test)]
@@ -203,8 +258,14 @@ mod tests {
 
     #[test]
     fn the_breakers_of_tools_are_bounded_and_open_ones_stay() {
-        let rules = config::CallsConfig { breaker_failures: 2, ..config::CallsConfig::default() };
-        let now = ClockReading { mono: Clock::system().now(), wall: Clock::system().wall() };
+        let rules = config::CallsConfig {
+            breaker_failures: 2,
+            ..config::CallsConfig::default()
+        };
+        let now = ClockReading {
+            mono: Clock::system().now(),
+            wall: Clock::system().wall(),
+        };
         let mut circuits = ScenarioCircuits::new(now);
         for _ in 0..2 {
             circuits.ended(&id("bad").tool, 0, FAILED, &rules, now);
@@ -213,11 +274,23 @@ mod tests {
             circuits.ended(&format!("odd-{tool}").into(), 0, FAILED, &rules, now);
         }
         assert_eq!(circuits.of_tools(Some(0)).len(), TOOL_BREAKERS_MAX);
-        assert_eq!(circuits.open(Some(0)), OpenCircuits { scenarios: 0, tools: 1 });
+        assert_eq!(
+            circuits.open(Some(0)),
+            OpenCircuits {
+                scenarios: 0,
+                tools: 1
+            }
+        );
         assert_eq!(circuits.open(Some(1)), OpenCircuits::default());
         assert!(circuits.would_pass(&id("bad"), 0, now).is_err());
-        assert_eq!(circuits.of_tools(Some(1)), [], "they are of another process");
-        circuits.pass(&id("bad"), 1, rules.breaker_open, now).unwrap();
+        assert_eq!(
+            circuits.of_tools(Some(1)),
+            [],
+            "they are of another process"
+        );
+        circuits
+            .pass(&id("bad"), 1, rules.breaker_open, now)
+            .unwrap();
         assert_eq!(circuits.of_tools(None), []);
     }
 }

@@ -9,7 +9,9 @@ use super::active::PendingInput;
 use super::request::{UNTRACKED, UNTRACKED_ERROR};
 use super::track::FollowUp;
 use super::{CallResponse, ExecuteError, Failure, FailureCode};
-use crate::model::{ApprovalRequest, ApprovalState, JsonText, Operation, OperationState, StoredAnswer};
+use crate::model::{
+    ApprovalRequest, ApprovalState, JsonText, Operation, OperationState, StoredAnswer,
+};
 
 /// What a call came to, as far as its caller waits for it.
 #[derive(Debug, Clone)]
@@ -92,25 +94,47 @@ impl CallEnd {
     /// The end of a call that needed approval, as far as that is decided.
     pub(super) fn of_approval(request: Arc<ApprovalRequest>, adjusted: Vec<String>) -> Self {
         let ended_without_answer = |code, request, adjusted| {
-            Self::Failed(Box::new(Failure { adjusted, ..Failure::of_approval(code, request) }))
+            Self::Failed(Box::new(Failure {
+                adjusted,
+                ..Failure::of_approval(code, request)
+            }))
         };
         match request.state {
             ApprovalState::Waiting | ApprovalState::Started => {
                 Self::AwaitsApproval(AwaitedApproval { request, adjusted })
             }
             ApprovalState::Answered | ApprovalState::Failed => {
-                let answer = request.answer.as_ref().map_or_else(ToolAnswer::failed, ToolAnswer::from_stored);
-                Self::Answered(ToolAnswer { approval: Some(Arc::clone(&request.id)), adjusted, ..answer })
+                let answer = request
+                    .answer
+                    .as_ref()
+                    .map_or_else(ToolAnswer::failed, ToolAnswer::from_stored);
+                Self::Answered(ToolAnswer {
+                    approval: Some(Arc::clone(&request.id)),
+                    adjusted,
+                    ..answer
+                })
             }
-            ApprovalState::Rejected => ended_without_answer(FailureCode::Rejected, request, adjusted),
-            ApprovalState::Expired => ended_without_answer(FailureCode::ApprovalExpired, request, adjusted),
-            ApprovalState::Unknown => ended_without_answer(FailureCode::UnknownOutcome, request, adjusted),
+            ApprovalState::Rejected => {
+                ended_without_answer(FailureCode::Rejected, request, adjusted)
+            }
+            ApprovalState::Expired => {
+                ended_without_answer(FailureCode::ApprovalExpired, request, adjusted)
+            }
+            ApprovalState::Unknown => {
+                ended_without_answer(FailureCode::UnknownOutcome, request, adjusted)
+            }
         }
     }
 
     /// The bytes of the answer that are kept with it.
     pub(super) fn weight(&self) -> usize {
-        let Self::Answered(ToolAnswer { response: Some(response), .. }) = self else { return 0 };
+        let Self::Answered(ToolAnswer {
+            response: Some(response),
+            ..
+        }) = self
+        else {
+            return 0;
+        };
         response.outcome.bytes()
     }
 
@@ -171,9 +195,17 @@ impl ToolAnswer {
             going: answer.operation.clone().map_or(GoingOn::No, GoingOn::As),
             ..Self::failed()
         };
-        let untracked = answer.error.as_deref().and_then(|error| error.strip_prefix(UNTRACKED_ERROR));
+        let untracked = answer
+            .error
+            .as_deref()
+            .and_then(|error| error.strip_prefix(UNTRACKED_ERROR));
         match untracked.filter(|_| answer.success && answer.code.as_deref() == Some(UNTRACKED)) {
-            Some(why) => Self { error: None, code: None, going: GoingOn::Untracked(why.to_owned()), ..kept },
+            Some(why) => Self {
+                error: None,
+                code: None,
+                going: GoingOn::Untracked(why.to_owned()),
+                ..kept
+            },
             None => kept,
         }
     }
@@ -189,7 +221,11 @@ impl ToolAnswer {
     /// The end of a call whose operation is over; while that goes on, that it does.
     pub(super) fn from_operation(operation: &Operation) -> Self {
         if !operation.state.is_over() {
-            return Self { success: true, going: GoingOn::As(Arc::clone(&operation.id)), ..Self::failed() };
+            return Self {
+                success: true,
+                going: GoingOn::As(Arc::clone(&operation.id)),
+                ..Self::failed()
+            };
         }
         let success = operation.state == OperationState::Succeeded;
         let error = operation.error.as_ref().or(operation.note.as_ref());
@@ -197,7 +233,10 @@ impl ToolAnswer {
             success,
             result: operation.result.clone().filter(|_| success),
             error: error.filter(|_| !success).cloned(),
-            operation: Some(EndedOperation { id: Arc::clone(&operation.id), state: operation.state.as_str() }),
+            operation: Some(EndedOperation {
+                id: Arc::clone(&operation.id),
+                state: operation.state.as_str(),
+            }),
             ..Self::failed()
         }
     }
@@ -207,9 +246,11 @@ impl From<Result<CallResponse, ExecuteError>> for CallEnd {
     fn from(ended: Result<CallResponse, ExecuteError>) -> Self {
         match ended {
             Ok(response) => Self::Answered(ToolAnswer::from_response(Arc::new(response))),
-            Err(ExecuteError::ApprovalRequired { waiting: Some(waiting), adjusted, .. }) => {
-                Self::of_approval(waiting, adjusted)
-            }
+            Err(ExecuteError::ApprovalRequired {
+                waiting: Some(waiting),
+                adjusted,
+                ..
+            }) => Self::of_approval(waiting, adjusted),
             Err(refused) => Self::Failed(Box::new(Failure::from(&refused))),
         }
     }

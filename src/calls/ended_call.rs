@@ -90,7 +90,12 @@ impl EndedCall {
     /// A call that needed approval and got no answer; why is set later.
     pub(super) fn of_approval(request: &ApprovalRequest) -> Self {
         let text = |text: &Option<Arc<str>>| text.as_deref().map(short_caller_text);
-        let CallerInfo { chat, profile, user_id, client } = &request.caller;
+        let CallerInfo {
+            chat,
+            profile,
+            user_id,
+            client,
+        } = &request.caller;
         let access = request.access.clone().unwrap_or_else(|| FULL_ACCESS.into());
         Self {
             tool: Some(request.tool.clone()),
@@ -146,12 +151,23 @@ impl EndedCall {
         match answered {
             Ok(answered) => {
                 answered.called().name.as_str().clone_into(&mut self.name);
-                self.activity = answered.definition.as_ref().map(|_| answered.tool.id.clone());
+                self.activity = answered
+                    .definition
+                    .as_ref()
+                    .map(|_| answered.tool.id.clone());
                 self.definition_version = Some(answered.called().tool.version().to_string());
                 self.attempts = answered.attempts;
                 let outcome = &answered.outcome;
-                self.error = outcome.error.as_deref().filter(|_| !outcome.success).map(short_error);
-                self.code = outcome.code.as_deref().filter(|_| !outcome.success).map(short_caller_text);
+                self.error = outcome
+                    .error
+                    .as_deref()
+                    .filter(|_| !outcome.success)
+                    .map(short_error);
+                self.code = outcome
+                    .code
+                    .as_deref()
+                    .filter(|_| !outcome.success)
+                    .map(short_caller_text);
             }
             Err(refused) => {
                 self.error = Some(short_error(&refused.to_string()));
@@ -159,10 +175,16 @@ impl EndedCall {
             }
         }
         match answered {
-            Err(ExecuteError::Failed { attempts, .. } | ExecuteError::ResultLeftOut { attempts, .. }) => {
+            Err(
+                ExecuteError::Failed { attempts, .. }
+                | ExecuteError::ResultLeftOut { attempts, .. },
+            ) => {
                 self.attempts = *attempts;
             }
-            Err(ExecuteError::ApprovalRequired { waiting: Some(waiting), .. }) => {
+            Err(ExecuteError::ApprovalRequired {
+                waiting: Some(waiting),
+                ..
+            }) => {
                 self.approval = Some(Arc::clone(&waiting.id));
             }
             _ => {}

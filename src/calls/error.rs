@@ -9,7 +9,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::catalog::UnknownProfile;
-use crate::model::{ApprovalRequest, NamedVersion, PeerIdentity, ScenarioName, ToolId, ViewTool, WithNextStep};
+use crate::model::{
+    ApprovalRequest, NamedVersion, PeerIdentity, ScenarioName, ToolId, ViewTool, WithNextStep,
+};
 use crate::protocols::{CallError, Fault};
 use crate::runtime::BudgetExceeded;
 
@@ -29,12 +31,14 @@ pub(crate) const GIVE_OUTPUT: &str = "call it again with `_output`";
 const FETCH_AGAIN: &str = "fetch the list again";
 const FETCH_AGAIN_OR_NAME: &str = "fetch the list again, or name the tool as `scenario/tool`";
 const READ_AGAIN: &str = "read the present definition, and call the tool again with its version";
-const START_ACTIVITY: &str = "start the scenario that offers it, or take `activity` out of the definition";
+const START_ACTIVITY: &str =
+    "start the scenario that offers it, or take `activity` out of the definition";
 const DECIDE_FIRST: &str = "decide some of them first";
 const TRY_LATER: &str = "try again later";
 const TRY_WITH_ROOM: &str = "try again when other calls have ended, or raise `server.held_bytes`";
 const RAISE_HELD: &str = "raise `server.held_bytes`";
-const ACCEPT_LOSS: &str = "an operator looks at preferences and blocks, and runs `callsheet state accept-loss`";
+const ACCEPT_LOSS: &str =
+    "an operator looks at preferences and blocks, and runs `callsheet state accept-loss`";
 const SEE_LOG: &str = "see the daemon's log";
 
 /// Why a call has no answer. Its text ends with the next step ([`WithNextStep`]).
@@ -45,7 +49,9 @@ pub enum ExecuteError {
     Unknown(String),
     /// In the list that the name was taken from, it meant a tool that is gone. Another tool may
     /// have the name now; it is not called instead.
-    #[error("`{name}` was `{id}` in the list with revision {revision}, and that tool is gone; {FETCH_AGAIN}")]
+    #[error(
+        "`{name}` was `{id}` in the list with revision {revision}, and that tool is gone; {FETCH_AGAIN}"
+    )]
     Gone {
         /// The name.
         name: String,
@@ -107,7 +113,11 @@ pub enum ExecuteError {
     #[error(transparent)]
     UnknownProfile(UnknownProfile),
     /// The arguments do not fit the tool's schema.
-    #[error("the arguments do not fit the parameters of `{}`: {}", tool, first(violations))]
+    #[error(
+        "the arguments do not fit the parameters of `{}`: {}",
+        tool,
+        first(violations)
+    )]
     Invalid {
         /// The tool's name.
         tool: String,
@@ -127,7 +137,11 @@ pub enum ExecuteError {
         tool: String,
     },
     /// The call is latent, and the result of the caller's model does not fit the schema of results.
-    #[error("`_output` does not fit what `{}` declares as its result: {}", tool, first(violations))]
+    #[error(
+        "`_output` does not fit what `{}` declares as its result: {}",
+        tool,
+        first(violations)
+    )]
     OutputUnfit {
         /// The tool's name.
         tool: String,
@@ -172,7 +186,9 @@ pub enum ExecuteError {
         id: ToolId,
     },
     /// The peer that answers for the scenario is not the one that the call is for.
-    #[error("the call of `{id}` is for the peer {owner}, but the peer {now} answers for its scenario now")]
+    #[error(
+        "the call of `{id}` is for the peer {owner}, but the peer {now} answers for its scenario now"
+    )]
     OtherOwner {
         /// The tool.
         id: ToolId,
@@ -260,7 +276,9 @@ pub enum ExecuteError {
         attempts: u32,
     },
     /// Decisions of operators may be lost, and no operator accepted that yet.
-    #[error("no tool is called, because stored decisions of operators were lost at {at}; {ACCEPT_LOSS}")]
+    #[error(
+        "no tool is called, because stored decisions of operators were lost at {at}; {ACCEPT_LOSS}"
+    )]
     StateLost {
         /// When the loss was noticed.
         at: Timestamp,
@@ -273,7 +291,10 @@ pub enum ExecuteError {
 impl ExecuteError {
     /// Whether the call was not tried at all.
     pub fn is_refusal(&self) -> bool {
-        !matches!(self, Self::Failed { .. } | Self::ResultLeftOut { .. } | Self::Internal(_))
+        !matches!(
+            self,
+            Self::Failed { .. } | Self::ResultLeftOut { .. } | Self::Internal(_)
+        )
     }
 
     /// A short, stable word for programs and metrics.
@@ -285,11 +306,16 @@ impl ExecuteError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Failed { error, .. } => error.fault(),
-            Self::Unavailable { .. } | Self::BreakerOpen { .. } | Self::Busy { .. } => Fault::Scenario,
+            Self::Unavailable { .. } | Self::BreakerOpen { .. } | Self::Busy { .. } => {
+                Fault::Scenario
+            }
             Self::Internal(_)
             | Self::ApprovalNotStored { .. }
             | Self::ChecksBusy { .. }
-            | Self::NoRoom { exceeded: BudgetExceeded::Whole { .. }, .. }
+            | Self::NoRoom {
+                exceeded: BudgetExceeded::Whole { .. },
+                ..
+            }
             | Self::ResultLeftOut { .. }
             | Self::StateLost { .. } => Fault::Ours,
             _ => Fault::Caller,
@@ -300,9 +326,10 @@ impl ExecuteError {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { wait, .. } | Self::BreakerOpen { wait, .. } => Some(*wait),
-            Self::Busy { .. } | Self::ChecksBusy { .. } | Self::ApprovalsFull { .. } | Self::NoRoom { .. } => {
-                Some(Duration::from_secs(1))
-            }
+            Self::Busy { .. }
+            | Self::ChecksBusy { .. }
+            | Self::ApprovalsFull { .. }
+            | Self::NoRoom { .. } => Some(Duration::from_secs(1)),
             Self::Failed { error, .. } => error.retry_after(),
             _ => None,
         }
@@ -345,14 +372,17 @@ impl WithNextStep for ExecuteError {
 
 /// Violations of a part of the arguments, with their places in the whole.
 pub(super) fn under(pointer: &str, violations: Vec<Violation>) -> Vec<Violation> {
-    let placed = violations
-        .into_iter()
-        .map(|violation| Violation { pointer: format!("{pointer}{}", violation.pointer), ..violation });
+    let placed = violations.into_iter().map(|violation| Violation {
+        pointer: format!("{pointer}{}", violation.pointer),
+        ..violation
+    });
     placed.collect()
 }
 
 fn awaited(waiting: Option<&ApprovalRequest>) -> String {
-    waiting.map_or_else(String::new, |waiting| format!(", and waits for it as `{}`", waiting.id))
+    waiting.map_or_else(String::new, |waiting| {
+        format!(", and waits for it as `{}`", waiting.id)
+    })
 }
 
 /// What is not called for a while, why, and for how long.
@@ -363,13 +393,17 @@ fn circuit_open(
     last_failure: Option<&str>,
     wait: Duration,
 ) -> String {
-    let last = last_failure.map(|code| format!(", the last time with `{code}`,")).unwrap_or_default();
+    let last = last_failure
+        .map(|code| format!(", the last time with `{code}`,"))
+        .unwrap_or_default();
     let until = seconds(wait);
     match tool {
         Some(tool) => format!(
             "`{tool}` failed {failures} times in a row{last} and is not called for {until}; other tools of `{scenario}` are"
         ),
-        None => format!("`{scenario}` was not reached {failures} times in a row{last} and is not called for {until}"),
+        None => format!(
+            "`{scenario}` was not reached {failures} times in a row{last} and is not called for {until}"
+        ),
     }
 }
 
@@ -388,8 +422,14 @@ fn call_either(candidates: &[ToolId]) -> String {
 }
 
 fn first(violations: &[Violation]) -> String {
-    let Some(first) = violations.first() else { return "they are no JSON object".to_owned() };
-    let place = if first.pointer.is_empty() { String::new() } else { format!("{}: ", first.pointer) };
+    let Some(first) = violations.first() else {
+        return "they are no JSON object".to_owned();
+    };
+    let place = if first.pointer.is_empty() {
+        String::new()
+    } else {
+        format!("{}: ", first.pointer)
+    };
     let others = match violations.len() {
         0 | 1 => String::new(),
         more => format!(" (and {} more)", more - 1),

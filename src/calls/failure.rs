@@ -215,14 +215,26 @@ impl Failure {
 
     /// An approval that ended without an answer.
     pub(super) fn of_approval(code: FailureCode, request: Arc<ApprovalRequest>) -> Self {
-        let text = format!("the call of `{}` waited for approval, which is {}", request.tool, request.state);
-        Self { tool: Some(request.tool.clone()), approval: Some(request), ..Self::new(code, text) }
+        let text = format!(
+            "the call of `{}` waited for approval, which is {}",
+            request.tool, request.state
+        );
+        Self {
+            tool: Some(request.tool.clone()),
+            approval: Some(request),
+            ..Self::new(code, text)
+        }
     }
 
     /// A call of this name that did not end while its caller waited.
     pub(super) fn overdue(name: &str) -> Self {
-        let text = format!("the call of `{name}` did not end while its caller waited; a tool that was begun goes on");
-        Self { was_sent: true, ..Self::new(FailureCode::Timeout, text) }
+        let text = format!(
+            "the call of `{name}` did not end while its caller waited; a tool that was begun goes on"
+        );
+        Self {
+            was_sent: true,
+            ..Self::new(FailureCode::Timeout, text)
+        }
     }
 
     /// The number of the HTTP status for it, which the records of calls promise for every face.
@@ -259,7 +271,11 @@ fn status_number(code: FailureCode, was_sent: bool) -> u16 {
         Code::InvalidArguments | Code::OutputMissing | Code::InvalidOutput => 400,
         Code::NoActivity | Code::NotCallable => 501,
         Code::RateLimited | Code::Busy | Code::ApprovalsFull | Code::MemoryShareFull => 429,
-        Code::CircuitOpen | Code::MemoryFull | Code::Unavailable | Code::ApprovalNotStored | Code::StateLost => 503,
+        Code::CircuitOpen
+        | Code::MemoryFull
+        | Code::Unavailable
+        | Code::ApprovalNotStored
+        | Code::StateLost => 503,
         // Clients repeat what is answered 503, and the tool has run.
         Code::ResultLeftOut => 502,
         Code::Timeout if was_sent => 504,
@@ -297,8 +313,14 @@ impl ExecuteError {
             Self::OtherOwner { .. } => FailureCode::OtherOwner,
             Self::RateLimited { .. } => FailureCode::RateLimited,
             Self::Busy { .. } | Self::ChecksBusy { .. } => FailureCode::Busy,
-            Self::NoRoom { exceeded: BudgetExceeded::Share { .. }, .. } => FailureCode::MemoryShareFull,
-            Self::NoRoom { exceeded: BudgetExceeded::Whole { .. }, .. } => FailureCode::MemoryFull,
+            Self::NoRoom {
+                exceeded: BudgetExceeded::Share { .. },
+                ..
+            } => FailureCode::MemoryShareFull,
+            Self::NoRoom {
+                exceeded: BudgetExceeded::Whole { .. },
+                ..
+            } => FailureCode::MemoryFull,
             Self::ResultLeftOut { .. } => FailureCode::ResultLeftOut,
             Self::BreakerOpen { .. } => FailureCode::CircuitOpen,
             Self::Unavailable { .. } => FailureCode::Unavailable,
@@ -311,7 +333,9 @@ impl ExecuteError {
     /// The number of the HTTP status that a call over HTTP gets.
     pub fn status_number(&self) -> u16 {
         match self {
-            Self::ApprovalRequired { waiting: Some(_), .. } => GOES_ON,
+            Self::ApprovalRequired {
+                waiting: Some(_), ..
+            } => GOES_ON,
             refused => status_number(refused.code(), refused.was_sent()),
         }
     }
@@ -369,17 +393,43 @@ impl From<&ExecuteError> for Failure {
             ..Self::new(error.code(), error.what_is_wrong())
         };
         match error {
-            ExecuteError::Failed { error, attempts, .. } => {
-                Self { attempts: Some(*attempts), cause: Some(error.clone()), ..failure }
+            ExecuteError::Failed {
+                error, attempts, ..
+            } => Self {
+                attempts: Some(*attempts),
+                cause: Some(error.clone()),
+                ..failure
+            },
+            ExecuteError::ResultLeftOut { attempts, .. } => Self {
+                attempts: Some(*attempts),
+                ..failure
+            },
+            ExecuteError::Invalid {
+                violations, more, ..
             }
-            ExecuteError::ResultLeftOut { attempts, .. } => Self { attempts: Some(*attempts), ..failure },
-            ExecuteError::Invalid { violations, more, .. } | ExecuteError::OutputUnfit { violations, more, .. } => {
-                Self { violations: violations.clone(), has_more_violations: *more, ..failure }
-            }
-            ExecuteError::Ambiguous { candidates, .. } => Self { candidates: candidates.clone(), ..failure },
-            ExecuteError::StaleDefinition { tool, .. } => Self { present: Some(Arc::clone(tool)), ..failure },
-            ExecuteError::Unknown(name) => Self { reason: Some(name.clone()), ..failure },
-            ExecuteError::OutOfBounds { reason, .. } => Self { reason: Some(reason.clone()), ..failure },
+            | ExecuteError::OutputUnfit {
+                violations, more, ..
+            } => Self {
+                violations: violations.clone(),
+                has_more_violations: *more,
+                ..failure
+            },
+            ExecuteError::Ambiguous { candidates, .. } => Self {
+                candidates: candidates.clone(),
+                ..failure
+            },
+            ExecuteError::StaleDefinition { tool, .. } => Self {
+                present: Some(Arc::clone(tool)),
+                ..failure
+            },
+            ExecuteError::Unknown(name) => Self {
+                reason: Some(name.clone()),
+                ..failure
+            },
+            ExecuteError::OutOfBounds { reason, .. } => Self {
+                reason: Some(reason.clone()),
+                ..failure
+            },
             _ => failure,
         }
     }

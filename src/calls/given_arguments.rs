@@ -23,7 +23,11 @@ pub fn parse(given: Option<&RawValue>) -> Result<JsonText, GivenArgumentsError> 
     let text = given.map_or("{}", RawValue::get);
     if text.starts_with('"') {
         let inner: String = serde_json::from_str(text).map_err(unreadable)?;
-        let inner = if inner.trim().is_empty() { "{}" } else { &inner };
+        let inner = if inner.trim().is_empty() {
+            "{}"
+        } else {
+            &inner
+        };
         return object(JsonText::parse(inner).map_err(unreadable)?);
     }
     // The text was validated together with what it stands in, and has no blanks around it.
@@ -51,7 +55,10 @@ mod tests {
     fn an_object_may_stand_in_a_text() {
         assert_eq!(parse(None).unwrap().get(), "{}");
         for (text, expected) in [
-            (r#"{"n":123456789012345678901234567890}"#, r#"{"n":123456789012345678901234567890}"#),
+            (
+                r#"{"n":123456789012345678901234567890}"#,
+                r#"{"n":123456789012345678901234567890}"#,
+            ),
             (r#""{\"a\": 1}""#, r#"{"a": 1}"#),
             (r#""""#, "{}"),
             (r#""null""#, "{}"),
@@ -63,8 +70,17 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused() {
-        assert_eq!(parsed("[1]"), Err(GivenArgumentsError::NotAnObject("[1]".into())));
-        assert_eq!(parsed(r#""7""#), Err(GivenArgumentsError::NotAnObject("7".into())));
-        assert!(matches!(parsed(r#""{\"a\":""#), Err(GivenArgumentsError::NotJson(_))));
+        assert_eq!(
+            parsed("[1]"),
+            Err(GivenArgumentsError::NotAnObject("[1]".into()))
+        );
+        assert_eq!(
+            parsed(r#""7""#),
+            Err(GivenArgumentsError::NotAnObject("7".into()))
+        );
+        assert!(matches!(
+            parsed(r#""{\"a\":""#),
+            Err(GivenArgumentsError::NotJson(_))
+        ));
     }
 }

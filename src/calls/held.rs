@@ -88,7 +88,13 @@ impl CallBytes {
         let large = clients.part(LARGE_EIGHTHS, 0);
         let arguments = CallerShares::new(large.part(CALLS_EIGHTHS, 0));
         let results = CallerShares::new(large.part(CALLS_EIGHTHS, 0));
-        Self { whole, clients, large, arguments, results }
+        Self {
+            whole,
+            clients,
+            large,
+            arguments,
+            results,
+        }
     }
 
     /// The whole budget.
@@ -107,21 +113,39 @@ impl CallBytes {
     }
 
     /// Reserves the arguments of a call of this caller.
-    pub(super) fn hold_arguments(&self, caller: &CallerKey, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
+    pub(super) fn hold_arguments(
+        &self,
+        caller: &CallerKey,
+        bytes: usize,
+    ) -> Result<ReservedBytes, BudgetExceeded> {
         self.arguments.reserve(caller, bytes)
     }
 
     /// Reserves the result of a call of this caller.
-    pub(super) fn hold_result(&self, caller: &CallerKey, result: &Outcome) -> Result<ReservedBytes, BudgetExceeded> {
+    pub(super) fn hold_result(
+        &self,
+        caller: &CallerKey,
+        result: &Outcome,
+    ) -> Result<ReservedBytes, BudgetExceeded> {
         let bytes = result.bytes();
-        if bytes <= SMALL_RESULT_BYTES { self.clients.reserve(bytes) } else { self.results.reserve(caller, bytes) }
+        if bytes <= SMALL_RESULT_BYTES {
+            self.clients.reserve(bytes)
+        } else {
+            self.results.reserve(caller, bytes)
+        }
     }
 }
 
 impl CallerShares {
     fn new(part: ByteBudget) -> Self {
-        let callers = CallerTable { shares: HashMap::new(), forget_at: MOST_IDLE_CALLERS };
-        Self { part, callers: Mutex::new(callers) }
+        let callers = CallerTable {
+            shares: HashMap::new(),
+            forget_at: MOST_IDLE_CALLERS,
+        };
+        Self {
+            part,
+            callers: Mutex::new(callers),
+        }
     }
 
     fn reserve(&self, caller: &CallerKey, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
@@ -131,7 +155,10 @@ impl CallerShares {
             callers.shares.retain(|_, share| share.reserved() > 0);
             callers.forget_at = (callers.shares.len() * 2).max(MOST_IDLE_CALLERS);
         }
-        let share = callers.shares.entry(caller.clone()).or_insert_with(|| self.part.client_part(CALLER_EIGHTHS, 0));
+        let share = callers
+            .shares
+            .entry(caller.clone())
+            .or_insert_with(|| self.part.client_part(CALLER_EIGHTHS, 0));
         share.reserve(bytes)
     }
 }
@@ -141,7 +168,10 @@ mod tests {
     use super::*;
 
     fn caller(chat: usize) -> CallerKey {
-        let scope = ViewQuery { chat: Some(chat.to_string()), ..ViewQuery::default() };
+        let scope = ViewQuery {
+            chat: Some(chat.to_string()),
+            ..ViewQuery::default()
+        };
         CallerKey::of(&Requester::full_access(), &scope)
     }
 
@@ -157,8 +187,17 @@ mod tests {
         let refused = held.hold_arguments(&caller(2), 1).unwrap_err();
         assert_eq!(refused, BudgetExceeded::Whole { limit: 56_000 });
         let _large = held.large().reserve(56_000).unwrap();
-        assert_eq!(held.large().reserve(1).unwrap_err(), BudgetExceeded::Whole { limit: 112_000 });
-        assert!(held.hold_result(&caller(1), &Outcome::done(crate::model::JsonText::known("1"))).is_ok());
+        assert_eq!(
+            held.large().reserve(1).unwrap_err(),
+            BudgetExceeded::Whole { limit: 112_000 }
+        );
+        assert!(
+            held.hold_result(
+                &caller(1),
+                &Outcome::done(crate::model::JsonText::known("1"))
+            )
+            .is_ok()
+        );
         drop((one, other));
         assert!(held.hold_arguments(&caller(3), 42_000).is_ok());
     }

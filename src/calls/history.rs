@@ -89,11 +89,18 @@ impl Histories {
         history.is_unsaved |= is_unsaved;
         self.bytes += history.bytes;
         while self.tools.len() > TOOLS_MAX || self.bytes > BYTES_MAX && self.tools.len() > 1 {
-            let Some(oldest) = self.tools.iter().min_by_key(|(_, history)| history.last()).map(|(id, _)| id.clone())
+            let Some(oldest) = self
+                .tools
+                .iter()
+                .min_by_key(|(_, history)| history.last())
+                .map(|(id, _)| id.clone())
             else {
                 break;
             };
-            self.bytes -= self.tools.remove(&oldest).map_or(0, |history| history.bytes);
+            self.bytes -= self
+                .tools
+                .remove(&oldest)
+                .map_or(0, |history| history.bytes);
             self.forgot = true;
         }
     }
@@ -105,7 +112,9 @@ impl DefinitionHistories {
         let mut histories = self.0.lock();
         for StoredHistory { tool, document, .. } in stored {
             // One that cannot be read was written by another version; the store keeps it.
-            let Ok(changes) = serde_json::from_str::<Vec<DefinitionChange>>(&document) else { continue };
+            let Ok(changes) = serde_json::from_str::<Vec<DefinitionChange>>(&document) else {
+                continue;
+            };
             for change in changes {
                 histories.add(tool.clone(), change, false);
             }
@@ -115,9 +124,18 @@ impl DefinitionHistories {
     /// Adds what differs in a catalog from the one before.
     pub(super) fn follow(&self, catalog: &Catalog, at: Timestamp) {
         let mut histories = self.0.lock();
-        let changed = histories.seen.as_ref().map(|seen| Touched::between(seen, catalog).changed_definitions());
+        let changed = histories
+            .seen
+            .as_ref()
+            .map(|seen| Touched::between(seen, catalog).changed_definitions());
         histories.seen = Some(catalog.clone());
-        for ChangedDefinition { id, from, to, difference } in changed.unwrap_or_default() {
+        for ChangedDefinition {
+            id,
+            from,
+            to,
+            difference,
+        } in changed.unwrap_or_default()
+        {
             let part = |part: crate::catalog::ChangedPart| StoredPart {
                 pointer: part.pointer,
                 before: part.before,
@@ -125,14 +143,27 @@ impl DefinitionHistories {
             };
             let parts = difference.parts.into_iter().map(part).collect();
             let more = difference.more;
-            histories.add(id, DefinitionChange { at, from: from.to_string(), to: to.to_string(), parts, more }, true);
+            histories.add(
+                id,
+                DefinitionChange {
+                    at,
+                    from: from.to_string(),
+                    to: to.to_string(),
+                    parts,
+                    more,
+                },
+                true,
+            );
         }
     }
 
     /// The changes of a tool that are kept, the latest first.
     pub(super) fn of_tool(&self, id: &ToolId) -> Vec<Arc<DefinitionChange>> {
         let histories = self.0.lock();
-        let changes = histories.tools.get(id).map(|history| history.changes.iter().rev().cloned().collect());
+        let changes = histories
+            .tools
+            .get(id)
+            .map(|history| history.changes.iter().rev().cloned().collect());
         changes.unwrap_or_default()
     }
 
@@ -140,13 +171,24 @@ impl DefinitionHistories {
     pub(super) fn unsaved(&self) -> Vec<Write> {
         let mut histories = self.0.lock();
         let mut writes = Vec::new();
-        for (id, history) in histories.tools.iter_mut().filter(|(_, history)| history.is_unsaved) {
-            let Some(changed_at) = history.last() else { continue };
+        for (id, history) in histories
+            .tools
+            .iter_mut()
+            .filter(|(_, history)| history.is_unsaved)
+        {
+            let Some(changed_at) = history.last() else {
+                continue;
+            };
             history.is_unsaved = false;
-            let changes: Vec<&DefinitionChange> = history.changes.iter().map(AsRef::as_ref).collect();
+            let changes: Vec<&DefinitionChange> =
+                history.changes.iter().map(AsRef::as_ref).collect();
             // Texts and numbers can always be written.
             let document = serde_json::to_string(&changes).unwrap_or_default().into();
-            writes.push(Write::History(StoredHistory { tool: id.clone(), changed_at, document }));
+            writes.push(Write::History(StoredHistory {
+                tool: id.clone(),
+                changed_at,
+                document,
+            }));
         }
         if std::mem::take(&mut histories.forgot) {
             writes.push(Write::TrimHistory(histories.tools.len()));
@@ -177,12 +219,19 @@ mod time_text {
     use serde::de::Error as _;
     use serde::{Deserialize as _, Deserializer, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(
+        time: &Timestamp,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.collect_str(time)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Timestamp, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(D::Error::custom)
     }
 }
 
@@ -198,9 +247,19 @@ mod tests {
     use super::*;
 
     fn change(second: i64, bytes: usize) -> DefinitionChange {
-        let part = StoredPart { pointer: "/description".to_owned(), before: None, after: Some("x".repeat(bytes)) };
+        let part = StoredPart {
+            pointer: "/description".to_owned(),
+            before: None,
+            after: Some("x".repeat(bytes)),
+        };
         let at = Timestamp::from_second(second).unwrap();
-        DefinitionChange { at, from: "a".to_owned(), to: "b".to_owned(), parts: vec![part], more: 0 }
+        DefinitionChange {
+            at,
+            from: "a".to_owned(),
+            to: "b".to_owned(),
+            parts: vec![part],
+            more: 0,
+        }
     }
 
     #[test]
@@ -215,12 +274,24 @@ mod tests {
         assert_eq!(kept[0].at, Timestamp::from_second(9_999).unwrap());
         let last = i64::try_from(TOOLS_MAX).unwrap();
         for tool in 1..=last {
-            histories.0.lock().add(id(tool), change(10_000 + tool, 10), true);
+            histories
+                .0
+                .lock()
+                .add(id(tool), change(10_000 + tool, 10), true);
         }
-        assert!(histories.of_tool(&id(0)).is_empty(), "the tool that changed first is forgotten");
+        assert!(
+            histories.of_tool(&id(0)).is_empty(),
+            "the tool that changed first is forgotten"
+        );
         assert_eq!(histories.0.lock().tools.len(), TOOLS_MAX);
-        assert!(matches!(histories.unsaved().last(), Some(Write::TrimHistory(TOOLS_MAX))));
-        histories.0.lock().add(id(last), change(99_999, BYTES_MAX), true);
+        assert!(matches!(
+            histories.unsaved().last(),
+            Some(Write::TrimHistory(TOOLS_MAX))
+        ));
+        histories
+            .0
+            .lock()
+            .add(id(last), change(99_999, BYTES_MAX), true);
         assert_eq!(histories.0.lock().tools.len(), 1);
     }
 }

@@ -121,25 +121,51 @@ impl CallLimiter {
     pub(super) fn new(clock: Clock) -> Self {
         let rates = Mutex::default();
         let lanes = RwLock::default();
-        Self { clock, epoch: clock.now(), rates, lanes, waiting: AtomicUsize::new(0) }
+        Self {
+            clock,
+            epoch: clock.now(),
+            rates,
+            lanes,
+            waiting: AtomicUsize::new(0),
+        }
     }
 
     /// Counts a call of a tool in a scope, or refuses it if there were too many in the last minute.
     pub(super) fn rate(&self, tool: &ViewTool, scope: &ViewQuery) -> Result<(), ExecuteError> {
         // Some scenarios write zero if they set no limit.
-        let Some(per_minute) = tool.tool.facts.rate_limit_per_minute.filter(|rate| *rate > 0) else { return Ok(()) };
-        let most = NonZeroU32::new(u32::try_from(per_minute).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MAX);
+        let Some(per_minute) = tool
+            .tool
+            .facts
+            .rate_limit_per_minute
+            .filter(|rate| *rate > 0)
+        else {
+            return Ok(());
+        };
+        let most = NonZeroU32::new(u32::try_from(per_minute).unwrap_or(u32::MAX))
+            .unwrap_or(NonZeroU32::MAX);
         let limiter = self.limiter(&tool.id, scope, most);
         limiter.check().map_err(|until| {
-            let now = governor::clock::Clock::now(&Ticks { clock: self.clock, epoch: self.epoch });
-            ExecuteError::RateLimited { id: tool.id.clone(), per_minute, wait: until.wait_time_from(now) }
+            let now = governor::clock::Clock::now(&Ticks {
+                clock: self.clock,
+                epoch: self.epoch,
+            });
+            ExecuteError::RateLimited {
+                id: tool.id.clone(),
+                per_minute,
+                wait: until.wait_time_from(now),
+            }
         })
     }
 
     fn limiter(&self, id: &ToolId, scope: &ViewQuery, most: NonZeroU32) -> Arc<Limiter> {
         let now = self.clock.now();
         let chat = scope.chat.as_ref().map(|chat| format!("chat:{chat}"));
-        let named = chat.or_else(|| scope.profile.as_ref().map(|profile| format!("profile:{profile}")));
+        let named = chat.or_else(|| {
+            scope
+                .profile
+                .as_ref()
+                .map(|profile| format!("profile:{profile}"))
+        });
         let mut rates = self.rates.lock();
         let mut key = (id.clone(), named, most);
         if rates.len() >= RATES && !rates.contains_key(&key) {
@@ -148,9 +174,15 @@ impl CallLimiter {
                 key.1 = None;
             }
         }
-        let ticks = Ticks { clock: self.clock, epoch: self.epoch };
+        let ticks = Ticks {
+            clock: self.clock,
+            epoch: self.epoch,
+        };
         let rate = rates.entry(key).or_insert_with(|| {
-            let limiter = Arc::new(RateLimiter::direct_with_clock(Quota::per_minute(most), ticks));
+            let limiter = Arc::new(RateLimiter::direct_with_clock(
+                Quota::per_minute(most),
+                ticks,
+            ));
             Rate { limiter, used: now }
         });
         rate.used = now;
@@ -196,9 +228,17 @@ impl CallLimiter {
         if let Ok(permit) = gates.try_acquire() {
             return Ok(permit);
         }
-        let busy = |reason| ExecuteError::Busy { scenario: scenario.clone(), reason };
-        let most = if caller.may_use_operators_permits() { rules.queue } else { open_to_clients(rules.queue) };
-        let _waiting = QueueSlot::begin(&self.waiting, most).ok_or_else(|| busy("too many others wait already"))?;
+        let busy = |reason| ExecuteError::Busy {
+            scenario: scenario.clone(),
+            reason,
+        };
+        let most = if caller.may_use_operators_permits() {
+            rules.queue
+        } else {
+            open_to_clients(rules.queue)
+        };
+        let _waiting = QueueSlot::begin(&self.waiting, most)
+            .ok_or_else(|| busy("too many others wait already"))?;
         match tokio::time::timeout(rules.queue_timeout, gates.acquire()).await {
             // The semaphores are never closed, so the inner error cannot occur.
             Ok(Ok(permit)) => Ok(permit),
@@ -214,42 +254,76 @@ impl CallLimiter {
     /// How many permits of a scenario are in use.
     pub(super) fn under_way(&self, scenario: &ScenarioName) -> usize {
         let lanes = self.lanes.read();
-        lanes.get(scenario).map_or(0, |lane| lane.size - lane.places.available_permits())
+        lanes
+            .get(scenario)
+            .map_or(0, |lane| lane.size - lane.places.available_permits())
     }
 
     /// The state of a scenario's breaker, by a route of this generation if one is given.
-    pub(super) fn breaker(&self, scenario: &ScenarioName, generation: Option<u64>) -> Option<BreakerStatus> {
+    pub(super) fn breaker(
+        &self,
+        scenario: &ScenarioName,
+        generation: Option<u64>,
+    ) -> Option<BreakerStatus> {
         let lanes = self.lanes.read();
         lanes.get(scenario)?.circuits.lock().of_scenario(generation)
     }
 
     /// The state of the breakers of a scenario's tools that failed, by a route of this generation
     /// if one is given.
-    pub(super) fn tool_breakers(&self, scenario: &ScenarioName, generation: Option<u64>) -> Vec<ToolBreakerStatus> {
+    pub(super) fn tool_breakers(
+        &self,
+        scenario: &ScenarioName,
+        generation: Option<u64>,
+    ) -> Vec<ToolBreakerStatus> {
         let lanes = self.lanes.read();
-        lanes.get(scenario).map(|lane| lane.circuits.lock().of_tools(generation)).unwrap_or_default()
+        lanes
+            .get(scenario)
+            .map(|lane| lane.circuits.lock().of_tools(generation))
+            .unwrap_or_default()
     }
 
     /// How many breakers are not closed, of those for the generation that a scenario's route has.
-    pub(super) fn open_circuits(&self, generation: impl Fn(&ScenarioName) -> Option<u64>) -> OpenCircuits {
+    pub(super) fn open_circuits(
+        &self,
+        generation: impl Fn(&ScenarioName) -> Option<u64>,
+    ) -> OpenCircuits {
         let lanes = self.lanes.read();
-        let each = lanes.iter().map(|(scenario, lane)| lane.circuits.lock().open(generation(scenario)));
+        let each = lanes
+            .iter()
+            .map(|(scenario, lane)| lane.circuits.lock().open(generation(scenario)));
         each.fold(OpenCircuits::default(), OpenCircuits::and)
     }
 }
 
 impl ScenarioLimiter {
     fn new(size: usize, clock: Clock) -> Self {
-        let now = ClockReading { mono: clock.now(), wall: clock.wall() };
-        let callers = CallerPermits { by_caller: HashMap::new(), forget_at: MOST_IDLE_CALLERS };
+        let now = ClockReading {
+            mono: clock.now(),
+            wall: clock.wall(),
+        };
+        let callers = CallerPermits {
+            by_caller: HashMap::new(),
+            forget_at: MOST_IDLE_CALLERS,
+        };
         let circuits = Mutex::new(ScenarioCircuits::new(now));
         let places = Arc::new(Semaphore::new(size));
         let clients = Arc::new(Semaphore::new(open_to_clients(size)));
-        Self { clock, places, clients, size, callers: Mutex::new(callers), circuits }
+        Self {
+            clock,
+            places,
+            clients,
+            size,
+            callers: Mutex::new(callers),
+            circuits,
+        }
     }
 
     fn now(&self) -> ClockReading {
-        ClockReading { mono: self.clock.now(), wall: self.clock.wall() }
+        ClockReading {
+            mono: self.clock.now(),
+            wall: self.clock.wall(),
+        }
     }
 
     /// Whether all permits that this caller may have are in use.
@@ -260,7 +334,11 @@ impl ScenarioLimiter {
     /// What a call of this caller takes a permit of.
     fn gates_of(&self, caller: &CallerKey) -> CallerGates<'_> {
         let clients = (!caller.may_use_operators_permits()).then_some(&self.clients);
-        CallerGates { own: self.share_of(caller), clients, places: &self.places }
+        CallerGates {
+            own: self.share_of(caller),
+            clients,
+            places: &self.places,
+        }
     }
 
     /// The permits that this caller may have.
@@ -270,11 +348,15 @@ impl ScenarioLimiter {
             return share;
         }
         if callers.by_caller.len() >= callers.forget_at {
-            callers.by_caller.retain(|_, share| share.strong_count() > 0);
+            callers
+                .by_caller
+                .retain(|_, share| share.strong_count() > 0);
             callers.forget_at = (callers.by_caller.len() * 2).max(MOST_IDLE_CALLERS);
         }
         let share = Arc::new(Semaphore::new((self.size * CALLER_EIGHTHS).div_ceil(8)));
-        callers.by_caller.insert(caller.clone(), Arc::downgrade(&share));
+        callers
+            .by_caller
+            .insert(caller.clone(), Arc::downgrade(&share));
         share
     }
 
@@ -289,7 +371,12 @@ impl ScenarioLimiter {
 
     /// Lets a call of this tool pass the breakers. Its result must be reported to
     /// [`ScenarioLimiter::ended`].
-    pub(super) fn pass(&self, id: &ToolId, generation: u64, rules: &config::CallsConfig) -> Result<(), ExecuteError> {
+    pub(super) fn pass(
+        &self,
+        id: &ToolId,
+        generation: u64,
+        rules: &config::CallsConfig,
+    ) -> Result<(), ExecuteError> {
         let mut circuits = self.circuits.lock();
         if circuits.are_closed(&id.tool, generation) {
             return Ok(());
@@ -298,7 +385,13 @@ impl ScenarioLimiter {
     }
 
     /// A call of this tool that passed ended.
-    pub(super) fn ended(&self, tool: &Arc<str>, generation: u64, end: AttemptEnd, rules: &config::CallsConfig) {
+    pub(super) fn ended(
+        &self,
+        tool: &Arc<str>,
+        generation: u64,
+        end: AttemptEnd,
+        rules: &config::CallsConfig,
+    ) {
         let mut circuits = self.circuits.lock();
         if end == AttemptEnd::Answered && circuits.are_closed(tool, generation) {
             return circuits.forget_failures(tool);
@@ -316,9 +409,16 @@ impl CallerGates<'_> {
     /// A permit, if one is free now.
     fn try_acquire(&self) -> Result<CallPermit, TryAcquireError> {
         let own = Arc::clone(&self.own).try_acquire_owned()?;
-        let of_clients = self.clients.map(|clients| Arc::clone(clients).try_acquire_owned()).transpose()?;
+        let of_clients = self
+            .clients
+            .map(|clients| Arc::clone(clients).try_acquire_owned())
+            .transpose()?;
         let place = Arc::clone(self.places).try_acquire_owned()?;
-        Ok(CallPermit { _place: place, _of_clients: of_clients, _own: own })
+        Ok(CallPermit {
+            _place: place,
+            _of_clients: of_clients,
+            _own: own,
+        })
     }
 
     /// Waits for a permit. Cancel-safe.
@@ -329,20 +429,30 @@ impl CallerGates<'_> {
             None => None,
         };
         let place = Arc::clone(self.places).acquire_owned().await?;
-        Ok(CallPermit { _place: place, _of_clients: of_clients, _own: own })
+        Ok(CallPermit {
+            _place: place,
+            _of_clients: of_clients,
+            _own: own,
+        })
     }
 }
 
 /// How many of these permits or places calls without full access may have together: all but an
 /// eighth, or but one of fewer than eight. A single one is for all.
 fn open_to_clients(all: usize) -> usize {
-    if all < 2 { all } else { all - (all / OPERATORS_DIVISOR).max(1) }
+    if all < 2 {
+        all
+    } else {
+        all - (all / OPERATORS_DIVISOR).max(1)
+    }
 }
 
 impl<'a> QueueSlot<'a> {
     /// Takes one more place in the queue, if there is room.
     fn begin(count: &'a AtomicUsize, most: usize) -> Option<Self> {
-        let added = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| (now < most).then_some(now + 1));
+        let added = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| {
+            (now < most).then_some(now + 1)
+        });
         added.is_ok().then(|| Self(count))
     }
 }

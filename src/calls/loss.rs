@@ -18,7 +18,9 @@ impl Calls {
     /// Accepts the loss: calls are made again as soon as that is durable. Returns what was lost;
     /// `None` if nothing was.
     pub async fn accept_loss(&self) -> Result<Option<Arc<StateLoss>>, StateError> {
-        let (Some(loss), Some(parts)) = (self.loss(), self.parts()) else { return Ok(None) };
+        let (Some(loss), Some(parts)) = (self.loss(), self.parts()) else {
+            return Ok(None);
+        };
         parts.store.save(vec![Write::AcceptLoss]).await?;
         self.0.loss.store(None);
         tracing::warn!("an operator accepted the loss of stored data; tools are called again");
@@ -36,7 +38,10 @@ impl Calls {
     /// The finding that says why no tool is called.
     pub(super) fn loss_finding(&self) -> Option<Finding> {
         let loss = self.loss()?;
-        let message = format!("no tool is called, because decisions of operators may be lost: {}", loss.what);
+        let message = format!(
+            "no tool is called, because decisions of operators may be lost: {}",
+            loss.what
+        );
         let hint = "look at the preferences, the trust and the blocks, set what is missing, then run `callsheet state accept-loss`";
         Some(Finding::new(FindingCode::StateRepaired, message).hint(hint))
     }

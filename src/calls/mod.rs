@@ -100,7 +100,8 @@ pub use failure::{Failure, FailureCode};
 pub use given_arguments::{GivenArgumentsError, parse as parse_arguments};
 pub use history::{DefinitionChange, StoredPart};
 pub use log::{
-    CallPayload, KeptText, LogEntry, LogPage, LogWanted, NumberedCall, NumberedEnd, NumberedStart, NumberedState,
+    CallPayload, KeptText, LogEntry, LogPage, LogWanted, NumberedCall, NumberedEnd, NumberedStart,
+    NumberedState,
 };
 pub use not_approved::Reader;
 pub use relay::{RelayRequest, RelayResponse};
@@ -190,7 +191,9 @@ impl Calls {
     /// Applies other limits to later calls.
     pub fn adjust(&self, config: config::CallsConfig) {
         self.adjust_registers(&config);
-        self.0.log.set_limits(LogLimits::from_config(&config), self.0.clock.wall());
+        self.0
+            .log
+            .set_limits(LogLimits::from_config(&config), self.0.clock.wall());
         self.0.config.store(Arc::new(config));
         self.trim_log();
     }
@@ -224,17 +227,30 @@ impl Calls {
     }
 
     /// Every step up to the approval.
-    async fn prepare(&self, request: Request, note: &mut CallRecorder) -> Result<Box<PreparedCall>, ExecuteError> {
+    async fn prepare(
+        &self,
+        request: Request,
+        note: &mut CallRecorder,
+    ) -> Result<Box<PreparedCall>, ExecuteError> {
         self.refuse_after_loss()?;
         let snapshot = self.0.reader.snapshot();
         let scope = request.scope();
-        let tool = resolve::tool(&snapshot.catalog, &self.0.reader.history(), &scope, &request)?;
+        let tool = resolve::tool(
+            &snapshot.catalog,
+            &self.0.reader.history(),
+            &scope,
+            &request,
+        )?;
         note.set_tool(&tool.id);
         allow::check(&snapshot.catalog, &scope, &tool)?;
         resolve::check_version(&tool, request.definition_version.as_ref())?;
         if let Some(violation) = argument_form::flaw(&request.arguments) {
             let tool = tool.name.as_str().to_owned();
-            return Err(ExecuteError::Invalid { tool, violations: vec![violation], more: false });
+            return Err(ExecuteError::Invalid {
+                tool,
+                violations: vec![violation],
+                more: false,
+            });
         }
         let rules = self.0.config.load_full();
         let client = request.shown_client();
@@ -243,18 +259,28 @@ impl Calls {
         note.set_reasoning(split.reasoning.as_deref());
         let violations = split.other_constants(&tool, &request.name);
         if !violations.is_empty() {
-            return Err(ExecuteError::Invalid { tool: tool.name.as_str().to_owned(), violations, more: false });
+            return Err(ExecuteError::Invalid {
+                tool: tool.name.as_str().to_owned(),
+                violations,
+                more: false,
+            });
         }
-        let SplitArguments { arguments, output, .. } = split;
+        let SplitArguments {
+            arguments, output, ..
+        } = split;
         let runner = activity::runner(&snapshot.catalog, &scope, &tool)?;
-        let (mut arguments, adjusted) = match unset::without_unset(&tool.tool.parameters, &arguments) {
-            Some(unset::WithoutUnset { arguments, removed }) => (arguments, removed),
-            None => (arguments, Vec::new()),
-        };
+        let (mut arguments, adjusted) =
+            match unset::without_unset(&tool.tool.parameters, &arguments) {
+                Some(unset::WithoutUnset { arguments, removed }) => (arguments, removed),
+                None => (arguments, Vec::new()),
+            };
         self.0.validators.check(&tool, &arguments, &rules).await?;
         if tool.execution == Execution::Latent {
             let validators = &self.0.validators;
-            arguments = Box::pin(activity::latent_arguments(validators, &tool, &arguments, output, &rules)).await?;
+            arguments = Box::pin(activity::latent_arguments(
+                validators, &tool, &arguments, output, &rules,
+            ))
+            .await?;
         }
         let mut needs_yes = approval::needed(&tool);
         let (tool, definition) = match runner {
@@ -286,7 +312,11 @@ impl Calls {
     /// Makes an approved call, under the id of its approval. Whether it is allowed is checked
     /// again: since then the tool may have gone, or have been disabled or excluded by the caller's
     /// profile.
-    pub async fn run_approved(&self, ready: PreparedCall, approval: &Arc<str>) -> Result<CallResponse, ExecuteError> {
+    pub async fn run_approved(
+        &self,
+        ready: PreparedCall,
+        approval: &Arc<str>,
+    ) -> Result<CallResponse, ExecuteError> {
         let note = CallRecorder::for_approved(&self.0, &ready, approval);
         let snapshot = self.0.reader.snapshot();
         let tool = self
@@ -294,7 +324,10 @@ impl Calls {
             .and_then(|()| resolve::again(&snapshot.catalog, &ready))
             .and_then(|tool| allow::check(&snapshot.catalog, &ready.scope, &tool).map(|()| tool));
         match tool {
-            Ok(tool) => self.send_noted(Box::new(PreparedCall { tool, ..ready }), note, None).await,
+            Ok(tool) => {
+                self.send_noted(Box::new(PreparedCall { tool, ..ready }), note, None)
+                    .await
+            }
             Err(refused) => {
                 let refused = Err(refused);
                 note.ended(&refused);
@@ -305,13 +338,24 @@ impl Calls {
 
     /// Findings about the tools of published entries whose schemas cannot be used to check
     /// arguments, before any call of them. Each manifest is examined once.
-    pub async fn unusable_schemas(&self, catalog: &Catalog, scenario: Option<&ScenarioName>) -> Vec<Finding> {
-        let is_published = |name: &ScenarioName| catalog.entry(name).is_some_and(|entry| entry.is_published());
+    pub async fn unusable_schemas(
+        &self,
+        catalog: &Catalog,
+        scenario: Option<&ScenarioName>,
+    ) -> Vec<Finding> {
+        let is_published = |name: &ScenarioName| {
+            catalog
+                .entry(name)
+                .is_some_and(|entry| entry.is_published())
+        };
         self.0.validators.forget_schemas(is_published).await;
         let published = catalog.entries().filter(|entry| entry.is_published());
         let wanted = published.filter(|entry| scenario.is_none_or(|name| *name == entry.name));
         let entries: Vec<_> = wanted.cloned().collect();
-        self.0.validators.unusable_schemas(&entries, &self.0.config.load_full()).await
+        self.0
+            .validators
+            .unusable_schemas(&entries, &self.0.config.load_full())
+            .await
     }
 
     /// Findings about calls: tools of this catalog whose calls were sent with unchecked arguments,
@@ -319,7 +363,11 @@ impl Calls {
     /// are not kept, and a loss that no operator accepted.
     pub fn findings(&self, catalog: &Catalog) -> Vec<Finding> {
         let mut findings = self.0.validators.findings(catalog);
-        findings.extend(self.operations().into_iter().flat_map(track::OperationTracker::findings));
+        findings.extend(
+            self.operations()
+                .into_iter()
+                .flat_map(track::OperationTracker::findings),
+        );
         findings.extend(self.turns().into_iter().flat_map(turns::Turns::findings));
         findings.extend(self.loss_finding());
         findings.extend(self.0.log.finding());
@@ -340,12 +388,16 @@ impl Calls {
     /// The state of the circuit breakers of a scenario's tools that failed since they last
     /// answered, in the order of their names.
     pub fn tool_breakers(&self, scenario: &ScenarioName) -> Vec<ToolBreakerStatus> {
-        self.0.limits.tool_breakers(scenario, self.generation(scenario))
+        self.0
+            .limits
+            .tool_breakers(scenario, self.generation(scenario))
     }
 
     /// How many circuit breakers are not closed now.
     pub fn open_circuits(&self) -> OpenCircuits {
-        self.0.limits.open_circuits(|scenario| self.generation(scenario))
+        self.0
+            .limits
+            .open_circuits(|scenario| self.generation(scenario))
     }
 
     /// How many calls wait for a permit now.
@@ -367,7 +419,10 @@ impl Calls {
     pub fn log(&self, wanted: &LogWanted) -> LogPage {
         self.catch_up(&self.0.reader.snapshot());
         let page = self.0.log.page(wanted, self.0.clock.wall());
-        LogPage { dropped: self.0.logged.all_dropped() + self.0.logged.all_failed(), ..page }
+        LogPage {
+            dropped: self.0.logged.all_dropped() + self.0.logged.all_failed(),
+            ..page
+        }
     }
 
     /// Has what the log does not keep any more deleted, in the store too.

@@ -7,8 +7,7 @@ use super::{Failure, FailureCode};
 use crate::model::ApprovalRequest;
 
 /// What a model reads about a call that may have run.
-pub(super) const UNKNOWN_TO_MODEL: &str =
-    "Whether the call ran to its end is not known, and it was not sent again. Check that before you call it again.";
+pub(super) const UNKNOWN_TO_MODEL: &str = "Whether the call ran to its end is not known, and it was not sent again. Check that before you call it again.";
 
 /// Whom the words are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,24 +37,34 @@ fn rejected(request: &ApprovalRequest, reader: Reader<'_>) -> String {
     let tool = &request.tool;
     let decided = request.decided.as_ref();
     let reason = decided.and_then(|decided| decided.reason.as_deref());
-    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    let reason = reason
+        .map(|reason| format!(": {reason}"))
+        .unwrap_or_default();
     match reader {
         Reader::Program => format!("the call of `{tool}` was rejected{reason}; it was not run"),
         Reader::Person => {
             let by = decided.map_or("a person", |decided| &*decided.by);
             format!("The call of `{tool}` was rejected by {by}{reason}. It was not run.")
         }
-        Reader::Model(name) => format!("A person rejected the call of `{name}`{reason}. The tool did not run."),
+        Reader::Model(name) => {
+            format!("A person rejected the call of `{name}`{reason}. The tool did not run.")
+        }
     }
 }
 
 fn gave_way(request: &ApprovalRequest, why: &str, reader: Reader<'_>) -> String {
     let tool = &request.tool;
     match reader {
-        Reader::Program => format!("the call of `{tool}` gave way to newer ones: {why}; it was not run"),
-        Reader::Person => format!("The call of `{tool}` gave way to newer ones: {why}. It was not run."),
+        Reader::Program => {
+            format!("the call of `{tool}` gave way to newer ones: {why}; it was not run")
+        }
+        Reader::Person => {
+            format!("The call of `{tool}` gave way to newer ones: {why}. It was not run.")
+        }
         Reader::Model(name) => {
-            format!("The call of `{name}` does not wait for approval any more: {why}. The tool did not run.")
+            format!(
+                "The call of `{name}` does not wait for approval any more: {why}. The tool did not run."
+            )
         }
     }
 }
@@ -65,17 +74,23 @@ fn expired(request: &ApprovalRequest, reader: Reader<'_>) -> String {
     match reader {
         Reader::Program => format!("the call of `{tool}` was not approved in time; it was not run"),
         Reader::Person => format!("The call of `{tool}` was not approved in time. It was not run."),
-        Reader::Model(name) => format!("No person approved the call of `{name}` in time. The tool did not run."),
+        Reader::Model(name) => {
+            format!("No person approved the call of `{name}` in time. The tool did not run.")
+        }
     }
 }
 
 fn unknown(request: &ApprovalRequest, reader: Reader<'_>) -> String {
     let tool = &request.tool;
     match reader {
-        Reader::Program => format!("the call of `{tool}` was approved, and whether it ran to its end is not known"),
+        Reader::Program => {
+            format!("the call of `{tool}` was approved, and whether it ran to its end is not known")
+        }
         Reader::Person => {
             let id = &request.id;
-            format!("The call of `{tool}` was approved under the id {id}, and whether it ran to its end is not known.")
+            format!(
+                "The call of `{tool}` was approved under the id {id}, and whether it ran to its end is not known."
+            )
         }
         Reader::Model(_) => UNKNOWN_TO_MODEL.to_owned(),
     }
@@ -97,8 +112,15 @@ mod tests {
             at: jiff::Timestamp::UNIX_EPOCH,
             reason: Some(reason.into()),
         });
-        let request = ApprovalRequest { state, decided, tool: "disks/wipe".parse().unwrap(), ..request("7") };
-        let CallEnd::Failed(failure) = CallEnd::of_approval(Arc::new(request), Vec::new()) else { panic!("it failed") };
+        let request = ApprovalRequest {
+            state,
+            decided,
+            tool: "disks/wipe".parse().unwrap(),
+            ..request("7")
+        };
+        let CallEnd::Failed(failure) = CallEnd::of_approval(Arc::new(request), Vec::new()) else {
+            panic!("it failed")
+        };
         let readers = [Reader::Program, Reader::Person, Reader::Model("wipe")];
         readers.map(|reader| failure.not_approved(reader).unwrap())
     }
@@ -106,24 +128,50 @@ mod tests {
     #[test]
     fn every_reader_gets_the_words_that_it_had() {
         let said = read(ApprovalState::Rejected, Some("not today"));
-        assert_eq!(said[0], "the call of `disks/wipe` was rejected: not today; it was not run");
-        assert_eq!(said[1], "The call of `disks/wipe` was rejected by kim: not today. It was not run.");
-        assert_eq!(said[2], "A person rejected the call of `wipe`: not today. The tool did not run.");
+        assert_eq!(
+            said[0],
+            "the call of `disks/wipe` was rejected: not today; it was not run"
+        );
+        assert_eq!(
+            said[1],
+            "The call of `disks/wipe` was rejected by kim: not today. It was not run."
+        );
+        assert_eq!(
+            said[2],
+            "A person rejected the call of `wipe`: not today. The tool did not run."
+        );
         let said = read(ApprovalState::Expired, None);
-        assert_eq!(said[0], "the call of `disks/wipe` was not approved in time; it was not run");
-        assert_eq!(said[1], "The call of `disks/wipe` was not approved in time. It was not run.");
-        assert_eq!(said[2], "No person approved the call of `wipe` in time. The tool did not run.");
+        assert_eq!(
+            said[0],
+            "the call of `disks/wipe` was not approved in time; it was not run"
+        );
+        assert_eq!(
+            said[1],
+            "The call of `disks/wipe` was not approved in time. It was not run."
+        );
+        assert_eq!(
+            said[2],
+            "No person approved the call of `wipe` in time. The tool did not run."
+        );
         let said = read(ApprovalState::Expired, Some("too many wait"));
-        assert_eq!(said[0], "the call of `disks/wipe` gave way to newer ones: too many wait; it was not run");
-        assert_eq!(said[1], "The call of `disks/wipe` gave way to newer ones: too many wait. It was not run.");
+        assert_eq!(
+            said[0],
+            "the call of `disks/wipe` gave way to newer ones: too many wait; it was not run"
+        );
+        assert_eq!(
+            said[1],
+            "The call of `disks/wipe` gave way to newer ones: too many wait. It was not run."
+        );
         assert_eq!(
             said[2],
             "The call of `wipe` does not wait for approval any more: too many wait. The tool did not run."
         );
         let said = read(ApprovalState::Unknown, None);
-        assert_eq!(said[0], "the call of `disks/wipe` was approved, and whether it ran to its end is not known");
-        let person =
-            "The call of `disks/wipe` was approved under the id 7, and whether it ran to its end is not known.";
+        assert_eq!(
+            said[0],
+            "the call of `disks/wipe` was approved, and whether it ran to its end is not known"
+        );
+        let person = "The call of `disks/wipe` was approved under the id 7, and whether it ran to its end is not known.";
         assert_eq!(said[1], person);
         assert_eq!(said[2], UNKNOWN_TO_MODEL);
     }

@@ -11,8 +11,8 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
 use super::approval::{
-    self, Approvals, ApprovedCallRunner, CurrentTool, DecideError, DecisionRefusal, NewApproval, RunOutcome,
-    UnansweredCallRecorder, needed,
+    self, Approvals, ApprovedCallRunner, CurrentTool, DecideError, DecisionRefusal, NewApproval,
+    RunOutcome, UnansweredCallRecorder, needed,
 };
 use super::dependencies::{CallDependencies, Stored};
 use super::held::CallerKey;
@@ -20,27 +20,39 @@ use super::inner::CallsInner;
 use super::pending::PendingCalls;
 use super::recorder::CallRecorder;
 use super::track::{
-    self, AnsweredCall, CancelError, CompanionCall, CompanionError, CompanionReply, CompanionUnavailable, FollowUp,
-    OperationTracker, ToolCaller,
+    self, AnsweredCall, CancelError, CompanionCall, CompanionError, CompanionReply,
+    CompanionUnavailable, FollowUp, OperationTracker, ToolCaller,
 };
 use super::turns::Turns;
 use super::{
-    CallResponse, Calls, ExecuteError, FailureCode, PreparedCall, Requester, WaitLimits, allow, resolve, routing,
+    CallResponse, Calls, ExecuteError, FailureCode, PreparedCall, Requester, WaitLimits, allow,
+    resolve, routing,
 };
 use crate::catalog::{NameLookup, ViewQuery, find_in_scope};
 use crate::config;
 use crate::engine::CallRoute;
 use crate::model::{
-    ApprovalRequest, ApprovalState, CalledDefinition, CallerInfo, NameRef, Operation, PeerIdentity, StoredAnswer, Tool,
-    ToolId, ViewTool,
+    ApprovalRequest, ApprovalState, CalledDefinition, CallerInfo, NameRef, Operation, PeerIdentity,
+    StoredAnswer, Tool, ToolId, ViewTool,
 };
 use crate::protocols::Outcome;
 
 impl approval::ApprovalLimits {
     /// The configured limits.
     pub fn from_config(config: &config::CallsConfig) -> Self {
-        let config::CallsConfig { approval_expiry: expiry, approvals_max: most, kept_bytes: bytes, keep, .. } = *config;
-        Self { expiry, most, bytes, keep }
+        let config::CallsConfig {
+            approval_expiry: expiry,
+            approvals_max: most,
+            kept_bytes: bytes,
+            keep,
+            ..
+        } = *config;
+        Self {
+            expiry,
+            most,
+            bytes,
+            keep,
+        }
     }
 }
 
@@ -48,9 +60,22 @@ impl track::TrackerLimits {
     /// The configured limits.
     pub fn from_config(config: &config::CallsConfig) -> Self {
         let config::CallsConfig {
-            operations_max: most, kept_bytes: bytes, keep, poll_min, poll_max, poll_longest, ..
+            operations_max: most,
+            kept_bytes: bytes,
+            keep,
+            poll_min,
+            poll_max,
+            poll_longest,
+            ..
         } = *config;
-        Self { most, bytes, keep, poll_min, poll_max, longest: poll_longest }
+        Self {
+            most,
+            bytes,
+            keep,
+            poll_min,
+            poll_max,
+            longest: poll_longest,
+        }
     }
 }
 
@@ -59,7 +84,16 @@ impl Calls {
     /// effect. Until then, a call that needs approval is refused and no operation is followed.
     pub fn attach(&self, stored: Stored, parts: CallDependencies) {
         let config = self.0.config.load();
-        let Stored { approvals, operations, turns, usage, histories, log, earlier_log, loss } = stored;
+        let Stored {
+            approvals,
+            operations,
+            turns,
+            usage,
+            histories,
+            log,
+            earlier_log,
+            loss,
+        } = stored;
         self.0.histories.begin(histories);
         self.0.loss.store(loss.map(Arc::new));
         let tasks = parts.tasks.clone();
@@ -72,7 +106,11 @@ impl Calls {
                 Box::new(WeakCalls(Arc::downgrade(&self.0))),
                 parts.clone(),
             ),
-            operations: OperationTracker::start(operations, track::TrackerLimits::from_config(&config), parts.clone()),
+            operations: OperationTracker::start(
+                operations,
+                track::TrackerLimits::from_config(&config),
+                parts.clone(),
+            ),
             turns: Turns::start(turns, config.turns.clone(), parts.clone()),
             parts,
         });
@@ -87,7 +125,12 @@ impl Calls {
 
     /// Continues the operations and the approved calls that an earlier daemon had started.
     pub async fn resume(&self) {
-        if let Some(PendingCalls { approvals, operations, .. }) = self.0.registers.get() {
+        if let Some(PendingCalls {
+            approvals,
+            operations,
+            ..
+        }) = self.0.registers.get()
+        {
             operations.resume(self);
             approvals.resume(self).await;
             self.resume_turns();
@@ -101,7 +144,10 @@ impl Calls {
 
     /// The operations that are followed.
     pub fn operations(&self) -> Option<&OperationTracker> {
-        self.0.registers.get().map(|registers| &registers.operations)
+        self.0
+            .registers
+            .get()
+            .map(|registers| &registers.operations)
     }
 
     /// The turns that are kept.
@@ -111,26 +157,45 @@ impl Calls {
 
     /// Approves a call and runs it, and waits for its answer as long as `limits` says. Returns its
     /// state then: `started` if it is still under way.
-    pub async fn approve(&self, id: &str, by: &str, limits: WaitLimits) -> Result<Arc<ApprovalRequest>, DecideError> {
+    pub async fn approve(
+        &self,
+        id: &str,
+        by: &str,
+        limits: WaitLimits,
+    ) -> Result<Arc<ApprovalRequest>, DecideError> {
         let approvals = self.approvals().ok_or(DecisionRefusal::Unknown)?;
         let started = approvals.approve(self, id, by).await?;
         Ok(self.wait_for_approval(started, limits).await)
     }
 
     /// Rejects a call ([`Approvals::reject`]).
-    pub async fn reject(&self, id: &str, by: &str, reason: Option<&str>) -> Result<Arc<ApprovalRequest>, DecideError> {
+    pub async fn reject(
+        &self,
+        id: &str,
+        by: &str,
+        reason: Option<&str>,
+    ) -> Result<Arc<ApprovalRequest>, DecideError> {
         let approvals = self.approvals().ok_or(DecisionRefusal::Unknown)?;
         approvals.reject(id, by, reason).await
     }
 
     /// Cancels an operation ([`OperationTracker::cancel`]).
     pub async fn cancel(&self, id: &str) -> Result<Arc<Operation>, CancelError> {
-        self.operations().ok_or(CancelError::Unknown)?.cancel(self, id).await
+        self.operations()
+            .ok_or(CancelError::Unknown)?
+            .cancel(self, id)
+            .await
     }
 
     /// Applies the limits of a new configuration to approvals and operations.
     pub(super) fn adjust_registers(&self, config: &config::CallsConfig) {
-        if let Some(PendingCalls { approvals, operations, turns, .. }) = self.0.registers.get() {
+        if let Some(PendingCalls {
+            approvals,
+            operations,
+            turns,
+            ..
+        }) = self.0.registers.get()
+        {
             approvals.configure(approval::ApprovalLimits::from_config(config));
             operations.configure(track::TrackerLimits::from_config(config));
             turns.configure(config.turns.clone());
@@ -139,18 +204,32 @@ impl Calls {
 
     /// Waits for a route to a scenario that has none now. It holds a permit meanwhile, so that no
     /// more calls wait than the limits allow.
-    async fn first_route(&self, id: &ToolId, caller: &CallerKey) -> Result<Arc<CallRoute>, ExecuteError> {
+    async fn first_route(
+        &self,
+        id: &ToolId,
+        caller: &CallerKey,
+    ) -> Result<Arc<CallRoute>, ExecuteError> {
         let rules = self.0.config.load_full();
         let lane = self.0.limits.scenario_limiter(&id.scenario, &rules);
-        let _turn = self.0.limits.acquire(&id.scenario, &lane, caller, &rules).await?;
+        let _turn = self
+            .0
+            .limits
+            .acquire(&id.scenario, &lane, caller, &rules)
+            .await?;
         routing::first(&self.0, id, rules.reroute_wait).await
     }
 
     /// Adds a call to those that wait for approval. Returns the error that its caller gets.
     pub(super) async fn request_approval(&self, name: &str, ready: PreparedCall) -> ExecuteError {
         let id = ready.tool.id.clone();
-        let refused = ExecuteError::ApprovalRequired { id: id.clone(), waiting: None, adjusted: Vec::new() };
-        let Some(approvals) = self.approvals() else { return refused };
+        let refused = ExecuteError::ApprovalRequired {
+            id: id.clone(),
+            waiting: None,
+            adjusted: Vec::new(),
+        };
+        let Some(approvals) = self.approvals() else {
+            return refused;
+        };
         let route = match self.0.engine.route(&id.scenario) {
             Some(route) => route,
             None => match self.first_route(&id, &ready.caller_key()).await {
@@ -159,10 +238,22 @@ impl Calls {
             },
         };
         let asker = asker(&ready);
-        let PreparedCall { tool, definition, made_for, arguments, adjusted, collects, requester, .. } = ready;
+        let PreparedCall {
+            tool,
+            definition,
+            made_for,
+            arguments,
+            adjusted,
+            collects,
+            requester,
+            ..
+        } = ready;
         let tool = Arc::clone(&tool.tool);
         let called = definition.zip(made_for);
-        let called = called.map(|(definition, version)| CalledDefinition { id: definition.id.clone(), version });
+        let called = called.map(|(definition, version)| CalledDefinition {
+            id: definition.id.clone(),
+            version,
+        });
         let wanted = NewApproval {
             id: id.clone(),
             name: name.into(),
@@ -175,7 +266,11 @@ impl Calls {
             collects,
         };
         match approvals.enqueue(wanted).await {
-            Ok(waiting) => ExecuteError::ApprovalRequired { id, waiting: Some(waiting), adjusted },
+            Ok(waiting) => ExecuteError::ApprovalRequired {
+                id,
+                waiting: Some(waiting),
+                adjusted,
+            },
             Err(approval::EnqueueError::Full) => ExecuteError::ApprovalsFull { id },
             Err(approval::EnqueueError::State(error)) => {
                 tracing::error!(error = %error, "a call that needs approval could not be stored");
@@ -186,8 +281,16 @@ impl Calls {
     }
 
     /// Follows the operation that goes on after an answer, if there is one.
-    pub(super) async fn follow(&self, ready: &PreparedCall, owner: &PeerIdentity, outcome: &Outcome) -> FollowUp {
-        let Some(operations) = self.operations().filter(|_| outcome.success && ready.follow) else {
+    pub(super) async fn follow(
+        &self,
+        ready: &PreparedCall,
+        owner: &PeerIdentity,
+        outcome: &Outcome,
+    ) -> FollowUp {
+        let Some(operations) = self
+            .operations()
+            .filter(|_| outcome.success && ready.follow)
+        else {
             return FollowUp::Over;
         };
         let started = AnsweredCall {
@@ -208,18 +311,28 @@ impl Calls {
         let owner = self.0.engine.route(&id.scenario)?.party.clone();
         let snapshot = self.0.reader.snapshot();
         let scope = scope(asker);
-        let NameLookup::One(tool) = find_in_scope(&snapshot.catalog, &scope, &NameRef::Id(id.clone())) else {
+        let NameLookup::One(tool) =
+            find_in_scope(&snapshot.catalog, &scope, &NameRef::Id(id.clone()))
+        else {
             return None;
         };
-        allow::check(&snapshot.catalog, &scope, &tool).is_ok().then_some((tool, owner))
+        allow::check(&snapshot.catalog, &scope, &tool)
+            .is_ok()
+            .then_some((tool, owner))
     }
 
     /// The definition that was called, as the caller may call it now.
     fn called_definition(&self, request: &ApprovalRequest) -> Option<Arc<ViewTool>> {
         let snapshot = self.0.reader.snapshot();
         let scope = scope(&request.caller);
-        let called = resolve::by_id(&snapshot.catalog, &scope, request.called.as_ref()?.id.clone())?;
-        allow::check(&snapshot.catalog, &scope, &called).is_ok().then_some(called)
+        let called = resolve::by_id(
+            &snapshot.catalog,
+            &scope,
+            request.called.as_ref()?.id.clone(),
+        )?;
+        allow::check(&snapshot.catalog, &scope, &called)
+            .is_ok()
+            .then_some(called)
     }
 
     async fn run_request(self, request: Arc<ApprovalRequest>) -> RunOutcome {
@@ -229,13 +342,22 @@ impl Calls {
         };
         // Checked once more, because a call that is repeated waited for its tool.
         let definition = self.called_definition(&request);
-        let called = definition.as_ref().map(|definition| Arc::clone(&definition.tool));
-        let standing = CurrentTool { owner, tool: Arc::clone(&tool.tool), called };
+        let called = definition
+            .as_ref()
+            .map(|definition| Arc::clone(&definition.tool));
+        let standing = CurrentTool {
+            owner,
+            tool: Arc::clone(&tool.tool),
+            called,
+        };
         if let Some(change) = approval::changed(&request, Some(&standing)) {
             return self.unsent(&request, change, "changed");
         }
         // Rows of earlier versions do not say with which access they were requested.
-        let requester = request.access.clone().map_or_else(Requester::full_access, Requester::with_access);
+        let requester = request
+            .access
+            .clone()
+            .map_or_else(Requester::full_access, Requester::with_access);
         let ready = PreparedCall {
             approved: Some(tool.tool.version().into()),
             made_for: request.called.as_ref().map(|called| called.version.clone()),
@@ -243,10 +365,18 @@ impl Calls {
             user_id: request.caller.user_id.clone(),
             owner: Some(request.owner.clone()),
             client: request.caller.client.clone(),
-            ..PreparedCall::new(tool, scope(&request.caller), request.arguments.clone(), requester)
+            ..PreparedCall::new(
+                tool,
+                scope(&request.caller),
+                request.arguments.clone(),
+                requester,
+            )
         };
         match self.run_approved(ready, &request.id).await {
-            Ok(answered) => RunOutcome { answer: answered.to_stored(), answered: true },
+            Ok(answered) => RunOutcome {
+                answer: answered.to_stored(),
+                answered: true,
+            },
             Err(refused) => unanswered(refused.to_string(), refused.kind()),
         }
     }
@@ -258,8 +388,18 @@ impl Calls {
     }
 
     async fn call_once(self, call: CompanionCall) -> Result<CompanionReply, CompanionError> {
-        let CompanionCall { id, owner, arguments, asker, access, timeout } = call;
-        let unoffered = |why| CompanionError { why: format!("its tool `{}` {why}", id.tool), retry_after: None };
+        let CompanionCall {
+            id,
+            owner,
+            arguments,
+            asker,
+            access,
+            timeout,
+        } = call;
+        let unoffered = |why| CompanionError {
+            why: format!("its tool `{}` {why}", id.tool),
+            retry_after: None,
+        };
         let tool = self.partner(&id, &owner, &asker).map_err(unoffered)?;
         let scope = scope(&asker);
         let ready = PreparedCall {
@@ -267,7 +407,12 @@ impl Calls {
             owner: Some(owner),
             timeout,
             follow: false,
-            ..PreparedCall::new(tool, scope, arguments, Requester::following(access.as_deref()))
+            ..PreparedCall::new(
+                tool,
+                scope,
+                arguments,
+                Requester::following(access.as_deref()),
+            )
         };
         match self.send(ready).await {
             Ok(CallResponse { outcome, .. }) => Ok(CompanionReply {
@@ -277,7 +422,10 @@ impl Calls {
                 error: outcome.error,
                 retry_after: outcome.retry_after,
             }),
-            Err(refused) => Err(CompanionError { why: refused.to_string(), retry_after: refused.retry_after() }),
+            Err(refused) => Err(CompanionError {
+                why: refused.to_string(),
+                retry_after: refused.retry_after(),
+            }),
         }
     }
 
@@ -296,14 +444,20 @@ impl Calls {
         };
         if !owner.holds_for(&route.party) {
             let now = &route.party;
-            let why =
-                format!("is not called: the operation belongs to the peer {owner}, and the peer {now} answers now");
+            let why = format!(
+                "is not called: the operation belongs to the peer {owner}, and the peer {now} answers now"
+            );
             return Err(CompanionUnavailable::OwnerChanged(why));
         }
         let snapshot = self.0.reader.snapshot();
         let scope = scope(asker);
-        let NameLookup::One(tool) = find_in_scope(&snapshot.catalog, &scope, &NameRef::Id(id.clone())) else {
-            return Err(CompanionUnavailable::NotAllowed(format!("is not offered by `{}`", id.scenario)));
+        let NameLookup::One(tool) =
+            find_in_scope(&snapshot.catalog, &scope, &NameRef::Id(id.clone()))
+        else {
+            return Err(CompanionUnavailable::NotAllowed(format!(
+                "is not offered by `{}`",
+                id.scenario
+            )));
         };
         if needed(&tool) {
             return Err(CompanionUnavailable::NotAllowed(
@@ -317,8 +471,14 @@ impl Calls {
 impl ApprovedCallRunner for Calls {
     fn current_tool(&self, request: &ApprovalRequest) -> Option<CurrentTool> {
         let (tool, owner) = self.callable(&request.tool, &request.caller)?;
-        let called = self.called_definition(request).map(|definition| Arc::clone(&definition.tool));
-        Some(CurrentTool { owner, tool: Arc::clone(&tool.tool), called })
+        let called = self
+            .called_definition(request)
+            .map(|definition| Arc::clone(&definition.tool));
+        Some(CurrentTool {
+            owner,
+            tool: Arc::clone(&tool.tool),
+            called,
+        })
     }
 
     fn run(&self, request: Arc<ApprovalRequest>) -> BoxFuture<'static, RunOutcome> {
@@ -331,7 +491,9 @@ struct WeakCalls(Weak<CallsInner>);
 
 impl UnansweredCallRecorder for WeakCalls {
     fn ended_unanswered(&self, request: &ApprovalRequest) {
-        let Some(inner) = self.0.upgrade() else { return };
+        let Some(inner) = self.0.upgrade() else {
+            return;
+        };
         let decided = request.decided.as_ref();
         let reason = decided.and_then(|decided| decided.reason.as_deref());
         let code = match request.state {
@@ -341,11 +503,17 @@ impl UnansweredCallRecorder for WeakCalls {
         };
         let why = match (request.state, decided) {
             (ApprovalState::Rejected, Some(decided)) => {
-                let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+                let reason = reason
+                    .map(|reason| format!(": {reason}"))
+                    .unwrap_or_default();
                 format!("rejected by {}{reason}", decided.by)
             }
-            (ApprovalState::Unknown, _) => "callsheet ended before its outcome was known".to_owned(),
-            _ => reason.unwrap_or("no operator decided about it in time").to_owned(),
+            (ApprovalState::Unknown, _) => {
+                "callsheet ended before its outcome was known".to_owned()
+            }
+            _ => reason
+                .unwrap_or("no operator decided about it in time")
+                .to_owned(),
         };
         CallRecorder::ended_unanswered(&inner, request, code.as_str(), &why);
     }
@@ -358,10 +526,14 @@ impl ToolCaller for Calls {
         owner: &PeerIdentity,
         asker: &CallerInfo,
     ) -> Result<Arc<Tool>, CompanionUnavailable> {
-        self.partner(id, owner, asker).map(|tool| Arc::clone(&tool.tool))
+        self.partner(id, owner, asker)
+            .map(|tool| Arc::clone(&tool.tool))
     }
 
-    fn call(&self, call: CompanionCall) -> BoxFuture<'static, Result<CompanionReply, CompanionError>> {
+    fn call(
+        &self,
+        call: CompanionCall,
+    ) -> BoxFuture<'static, Result<CompanionReply, CompanionError>> {
         self.clone().call_once(call).boxed()
     }
 }
@@ -369,7 +541,11 @@ impl ToolCaller for Calls {
 /// The view of the caller.
 fn scope(asker: &CallerInfo) -> ViewQuery {
     let text = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
-    ViewQuery { chat: text(&asker.chat), profile: text(&asker.profile), ..ViewQuery::default() }
+    ViewQuery {
+        chat: text(&asker.chat),
+        profile: text(&asker.profile),
+        ..ViewQuery::default()
+    }
 }
 
 fn asker(ready: &PreparedCall) -> CallerInfo {
@@ -392,5 +568,8 @@ fn unanswered(error: String, code: &str) -> RunOutcome {
         took_ms: 0,
         operation: None,
     };
-    RunOutcome { answer, answered: false }
+    RunOutcome {
+        answer,
+        answered: false,
+    }
 }

@@ -48,17 +48,34 @@ pub(super) struct CallRecorder {
 impl CallRecorder {
     /// The record of a call that is requested now.
     pub(super) fn for_request(inner: &Arc<CallsInner>, request: &Request) -> Self {
-        Self::new(inner, EndedCall::of_request(request, inner.clock.wall()), &request.arguments)
+        Self::new(
+            inner,
+            EndedCall::of_request(request, inner.clock.wall()),
+            &request.arguments,
+        )
     }
 
     /// The record of an approved call.
-    pub(super) fn for_approved(inner: &Arc<CallsInner>, ready: &PreparedCall, approval: &Arc<str>) -> Self {
-        Self::new(inner, EndedCall::of_approved(ready, approval, inner.clock.wall()), &ready.arguments)
+    pub(super) fn for_approved(
+        inner: &Arc<CallsInner>,
+        ready: &PreparedCall,
+        approval: &Arc<str>,
+    ) -> Self {
+        Self::new(
+            inner,
+            EndedCall::of_approved(ready, approval, inner.clock.wall()),
+            &ready.arguments,
+        )
     }
 
     /// Records a call that needed approval and is over without an answer: it is added to the logs.
     /// It was counted when it was requested.
-    pub(super) fn ended_unanswered(inner: &Arc<CallsInner>, request: &ApprovalRequest, code: &'static str, why: &str) {
+    pub(super) fn ended_unanswered(
+        inner: &Arc<CallsInner>,
+        request: &ApprovalRequest,
+        code: &'static str,
+        why: &str,
+    ) {
         let mut record = Self::new(inner, EndedCall::of_approval(request), &request.arguments);
         record.otherwise = None;
         record.call.unanswered(code, why);
@@ -91,7 +108,10 @@ impl CallRecorder {
         let bytes = request.arguments.get().len();
         let caller = CallerKey::of(&request.requester, &request.scope());
         let held = self.inner.held.hold_arguments(&caller, bytes);
-        let held = held.map_err(|exceeded| ExecuteError::NoRoom { name: request.name.clone(), exceeded })?;
+        let held = held.map_err(|exceeded| ExecuteError::NoRoom {
+            name: request.name.clone(),
+            exceeded,
+        })?;
         self.held = Some(held);
         Ok(())
     }
@@ -121,11 +141,20 @@ impl CallRecorder {
     pub(super) fn ended(mut self, answered: &Result<CallResponse, ExecuteError>) -> Duration {
         self.otherwise = None;
         let took = self.took();
-        let waits = matches!(answered, Err(ExecuteError::ApprovalRequired { waiting: Some(_), .. }));
-        let sent = matches!(answered, Ok(_) | Err(ExecuteError::Failed { .. } | ExecuteError::ResultLeftOut { .. }));
-        let well = answered
-            .as_ref()
-            .is_ok_and(|answered| answered.outcome.success || answered.outcome.input_required.is_some());
+        let waits = matches!(
+            answered,
+            Err(ExecuteError::ApprovalRequired {
+                waiting: Some(_),
+                ..
+            })
+        );
+        let sent = matches!(
+            answered,
+            Ok(_) | Err(ExecuteError::Failed { .. } | ExecuteError::ResultLeftOut { .. })
+        );
+        let well = answered.as_ref().is_ok_and(|answered| {
+            answered.outcome.success || answered.outcome.input_required.is_some()
+        });
         self.count(outcome(answered), took, !waits, well, sent);
         self.call.answered(answered);
         self.keep(outcome(answered), Some(answered), took);
@@ -135,18 +164,42 @@ impl CallRecorder {
     fn count(&self, outcome: &'static str, took: Duration, of_tool: bool, well: bool, sent: bool) {
         self.inner.counts.ended(outcome, took);
         if let Some(id) = self.call.tool.as_ref().filter(|_| of_tool) {
-            self.inner.usage.ended(id, FinishedCall { outcome, well, sent, took, at: self.inner.clock.wall() });
+            self.inner.usage.ended(
+                id,
+                FinishedCall {
+                    outcome,
+                    well,
+                    sent,
+                    took,
+                    at: self.inner.clock.wall(),
+                },
+            );
         }
     }
 
     /// Adds the call to the log, and has it written to the store and to the audit log.
-    fn keep(&mut self, outcome: &'static str, answered: Option<&Result<CallResponse, ExecuteError>>, took: Duration) {
+    fn keep(
+        &mut self,
+        outcome: &'static str,
+        answered: Option<&Result<CallResponse, ExecuteError>>,
+        took: Duration,
+    ) {
         self.call.outcome = Cow::Borrowed(outcome);
         self.call.took = took;
         let payload = self.payload(answered);
-        let call = self.inner.log.add_call(self.call.clone(), payload, self.inner.clock.wall());
+        let call = self
+            .inner
+            .log
+            .add_call(self.call.clone(), payload, self.inner.clock.wall());
         let audit = self.audit.take().map(|(settings, arguments)| {
-            (settings, AuditEntry { call: Arc::clone(&call.call), arguments, reasoning: self.reasoning.take() })
+            (
+                settings,
+                AuditEntry {
+                    call: Arc::clone(&call.call),
+                    arguments,
+                    reasoning: self.reasoning.take(),
+                },
+            )
         });
         if let Some(queue) = &self.queue {
             queue.enqueue(LogLine::Call(call, audit));
@@ -154,7 +207,10 @@ impl CallRecorder {
     }
 
     /// What the log keeps of the arguments and of the result, if the operator still wants that.
-    fn payload(&mut self, answered: Option<&Result<CallResponse, ExecuteError>>) -> Option<Arc<CallPayload>> {
+    fn payload(
+        &mut self,
+        answered: Option<&Result<CallResponse, ExecuteError>>,
+    ) -> Option<Arc<CallPayload>> {
         let arguments = self.arguments.take()?;
         let most = self.inner.config.load().log_payloads;
         if most == 0 {
@@ -166,15 +222,25 @@ impl CallRecorder {
             Some(route) => route.session.masked(text),
             None => text,
         };
-        let outcome = answered.and_then(|answered| answered.as_ref().ok()).map(|answered| &answered.outcome);
-        let result = outcome.and_then(|outcome| outcome.content.as_ref().or(outcome.result.as_ref()));
-        Some(Arc::new(CallPayload::new(arguments.get(), result.map(JsonText::get), most, masked)))
+        let outcome = answered
+            .and_then(|answered| answered.as_ref().ok())
+            .map(|answered| &answered.outcome);
+        let result =
+            outcome.and_then(|outcome| outcome.content.as_ref().or(outcome.result.as_ref()));
+        Some(Arc::new(CallPayload::new(
+            arguments.get(),
+            result.map(JsonText::get),
+            most,
+            masked,
+        )))
     }
 }
 
 impl Drop for CallRecorder {
     fn drop(&mut self) {
-        let Some(outcome) = self.otherwise.take() else { return };
+        let Some(outcome) = self.otherwise.take() else {
+            return;
+        };
         let took = self.took();
         self.count(outcome, took, true, false, false);
         self.keep(outcome, None, took);

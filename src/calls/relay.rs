@@ -54,27 +54,57 @@ impl Calls {
         caller: Option<Arc<dyn CallIo>>,
     ) -> Result<RelayResponse, ExecuteError> {
         let inner = &self.0;
-        let RelayRequest { scenario, method, params, resumed, scope, requester } = request;
+        let RelayRequest {
+            scenario,
+            method,
+            params,
+            resumed,
+            scope,
+            requester,
+        } = request;
         let id = ToolId::new(scenario, method.as_str());
         self.may_relay(&id, &scope)?;
         let share = CallerKey::of(&requester, &scope);
         let held = inner.held.hold_arguments(&share, params.get().len());
-        let _params = held.map_err(|exceeded| ExecuteError::NoRoom { name: id.to_string(), exceeded })?;
+        let _params = held.map_err(|exceeded| ExecuteError::NoRoom {
+            name: id.to_string(),
+            exceeded,
+        })?;
         let admission = AttemptAdmission::wait(inner, &id, &share, caller.as_ref()).await?;
         let to = admission.route();
         let rules = admission.rules();
         admission.pass(to)?;
-        let relay = Relay { method, params, resumed, longest: rules.max_timeout, max_body: rules.max_body };
+        let relay = Relay {
+            method,
+            params,
+            resumed,
+            longest: rules.max_timeout,
+            max_body: rules.max_body,
+        };
         let (line, _presence) = CallLine::new(id.clone(), caller, inner.clock);
         let sent = to.session.relay(&relay, &line);
         let answered = admission.attempt(to, sent, relay.longest, &line).await;
         let outcome = match answered {
             Ok(outcome) => outcome,
-            Err(error) => return Err(ExecuteError::Failed { id, error, attempts: 1 }),
+            Err(error) => {
+                return Err(ExecuteError::Failed {
+                    id,
+                    error,
+                    attempts: 1,
+                });
+            }
         };
         match inner.held.hold_result(&share, &outcome) {
-            Ok(held) => Ok(RelayResponse { outcome, _held: held }),
-            Err(exceeded) => Err(ExecuteError::ResultLeftOut { id, bytes: outcome.bytes(), exceeded, attempts: 1 }),
+            Ok(held) => Ok(RelayResponse {
+                outcome,
+                _held: held,
+            }),
+            Err(exceeded) => Err(ExecuteError::ResultLeftOut {
+                id,
+                bytes: outcome.bytes(),
+                exceeded,
+                attempts: 1,
+            }),
         }
     }
 
@@ -92,10 +122,19 @@ impl Calls {
         let rules = inner.config.load_full();
         let route = routing::first(inner, &id, rules.reroute_wait).await?;
         let limit = rules.max_timeout;
-        let followed = tokio::time::timeout(limit, route.session.updates(uri)).await.unwrap_or_else(|_| {
-            Err(CallError::Unanswered(TransportError::Timeout { url: route.address.to_string(), limit }))
-        });
-        followed.map_err(|error| ExecuteError::Failed { id, error, attempts: 1 })
+        let followed = tokio::time::timeout(limit, route.session.updates(uri))
+            .await
+            .unwrap_or_else(|_| {
+                Err(CallError::Unanswered(TransportError::Timeout {
+                    url: route.address.to_string(),
+                    limit,
+                }))
+            });
+        followed.map_err(|error| ExecuteError::Failed {
+            id,
+            error,
+            attempts: 1,
+        })
     }
 
     /// Refuses what a caller may not request of a scenario.
@@ -106,7 +145,10 @@ impl Calls {
         }
         if !snapshot.catalog.shows(scope, &id.scenario) {
             let reason = "its scenario is not in the list of this caller".to_owned();
-            return Err(ExecuteError::Unavailable { id: id.clone(), reason });
+            return Err(ExecuteError::Unavailable {
+                id: id.clone(),
+                reason,
+            });
         }
         Ok(())
     }

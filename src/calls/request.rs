@@ -10,7 +10,8 @@ use super::status_numbers::{ANSWERED, GOES_ON};
 use super::track::FollowUp;
 use crate::catalog::ViewQuery;
 use crate::model::{
-    JsonText, NamedVersion, PeerIdentity, ScenarioName, StoredAnswer, ToolId, ViewTool, short_caller_text,
+    JsonText, NamedVersion, PeerIdentity, ScenarioName, StoredAnswer, ToolId, ViewTool,
+    short_caller_text,
 };
 use crate::protocols::{InputRound, Outcome};
 use crate::runtime::ReservedBytes;
@@ -125,7 +126,12 @@ pub struct CallResponse {
 impl PreparedCall {
     /// A call of this requester in this scope, for the peer that answers for the scenario at that
     /// time.
-    pub fn new(tool: Arc<ViewTool>, scope: ViewQuery, arguments: JsonText, requester: Requester) -> Self {
+    pub fn new(
+        tool: Arc<ViewTool>,
+        scope: ViewQuery,
+        arguments: JsonText,
+        requester: Requester,
+    ) -> Self {
         Self {
             tool,
             definition: None,
@@ -181,12 +187,18 @@ impl Request {
 
     /// The scope of the call.
     pub fn scope(&self) -> ViewQuery {
-        ViewQuery { profile: self.profile.clone(), chat: self.chat.clone(), ..ViewQuery::default() }
+        ViewQuery {
+            profile: self.profile.clone(),
+            chat: self.chat.clone(),
+            ..ViewQuery::default()
+        }
     }
 
     /// The name of the client, shortened: people are shown all of it.
     pub(super) fn shown_client(&self) -> Option<Arc<str>> {
-        self.client.as_deref().map(|client| short_caller_text(client).into())
+        self.client
+            .as_deref()
+            .map(|client| short_caller_text(client).into())
     }
 }
 
@@ -198,7 +210,10 @@ impl CallResponse {
 
     /// The same, without what is reserved for its outcome: another table counts it.
     pub(super) fn without_reservation(self) -> Self {
-        Self { _held: None, ..self }
+        Self {
+            _held: None,
+            ..self
+        }
     }
 
     /// Whether work goes on after the answer, as far as the scenario said so.
@@ -218,7 +233,14 @@ impl CallResponse {
 
     /// What is kept of it for a caller that gets it later.
     pub(super) fn to_stored(&self) -> StoredAnswer {
-        let Outcome { success, result, content, error, code, .. } = &self.outcome;
+        let Outcome {
+            success,
+            result,
+            content,
+            error,
+            code,
+            ..
+        } = &self.outcome;
         let text = |text: &Option<String>| text.as_deref().map(Arc::<str>::from);
         let answer = StoredAnswer {
             success: *success,
@@ -231,11 +253,18 @@ impl CallResponse {
         };
         match &self.going {
             FollowUp::Over => answer,
-            FollowUp::Followed(operation) => StoredAnswer { operation: Some(Arc::clone(&operation.id)), ..answer },
+            FollowUp::Followed(operation) => StoredAnswer {
+                operation: Some(Arc::clone(&operation.id)),
+                ..answer
+            },
             FollowUp::Untracked(why) => {
                 let why: Arc<str> = format!("{UNTRACKED_ERROR}{why}").into();
                 let error = answer.error.or(Some(why));
-                StoredAnswer { error, code: answer.code.or(Some(UNTRACKED.into())), ..answer }
+                StoredAnswer {
+                    error,
+                    code: answer.code.or(Some(UNTRACKED.into())),
+                    ..answer
+                }
             }
         }
     }

@@ -54,14 +54,21 @@ impl Requester {
 
     /// With this access, in no session.
     pub fn with_access(access: impl Into<Arc<str>>) -> Self {
-        Self { access: access.into(), session: None }
+        Self {
+            access: access.into(),
+            session: None,
+        }
     }
 
     /// The daemon, for an operation that belongs to this access; `None` if an earlier version
     /// stored it.
     pub(super) fn following(access: Option<&str>) -> Self {
         let has_every_right = access.is_none_or(|access| access == FULL_ACCESS);
-        Self::with_access(if has_every_right { POLLS_ACCESS } else { CLIENT_POLLS_ACCESS })
+        Self::with_access(if has_every_right {
+            POLLS_ACCESS
+        } else {
+            CLIENT_POLLS_ACCESS
+        })
     }
 
     /// Whether it may have the permits that are kept for every right.
@@ -102,7 +109,12 @@ impl RequestedIn {
 
 impl From<&Requester> for RequestedIn {
     fn from(requester: &Requester) -> Self {
-        requester.session.as_ref().map_or(Self::NoSession, |session| Self::Session(Arc::clone(session)))
+        requester
+            .session
+            .as_ref()
+            .map_or(Self::NoSession, |session| {
+                Self::Session(Arc::clone(session))
+            })
     }
 }
 
@@ -130,15 +142,26 @@ mod tests {
     }
 
     fn in_session(session: &Arc<TestSession>) -> Requester {
-        Requester { session: Some(Arc::<TestSession>::clone(session)), ..Requester::full_access() }
+        Requester {
+            session: Some(Arc::<TestSession>::clone(session)),
+            ..Requester::full_access()
+        }
     }
 
     #[test]
     fn a_call_belongs_to_its_session_while_that_is_there_and_then_to_its_access() {
-        let session = |key| Arc::new(TestSession { key, is_there: true.into() });
+        let session = |key| {
+            Arc::new(TestSession {
+                key,
+                is_there: true.into(),
+            })
+        };
         let own = session("own");
         let made = in_session(&own);
-        let call = ApprovalRequest { access: Some(Arc::clone(&made.access)), ..request("1") };
+        let call = ApprovalRequest {
+            access: Some(Arc::clone(&made.access)),
+            ..request("1")
+        };
         let made_in = RequestedIn::from(&made);
         let joins = |requester: &Requester| made_in.is_joined_by(&call, requester);
         let of_other = in_session(&session("other"));
@@ -153,13 +176,27 @@ mod tests {
 
     #[test]
     fn a_call_without_a_session_belongs_to_requests_without_one_and_a_restored_one_to_its_access() {
-        let other = in_session(&Arc::new(TestSession { key: "other", is_there: true.into() }));
-        let call = ApprovalRequest { access: Some(FULL_ACCESS.into()), ..request("1") };
+        let other = in_session(&Arc::new(TestSession {
+            key: "other",
+            is_there: true.into(),
+        }));
+        let call = ApprovalRequest {
+            access: Some(FULL_ACCESS.into()),
+            ..request("1")
+        };
         assert!(RequestedIn::NoSession.is_joined_by(&call, &Requester::full_access()));
         assert!(!RequestedIn::NoSession.is_joined_by(&call, &other));
         assert!(RequestedIn::Unknown.is_joined_by(&call, &other));
-        assert!(!RequestedIn::Unknown.is_joined_by(&call, &Requester::with_access("without-token")));
-        let of_earlier_version = ApprovalRequest { access: None, ..call };
-        assert!(RequestedIn::Unknown.is_joined_by(&of_earlier_version, &Requester::with_access("without-token")));
+        assert!(
+            !RequestedIn::Unknown.is_joined_by(&call, &Requester::with_access("without-token"))
+        );
+        let of_earlier_version = ApprovalRequest {
+            access: None,
+            ..call
+        };
+        assert!(RequestedIn::Unknown.is_joined_by(
+            &of_earlier_version,
+            &Requester::with_access("without-token")
+        ));
     }
 }

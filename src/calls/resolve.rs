@@ -19,17 +19,27 @@ pub(super) fn tool(
     request: &Request,
 ) -> Result<Arc<ViewTool>, ExecuteError> {
     if let Some(id) = &request.resolved {
-        return by_id(catalog, scope, id.clone()).ok_or_else(|| ExecuteError::Unknown(request.name.clone()));
+        return by_id(catalog, scope, id.clone())
+            .ok_or_else(|| ExecuteError::Unknown(request.name.clone()));
     }
-    let Some(revision) = request.revision.as_deref().filter(|revision| !catalog.has_revision(scope, revision)) else {
+    let Some(revision) = request
+        .revision
+        .as_deref()
+        .filter(|revision| !catalog.has_revision(scope, revision))
+    else {
         return in_list(catalog, scope, request).or_else(|refused| {
-            let meant = if request.remembered { earlier(catalog, past, scope, request) } else { None };
+            let meant = if request.remembered {
+                earlier(catalog, past, scope, request)
+            } else {
+                None
+            };
             meant.ok_or(refused)
         });
     };
     if let NameRef::Id(id) = named(request) {
         // An identity means the same in every list.
-        return by_id(catalog, scope, id).ok_or_else(|| ExecuteError::Unknown(request.name.clone()));
+        return by_id(catalog, scope, id)
+            .ok_or_else(|| ExecuteError::Unknown(request.name.clone()));
     }
     let Some(before) = past.find(scope, revision) else {
         return Err(ExecuteError::UnknownRevision(revision.to_owned()));
@@ -44,36 +54,57 @@ pub(super) fn tool(
 
 /// The tool that the name meant in the latest remembered list in which it meant one, if that tool
 /// is still there.
-fn earlier(catalog: &Catalog, past: &RevisionHistory, scope: &ViewQuery, request: &Request) -> Option<Arc<ViewTool>> {
-    let meant = past.newest_first().find_map(|before| in_list(before, scope, request).ok())?;
+fn earlier(
+    catalog: &Catalog,
+    past: &RevisionHistory,
+    scope: &ViewQuery,
+    request: &Request,
+) -> Option<Arc<ViewTool>> {
+    let meant = past
+        .newest_first()
+        .find_map(|before| in_list(before, scope, request).ok())?;
     by_id(catalog, scope, meant.id.clone())
 }
 
 /// The tool of a call that has waited, as `catalog` has it now.
-pub(super) fn again(catalog: &Catalog, ready: &PreparedCall) -> Result<Arc<ViewTool>, ExecuteError> {
+pub(super) fn again(
+    catalog: &Catalog,
+    ready: &PreparedCall,
+) -> Result<Arc<ViewTool>, ExecuteError> {
     let id = &ready.tool.id;
     by_id(catalog, &ready.scope, id.clone()).ok_or_else(|| ExecuteError::Unknown(id.to_string()))
 }
 
 /// Refuses a call that was made for another definition than the tool has now.
-pub(super) fn check_version(tool: &Arc<ViewTool>, made_for: Option<&NamedVersion>) -> Result<(), ExecuteError> {
+pub(super) fn check_version(
+    tool: &Arc<ViewTool>,
+    made_for: Option<&NamedVersion>,
+) -> Result<(), ExecuteError> {
     match made_for {
-        Some(named) if !named.names(tool.tool.version()) => {
-            Err(ExecuteError::StaleDefinition { tool: Arc::clone(tool), named: named.clone() })
-        }
+        Some(named) if !named.names(tool.tool.version()) => Err(ExecuteError::StaleDefinition {
+            tool: Arc::clone(tool),
+            named: named.clone(),
+        }),
         _ => Ok(()),
     }
 }
 
 /// Refuses a call that has waited, if the tool that was called, or the one that a person approved,
 /// has another definition by now.
-pub(super) fn check_version_again(catalog: &Catalog, ready: &PreparedCall) -> Result<(), ExecuteError> {
-    for (tool, version) in [(ready.called(), &ready.made_for), (&ready.tool, &ready.approved)] {
+pub(super) fn check_version_again(
+    catalog: &Catalog,
+    ready: &PreparedCall,
+) -> Result<(), ExecuteError> {
+    for (tool, version) in [
+        (ready.called(), &ready.made_for),
+        (&ready.tool, &ready.approved),
+    ] {
         if version.is_none() {
             continue;
         }
         let id = &tool.id;
-        let now = by_id(catalog, &ready.scope, id.clone()).ok_or_else(|| ExecuteError::Unknown(id.to_string()))?;
+        let now = by_id(catalog, &ready.scope, id.clone())
+            .ok_or_else(|| ExecuteError::Unknown(id.to_string()))?;
         check_version(&now, version.as_ref())?;
     }
     Ok(())
@@ -92,12 +123,20 @@ fn named(request: &Request) -> NameRef {
 }
 
 /// The meaning of the name in one list.
-fn in_list(catalog: &Catalog, scope: &ViewQuery, request: &Request) -> Result<Arc<ViewTool>, ExecuteError> {
+fn in_list(
+    catalog: &Catalog,
+    scope: &ViewQuery,
+    request: &Request,
+) -> Result<Arc<ViewTool>, ExecuteError> {
     let unknown = || ExecuteError::Unknown(request.name.clone());
     if let Some(scenario) = &request.scenario {
         // A caller that names the scenario may give the tool's original name, which may contain a
         // slash.
-        if let Some(own) = by_id(catalog, scope, ToolId::new(scenario.clone(), request.name.as_str())) {
+        if let Some(own) = by_id(
+            catalog,
+            scope,
+            ToolId::new(scenario.clone(), request.name.as_str()),
+        ) {
             return Ok(own);
         }
         return match find_in_scope(catalog, scope, &named(request)) {
@@ -109,7 +148,10 @@ fn in_list(catalog: &Catalog, scope: &ViewQuery, request: &Request) -> Result<Ar
         NameLookup::One(tool) => Ok(tool),
         NameLookup::Ambiguous(tools) => {
             let candidates = tools.iter().map(|tool| tool.id.clone()).collect();
-            Err(ExecuteError::Ambiguous { name: request.name.clone(), candidates })
+            Err(ExecuteError::Ambiguous {
+                name: request.name.clone(),
+                candidates,
+            })
         }
         NameLookup::None => Err(unknown()),
     }

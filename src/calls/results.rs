@@ -22,31 +22,54 @@ impl Calls {
     pub(crate) async fn broken_result(&self, tool: &ViewTool, result: &JsonText) -> Option<String> {
         let schema = tool.tool.output()?;
         let rules = self.0.config.load_full();
-        let verdict = self.0.validators.judge_result(tool, schema, result, &rules).await;
-        let Ok(ArgumentVerdict::Unfit(violations, _)) = verdict else { return None };
-        violations.first().map(|first| format!("`{}`: {}", first.pointer, first.message))
+        let verdict = self
+            .0
+            .validators
+            .judge_result(tool, schema, result, &rules)
+            .await;
+        let Ok(ArgumentVerdict::Unfit(violations, _)) = verdict else {
+            return None;
+        };
+        violations
+            .first()
+            .map(|first| format!("`{}`: {}", first.pointer, first.message))
     }
 }
 
 /// Checks the result of a call beside its answer.
-pub(super) fn note(inner: &Arc<CallsInner>, ready: &PreparedCall, outcome: &Outcome, rules: &Arc<config::CallsConfig>) {
+pub(super) fn note(
+    inner: &Arc<CallsInner>,
+    ready: &PreparedCall,
+    outcome: &Outcome,
+    rules: &Arc<config::CallsConfig>,
+) {
     // The result of a tool that failed need not fit (MCP 2026-07-28, structured content).
     let is_whole = outcome.success && outcome.running.is_none() && outcome.input_required.is_none();
-    let Some(result) = outcome.result.as_ref().filter(|_| is_whole) else { return };
-    let tools = [Some(&ready.tool), ready.definition.as_ref()].into_iter().flatten();
+    let Some(result) = outcome.result.as_ref().filter(|_| is_whole) else {
+        return;
+    };
+    let tools = [Some(&ready.tool), ready.definition.as_ref()]
+        .into_iter()
+        .flatten();
     let declared = tools.filter_map(|tool| Some((tool.id.clone(), tool.tool.output()?.clone())));
-    let unknown: Vec<(ToolId, JsonText)> =
-        declared.filter(|(id, schema)| !inner.validators.result_plainly_fits(id, schema, result)).collect();
+    let unknown: Vec<(ToolId, JsonText)> = declared
+        .filter(|(id, schema)| !inner.validators.result_plainly_fits(id, schema, result))
+        .collect();
     if unknown.is_empty() {
         return;
     }
-    let Some(turn) = inner.validators.result_turn() else { return };
+    let Some(turn) = inner.validators.result_turn() else {
+        return;
+    };
     let inner = Arc::clone(inner);
     let result = result.clone();
     let rules = Arc::clone(rules);
     inner.tasks.clone().spawn(async move {
         for (id, schema) in unknown {
-            inner.validators.check_result(&id, &schema, result.clone(), &rules).await;
+            inner
+                .validators
+                .check_result(&id, &schema, result.clone(), &rules)
+                .await;
         }
         drop(turn);
     });

@@ -17,7 +17,8 @@ use super::attempt::AttemptAdmission;
 use super::caller::CallLine;
 use super::recorder::CallRecorder;
 use super::{
-    CallResponse, Calls, CallsInner, ExecuteError, PreparedCall, activity, allow, approval, resolve, results, routing,
+    CallResponse, Calls, CallsInner, ExecuteError, PreparedCall, activity, allow, approval,
+    resolve, results, routing,
 };
 use crate::engine::CallRoute;
 use crate::protocols::{Call, CallError, CallIo, Outcome};
@@ -53,12 +54,24 @@ impl Calls {
         caller: Option<Arc<dyn CallIo>>,
     ) -> Result<CallResponse, ExecuteError> {
         let admitted = match self.0.limits.rate(&ready.tool, &ready.scope) {
-            Ok(()) => AttemptAdmission::wait(&self.0, &ready.tool.id, &ready.caller_key(), caller.as_ref()).await,
+            Ok(()) => {
+                AttemptAdmission::wait(
+                    &self.0,
+                    &ready.tool.id,
+                    &ready.caller_key(),
+                    caller.as_ref(),
+                )
+                .await
+            }
             Err(refused) => Err(refused),
         };
         match admitted {
             Ok(admission) => {
-                let sending = Sending { inner: Arc::clone(&self.0), ready, admission };
+                let sending = Sending {
+                    inner: Arc::clone(&self.0),
+                    ready,
+                    admission,
+                };
                 // Boxed, because it is moved several times.
                 self.begin(Box::new(sending), note, caller).await
             }
@@ -88,7 +101,10 @@ impl Calls {
             });
             record(sending.run(line, call_span).await, note)
         };
-        let sent = self.0.tasks.run_to_completion(AssertUnwindSafe(run.instrument(span)).catch_unwind());
+        let sent = self
+            .0
+            .tasks
+            .run_to_completion(AssertUnwindSafe(run.instrument(span)).catch_unwind());
         sent.map(move |sent| {
             drop(presence);
             sent.unwrap_or_else(|panic| {
@@ -134,7 +150,11 @@ struct Tried {
 }
 
 impl Sending {
-    async fn run(self: Box<Self>, line: CallLine, span: tracing::Span) -> Result<CallResponse, ExecuteError> {
+    async fn run(
+        self: Box<Self>,
+        line: CallLine,
+        span: tracing::Span,
+    ) -> Result<CallResponse, ExecuteError> {
         let begun = self.inner.clock.now();
         let route = Arc::clone(self.admission.route());
         self.still_allowed()?;
@@ -146,9 +166,16 @@ impl Sending {
         let answered = self.tried(route, &line, begun).await;
         let spent = self.inner.clock.now() - begun;
         let answered = match answered {
-            Ok(Tried { outcome, to, attempts }) => {
+            Ok(Tried {
+                outcome,
+                to,
+                attempts,
+            }) => {
                 let answered = self.answered(outcome, &to, attempts).await;
-                answered.map(|answered| CallResponse { took: spent, ..answered })
+                answered.map(|answered| CallResponse {
+                    took: spent,
+                    ..answered
+                })
             }
             Err(refused) => Err(refused),
         };
@@ -157,7 +184,12 @@ impl Sending {
     }
 
     /// Makes one attempt after the other until one is answered or the call may have no further one.
-    async fn tried(&self, route: Arc<CallRoute>, line: &CallLine, begun: Instant) -> Result<Tried, ExecuteError> {
+    async fn tried(
+        &self,
+        route: Arc<CallRoute>,
+        line: &CallLine,
+        begun: Instant,
+    ) -> Result<Tried, ExecuteError> {
         let mut call = self.call();
         let longest = call.limit(self.admission.rules().max_timeout);
         let mut to = route;
@@ -167,7 +199,13 @@ impl Sending {
             attempts += 1;
             let sent = to.session.call(&call, line);
             let error = match self.admission.attempt(&to, sent, call.longest, line).await {
-                Ok(outcome) => return Ok(Tried { outcome, to, attempts }),
+                Ok(outcome) => {
+                    return Ok(Tried {
+                        outcome,
+                        to,
+                        attempts,
+                    });
+                }
                 Err(error) => error,
             };
             let next = tokio::select! {
@@ -181,24 +219,51 @@ impl Sending {
                     to = next;
                     call.longest = left;
                 }
-                None => return Err(ExecuteError::Failed { id: self.ready.tool.id.clone(), error, attempts }),
+                None => {
+                    return Err(ExecuteError::Failed {
+                        id: self.ready.tool.id.clone(),
+                        error,
+                        attempts,
+                    });
+                }
             }
         }
     }
 
     /// Whether the call may be tried by this route too.
     fn may_try(&self, next: &CallRoute) -> bool {
-        self.owned(next).is_ok() && self.still_allowed().is_ok() && self.admission.pass(next).is_ok()
+        self.owned(next).is_ok()
+            && self.still_allowed().is_ok()
+            && self.admission.pass(next).is_ok()
     }
 
     /// The response with this outcome, if there is memory for it until the caller has its answer.
-    async fn answered(&self, outcome: Outcome, to: &CallRoute, attempts: u32) -> Result<CallResponse, ExecuteError> {
-        let PreparedCall { tool, definition, adjusted, .. } = &*self.ready;
+    async fn answered(
+        &self,
+        outcome: Outcome,
+        to: &CallRoute,
+        attempts: u32,
+    ) -> Result<CallResponse, ExecuteError> {
+        let PreparedCall {
+            tool,
+            definition,
+            adjusted,
+            ..
+        } = &*self.ready;
         // First, so that an operation is followed also where its first result is left out.
-        let going = Calls(Arc::clone(&self.inner)).follow(&self.ready, &to.party, &outcome).await;
-        let held = self.inner.held.hold_result(&self.ready.caller_key(), &outcome).map_err(|exceeded| {
-            ExecuteError::ResultLeftOut { id: tool.id.clone(), bytes: outcome.bytes(), exceeded, attempts }
-        })?;
+        let going = Calls(Arc::clone(&self.inner))
+            .follow(&self.ready, &to.party, &outcome)
+            .await;
+        let held = self
+            .inner
+            .held
+            .hold_result(&self.ready.caller_key(), &outcome)
+            .map_err(|exceeded| ExecuteError::ResultLeftOut {
+                id: tool.id.clone(),
+                bytes: outcome.bytes(),
+                exceeded,
+                attempts,
+            })?;
         results::note(&self.inner, &self.ready, &outcome, self.admission.rules());
         Ok(CallResponse {
             tool: Arc::clone(tool),
@@ -214,11 +279,22 @@ impl Sending {
     }
 
     /// The route for one more try of a call that failed with `error`, if it may have one.
-    async fn next(&self, error: &CallError, tried: &CallRoute, used: &mut Used) -> Option<Arc<CallRoute>> {
+    async fn next(
+        &self,
+        error: &CallError,
+        tried: &CallRoute,
+        used: &mut Used,
+    ) -> Option<Arc<CallRoute>> {
         let scenario = &self.ready.tool.id.scenario;
         if !error.was_sent() && !used.reroute {
             used.reroute = true;
-            routing::another(&self.inner, scenario, tried, self.admission.rules().reroute_wait).await
+            routing::another(
+                &self.inner,
+                scenario,
+                tried,
+                self.admission.rules().reroute_wait,
+            )
+            .await
         } else if self.may_repeat(error) && used.repeats < self.admission.rules().retries {
             used.repeats += 1;
             self.inner.clock.sleep(REPEAT_DELAY).await;
@@ -230,9 +306,19 @@ impl Sending {
 
     /// The call as the session gets it.
     fn call(&self) -> Call {
-        let PreparedCall { tool, arguments, user_id, .. } = &*self.ready;
+        let PreparedCall {
+            tool,
+            arguments,
+            user_id,
+            ..
+        } = &*self.ready;
         // Some scenarios write zero if they set no limit.
-        let declared = tool.tool.facts.timeout_seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
+        let declared = tool
+            .tool
+            .facts
+            .timeout_seconds
+            .filter(|seconds| *seconds > 0)
+            .map(Duration::from_secs);
         let timeout = self.ready.timeout.or(declared);
         Call {
             tool: Arc::clone(&tool.id.tool),
@@ -258,7 +344,11 @@ impl Sending {
         resolve::check_version_again(&snapshot.catalog, &self.ready)?;
         // A call with an owner was approved.
         if self.ready.owner.is_none() && approval::needed(&tool) {
-            return Err(ExecuteError::ApprovalRequired { id: tool.id.clone(), waiting: None, adjusted: Vec::new() });
+            return Err(ExecuteError::ApprovalRequired {
+                id: tool.id.clone(),
+                waiting: None,
+                adjusted: Vec::new(),
+            });
         }
         Ok(())
     }
@@ -279,7 +369,9 @@ impl Sending {
     /// Whether the tool may be called again although it may have run.
     fn may_repeat(&self, error: &CallError) -> bool {
         let broke = match error {
-            CallError::Unsent(error) | CallError::Unanswered(error) => matches!(error, TransportError::Broken { .. }),
+            CallError::Unsent(error) | CallError::Unanswered(error) => {
+                matches!(error, TransportError::Broken { .. })
+            }
             // These statuses come from a gateway before the scenario.
             CallError::NotThisProtocol { status, .. } => matches!(status, Some(502..=504)),
             CallError::NotCallable(_) => false,

@@ -61,23 +61,40 @@ pub enum CallId<'a> {
 
 impl WaitLimits {
     /// The answer alone is waited for.
-    pub const NONE: Self =
-        Self { whole: None, decision: Duration::ZERO, approved: Duration::ZERO, operation: Duration::ZERO };
+    pub const NONE: Self = Self {
+        whole: None,
+        decision: Duration::ZERO,
+        approved: Duration::ZERO,
+        operation: Duration::ZERO,
+    };
 
     /// For what runs after the answer: an approved call and an operation, but no decision of a
     /// person.
     pub const fn for_work(limit: Duration) -> Self {
-        Self { approved: limit, operation: limit, ..Self::NONE }
+        Self {
+            approved: limit,
+            operation: limit,
+            ..Self::NONE
+        }
     }
 
     /// The end is waited for so long, whatever it takes: the run, a decision, an operation.
     pub const fn within(limit: Duration) -> Self {
-        Self { whole: Some(limit), decision: limit, approved: limit, operation: limit }
+        Self {
+            whole: Some(limit),
+            decision: limit,
+            approved: limit,
+            operation: limit,
+        }
     }
 
     /// The end is waited for as long as it takes: approvals expire, and operations have a deadline.
-    pub(super) const UNTIL_OVER: Self =
-        Self { whole: None, decision: Duration::MAX, approved: Duration::MAX, operation: Duration::MAX };
+    pub(super) const UNTIL_OVER: Self = Self {
+        whole: None,
+        decision: Duration::MAX,
+        approved: Duration::MAX,
+        operation: Duration::MAX,
+    };
 
     /// What is left of them at `now`, if the whole has to be over at `deadline`.
     fn left(self, now: Instant, deadline: Instant) -> Self {
@@ -98,8 +115,12 @@ impl Calls {
         let deadline = self.deadline(limits);
         // Each is boxed, because the futures of faces are moved with every call.
         let end = match role {
-            CallerRole::ById(call) => CallEnd::clone(&*self.execute_attended(request, call, deadline).await),
-            CallerRole::Connected(caller) => Box::pin(self.execute_until(request, Some(caller), deadline)).await,
+            CallerRole::ById(call) => {
+                CallEnd::clone(&*self.execute_attended(request, call, deadline).await)
+            }
+            CallerRole::Connected(caller) => {
+                Box::pin(self.execute_until(request, Some(caller), deadline)).await
+            }
             CallerRole::Absent => Box::pin(self.execute_until(request, None, deadline)).await,
         };
         let left = deadline.map_or(limits, |deadline| limits.left(self.0.clock.now(), deadline));
@@ -109,20 +130,32 @@ impl Calls {
     /// The end of the call with this id, as far as it is reached within `limits`; `None` if it is
     /// not known, or belongs to another access than that of `requester`. The end after an approval
     /// is handed out with this, as in [`wait_for_end`](Self::wait_for_end).
-    pub async fn end_by_id(&self, id: CallId<'_>, requester: &Requester, limits: WaitLimits) -> Option<CallEnd> {
+    pub async fn end_by_id(
+        &self,
+        id: CallId<'_>,
+        requester: &Requester,
+        limits: WaitLimits,
+    ) -> Option<CallEnd> {
         let deadline = self.deadline(limits);
-        let is_own = |owner: &Option<Arc<str>>| belongs_to_access(owner.as_deref(), &requester.access);
+        let is_own =
+            |owner: &Option<Arc<str>>| belongs_to_access(owner.as_deref(), &requester.access);
         let end = match id {
             CallId::Call(id) => match self.active().get(id) {
                 Some(call) => self.end_of_active(&call, requester, deadline).await?,
                 None => self.turns()?.end_of_call(id, &requester.access)?,
             },
             CallId::Approval(id) => {
-                let request = self.approvals()?.get(id).filter(|request| is_own(&request.access))?;
+                let request = self
+                    .approvals()?
+                    .get(id)
+                    .filter(|request| is_own(&request.access))?;
                 CallEnd::of_approval(request, Vec::new())
             }
             CallId::Operation(id) => {
-                let operation = self.operations()?.get(id).filter(|operation| is_own(&operation.access))?;
+                let operation = self
+                    .operations()?
+                    .get(id)
+                    .filter(|operation| is_own(&operation.access))?;
                 CallEnd::Answered(ToolAnswer::from_operation(&operation))
             }
         };
@@ -152,7 +185,9 @@ impl Calls {
     /// on.
     pub async fn wait_for_end(&self, end: CallEnd, limits: WaitLimits) -> CallEnd {
         let end = match end {
-            CallEnd::Answered(answer) => CallEnd::Answered(self.followed(answer, limits.operation).await),
+            CallEnd::Answered(answer) => {
+                CallEnd::Answered(self.followed(answer, limits.operation).await)
+            }
             CallEnd::AwaitsApproval(awaited) => self.approved(awaited, limits).await,
             ended => ended,
         };
@@ -194,12 +229,17 @@ impl Calls {
 
     /// The answer of an operation that is over in time, or else the answer that it followed from.
     async fn followed(&self, answer: ToolAnswer, limit: Duration) -> ToolAnswer {
-        let Some(id) = answer.followed_operation().filter(|_| !limit.is_zero()) else { return answer };
-        let Some(operations) = self.operations() else { return answer };
+        let Some(id) = answer.followed_operation().filter(|_| !limit.is_zero()) else {
+            return answer;
+        };
+        let Some(operations) = self.operations() else {
+            return answer;
+        };
         match operations.wait_until_over(id, limit).await {
-            Some(operation) if operation.state.is_over() => {
-                ToolAnswer { adjusted: answer.adjusted, ..ToolAnswer::from_operation(&operation) }
-            }
+            Some(operation) if operation.state.is_over() => ToolAnswer {
+                adjusted: answer.adjusted,
+                ..ToolAnswer::from_operation(&operation)
+            },
             _ => answer,
         }
     }
@@ -217,10 +257,20 @@ impl Calls {
         request: Arc<ApprovalRequest>,
         limits: WaitLimits,
     ) -> Arc<ApprovalRequest> {
-        let Some(approvals) = self.approvals() else { return request };
+        let Some(approvals) = self.approvals() else {
+            return request;
+        };
         let request = approvals.get(&request.id).unwrap_or(request);
-        let limit = if request.state == ApprovalState::Started { limits.approved } else { limits.decision };
-        if limit.is_zero() { request } else { approvals.wait_until_over(request, limit).await }
+        let limit = if request.state == ApprovalState::Started {
+            limits.approved
+        } else {
+            limits.decision
+        };
+        if limit.is_zero() {
+            request
+        } else {
+            approvals.wait_until_over(request, limit).await
+        }
     }
 }
 

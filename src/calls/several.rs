@@ -49,7 +49,11 @@ where
     };
     let mut outcomes: Vec<Option<T>> = std::iter::repeat_with(|| None).take(count).collect();
     let mut waiting = 0..count;
-    let mut running: FuturesUnordered<_> = waiting.by_ref().take(parallel.max(1)).map(indexed).collect();
+    let mut running: FuturesUnordered<_> = waiting
+        .by_ref()
+        .take(parallel.max(1))
+        .map(indexed)
+        .collect();
     while let Some((index, outcome)) = running.next().await {
         let is_decided = decides(&outcome);
         if let Some(place) = outcomes.get_mut(index) {
@@ -108,7 +112,9 @@ impl Calls {
             if called.execution == Execution::Latent {
                 return None;
             }
-            let runner = activity::runner(&snapshot.catalog, &scope, &called).ok()?.unwrap_or(called);
+            let runner = activity::runner(&snapshot.catalog, &scope, &called)
+                .ok()?
+                .unwrap_or(called);
             (!is_safe_to_repeat(&runner.tool)).then(|| runner.id.clone())
         };
         let mut tools: Vec<ToolId> = Vec::new();
@@ -117,7 +123,11 @@ impl Calls {
                 tools.push(tool);
             }
         }
-        if tools.is_empty() { Ok(()) } else { Err(CannotCompete { mode, tools }) }
+        if tools.is_empty() {
+            Ok(())
+        } else {
+            Err(CannotCompete { mode, tools })
+        }
     }
 }
 

@@ -58,7 +58,12 @@ struct UsageEntry {
 impl Usage {
     /// Empty counters that start at this time.
     pub(super) fn since(since: Timestamp) -> Self {
-        Self { since, state: RandomState::new(), shares: Default::default(), earlier: OnceLock::new() }
+        Self {
+            since,
+            state: RandomState::new(),
+            shares: Default::default(),
+            earlier: OnceLock::new(),
+        }
     }
 
     /// The time since which calls are counted.
@@ -75,18 +80,27 @@ impl Usage {
     pub(super) fn ended(&self, id: &ToolId, over: FinishedCall) {
         let mut share = self.share(id);
         if share.len() >= EACH && !share.contains_key(id) {
-            let oldest = share.iter().min_by_key(|(_, counted)| counted.usage.last).map(|(id, _)| id.clone());
+            let oldest = share
+                .iter()
+                .min_by_key(|(_, counted)| counted.usage.last)
+                .map(|(id, _)| id.clone());
             oldest.and_then(|oldest| share.remove(&oldest));
         }
         let UsageEntry { usage, unsaved } = match share.entry(id.clone()) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(UsageEntry { usage: ToolUsage::since(over.at), unsaved: true }),
+            Entry::Vacant(new) => new.insert(UsageEntry {
+                usage: ToolUsage::since(over.at),
+                unsaved: true,
+            }),
         };
         *unsaved = true;
         usage.calls += 1;
         usage.last = over.at;
         if !over.well {
-            *usage.failures.entry(Cow::Borrowed(over.outcome)).or_default() += 1;
+            *usage
+                .failures
+                .entry(Cow::Borrowed(over.outcome))
+                .or_default() += 1;
         }
         if over.sent {
             usage.sent += 1;
@@ -111,7 +125,10 @@ impl Usage {
     /// The counters of all tools since the daemon started, in no order.
     pub(super) fn all(&self) -> Vec<(ToolId, ToolUsage)> {
         let copy = |share: &Mutex<HashMap<ToolId, UsageEntry>>| -> Vec<_> {
-            lock(share).iter().map(|(id, counted)| (id.clone(), counted.usage.clone())).collect()
+            lock(share)
+                .iter()
+                .map(|(id, counted)| (id.clone(), counted.usage.clone()))
+                .collect()
         };
         self.shares.iter().flat_map(copy).collect()
     }
@@ -168,7 +185,13 @@ mod tests {
     }
 
     fn over(second: i64, took: u64) -> FinishedCall {
-        FinishedCall { outcome: "ok", well: true, sent: true, took: Duration::from_millis(took), at: at(second) }
+        FinishedCall {
+            outcome: "ok",
+            well: true,
+            sent: true,
+            took: Duration::from_millis(took),
+            at: at(second),
+        }
     }
 
     #[test]
@@ -177,13 +200,31 @@ mod tests {
         let id: ToolId = "files/read".parse().unwrap();
         assert_eq!(usage.for_tool(&id), None);
         usage.ended(&id, over(1, 10));
-        usage.ended(&id, FinishedCall { outcome: "failed", well: false, ..over(2, 30) });
-        usage.ended(&id, FinishedCall { outcome: "busy", well: false, sent: false, ..over(3, 500) });
+        usage.ended(
+            &id,
+            FinishedCall {
+                outcome: "failed",
+                well: false,
+                ..over(2, 30)
+            },
+        );
+        usage.ended(
+            &id,
+            FinishedCall {
+                outcome: "busy",
+                well: false,
+                sent: false,
+                ..over(3, 500)
+            },
+        );
         let counted = usage.for_tool(&id).unwrap();
         assert_eq!(counted.calls, 3);
         assert_eq!(counted.sent, 2);
         assert_eq!(counted.failed(), 2);
-        assert_eq!(counted.failures, BTreeMap::from([("busy".into(), 1), ("failed".into(), 1)]));
+        assert_eq!(
+            counted.failures,
+            BTreeMap::from([("busy".into(), 1), ("failed".into(), 1)])
+        );
         assert_eq!(counted.mean(), Some(Duration::from_millis(20)));
         assert_eq!(counted.longest, Duration::from_millis(30));
         assert_eq!(counted.last, at(3));
@@ -193,7 +234,8 @@ mod tests {
     #[test]
     fn what_was_counted_before_is_added_and_only_what_changed_is_stored() {
         let usage = Usage::since(at(100));
-        let [before, both, now]: [ToolId; 3] = ["a/before", "a/both", "a/now"].map(|id| id.parse().unwrap());
+        let [before, both, now]: [ToolId; 3] =
+            ["a/before", "a/both", "a/now"].map(|id| id.parse().unwrap());
         let earlier = |last| ToolUsage {
             calls: 5,
             sent: 5,
@@ -201,7 +243,10 @@ mod tests {
             last: at(last),
             ..ToolUsage::since(at(1))
         };
-        usage.begin_with(vec![(before.clone(), earlier(50)), (both.clone(), earlier(60))]);
+        usage.begin_with(vec![
+            (before.clone(), earlier(50)),
+            (both.clone(), earlier(60)),
+        ]);
         usage.ended(&both, over(101, 10));
         usage.ended(&now, over(102, 10));
         let sum = usage.for_tool(&both).unwrap();
@@ -211,23 +256,50 @@ mod tests {
         assert_eq!(sum.total, Duration::from_millis(5_010));
         assert_eq!(usage.for_tool(&before), Some(earlier(50)));
         assert_eq!(usage.for_tool(&now).unwrap().calls, 1);
-        assert_eq!(usage.all().iter().map(|(_, usage)| usage.calls).sum::<u64>(), 2, "metrics begin anew");
+        assert_eq!(
+            usage
+                .all()
+                .iter()
+                .map(|(_, usage)| usage.calls)
+                .sum::<u64>(),
+            2,
+            "metrics begin anew"
+        );
 
         let mut stored = usage.unsaved();
         stored.sort_by(|(one, _), (other, _)| one.cmp(other));
-        assert_eq!(stored, [(both.clone(), sum), (now.clone(), usage.for_tool(&now).unwrap())]);
+        assert_eq!(
+            stored,
+            [
+                (both.clone(), sum),
+                (now.clone(), usage.for_tool(&now).unwrap())
+            ]
+        );
         assert_eq!(usage.unsaved().len(), 0, "there is nothing in it");
         usage.not_saved([&both]);
-        assert_eq!(usage.unsaved().iter().map(|(id, _)| id).collect::<Vec<_>>(), [&both], "what failed is tried again");
+        assert_eq!(
+            usage.unsaved().iter().map(|(id, _)| id).collect::<Vec<_>>(),
+            [&both],
+            "what failed is tried again"
+        );
         usage.not_saved([&now, &before]);
         usage.ended(&now, over(103, 10));
-        assert_eq!(usage.unsaved().iter().map(|(id, usage)| (id, usage.calls)).collect::<Vec<_>>(), [(&now, 2)]);
+        assert_eq!(
+            usage
+                .unsaved()
+                .iter()
+                .map(|(id, usage)| (id, usage.calls))
+                .collect::<Vec<_>>(),
+            [(&now, 2)]
+        );
     }
 
     #[test]
     fn usage_forgets_the_tool_that_was_called_least_recently() {
         let usage = Usage::since(at(0));
-        let ids: Vec<ToolId> = (0..2 * MOST).map(|n| format!("files/t{n}").parse().unwrap()).collect();
+        let ids: Vec<ToolId> = (0..2 * MOST)
+            .map(|n| format!("files/t{n}").parse().unwrap())
+            .collect();
         for (second, id) in (1..).zip(&ids) {
             usage.ended(id, over(second, 1));
             usage.ended(&ids[0], over(second, 1));
@@ -236,7 +308,10 @@ mod tests {
         assert_eq!(all.len(), MOST);
         assert_eq!(usage.for_tool(&ids[0]).unwrap().calls, 2 * MOST as u64 + 1);
         assert!(usage.for_tool(&ids[2 * MOST - 1]).is_some());
-        let early = ids[1..MOST / 2].iter().filter(|id| usage.for_tool(id).is_some()).count();
+        let early = ids[1..MOST / 2]
+            .iter()
+            .filter(|id| usage.for_tool(id).is_some())
+            .count();
         assert_eq!(early, 0);
     }
 }

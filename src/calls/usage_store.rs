@@ -53,8 +53,12 @@ impl Calls {
         if changed.is_empty() && histories.is_empty() {
             return;
         }
-        let counts = changed.iter().map(|(id, usage)| Write::Usage(id.clone(), usage.clone()));
-        let saved = store.save(counts.chain(histories.iter().cloned()).collect()).await;
+        let counts = changed
+            .iter()
+            .map(|(id, usage)| Write::Usage(id.clone(), usage.clone()));
+        let saved = store
+            .save(counts.chain(histories.iter().cloned()).collect())
+            .await;
         if saved.is_err() {
             self.0.usage.not_saved(changed.iter().map(|(id, _)| id));
             self.0.histories.not_saved(&histories);

@@ -21,7 +21,9 @@ pub(crate) fn unique_categories<'a>(
                     known.insert(&category.id, (&entry.name, category));
                     unique.push(category);
                 }
-                Some((owner, first)) if *first != category => findings.push(shadowed(&entry.name, category, owner)),
+                Some((owner, first)) if *first != category => {
+                    findings.push(shadowed(&entry.name, category, owner))
+                }
                 Some(_) => {}
             }
         }
@@ -33,7 +35,9 @@ impl Catalog {
     /// The findings about categories that the plain list shows as another scenario defines them.
     pub(super) fn shadowed_categories(&self) -> Vec<Finding> {
         unique_categories(
-            self.entries().filter(|entry| entry.is_published() && !entry.listed.is_empty()).map(|entry| &**entry),
+            self.entries()
+                .filter(|entry| entry.is_published() && !entry.listed.is_empty())
+                .map(|entry| &**entry),
         )
         .1
     }
@@ -41,8 +45,9 @@ impl Catalog {
 
 fn shadowed(scenario: &ScenarioName, category: &Category, owner: &ScenarioName) -> Finding {
     let id = &category.id;
-    let message =
-        format!("its category `{id}` is shown as `{owner}` defines it, because lists name each category once");
+    let message = format!(
+        "its category `{id}` is shown as `{owner}` defines it, because lists name each category once"
+    );
     Finding::new(FindingCode::CategoryIgnored, message)
         .of_scenario(scenario)
         .hint("give the category an id of its own, or define it alike in both scenarios")

@@ -14,11 +14,18 @@ use crate::model::{CompanionName, Tool, ViewTool};
 /// have the right ones stay the same `Arc`.
 pub(super) fn name_all(tools: &mut [Arc<ViewTool>]) {
     for index in 0..tools.len() {
-        let Some(tool) = tools.get(index) else { continue };
-        let companions: Arc<[CompanionName]> =
-            declared(&tool.tool).iter().filter_map(|name| companion(tools, name)).collect();
+        let Some(tool) = tools.get(index) else {
+            continue;
+        };
+        let companions: Arc<[CompanionName]> = declared(&tool.tool)
+            .iter()
+            .filter_map(|name| companion(tools, name))
+            .collect();
         if tool.companions != companions {
-            let renamed = Arc::new(ViewTool { companions, ..ViewTool::clone(tool) });
+            let renamed = Arc::new(ViewTool {
+                companions,
+                ..ViewTool::clone(tool)
+            });
             if let Some(tool) = tools.get_mut(index) {
                 *tool = renamed;
             }
@@ -27,9 +34,14 @@ pub(super) fn name_all(tools: &mut [Arc<ViewTool>]) {
 }
 
 fn companion(tools: &[Arc<ViewTool>], name: &str) -> Option<CompanionName> {
-    let index = tools.binary_search_by(|tool| tool.id.tool.as_ref().cmp(name)).ok()?;
+    let index = tools
+        .binary_search_by(|tool| tool.id.tool.as_ref().cmp(name))
+        .ok()?;
     let tool = tools.get(index)?;
-    Some(CompanionName { original: Arc::clone(&tool.id.tool), published: tool.name.clone() })
+    Some(CompanionName {
+        original: Arc::clone(&tool.id.tool),
+        published: tool.name.clone(),
+    })
 }
 
 /// The names that the tool's `async_behavior` has.
@@ -39,6 +51,8 @@ fn declared(tool: &Tool) -> Vec<String> {
         return Vec::new();
     }
     let metadata: Value = serde_json::from_str(tool.metadata.get()).unwrap_or_default();
-    let named = CompanionName::POINTERS.into_iter().filter_map(|pointer| metadata.pointer(pointer)?.as_str());
+    let named = CompanionName::POINTERS
+        .into_iter()
+        .filter_map(|pointer| metadata.pointer(pointer)?.as_str());
     named.map(str::to_owned).collect()
 }

@@ -56,7 +56,12 @@ impl ChangedDefinition {
     pub(super) fn between(id: &ToolId, old: &Tool, new: &Tool) -> Option<Self> {
         let from = old.version();
         let to = new.version();
-        (from != to).then(|| Self { id: id.clone(), from, to, difference: DefinitionDifference::between(old, new) })
+        (from != to).then(|| Self {
+            id: id.clone(),
+            from,
+            to,
+            difference: DefinitionDifference::between(old, new),
+        })
     }
 }
 
@@ -99,7 +104,11 @@ impl DefinitionDifference {
     fn push(&mut self, pointer: &str, before: Option<String>, after: Option<String>) {
         if self.parts.len() < LISTED_PARTS_MAX {
             let pointer = bounded(pointer);
-            self.parts.push(ChangedPart { pointer, before, after });
+            self.parts.push(ChangedPart {
+                pointer,
+                before,
+                after,
+            });
         } else {
             self.more += 1;
         }
@@ -113,7 +122,11 @@ fn document(tool: &Tool) -> Value {
     members.insert("description".to_owned(), (*tool.description).into());
     members.insert("parameters".to_owned(), parsed(tool.parameters.get()));
     members.insert("metadata".to_owned(), parsed(tool.metadata.get()));
-    for (name, json) in tool.extra.iter().filter(|(name, _)| matches!(&**name, "title" | "annotations")) {
+    for (name, json) in tool
+        .extra
+        .iter()
+        .filter(|(name, _)| matches!(&**name, "title" | "annotations"))
+    {
         members.insert(name.to_string(), parsed(json.get()));
     }
     if let Some(output) = tool.output() {
@@ -139,9 +152,19 @@ fn bounded(text: &str) -> String {
 fn differing_words(old: &str, new: &str) -> [String; 2] {
     let was: Vec<&str> = old.split_inclusive(char::is_whitespace).collect();
     let is: Vec<&str> = new.split_inclusive(char::is_whitespace).collect();
-    let start = was.iter().zip(&is).take_while(|(was, is)| was == is).count();
+    let start = was
+        .iter()
+        .zip(&is)
+        .take_while(|(was, is)| was == is)
+        .count();
     let most = was.len().min(is.len()) - start;
-    let end = was.iter().rev().zip(is.iter().rev()).take(most).take_while(|(was, is)| was == is).count();
+    let end = was
+        .iter()
+        .rev()
+        .zip(is.iter().rev())
+        .take(most)
+        .take_while(|(was, is)| was == is)
+        .count();
     [was, is].map(|words| {
         let from = start.saturating_sub(CONTEXT_WORDS);
         let to = (words.len() - end + CONTEXT_WORDS).min(words.len());
@@ -156,7 +179,9 @@ pub(super) fn changed_definitions<'a>(
     pairs: impl Iterator<Item = (&'a ToolId, &'a Arc<Tool>, &'a Arc<Tool>)>,
 ) -> Vec<ChangedDefinition> {
     let differ = pairs.filter(|(_, old, new)| !Arc::ptr_eq(old, new) && old != new);
-    differ.filter_map(|(id, old, new)| ChangedDefinition::between(id, old, new)).collect()
+    differ
+        .filter_map(|(id, old, new)| ChangedDefinition::between(id, old, new))
+        .collect()
 }
 
 #[cfg(test)]
@@ -167,8 +192,14 @@ mod tests {
     fn a_long_text_shows_where_it_differs() {
         let old = "one two three four five six seven eight nine ten eleven twelve";
         let [before, after] = differing_words(old, &old.replace("seven", "SEVEN and more"));
-        assert_eq!(before, "... two three four five six seven eight nine ten eleven twelve");
-        assert_eq!(after, "... two three four five six SEVEN and more eight nine ten eleven twelve");
+        assert_eq!(
+            before,
+            "... two three four five six seven eight nine ten eleven twelve"
+        );
+        assert_eq!(
+            after,
+            "... two three four five six SEVEN and more eight nine ten eleven twelve"
+        );
         assert_eq!(differing_words("a b", "a b c"), ["a b", "a b c"]);
         assert_eq!(differing_words("", "new"), ["", "new"]);
         assert_eq!(differing_words("x x x", "x x"), ["x x x", "x x"]);

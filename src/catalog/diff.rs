@@ -15,7 +15,8 @@ use super::findings::unmatched_preference;
 use super::scoped_catalog::ScopedCatalog;
 use super::{Catalog, CatalogEntry, View, ViewQuery, Visibility};
 use crate::model::{
-    DefinitionVersion, Finding, PreferenceTarget, PublishedName, ScenarioName, Scope, Tool, ToolId, ViewTool,
+    DefinitionVersion, Finding, PreferenceTarget, PublishedName, ScenarioName, Scope, Tool, ToolId,
+    ViewTool,
 };
 
 /// The scenarios whose entries differ between two catalogs. Computed once, used for every client.
@@ -56,9 +57,10 @@ impl Touched {
         let pairs = old.entries.diff(&new.entries).map(|item| match item {
             DiffItem::Add(name, entry) => (name.clone(), [None, Some(Arc::clone(entry))]),
             DiffItem::Remove(name, entry) => (name.clone(), [Some(Arc::clone(entry)), None]),
-            DiffItem::Update { old: (name, old), new: (_, new) } => {
-                (name.clone(), [Some(Arc::clone(old)), Some(Arc::clone(new))])
-            }
+            DiffItem::Update {
+                old: (name, old),
+                new: (_, new),
+            } => (name.clone(), [Some(Arc::clone(old)), Some(Arc::clone(new))]),
         });
         Self(pairs.collect())
     }
@@ -70,9 +72,14 @@ impl Touched {
 
     /// The tools that both catalogs have with other definitions, whether or not they are listed.
     pub fn changed_definitions(&self) -> Vec<ChangedDefinition> {
-        let pairs = self.0.values().filter_map(|[old, new]| Some((old.as_ref()?, new.as_ref()?)));
+        let pairs = self
+            .0
+            .values()
+            .filter_map(|[old, new]| Some((old.as_ref()?, new.as_ref()?)));
         let tools = pairs.flat_map(|(old, new)| {
-            new.tools.iter().filter_map(|tool| Some((&tool.id, &old.tool(&tool.id.tool)?.tool, &tool.tool)))
+            new.tools
+                .iter()
+                .filter_map(|tool| Some((&tool.id, &old.tool(&tool.id.tool)?.tool, &tool.tool)))
         });
         changed_definitions(tools)
     }
@@ -85,21 +92,33 @@ impl Touched {
 impl CatalogDiff {
     /// Whether the list is the same.
     pub fn is_empty(&self) -> bool {
-        self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty() && self.scenarios.is_empty()
+        self.added.is_empty()
+            && self.removed.is_empty()
+            && self.changed.is_empty()
+            && self.scenarios.is_empty()
     }
 }
 
 impl Catalog {
     /// Whether scopes or profiles may see another list although no entry differs.
     pub fn scopes_differ(&self, next: &Self) -> bool {
-        let same = Arc::ptr_eq(&self.preferences, &next.preferences) && Arc::ptr_eq(&self.profiles, &next.profiles);
+        let same = Arc::ptr_eq(&self.preferences, &next.preferences)
+            && Arc::ptr_eq(&self.profiles, &next.profiles);
         !same
     }
 }
 
 /// The differences for the client of `query`. `touched` is of the same two catalogs.
-pub fn difference(old: &Catalog, new: &Catalog, touched: &Touched, query: &ViewQuery) -> CatalogDiff {
-    let lenses = [ScopedCatalog::for_query(old, query), ScopedCatalog::for_query(new, query)];
+pub fn difference(
+    old: &Catalog,
+    new: &Catalog,
+    touched: &Touched,
+    query: &ViewQuery,
+) -> CatalogDiff {
+    let lenses = [
+        ScopedCatalog::for_query(old, query),
+        ScopedCatalog::for_query(new, query),
+    ];
     let mut found = CatalogDiff::default();
     let mut narrowed = query.clone();
     if !query.competes()
@@ -120,19 +139,33 @@ pub fn difference(old: &Catalog, new: &Catalog, touched: &Touched, query: &ViewQ
 }
 
 /// The scenarios that may differ for a client without a limit; `None` if all may differ.
-fn concerned(lenses: &[ScopedCatalog<'_>; 2], touched: &Touched, query: &ViewQuery) -> Option<BTreeSet<ScenarioName>> {
+fn concerned(
+    lenses: &[ScopedCatalog<'_>; 2],
+    touched: &Touched,
+    query: &ViewQuery,
+) -> Option<BTreeSet<ScenarioName>> {
     let [old, new] = lenses;
     let mut names: BTreeSet<ScenarioName> = touched.0.keys().cloned().collect();
     if old.catalog.bounds(query) != new.catalog.bounds(query) {
         return None;
     }
-    let profile = new.catalog.profile_of(query).map(|name| Scope::Profile(name.to_owned()));
+    let profile = new
+        .catalog
+        .profile_of(query)
+        .map(|name| Scope::Profile(name.to_owned()));
     if old.catalog.profile_of(query) != new.catalog.profile_of(query) {
         return None;
     }
     let own = [query.chat.clone().map(Scope::Chat), profile];
-    let same = |scope: &Scope| old.catalog.preferences.scope(scope).eq(new.catalog.preferences.scope(scope));
-    if !Arc::ptr_eq(&old.catalog.preferences, &new.catalog.preferences) && !own.iter().flatten().all(same) {
+    let same = |scope: &Scope| {
+        old.catalog
+            .preferences
+            .scope(scope)
+            .eq(new.catalog.preferences.scope(scope))
+    };
+    if !Arc::ptr_eq(&old.catalog.preferences, &new.catalog.preferences)
+        && !own.iter().flatten().all(same)
+    {
         if old.spans_scenarios || new.spans_scenarios {
             return None;
         }
@@ -140,7 +173,10 @@ fn concerned(lenses: &[ScopedCatalog<'_>; 2], touched: &Touched, query: &ViewQue
     }
     // A newcomer may take or free a name in this scope alone.
     let moved = |a: &ScopedCatalog<'_>, b: &ScopedCatalog<'_>| -> Vec<ScenarioName> {
-        let differs = a.renamed.iter().filter(|(id, name)| b.renamed.get(*id) != Some(*name));
+        let differs = a
+            .renamed
+            .iter()
+            .filter(|(id, name)| b.renamed.get(*id) != Some(*name));
         differs.map(|(id, _)| id.scenario.clone()).collect()
     };
     names.extend(moved(old, new));
@@ -149,46 +185,75 @@ fn concerned(lenses: &[ScopedCatalog<'_>; 2], touched: &Touched, query: &ViewQue
 }
 
 /// Compares what two views show, name by name.
-fn compare(lenses: &[ScopedCatalog<'_>; 2], views: &[View; 2], query: &ViewQuery, found: &mut CatalogDiff) {
-    let [was, is] = views
-        .each_ref()
-        .map(|view| view.tools().map(|tool| (tool.name.as_str(), tool)).collect::<BTreeMap<&str, &Arc<ViewTool>>>());
+fn compare(
+    lenses: &[ScopedCatalog<'_>; 2],
+    views: &[View; 2],
+    query: &ViewQuery,
+    found: &mut CatalogDiff,
+) {
+    let [was, is] = views.each_ref().map(|view| {
+        view.tools()
+            .map(|tool| (tool.name.as_str(), tool))
+            .collect::<BTreeMap<&str, &Arc<ViewTool>>>()
+    });
     let by_id = |tools: &BTreeMap<&str, &Arc<ViewTool>>| -> BTreeMap<ToolId, PublishedName> {
-        tools.values().map(|tool| (tool.id.clone(), tool.name.clone())).collect()
+        tools
+            .values()
+            .map(|tool| (tool.id.clone(), tool.name.clone()))
+            .collect()
     };
     let named_before = by_id(&was);
     let named_now = by_id(&is);
     let named = |tool: &ViewTool, reason| {
         let version = tool.tool.version();
-        ToolChange { name: tool.name.clone(), id: tool.id.clone(), reason, version }
+        ToolChange {
+            name: tool.name.clone(),
+            id: tool.id.clone(),
+            reason,
+            version,
+        }
     };
     for (name, tool) in &was {
         match is.get(name) {
             None => {
-                let other = named_now.get(&tool.id).map(|name| format!("published as `{name}` now"));
+                let other = named_now
+                    .get(&tool.id)
+                    .map(|name| format!("published as `{name}` now"));
                 let reason = other.unwrap_or_else(|| absence(&lenses[1], query, tool, &WORDS_NOW));
                 found.removed.push(named(tool, reason));
             }
-            Some(now) if !alike(tool, now) => found.changed.push(named(now, what_changed(tool, now))),
+            Some(now) if !alike(tool, now) => {
+                found.changed.push(named(now, what_changed(tool, now)))
+            }
             Some(_) => {}
         }
     }
     for (_, tool) in is.iter().filter(|(name, _)| !was.contains_key(*name)) {
-        let other = named_before.get(&tool.id).map(|name| format!("published as `{name}` before"));
+        let other = named_before
+            .get(&tool.id)
+            .map(|name| format!("published as `{name}` before"));
         let reason = other.unwrap_or_else(|| absence(&lenses[0], query, tool, &WORDS_BEFORE));
         found.added.push(named(tool, reason));
     }
 }
 
 /// The published scenarios that differ although none of their names does.
-fn rest(lenses: &[ScopedCatalog<'_>; 2], touched: &Touched, query: &ViewQuery, found: &mut CatalogDiff) {
+fn rest(
+    lenses: &[ScopedCatalog<'_>; 2],
+    touched: &Touched,
+    query: &ViewQuery,
+    found: &mut CatalogDiff,
+) {
     let by_content = query.pinned_only || !(query.categories.is_empty() && query.tags.is_empty());
     if by_content || query.competes() {
         return;
     }
     let bounds = lenses[1].catalog.bounds(query);
-    let named: BTreeSet<&ScenarioName> =
-        [&found.added, &found.removed, &found.changed].into_iter().flatten().map(|named| &named.id.scenario).collect();
+    let named: BTreeSet<&ScenarioName> = [&found.added, &found.removed, &found.changed]
+        .into_iter()
+        .flatten()
+        .map(|named| &named.id.scenario)
+        .collect();
     let is_published = |entry: &Arc<CatalogEntry>| entry.is_published();
     let unnamed = touched.0.iter().filter(|(name, pair)| {
         (query.scenarios.is_empty() || query.scenarios.contains(*name))
@@ -226,16 +291,23 @@ const WORDS_BEFORE: Words = Words {
 
 /// Why a tool is not in the list of a catalog that a client sees through `lens`.
 fn absence(lens: &ScopedCatalog<'_>, query: &ViewQuery, tool: &ViewTool, words: &Words) -> String {
-    let Some(entry) = lens.catalog.entry(&tool.id.scenario) else { return words.unknown.to_owned() };
+    let Some(entry) = lens.catalog.entry(&tool.id.scenario) else {
+        return words.unknown.to_owned();
+    };
     if let Visibility::Withdrawn(reason) | Visibility::Hidden(reason) = &entry.visibility {
         return format!("{}{reason}", words.before);
     }
-    let Some(offered) = entry.tool(&tool.id.tool) else { return words.not_offered.to_owned() };
+    let Some(offered) = entry.tool(&tool.id.tool) else {
+        return words.not_offered.to_owned();
+    };
     let seen = lens.tool(offered);
     if seen.is_internal() && !query.include_internal {
         words.internal.to_owned()
     } else if !seen.effective.enabled && !query.include_disabled {
-        format!("{}switched off by {}", words.before, seen.effective.enabled_source)
+        format!(
+            "{}switched off by {}",
+            words.before, seen.effective.enabled_source
+        )
     } else if let Some(step) = out_of_bounds(lens.catalog, query, &seen) {
         format!("{}{}", words.before, step.outcome)
     } else {
@@ -270,7 +342,11 @@ fn what_changed(was: &ViewTool, is: &ViewTool) -> String {
             (old.metadata != new.metadata, "metadata"),
             (old.extra != new.extra, "further members"),
         ];
-        let parts: Vec<_> = parts.into_iter().filter(|(differs, _)| *differs).map(|(_, part)| part).collect();
+        let parts: Vec<_> = parts
+            .into_iter()
+            .filter(|(differs, _)| *differs)
+            .map(|(_, part)| part)
+            .collect();
         reasons.push(format!("its scenario changed its {}", parts.join(", ")));
     }
     let old = &was.effective;
@@ -280,14 +356,25 @@ fn what_changed(was: &ViewTool, is: &ViewTool) -> String {
         reasons.push(format!("switched {switched} by {}", new.enabled_source));
     }
     if old.requires_approval != new.requires_approval {
-        let needs = if new.requires_approval { "requires approval now" } else { "requires no approval any more" };
+        let needs = if new.requires_approval {
+            "requires approval now"
+        } else {
+            "requires no approval any more"
+        };
         reasons.push(format!("{needs}, by {}", new.approval_source));
     }
     if old.priority != new.priority {
         reasons.push(format!("its priority is {} now", new.priority));
     }
     if old.pinned != new.pinned {
-        reasons.push(if new.pinned { "it is pinned now" } else { "it is not pinned any more" }.to_owned());
+        reasons.push(
+            if new.pinned {
+                "it is pinned now"
+            } else {
+                "it is not pinned any more"
+            }
+            .to_owned(),
+        );
     }
     if reasons.is_empty() {
         reasons.push("its settings come from elsewhere now".to_owned());
@@ -299,10 +386,17 @@ fn what_changed(was: &ViewTool, is: &ViewTool) -> String {
 /// about the rest are the same in both, but for the names of rivals that a message mentions.
 pub fn findings_between(old: &Catalog, new: &Catalog, touched: &Touched) -> [Vec<Finding>; 2] {
     let of = |catalog: &Catalog| -> Vec<Finding> {
-        touched.0.keys().flat_map(|name| catalog.findings_of_tools(name)).collect()
+        touched
+            .0
+            .keys()
+            .flat_map(|name| catalog.findings_of_tools(name))
+            .collect()
     };
     let mut findings = [of(old), of(new)];
-    if touched.entries().any(|entry| !entry.manifest.categories.is_empty()) {
+    if touched
+        .entries()
+        .any(|entry| !entry.manifest.categories.is_empty())
+    {
         // A change of one scenario decides also whose definition is shown for the others.
         findings[0].extend(old.shadowed_categories());
         findings[1].extend(new.shadowed_categories());

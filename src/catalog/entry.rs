@@ -16,7 +16,9 @@ use super::resolve::NameResolver;
 use super::search::Indexed;
 use super::{CatalogEntry, Linted, Offer, RunsLong, Visibility};
 use crate::lint;
-use crate::model::{Digest, Execution, Finding, PublishedName, ScenarioName, Severity, Tool, ToolId, ViewTool};
+use crate::model::{
+    Digest, Execution, Finding, PublishedName, ScenarioName, Severity, Tool, ToolId, ViewTool,
+};
 
 impl Visibility {
     /// Whether the tools of the scenario claim names.
@@ -32,7 +34,12 @@ impl Offer {
     }
 
     /// Every claim that the tools of this offer make, sorted.
-    pub(super) fn claims(&self, scenario: &ScenarioName, rules: &RuleStack, names: &NameResolver) -> Vec<NameClaim> {
+    pub(super) fn claims(
+        &self,
+        scenario: &ScenarioName,
+        rules: &RuleStack,
+        names: &NameResolver,
+    ) -> Vec<NameClaim> {
         let mut claims = Vec::new();
         if self.claims_names() {
             for tool in &self.manifest.tools {
@@ -83,8 +90,15 @@ impl CatalogEntry {
         let mut tools = self.tools.to_vec();
         let mut changed = false;
         for (tool, name) in names {
-            if let Some(tool) = self.position(tool).and_then(|at| tools.get_mut(at)).filter(|tool| tool.name != *name) {
-                *tool = Arc::new(ViewTool { name: name.clone(), ..ViewTool::clone(tool) });
+            if let Some(tool) = self
+                .position(tool)
+                .and_then(|at| tools.get_mut(at))
+                .filter(|tool| tool.name != *name)
+            {
+                *tool = Arc::new(ViewTool {
+                    name: name.clone(),
+                    ..ViewTool::clone(tool)
+                });
                 changed = true;
             }
         }
@@ -99,7 +113,10 @@ impl CatalogEntry {
         for tool in &mut tools {
             let execution = execution(tool);
             if execution != tool.execution {
-                *tool = Arc::new(ViewTool { execution, ..ViewTool::clone(tool) });
+                *tool = Arc::new(ViewTool {
+                    execution,
+                    ..ViewTool::clone(tool)
+                });
                 changed = true;
             }
         }
@@ -108,7 +125,10 @@ impl CatalogEntry {
 
     fn from_tools(
         name: ScenarioName,
-        Offer { manifest, visibility: standing }: Offer,
+        Offer {
+            manifest,
+            visibility: standing,
+        }: Offer,
         mut tools: Vec<Arc<ViewTool>>,
     ) -> Self {
         companions::name_all(&mut tools);
@@ -116,7 +136,11 @@ impl CatalogEntry {
         let listed = if tools.iter().all(|tool| is_listed(tool)) {
             Arc::clone(&tools)
         } else {
-            tools.iter().filter(|tool| is_listed(tool)).cloned().collect()
+            tools
+                .iter()
+                .filter(|tool| is_listed(tool))
+                .cloned()
+                .collect()
         };
         let digest = digest(&name, manifest.list_digest(), &tools);
         Self {
@@ -134,8 +158,13 @@ impl CatalogEntry {
 
     /// Whether the calls of one of its tools may go on after their answer.
     pub(super) fn may_run_long(&self) -> bool {
-        let declares = |tool: &Arc<Tool>| tool.facts.long_running || tool.metadata.get().contains("\"async_behavior\"");
-        *self.runs_long.0.get_or_init(|| self.manifest.tools.iter().any(declares))
+        let declares = |tool: &Arc<Tool>| {
+            tool.facts.long_running || tool.metadata.get().contains("\"async_behavior\"")
+        };
+        *self
+            .runs_long
+            .0
+            .get_or_init(|| self.manifest.tools.iter().any(declares))
     }
 
     /// Whether its tools claim names.
@@ -146,12 +175,16 @@ impl CatalogEntry {
     /// Whether an offer of the same scenario makes the same claims under the same rules.
     pub(super) fn claims_like(&self, offer: &Offer) -> bool {
         let names = offer.manifest.tools.iter().map(|tool| &tool.name);
-        self.claims_names() == offer.claims_names() && names.eq(self.tools.iter().map(|tool| &tool.id.tool))
+        self.claims_names() == offer.claims_names()
+            && names.eq(self.tools.iter().map(|tool| &tool.id.tool))
     }
 
     /// The offer that it was made from.
     pub(super) fn offer(&self) -> Offer {
-        Offer { manifest: Arc::clone(&self.manifest), visibility: self.visibility.clone() }
+        Offer {
+            manifest: Arc::clone(&self.manifest),
+            visibility: self.visibility.clone(),
+        }
     }
 
     /// One of its tools, by original name.
@@ -160,7 +193,9 @@ impl CatalogEntry {
     }
 
     fn position(&self, name: &str) -> Option<usize> {
-        self.tools.binary_search_by(|tool| tool.id.tool.as_ref().cmp(name)).ok()
+        self.tools
+            .binary_search_by(|tool| tool.id.tool.as_ref().cmp(name))
+            .ok()
     }
 
     /// Mistakes of the author that did not lead to a refusal: warnings and errors of
@@ -170,12 +205,22 @@ impl CatalogEntry {
     pub fn lint(&self) -> &[Finding] {
         let own = |finding: Finding| finding.of_scenario(&self.name);
         if let Some(sent) = self.manifest.sent_findings.get() {
-            return self.linted.sent.get_or_init(|| sent.iter().cloned().map(own).collect());
+            return self
+                .linted
+                .sent
+                .get_or_init(|| sent.iter().cloned().map(own).collect());
         }
         self.linted.unsent.get_or_init(|| {
             let findings = lint::check_by_protocol(&self.manifest).into_iter();
             let important = findings.filter(|finding| finding.code.severity() != Severity::Info);
-            important.map(|finding| own(Finding { pointer: None, ..finding })).collect()
+            important
+                .map(|finding| {
+                    own(Finding {
+                        pointer: None,
+                        ..finding
+                    })
+                })
+                .collect()
         })
     }
 
@@ -199,10 +244,22 @@ pub(super) fn is_listed(tool: &ViewTool) -> bool {
     tool.effective.enabled && !tool.is_internal()
 }
 
-fn view_tool(rules: &RuleStack, tool: &Arc<Tool>, id: ToolId, name: PublishedName) -> Arc<ViewTool> {
+fn view_tool(
+    rules: &RuleStack,
+    tool: &Arc<Tool>,
+    id: ToolId,
+    name: PublishedName,
+) -> Arc<ViewTool> {
     let effective = rules.effective(&id, tool);
     let execution = own_execution(tool);
-    Arc::new(ViewTool { effective, tool: Arc::clone(tool), id, name, companions: Arc::default(), execution })
+    Arc::new(ViewTool {
+        effective,
+        tool: Arc::clone(tool),
+        id,
+        name,
+        companions: Arc::default(),
+        execution,
+    })
 }
 
 fn identity(scenario: &ScenarioName, tool: &Tool) -> ToolId {
@@ -218,7 +275,11 @@ fn digest(name: &ScenarioName, manifest: Digest, tools: &[Arc<ViewTool>]) -> Dig
     for tool in tools {
         let effective = &tool.effective;
         content.word(tool.name.as_str());
-        let flags = [effective.enabled, effective.requires_approval, effective.pinned];
+        let flags = [
+            effective.enabled,
+            effective.requires_approval,
+            effective.pinned,
+        ];
         content.bytes(&flags.map(u8::from));
         content.bytes(&effective.priority.to_le_bytes());
         content.text(&effective.enabled_source);

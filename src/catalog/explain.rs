@@ -48,12 +48,24 @@ const APPROVAL: &str = "approval";
 /// do not matter.
 pub fn explain(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Explanation {
     let lens = ScopedCatalog::for_query(catalog, query);
-    let offered = catalog.entry(&tool.id.scenario).and_then(|entry| Some((entry, entry.tool(&tool.id.tool)?)));
+    let offered = catalog
+        .entry(&tool.id.scenario)
+        .and_then(|entry| Some((entry, entry.tool(&tool.id.tool)?)));
     let Some((entry, tool)) = offered else {
         let outcome = format!("scenario {} does not offer it any more", tool.id.scenario);
         let verdict = format!("not in the list: {outcome}");
-        let steps = vec![ExplainStep { subject: "offered", outcome, source: CATALOG.to_owned() }];
-        return Explanation { tool: Arc::new(tool.clone()), listed: false, verdict, steps, findings: Vec::new() };
+        let steps = vec![ExplainStep {
+            subject: "offered",
+            outcome,
+            source: CATALOG.to_owned(),
+        }];
+        return Explanation {
+            tool: Arc::new(tool.clone()),
+            listed: false,
+            verdict,
+            steps,
+            findings: Vec::new(),
+        };
     };
     let tool = lens.tool(tool);
     let mut steps = vec![offer(entry), standing(entry)];
@@ -74,7 +86,13 @@ pub fn explain(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Explana
     }
     findings.sort_unstable();
     let listed = entry.is_published() && is_listed(&tool) && in_bounds;
-    Explanation { tool, listed, verdict, steps, findings }
+    Explanation {
+        tool,
+        listed,
+        verdict,
+        steps,
+        findings,
+    }
 }
 
 /// Whether the tool is in the list, and of several causes that it is not the one that counts first.
@@ -84,8 +102,12 @@ fn verdict(entry: &CatalogEntry, tool: &ViewTool, outside: Option<&ExplainStep>)
         Visibility::Hidden(reason) => format!("{} is hidden: {reason}", entry.name),
         Visibility::Published => match outside {
             Some(step) => step.outcome.clone(),
-            None if !tool.effective.enabled => tool.effective.enabled_source.why_disabled(&entry.name),
-            None if tool.execution.is_activity() => format!("it is the {}, which is listed", tool.execution),
+            None if !tool.effective.enabled => {
+                tool.effective.enabled_source.why_disabled(&entry.name)
+            }
+            None if tool.execution.is_activity() => {
+                format!("it is the {}, which is listed", tool.execution)
+            }
             None if tool.tool.facts.internal_only => format!("{} marks it as internal", entry.name),
             None => return "in the list".to_owned(),
         },
@@ -93,55 +115,123 @@ fn verdict(entry: &CatalogEntry, tool: &ViewTool, outside: Option<&ExplainStep>)
     format!("not in the list: {cause}")
 }
 
-fn step(subject: &'static str, outcome: impl Into<String>, source: impl Into<String>) -> ExplainStep {
-    ExplainStep { subject, outcome: outcome.into(), source: source.into() }
+fn step(
+    subject: &'static str,
+    outcome: impl Into<String>,
+    source: impl Into<String>,
+) -> ExplainStep {
+    ExplainStep {
+        subject,
+        outcome: outcome.into(),
+        source: source.into(),
+    }
 }
 
 fn offer(entry: &CatalogEntry) -> ExplainStep {
     let manifest = &entry.manifest;
-    let made = manifest
-        .generated_at
-        .map_or_else(|| "not dated".to_owned(), |at| at.strftime("generated %Y-%m-%dT%H:%M:%SZ").to_string());
+    let made = manifest.generated_at.map_or_else(
+        || "not dated".to_owned(),
+        |at| at.strftime("generated %Y-%m-%dT%H:%M:%SZ").to_string(),
+    );
     let version = match manifest.protocol_version.as_ref() {
         "" => String::new(),
         version => format!(", protocol {version}"),
     };
-    step("offered", format!("scenario {} offers it in its manifest ({made}{version})", entry.name), MANIFEST)
+    step(
+        "offered",
+        format!(
+            "scenario {} offers it in its manifest ({made}{version})",
+            entry.name
+        ),
+        MANIFEST,
+    )
 }
 
 fn standing(entry: &CatalogEntry) -> ExplainStep {
     let outcome = match &entry.visibility {
         Visibility::Published => "its tools are published".to_owned(),
-        Visibility::Withdrawn(reason) => format!("the scenario is withdrawn, its tools keep their names: {reason}"),
+        Visibility::Withdrawn(reason) => {
+            format!("the scenario is withdrawn, its tools keep their names: {reason}")
+        }
         Visibility::Hidden(reason) => format!("the scenario is hidden: {reason}"),
     };
     step("standing", outcome, format!("scenario {}", entry.name))
 }
 
 fn enabled(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
-    let default = if tool.tool.facts.enabled_by_default { "enabled" } else { "disabled" };
-    let value = |settings: &Settings| settings.enabled.map(|on| if on { "enabled" } else { "disabled" }.to_owned());
-    let winner = lens.rules.choices(&tool.id, &tool.tool).enabled.map(|choice| choice.rule);
-    voices(lens, tool, "enabled", &format!("{default} by default"), value, winner)
+    let default = if tool.tool.facts.enabled_by_default {
+        "enabled"
+    } else {
+        "disabled"
+    };
+    let value = |settings: &Settings| {
+        settings
+            .enabled
+            .map(|on| if on { "enabled" } else { "disabled" }.to_owned())
+    };
+    let winner = lens
+        .rules
+        .choices(&tool.id, &tool.tool)
+        .enabled
+        .map(|choice| choice.rule);
+    voices(
+        lens,
+        tool,
+        "enabled",
+        &format!("{default} by default"),
+        value,
+        winner,
+    )
 }
 
 fn approval(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
-    let needs = if tool.tool.facts.requires_approval { "requires" } else { "does not require" };
-    let value = |settings: &Settings| settings.approval.map(|approval| approval.as_str().to_owned());
-    let winner = lens.rules.choices(&tool.id, &tool.tool).approval.map(|choice| choice.rule);
-    voices(lens, tool, APPROVAL, &format!("the manifest {needs} approval"), value, winner)
+    let needs = if tool.tool.facts.requires_approval {
+        "requires"
+    } else {
+        "does not require"
+    };
+    let value = |settings: &Settings| {
+        settings
+            .approval
+            .map(|approval| approval.as_str().to_owned())
+    };
+    let winner = lens
+        .rules
+        .choices(&tool.id, &tool.tool)
+        .approval
+        .map(|choice| choice.rule);
+    voices(
+        lens,
+        tool,
+        APPROVAL,
+        &format!("the manifest {needs} approval"),
+        value,
+        winner,
+    )
 }
 
 fn priority(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
     let value = |settings: &Settings| settings.priority.map(|priority| priority.to_string());
-    let winner = lens.rules.choices(&tool.id, &tool.tool).priority.map(|choice| choice.rule);
+    let winner = lens
+        .rules
+        .choices(&tool.id, &tool.tool)
+        .priority
+        .map(|choice| choice.rule);
     voices(lens, tool, "priority", "0 by default", value, winner)
 }
 
 /// Only listed if a preference sets it: a manifest has no such setting.
 fn pinned(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
-    let value = |settings: &Settings| settings.pinned.map(|on| if on { "pinned" } else { "not pinned" }.to_owned());
-    let winner = lens.rules.choices(&tool.id, &tool.tool).pinned.map(|choice| choice.rule);
+    let value = |settings: &Settings| {
+        settings
+            .pinned
+            .map(|on| if on { "pinned" } else { "not pinned" }.to_owned())
+    };
+    let winner = lens
+        .rules
+        .choices(&tool.id, &tool.tool)
+        .pinned
+        .map(|choice| choice.rule);
     if winner.is_none() {
         return Vec::new();
     }
@@ -161,10 +251,14 @@ fn internal(tool: &ViewTool) -> ExplainStep {
 fn execution(tool: &ViewTool) -> Option<ExplainStep> {
     let outcome = match &tool.execution {
         Execution::Own => return None,
-        Execution::ActivityOf(definition) => format!("it is the activity of {definition}, and is listed as that only"),
+        Execution::ActivityOf(definition) => {
+            format!("it is the activity of {definition}, and is listed as that only")
+        }
         Execution::By(bound) => format!("explicit: {} runs its calls", bound.tool),
         Execution::Latent => "latent: the caller's model produces the result".to_owned(),
-        Execution::Missing(name) => format!("it cannot be called: its activity `{name}` is not there"),
+        Execution::Missing(name) => {
+            format!("it cannot be called: its activity `{name}` is not there")
+        }
     };
     Some(step("execution", outcome, CATALOG))
 }
@@ -183,7 +277,11 @@ pub fn out_of_bounds(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> O
     } else {
         return None;
     };
-    Some(step("profile", outcome, format!("profile:{}", catalog.profile_of(query).unwrap_or_default())))
+    Some(step(
+        "profile",
+        outcome,
+        format!("profile:{}", catalog.profile_of(query).unwrap_or_default()),
+    ))
 }
 
 /// The manifest's value of a setting, then every preference that sets it, and which of them is
@@ -197,7 +295,10 @@ fn voices(
     winner: Option<&Rule>,
 ) -> Vec<ExplainStep> {
     let verdict = |holds| if holds { "in effect" } else { "overridden" };
-    let assumed = lens.rules.assumed(&tool.tool).filter(|_| subject == APPROVAL);
+    let assumed = lens
+        .rules
+        .assumed(&tool.tool)
+        .filter(|_| subject == APPROVAL);
     let mut steps: Vec<ExplainStep> = lens
         .rules
         .voices(&tool.id, &tool.tool)
@@ -205,10 +306,18 @@ fn voices(
         .filter_map(|(_, rule)| {
             let holds = winner.is_some_and(|winner| std::ptr::eq(winner, rule));
             let (scope, target) = &*rule.place;
-            Some(step(subject, format!("{}; {}", value(&rule.settings)?, verdict(holds)), format!("{scope} {target}")))
+            Some(step(
+                subject,
+                format!("{}; {}", value(&rule.settings)?, verdict(holds)),
+                format!("{scope} {target}"),
+            ))
         })
         .collect();
-    steps.push(step(subject, format!("{default}; {}", verdict(winner.is_none())), MANIFEST));
+    steps.push(step(
+        subject,
+        format!("{default}; {}", verdict(winner.is_none())),
+        MANIFEST,
+    ));
     steps.reverse();
     steps
 }
@@ -216,29 +325,56 @@ fn voices(
 fn names(lens: &ScopedCatalog<'_>, entry: &CatalogEntry, tool: &ViewTool) -> Vec<ExplainStep> {
     let mut steps = Vec::new();
     if matches!(entry.visibility, Visibility::Hidden(_)) {
-        steps.push(step("name", "the tools of a hidden scenario have no published name", CATALOG));
+        steps.push(step(
+            "name",
+            "the tools of a hidden scenario have no published name",
+            CATALOG,
+        ));
         return steps;
     }
     if let Some((alias, rule)) = lens.rules.alias(&tool.id) {
-        let given = if *alias == tool.name { "given" } else { "refused" };
+        let given = if *alias == tool.name {
+            "given"
+        } else {
+            "refused"
+        };
         let (scope, target) = &*rule.place;
-        steps.push(step("alias", format!("alias `{alias}`: {given}"), format!("{scope} {target}")));
+        steps.push(step(
+            "alias",
+            format!("alias `{alias}`: {given}"),
+            format!("{scope} {target}"),
+        ));
     }
     for finding in findings::of_name(lens, tool) {
-        steps.push(step("name", format!("{}: {}", finding.code, finding.message), CATALOG));
+        steps.push(step(
+            "name",
+            format!("{}: {}", finding.code, finding.message),
+            CATALOG,
+        ));
     }
     if steps.is_empty() {
         let reason = match lens.names.style {
             NamingStyle::OnCollision => "no other tool has this name",
             NamingStyle::Always => "every tool is qualified (naming.style = \"always\")",
         };
-        steps.push(step("name", format!("published as `{}`: {reason}", tool.name), CATALOG));
+        steps.push(step(
+            "name",
+            format!("published as `{}`: {reason}", tool.name),
+            CATALOG,
+        ));
     }
     // An alias is the name for MCP clients, too.
-    let is_aliased = lens.rules.alias(&tool.id).is_some_and(|(alias, _)| *alias == tool.name);
+    let is_aliased = lens
+        .rules
+        .alias(&tool.id)
+        .is_some_and(|(alias, _)| *alias == tool.name);
     let for_mcp = PublishedName::for_mcp(&tool.id);
     if for_mcp != tool.name && !is_aliased {
-        steps.push(step("mcp-name", format!("MCP clients may call it `{for_mcp}`"), CATALOG));
+        steps.push(step(
+            "mcp-name",
+            format!("MCP clients may call it `{for_mcp}`"),
+            CATALOG,
+        ));
     }
     steps
 }

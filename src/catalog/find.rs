@@ -40,15 +40,25 @@ pub fn find_in_scope(catalog: &Catalog, query: &ViewQuery, name: &NameRef) -> Na
 impl ScopedCatalog<'_> {
     fn find(&self, name: &NameRef) -> NameLookup {
         match name {
-            NameRef::Id(id) => self.catalog.tool(id).map_or(NameLookup::None, |tool| NameLookup::One(self.tool(tool))),
+            NameRef::Id(id) => self
+                .catalog
+                .tool(id)
+                .map_or(NameLookup::None, |tool| NameLookup::One(self.tool(tool))),
             NameRef::Bare(text) => self.find_bare(text),
         }
     }
 
     fn find_bare(&self, text: &str) -> NameLookup {
         // Most clients send a published name, which belongs to exactly one tool.
-        let known = || self.names.claimants(text).filter_map(|id| self.catalog.tool(id));
-        if let Some(published) = known().map(|tool| self.tool(tool)).find(|tool| tool.name.as_str() == text) {
+        let known = || {
+            self.names
+                .claimants(text)
+                .filter_map(|id| self.catalog.tool(id))
+        };
+        if let Some(published) = known()
+            .map(|tool| self.tool(tool))
+            .find(|tool| tool.name.as_str() == text)
+        {
             return NameLookup::One(published);
         }
         if let Some(own) = known().find(|tool| PublishedName::for_mcp(&tool.id).as_str() == text) {
@@ -65,7 +75,9 @@ impl ScopedCatalog<'_> {
         }
         if let Some((scenario, _)) = text.split_once('.')
             && originals.len() > 1
-            && let Some(own) = originals.iter().find(|tool| tool.id.scenario.as_str() == scenario)
+            && let Some(own) = originals
+                .iter()
+                .find(|tool| tool.id.scenario.as_str() == scenario)
         {
             return NameLookup::One(Arc::clone(own));
         }

@@ -8,7 +8,8 @@ use super::name_claim::ClaimKind;
 use super::scoped_catalog::ScopedCatalog;
 use super::{Catalog, CatalogEntry, UnknownProfile, Visibility};
 use crate::model::{
-    Finding, FindingCode, PreferenceTarget, Provenance, PublishedName, ScenarioName, Scope, ToolId, ViewTool,
+    Finding, FindingCode, PreferenceTarget, Provenance, PublishedName, ScenarioName, Scope, ToolId,
+    ViewTool,
 };
 
 /// The most other tools that a finding names. If there are more, its text ends with `and more`.
@@ -49,7 +50,8 @@ impl Catalog {
             findings.retain(|finding| scenario.is_none() || finding.scenario.as_ref() == scenario);
             findings.retain(|finding| wanted(finding.code));
         }
-        let of_tools = |code: &FindingCode| *code != FindingCode::PreferenceUnmatched && wanted(*code);
+        let of_tools =
+            |code: &FindingCode| *code != FindingCode::PreferenceUnmatched && wanted(*code);
         if OF_MERGE.iter().any(of_tools) {
             let lens = ScopedCatalog::global(self);
             let one = scenario.map(|name| self.entry(name));
@@ -60,7 +62,8 @@ impl Catalog {
             findings.retain(|finding| wanted(finding.code));
         }
         if wanted(FindingCode::CategoryIgnored) {
-            let about = |finding: &Finding| scenario.is_none() || finding.scenario.as_ref() == scenario;
+            let about =
+                |finding: &Finding| scenario.is_none() || finding.scenario.as_ref() == scenario;
             findings.extend(self.shadowed_categories().into_iter().filter(about));
         }
         findings.sort_unstable();
@@ -79,8 +82,11 @@ impl Catalog {
     /// What was decided about a scenario and concerns none of its tools alone, in order. None is
     /// made for a single tool.
     pub(crate) fn findings_of_scenario(&self, scenario: &ScenarioName) -> Vec<Finding> {
-        let mut findings: Vec<Finding> =
-            self.entry(scenario).and_then(|entry| of_standing(entry)).into_iter().collect();
+        let mut findings: Vec<Finding> = self
+            .entry(scenario)
+            .and_then(|entry| of_standing(entry))
+            .into_iter()
+            .collect();
         let shadowed = self.shadowed_categories().into_iter();
         findings.extend(shadowed.filter(|finding| finding.scenario.as_ref() == Some(scenario)));
         findings.sort_unstable();
@@ -96,14 +102,25 @@ impl Catalog {
     ) -> impl Iterator<Item = &'a ToolId> {
         let lens = ScopedCatalog::global(self);
         let is_displaced = move |other: &&ToolId| {
-            let entry = self.entry(&other.scenario).filter(|entry| entry.is_published());
+            let entry = self
+                .entry(&other.scenario)
+                .filter(|entry| entry.is_published());
             let tool = entry.and_then(|entry| entry.tool(&other.tool));
-            let is_named = |tool: &&Arc<ViewTool>| *tool.id.tool == *alias.as_str() && !tool.execution.is_activity();
-            let names = tool.filter(is_named).map(|tool| of_name(&lens, tool)).unwrap_or_default();
-            let mut collisions = names.iter().filter(|finding| finding.code == FindingCode::NameCollision);
+            let is_named = |tool: &&Arc<ViewTool>| {
+                *tool.id.tool == *alias.as_str() && !tool.execution.is_activity()
+            };
+            let names = tool
+                .filter(is_named)
+                .map(|tool| of_name(&lens, tool))
+                .unwrap_or_default();
+            let mut collisions = names
+                .iter()
+                .filter(|finding| finding.code == FindingCode::NameCollision);
             collisions.any(|finding| finding.others.contains(id))
         };
-        self.names.rivals(alias.as_str(), ClaimKind::Plain, id).filter(is_displaced)
+        self.names
+            .rivals(alias.as_str(), ClaimKind::Plain, id)
+            .filter(is_displaced)
     }
 
     /// What was decided about a scenario's tools in the global scope.
@@ -119,9 +136,16 @@ impl Catalog {
     pub(super) fn unmatched_preferences(&self) -> Vec<Finding> {
         let mut categories = BTreeSet::new();
         let mut tags = BTreeSet::new();
-        let is_group =
-            |target: &PreferenceTarget| matches!(target, PreferenceTarget::Category(_) | PreferenceTarget::Tag(_));
-        let any_group = self.preferences.iter().any(|(_, target, _)| is_group(target));
+        let is_group = |target: &PreferenceTarget| {
+            matches!(
+                target,
+                PreferenceTarget::Category(_) | PreferenceTarget::Tag(_)
+            )
+        };
+        let any_group = self
+            .preferences
+            .iter()
+            .any(|(_, target, _)| is_group(target));
         let entries = self.entries().filter(|_| any_group);
         for tool in entries.flat_map(|entry| entry.tools.iter()) {
             categories.extend(tool.tool.category.as_deref());
@@ -133,11 +157,15 @@ impl Catalog {
             PreferenceTarget::Category(id) => categories.contains(id.as_str()),
             PreferenceTarget::Tag(tag) => tags.contains(tag.as_str()),
         };
-        let unmatched = self.preferences.iter().filter_map(|(scope, target, _)| match self.unknown_scope(scope) {
-            Some(unknown) => Some(preference_of_unknown_profile(scope, target, &unknown)),
-            None => (!matches(target)).then(|| unmatched_preference(scope, target)),
+        let unmatched = self.preferences.iter().filter_map(|(scope, target, _)| {
+            match self.unknown_scope(scope) {
+                Some(unknown) => Some(preference_of_unknown_profile(scope, target, &unknown)),
+                None => (!matches(target)).then(|| unmatched_preference(scope, target)),
+            }
         });
-        unmatched.chain(self.has_optional_profiles().then(optional_profiles)).collect()
+        unmatched
+            .chain(self.has_optional_profiles().then(optional_profiles))
+            .collect()
     }
 }
 
@@ -149,14 +177,27 @@ fn optional_profiles() -> Finding {
 }
 
 /// The finding that a preference has no effect because its profile sees no tools.
-fn preference_of_unknown_profile(scope: &Scope, target: &PreferenceTarget, unknown: &UnknownProfile) -> Finding {
-    let message = format!("the {scope} preference for {target} has no effect but is kept: {unknown}");
-    about(Finding::new(FindingCode::PreferenceUnmatched, message), target)
+fn preference_of_unknown_profile(
+    scope: &Scope,
+    target: &PreferenceTarget,
+    unknown: &UnknownProfile,
+) -> Finding {
+    let message =
+        format!("the {scope} preference for {target} has no effect but is kept: {unknown}");
+    about(
+        Finding::new(FindingCode::PreferenceUnmatched, message),
+        target,
+    )
 }
 
 pub(super) fn unmatched_preference(scope: &Scope, target: &PreferenceTarget) -> Finding {
-    let message = format!("the {scope} preference for {target} has no effect: no scenario offers it now; it is kept");
-    about(Finding::new(FindingCode::PreferenceUnmatched, message), target)
+    let message = format!(
+        "the {scope} preference for {target} has no effect: no scenario offers it now; it is kept"
+    );
+    about(
+        Finding::new(FindingCode::PreferenceUnmatched, message),
+        target,
+    )
 }
 
 /// With the scenario and the tool that a target names.
@@ -171,7 +212,10 @@ fn about(finding: Finding, target: &PreferenceTarget) -> Finding {
 fn of_entry(lens: &ScopedCatalog<'_>, entry: &CatalogEntry, findings: &mut Vec<Finding>) {
     match of_standing(entry) {
         Some(withdrawn) => findings.push(withdrawn),
-        None => entry.tools.iter().for_each(|tool| of_tool(lens, tool, findings)),
+        None => entry
+            .tools
+            .iter()
+            .for_each(|tool| of_tool(lens, tool, findings)),
     }
 }
 
@@ -179,9 +223,15 @@ fn of_entry(lens: &ScopedCatalog<'_>, entry: &CatalogEntry, findings: &mut Vec<F
 /// entry and for one without tools.
 pub(super) fn of_standing(entry: &CatalogEntry) -> Option<Finding> {
     let count = entry.tools.len();
-    let tools = if count == 1 { "its tool is".to_owned() } else { format!("its {count} tools are") };
+    let tools = if count == 1 {
+        "its tool is".to_owned()
+    } else {
+        format!("its {count} tools are")
+    };
     let message = match &entry.visibility {
-        Visibility::Withdrawn(reason) => format!("{tools} withdrawn from the list, keeping the names: {reason}"),
+        Visibility::Withdrawn(reason) => {
+            format!("{tools} withdrawn from the list, keeping the names: {reason}")
+        }
         Visibility::Hidden(reason) => format!("{tools} not in the list: {reason}"),
         Visibility::Published => return None,
     };
@@ -191,12 +241,18 @@ pub(super) fn of_standing(entry: &CatalogEntry) -> Option<Finding> {
 /// What was decided about one tool of a scenario that claims names, in the scope of `lens`.
 pub(super) fn of_tool(lens: &ScopedCatalog<'_>, tool: &ViewTool, findings: &mut Vec<Finding>) {
     let mut add = |finding: Finding| {
-        findings.push(finding.of_scenario(&tool.id.scenario).of_tool(tool.id.tool.clone()));
+        findings.push(
+            finding
+                .of_scenario(&tool.id.scenario)
+                .of_tool(tool.id.tool.clone()),
+        );
     };
     if !tool.effective.enabled {
         let why = match &tool.effective.enabled_source {
             Provenance::Manifest => "its manifest does not enable it by default".to_owned(),
-            source @ Provenance::Preference(_) => format!("switched off by the preference {source}"),
+            source @ Provenance::Preference(_) => {
+                format!("switched off by the preference {source}")
+            }
         };
         let hint = format!("to enable it: `{}`", enabling(&lens.scope, &tool.id));
         add(Finding::new(FindingCode::Disabled, why).hint(hint));
@@ -214,7 +270,11 @@ pub(super) fn of_tool(lens: &ScopedCatalog<'_>, tool: &ViewTool, findings: &mut 
 
 /// The command that enables a tool in a scope.
 fn enabling(scope: &Scope, id: &ToolId) -> String {
-    let scope = if *scope == Scope::Global { String::new() } else { format!(" --scope {scope}") };
+    let scope = if *scope == Scope::Global {
+        String::new()
+    } else {
+        format!(" --scope {scope}")
+    };
     format!("callsheet prefs set tool:{id} --enabled true{scope}")
 }
 
@@ -233,15 +293,15 @@ pub(super) fn of_name(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<Finding>
         }
         Some((alias, _)) => {
             let NameObstacle { why, rivals } = obstacle(lens, id, alias);
-            let message = format!("the alias `{alias}` is not available: {why}; published as `{name}`");
+            let message =
+                format!("the alias `{alias}` is not available: {why}; published as `{name}`");
             let refused = Finding::new(FindingCode::AliasRefused, message).with_others(rivals);
             findings.push(refused.hint("choose an alias that no other tool has"));
         }
         None if lens.names.style == super::NamingStyle::OnCollision && plain != *name => {
-            findings.push(
-                collision(lens, tool, &plain)
-                    .hint(format!("`callsheet prefs set tool:{id} --alias NAME` gives it a name of its own")),
-            );
+            findings.push(collision(lens, tool, &plain).hint(format!(
+                "`callsheet prefs set tool:{id} --alias NAME` gives it a name of its own"
+            )));
         }
         None => {}
     }
@@ -249,7 +309,10 @@ pub(super) fn of_name(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<Finding>
         findings.push(collision(lens, tool, &PublishedName::qualified(id)));
     }
     if !own {
-        let message = format!("the name `{}` is not one that every LLM vendor accepts; published as `{name}`", id.tool);
+        let message = format!(
+            "the name `{}` is not one that every LLM vendor accepts; published as `{name}`",
+            id.tool
+        );
         findings.push(Finding::new(FindingCode::NameRepaired, message));
     }
     findings
@@ -258,7 +321,10 @@ pub(super) fn of_name(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<Finding>
 /// The finding that a tool does not get the name it wants.
 fn collision(lens: &ScopedCatalog<'_>, tool: &ViewTool, wanted: &PublishedName) -> Finding {
     let NameObstacle { why, rivals } = obstacle(lens, &tool.id, wanted);
-    let message = format!("`{wanted}` is not available: {why}; published as `{}`", tool.name);
+    let message = format!(
+        "`{wanted}` is not available: {why}; published as `{}`",
+        tool.name
+    );
     Finding::new(FindingCode::NameCollision, message).with_others(rivals)
 }
 
@@ -273,7 +339,10 @@ struct NameObstacle {
 fn obstacle(lens: &ScopedCatalog<'_>, id: &ToolId, wanted: &PublishedName) -> NameObstacle {
     if wanted.is_reserved() {
         let why = "names of this shape are kept for tools whose qualified names meet".to_owned();
-        return NameObstacle { why, rivals: Vec::new() };
+        return NameObstacle {
+            why,
+            rivals: Vec::new(),
+        };
     }
     let kinds = [
         (ClaimKind::Qualified, "it is the qualified name of"),
@@ -284,10 +353,20 @@ fn obstacle(lens: &ScopedCatalog<'_>, id: &ToolId, wanted: &PublishedName) -> Na
         let mut all = lens.names.rivals(wanted.as_str(), kind, id);
         let rivals: Vec<ToolId> = all.by_ref().take(NAMED_RIVALS).cloned().collect();
         if !rivals.is_empty() {
-            let more = if all.next().is_some() { " and more" } else { "" };
+            let more = if all.next().is_some() {
+                " and more"
+            } else {
+                ""
+            };
             let named: Vec<String> = rivals.iter().map(ToString::to_string).collect();
-            return NameObstacle { why: format!("{what} {}{more}", named.join(", ")), rivals };
+            return NameObstacle {
+                why: format!("{what} {}{more}", named.join(", ")),
+                rivals,
+            };
         }
     }
-    NameObstacle { why: "something else claims it".to_owned(), rivals: Vec::new() }
+    NameObstacle {
+        why: "something else claims it".to_owned(),
+        rivals: Vec::new(),
+    }
 }

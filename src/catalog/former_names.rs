@@ -42,7 +42,10 @@ pub struct FormerName {
 impl FormerNames {
     /// Remembers names for this long.
     pub fn keeping(kept_for: Duration) -> Self {
-        Self { kept_for, ..Self::default() }
+        Self {
+            kept_for,
+            ..Self::default()
+        }
     }
 
     /// Sets how long a name is remembered.
@@ -56,7 +59,10 @@ impl FormerNames {
             match change {
                 DiffItem::Add(_, new) => self.return_names(new),
                 DiffItem::Remove(name, old) => self.remove_scenario(name, old, now),
-                DiffItem::Update { old: (_, old), new: (_, new) } => {
+                DiffItem::Update {
+                    old: (_, old),
+                    new: (_, new),
+                } => {
                     self.return_names(new);
                     if old.is_published() {
                         self.replace(old, new, now);
@@ -69,14 +75,23 @@ impl FormerNames {
 
     /// Forgets those that went before `until`, and of too many the first that went.
     fn trim(&mut self, until: Timestamp) {
-        if self.oldest.is_none_or(|oldest| oldest >= until) && self.names.len() <= FORMER_NAMES_MAX {
+        if self.oldest.is_none_or(|oldest| oldest >= until) && self.names.len() <= FORMER_NAMES_MAX
+        {
             return;
         }
-        let mut kept: Vec<_> = self.names.values().filter(|former| former.since >= until).cloned().collect();
+        let mut kept: Vec<_> = self
+            .names
+            .values()
+            .filter(|former| former.since >= until)
+            .cloned()
+            .collect();
         kept.sort_by_key(|former| std::cmp::Reverse(former.since));
         kept.truncate(FORMER_NAMES_MAX);
         self.oldest = kept.last().map(|former| former.since);
-        self.names = kept.into_iter().map(|former| (Arc::from(former.name.as_str()), former)).collect();
+        self.names = kept
+            .into_iter()
+            .map(|former| (Arc::from(former.name.as_str()), former))
+            .collect();
     }
 
     /// The tool that had this published name, identity or original name; the latest of several.
@@ -89,7 +104,11 @@ impl FormerNames {
             NameRef::Id(id) => former.id == *id,
             NameRef::Bare(name) => *former.id.tool == **name,
         };
-        self.names.values().filter(fits).max_by_key(|former| former.since).map(AsRef::as_ref)
+        self.names
+            .values()
+            .filter(fits)
+            .max_by_key(|former| former.since)
+            .map(AsRef::as_ref)
     }
 
     /// How many are remembered.
@@ -113,10 +132,17 @@ impl FormerNames {
             let cause = match (&hidden, new.tool(&tool.id.tool)) {
                 (_, None) => format!("scenario {} does not offer it any more", new.name).into(),
                 (Some(hidden), Some(_)) => Arc::clone(hidden),
-                (None, Some(now)) if now.name != tool.name => format!("it is published as `{}` now", now.name).into(),
+                (None, Some(now)) if now.name != tool.name => {
+                    format!("it is published as `{}` now", now.name).into()
+                }
                 (None, Some(_)) => continue,
             };
-            self.insert(FormerName { name: tool.name.clone(), id: tool.id.clone(), since: now, cause });
+            self.insert(FormerName {
+                name: tool.name.clone(),
+                id: tool.id.clone(),
+                since: now,
+                cause,
+            });
         }
     }
 
@@ -124,10 +150,23 @@ impl FormerNames {
     /// time.
     fn remove_scenario(&mut self, name: &ScenarioName, old: &CatalogEntry, now: Timestamp) {
         let cause: Arc<str> = format!("scenario {name} is not known any more").into();
-        let known: Vec<_> = self.names.values().filter(|former| former.id.scenario == *name).cloned().collect();
-        let latest = |(name, id): (PublishedName, ToolId), since| FormerName { name, id, since, cause: cause.clone() };
+        let known: Vec<_> = self
+            .names
+            .values()
+            .filter(|former| former.id.scenario == *name)
+            .cloned()
+            .collect();
+        let latest = |(name, id): (PublishedName, ToolId), since| FormerName {
+            name,
+            id,
+            since,
+            cause: cause.clone(),
+        };
         for former in known {
-            self.insert(latest((former.name.clone(), former.id.clone()), former.since));
+            self.insert(latest(
+                (former.name.clone(), former.id.clone()),
+                former.since,
+            ));
         }
         if matches!(old.visibility, Visibility::Hidden(_)) {
             // These have no published names.
@@ -150,7 +189,11 @@ impl FormerNames {
     }
 
     fn insert(&mut self, former: FormerName) {
-        self.oldest = Some(self.oldest.map_or(former.since, |oldest| oldest.min(former.since)));
-        self.names.insert(former.name.as_str().into(), Arc::new(former));
+        self.oldest = Some(
+            self.oldest
+                .map_or(former.since, |oldest| oldest.min(former.since)),
+        );
+        self.names
+            .insert(former.name.as_str().into(), Arc::new(former));
     }
 }

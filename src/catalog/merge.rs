@@ -14,7 +14,9 @@ use super::name_claim::{NameClaim, NameHash};
 use super::prefer::RuleStack;
 use super::resolve::NameResolver;
 use super::{Catalog, CatalogEntry, NamingStyle, Offer};
-use crate::model::{PreferenceSet, PreferenceTarget, Profile, PublishedName, ScenarioName, Scope, Settings, ToolId};
+use crate::model::{
+    PreferenceSet, PreferenceTarget, Profile, PublishedName, ScenarioName, Scope, Settings, ToolId,
+};
 
 /// New offers by scenario; `None` where there is none any more.
 type Offers = BTreeMap<ScenarioName, Option<Offer>>;
@@ -30,22 +32,42 @@ impl Catalog {
         let entries = OrdMap::new();
         let names = NameResolver::new(naming);
         let activities = Arc::default();
-        Self { content: 0, entries, names, preferences, rules, profiles, activities }
+        Self {
+            content: 0,
+            entries,
+            names,
+            preferences,
+            rules,
+            profiles,
+            activities,
+        }
     }
 
     /// With these offers besides its own.
     pub(super) fn with_offers(&self, offers: BTreeMap<ScenarioName, Offer>) -> Self {
-        self.replace(offers.into_iter().map(|(name, offer)| (name, Some(offer))).collect(), &self.rules)
+        self.replace(
+            offers
+                .into_iter()
+                .map(|(name, offer)| (name, Some(offer)))
+                .collect(),
+            &self.rules,
+        )
     }
 
     /// With offers put, replaced or taken away. An offer that equals the active one has no effect.
     pub(super) fn with_changed(&self, mut offers: Offers) -> Self {
         offers.retain(|name, offer| match (offer, self.entries.get(name)) {
             (None, None) => false,
-            (Some(new), Some(old)) => new.manifest.digest != old.manifest.digest || new.visibility != old.visibility,
+            (Some(new), Some(old)) => {
+                new.manifest.digest != old.manifest.digest || new.visibility != old.visibility
+            }
             _ => true,
         });
-        if offers.is_empty() { self.clone() } else { self.replace(offers, &self.rules) }
+        if offers.is_empty() {
+            self.clone()
+        } else {
+            self.replace(offers, &self.rules)
+        }
     }
 
     /// With other preferences. Only scenarios that a changed preference of the global scope matches
@@ -67,9 +89,17 @@ impl Catalog {
     /// With every tool named by another style, and so built anew; entries that come out the same
     /// are shared.
     pub(super) fn with_naming(&self, naming: NamingStyle) -> Self {
-        let offers = self.entries.values().map(|entry| (entry.name.clone(), entry.offer())).collect();
-        let mut next =
-            Self::empty(Arc::clone(&self.preferences), naming, Arc::clone(&self.profiles)).with_offers(offers);
+        let offers = self
+            .entries
+            .values()
+            .map(|entry| (entry.name.clone(), entry.offer()))
+            .collect();
+        let mut next = Self::empty(
+            Arc::clone(&self.preferences),
+            naming,
+            Arc::clone(&self.profiles),
+        )
+        .with_offers(offers);
         for (name, old) in &self.entries {
             if next.entries.get(name).is_some_and(|new| new.is_as(old)) {
                 next.entries.insert(name.clone(), Arc::clone(old));
@@ -90,15 +120,29 @@ impl Catalog {
             }
         }
         if !groups.is_empty() {
-            let grouped = self.entries.values().filter(|entry| groups.iter().any(|target| entry.has(target)));
+            let grouped = self
+                .entries
+                .values()
+                .filter(|entry| groups.iter().any(|target| entry.has(target)));
             scenarios.extend(grouped.map(|entry| &entry.name));
         }
         if !self.preferences.assumes_like(preferences) {
-            let unannotated = |entry: &&Arc<CatalogEntry>| entry.tools.iter().any(|tool| tool.tool.facts.unannotated);
-            scenarios.extend(self.entries.values().filter(unannotated).map(|entry| &entry.name));
+            let unannotated = |entry: &&Arc<CatalogEntry>| {
+                entry.tools.iter().any(|tool| tool.tool.facts.unannotated)
+            };
+            scenarios.extend(
+                self.entries
+                    .values()
+                    .filter(unannotated)
+                    .map(|entry| &entry.name),
+            );
         }
-        let entries = scenarios.into_iter().filter_map(|name| self.entries.get(name));
-        entries.map(|entry| (entry.name.clone(), Some(entry.offer()))).collect()
+        let entries = scenarios
+            .into_iter()
+            .filter_map(|name| self.entries.get(name));
+        entries
+            .map(|entry| (entry.name.clone(), Some(entry.offer())))
+            .collect()
     }
 
     /// The step itself.
@@ -109,14 +153,19 @@ impl Catalog {
         // Where no contest changed, every tool that was there has the name it had.
         let names_stay = touched.is_empty() && Arc::ptr_eq(rules, &self.rules);
         for (name, tools) in next.moved(self, &touched, &offers) {
-            if let Some(entry) = self.entries.get(&name).and_then(|entry| entry.renamed(&tools)) {
+            if let Some(entry) = self
+                .entries
+                .get(&name)
+                .and_then(|entry| entry.renamed(&tools))
+            {
                 next.put(name, Some(Arc::new(entry)));
             }
         }
         for (name, offer) in offers {
             let old = self.entries.get(&name);
             let known = old.filter(|_| names_stay).map(|old| &**old);
-            let entry = offer.map(|offer| CatalogEntry::admit(name.clone(), offer, rules, &next.names, known));
+            let entry = offer
+                .map(|offer| CatalogEntry::admit(name.clone(), offer, rules, &next.names, known));
             let same = match (&entry, old) {
                 (Some(new), Some(old)) => new.is_as(old),
                 _ => false,
@@ -144,12 +193,19 @@ impl Catalog {
                 continue;
             }
             let old = old.map_or_else(Vec::new, |entry| entry.claims(before));
-            let new = offer.as_ref().map_or_else(Vec::new, |offer| offer.claims(name, &self.rules, &self.names));
-            let kept = |claims: &[NameClaim], claim: &NameClaim| claims.binary_search(claim).is_ok();
+            let new = offer.as_ref().map_or_else(Vec::new, |offer| {
+                offer.claims(name, &self.rules, &self.names)
+            });
+            let kept =
+                |claims: &[NameClaim], claim: &NameClaim| claims.binary_search(claim).is_ok();
             let gone = old.iter().filter(|claim| !kept(&new, claim)).cloned();
             let gone_before = removed.len();
             removed.extend(gone);
-            touched.extend(removed[gone_before..].iter().map(|claim: &NameClaim| claim.text));
+            touched.extend(
+                removed[gone_before..]
+                    .iter()
+                    .map(|claim: &NameClaim| claim.text),
+            );
             for claim in new.into_iter().filter(|claim| !kept(&old, claim)) {
                 // A text without earlier claims is claimed by these offers only, and they are named
                 // again anyway.
@@ -173,7 +229,9 @@ impl Catalog {
         let mut moved: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for id in concerned_tools(&before.names, &self.names, touched) {
             if !offers.contains_key(&id.scenario) {
-                let name = self.names.resolve(&id, self.wanted_alias(&self.rules, &id).as_ref());
+                let name = self
+                    .names
+                    .resolve(&id, self.wanted_alias(&self.rules, &id).as_ref());
                 moved.entry(id.scenario).or_default().push((id.tool, name));
             }
         }
@@ -183,16 +241,27 @@ impl Catalog {
     /// The alias that a tool wants under these rules.
     pub(super) fn wanted_alias(&self, rules: &RuleStack, id: &ToolId) -> Option<PublishedName> {
         let given = rules.alias(id).map(|(alias, _)| alias);
-        self.tool(id).map_or_else(|| given.cloned(), |tool| self.names.wanted_alias(given, &tool.tool))
+        self.tool(id).map_or_else(
+            || given.cloned(),
+            |tool| self.names.wanted_alias(given, &tool.tool),
+        )
     }
 
     /// Puts, replaces or removes an entry, and with it the lookups of its unique forms.
     pub(super) fn put(&mut self, name: ScenarioName, entry: Option<Arc<CatalogEntry>>) {
         let unique = |entry: &CatalogEntry| -> Vec<NameClaim> {
-            entry.tools.iter().filter_map(|tool| NameResolver::unique_claim(&tool.id, &tool.name)).collect()
+            entry
+                .tools
+                .iter()
+                .filter_map(|tool| NameResolver::unique_claim(&tool.id, &tool.name))
+                .collect()
         };
-        let gone = self.entries.get(&name).map_or_else(Vec::new, |old| unique(old));
-        self.names.change(gone, entry.as_deref().map_or_else(Vec::new, unique));
+        let gone = self
+            .entries
+            .get(&name)
+            .map_or_else(Vec::new, |old| unique(old));
+        self.names
+            .change(gone, entry.as_deref().map_or_else(Vec::new, unique));
         let added = entry.as_deref().map_or(0, CatalogEntry::share);
         let replaced = match entry {
             Some(entry) => self.entries.insert(name, entry),
@@ -207,7 +276,11 @@ impl CatalogEntry {
     /// What it adds to the content of its catalog: the digest, which covers its name, of what is
     /// published. The reasons of withdrawals and everything about health stay out of it.
     fn share(&self) -> u128 {
-        if self.is_published() { self.digest.0 } else { 0 }
+        if self.is_published() {
+            self.digest.0
+        } else {
+            0
+        }
     }
 
     /// Whether it shows nothing else than `old`, in any list.
@@ -217,7 +290,8 @@ impl CatalogEntry {
 
     /// Its claims as the catalog that it stands in has them.
     fn claims(&self, catalog: &Catalog) -> Vec<NameClaim> {
-        self.offer().claims(&self.name, &catalog.rules, &catalog.names)
+        self.offer()
+            .claims(&self.name, &catalog.rules, &catalog.names)
     }
 
     /// Whether one of its tools is of this category or has this tag.
@@ -240,16 +314,26 @@ pub(super) fn concerned_tools(
     after: &NameResolver,
     touched: &BTreeSet<NameHash>,
 ) -> BTreeSet<ToolId> {
-    let contests = touched.iter().map(|text| (before.contest(*text), after.contest(*text)));
-    contests.filter(|(was, is)| was != is).flat_map(|(was, is)| was.concerned().chain(is.concerned())).collect()
+    let contests = touched
+        .iter()
+        .map(|text| (before.contest(*text), after.contest(*text)));
+    contests
+        .filter(|(was, is)| was != is)
+        .flat_map(|(was, is)| was.concerned().chain(is.concerned()))
+        .collect()
 }
 
 /// The targets whose settings in the global scope differ.
-fn changed_targets<'a>(old: &'a PreferenceSet, new: &'a PreferenceSet) -> impl Iterator<Item = &'a PreferenceTarget> {
+fn changed_targets<'a>(
+    old: &'a PreferenceSet,
+    new: &'a PreferenceSet,
+) -> impl Iterator<Item = &'a PreferenceTarget> {
     let differs = |other: &'a PreferenceSet| {
         move |(target, settings): (&'a PreferenceTarget, &'a Settings)| {
             (other.get(&Scope::Global, target) != Some(settings)).then_some(target)
         }
     };
-    old.scope(&Scope::Global).filter_map(differs(new)).chain(new.scope(&Scope::Global).filter_map(differs(old)))
+    old.scope(&Scope::Global)
+        .filter_map(differs(new))
+        .chain(new.scope(&Scope::Global).filter_map(differs(old)))
 }

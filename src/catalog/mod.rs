@@ -13,7 +13,8 @@ use imbl::OrdMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::model::{
-    Digest, Effective, Finding, Manifest, PreferenceSet, Profile, ScenarioName, Tool, ToolId, ViewTool,
+    Digest, Effective, Finding, Manifest, PreferenceSet, Profile, ScenarioName, Tool, ToolId,
+    ViewTool,
 };
 
 mod activities;
@@ -53,11 +54,13 @@ pub use relayed::RelayedItem;
 pub use revision_history::RevisionHistory;
 pub use search::{Field, Fields, Hit, Tier};
 pub use snapshot::{
-    CatalogReader, CatalogWriter, ProgramEnds, RecentEvents, Snapshot, StateTransitions, catalog_store,
+    CatalogReader, CatalogWriter, ProgramEnds, RecentEvents, Snapshot, StateTransitions,
+    catalog_store,
 };
 pub use target_matches::TargetMatches;
 pub use view::{
-    Absence, Defer, Estimator, Generic, LeftOut, Part, Pick, StickyTools, ToolMark, View, ViewNote, ViewQuery, Why,
+    Absence, Defer, Estimator, Generic, LeftOut, Part, Pick, StickyTools, ToolMark, View, ViewNote,
+    ViewQuery, Why,
 };
 
 /// The inputs of a catalog.
@@ -184,8 +187,12 @@ pub struct Linted {
 
 /// Builds a catalog from all inputs.
 pub fn build(inputs: &Inputs) -> Catalog {
-    Catalog::empty(Arc::clone(&inputs.preferences), inputs.naming, Arc::clone(&inputs.profiles))
-        .with_offers(inputs.offers.clone())
+    Catalog::empty(
+        Arc::clone(&inputs.preferences),
+        inputs.naming,
+        Arc::clone(&inputs.profiles),
+    )
+    .with_offers(inputs.offers.clone())
 }
 
 impl Catalog {
@@ -197,7 +204,10 @@ impl Catalog {
             Change::Offers(offers) => self.with_changed(offers),
             Change::Preferences(preferences) => self.with_preferences(preferences),
             Change::Naming(naming) => self.with_naming(naming),
-            Change::Profiles(profiles) => Self { profiles, ..self.clone() },
+            Change::Profiles(profiles) => Self {
+                profiles,
+                ..self.clone()
+            },
         }
     }
 

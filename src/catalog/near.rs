@@ -6,15 +6,18 @@ use std::fmt::Display;
 pub const NEAR: usize = 5;
 /// Largest number of names that are looked at.
 const NAMES_MAX: usize = 10_000;
-/// The most pairs of characters that are compared, which takes some two milliseconds: any client can
-/// request unknown names as often as it likes.
+/// The most pairs of characters that are compared, which takes some two milliseconds: any client
+/// can request unknown names as often as it likes.
 const PAIRS_MAX: usize = 200_000;
 /// The longest names that are compared.
 const NAME_BYTES_MAX: usize = 100;
 
 /// The names that are nearest to `wanted`, nearest first. Of many names only the first are
 /// compared.
-pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = (&'a str, impl Display)>) -> Vec<String> {
+pub fn nearest<'a>(
+    wanted: &str,
+    names: impl Iterator<Item = (&'a str, impl Display)>,
+) -> Vec<String> {
     let mut comparison = Comparison::with(wanted);
     let mut near = Vec::new();
     for (name, shown) in names.take(NAMES_MAX) {
@@ -40,8 +43,17 @@ struct Comparison {
 impl Comparison {
     fn with(wanted: &str) -> Self {
         let wanted = wanted.to_ascii_lowercase();
-        let edits_max = if wanted.len() < 4 { 1 } else { (wanted.len() / 4).clamp(2, 3) };
-        Self { characters: characters(&wanted), edits_max, pairs_left: PAIRS_MAX, wanted }
+        let edits_max = if wanted.len() < 4 {
+            1
+        } else {
+            (wanted.len() / 4).clamp(2, 3)
+        };
+        Self {
+            characters: characters(&wanted),
+            edits_max,
+            pairs_left: PAIRS_MAX,
+            wanted,
+        }
     }
 
     /// The distance to a name; `None` if they are too different. A name that contains the other one
@@ -83,8 +95,17 @@ mod tests {
 
     #[test]
     fn offers_near_names_nearest_first() {
-        let names = ["read_file", "read_files", "write_file", "list_issues", "Read_File2"];
-        assert_eq!(near("read_file", &names), ["read_file", "Read_File2", "read_files"]);
+        let names = [
+            "read_file",
+            "read_files",
+            "write_file",
+            "list_issues",
+            "Read_File2",
+        ];
+        assert_eq!(
+            near("read_file", &names),
+            ["read_file", "Read_File2", "read_files"]
+        );
         assert_eq!(near("raed_file", &names), ["read_file"]);
         assert_eq!(near("files", &names), ["read_files"]);
         assert!(near("deploy", &names).is_empty());
@@ -93,7 +114,9 @@ mod tests {
 
     #[test]
     fn many_names_are_not_all_compared() {
-        let names: Vec<String> = (0..=NAMES_MAX).map(|n| format!("{n}_far_from_it")).collect();
+        let names: Vec<String> = (0..=NAMES_MAX)
+            .map(|n| format!("{n}_far_from_it"))
+            .collect();
         let names = || names.iter().map(|name| (name.as_str(), name));
         assert_eq!(nearest("9999_far_from_it", names())[0], "9999_far_from_it");
         let last = format!("{NAMES_MAX}_far_from_it");
@@ -106,7 +129,10 @@ mod tests {
         let names: Vec<String> = (0..1_000).map(alike).collect();
         let mut comparison = Comparison::with(&"jihgfedcba".repeat(5));
         assert!(names.iter().all(|name| comparison.distance(name).is_none()));
-        assert!(comparison.pairs_left > 0, "digits that differ rule these out");
+        assert!(
+            comparison.pairs_left > 0,
+            "digits that differ rule these out"
+        );
         let wanted = alike(70_000).replace('a', "b").replace('c', "b");
         let mut comparison = Comparison::with(&wanted);
         for _ in 0..2 {

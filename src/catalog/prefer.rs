@@ -18,8 +18,8 @@
 use std::sync::Arc;
 
 use crate::model::{
-    ApprovalPolicy, Effective, PreferenceSet, PreferenceTarget, Provenance, PublishedName, ScenarioName, Scope,
-    Settings, Tool, ToolId,
+    ApprovalPolicy, Effective, PreferenceSet, PreferenceTarget, Provenance, PublishedName,
+    ScenarioName, Scope, Settings, Tool, ToolId,
 };
 use imbl::OrdMap;
 
@@ -87,8 +87,10 @@ impl RuleLayer {
 
     /// Sets or removes the rule for a target.
     fn set(&mut self, scope: &Scope, target: &PreferenceTarget, settings: Option<&Settings>) {
-        let rule = settings
-            .map(|settings| Rule { place: Arc::new((scope.clone(), target.clone())), settings: settings.clone() });
+        let rule = settings.map(|settings| Rule {
+            place: Arc::new((scope.clone(), target.clone())),
+            settings: settings.clone(),
+        });
         match target {
             PreferenceTarget::Scenario(name) => set_rule(&mut self.scenarios, name, rule),
             PreferenceTarget::Category(id) => set_rule(&mut self.categories, id, rule),
@@ -115,35 +117,69 @@ impl RuleLayer {
 
     /// The scenarios that rules name.
     pub(super) fn scenarios(&self) -> impl Iterator<Item = &ScenarioName> {
-        self.scenarios.keys().chain(self.tools.keys().map(|id| &id.scenario))
+        self.scenarios
+            .keys()
+            .chain(self.tools.keys().map(|id| &id.scenario))
     }
 
     /// The tools to which the layer gives an alias.
     pub(super) fn aliased(&self) -> impl Iterator<Item = &ToolId> {
-        self.tools.iter().filter(|(_, rule)| rule.settings.alias.is_some()).map(|(id, _)| id)
+        self.tools
+            .iter()
+            .filter(|(_, rule)| rule.settings.alias.is_some())
+            .map(|(id, _)| id)
     }
 
     /// The rules that match a tool, narrowest first, with their rank within the layer (0 to 3).
     fn voices<'a>(&'a self, id: &ToolId, tool: &Tool) -> impl Iterator<Item = (Rank, &'a Rule)> {
-        let tags = tool.facts.tags.iter().filter_map(|tag| self.tags.get(tag.as_ref()));
-        let category = tool.category.as_deref().and_then(|category| self.categories.get(category));
-        let narrow = self.tools.get(id).map(|rule| (0, rule)).into_iter().chain(tags.map(|rule| (TAG, rule)));
+        let tags = tool
+            .facts
+            .tags
+            .iter()
+            .filter_map(|tag| self.tags.get(tag.as_ref()));
+        let category = tool
+            .category
+            .as_deref()
+            .and_then(|category| self.categories.get(category));
+        let narrow = self
+            .tools
+            .get(id)
+            .map(|rule| (0, rule))
+            .into_iter()
+            .chain(tags.map(|rule| (TAG, rule)));
         let wide = category.map(|rule| (2, rule)).into_iter();
-        narrow.chain(wide).chain(self.scenarios.get(&id.scenario).map(|rule| (3, rule)))
+        narrow
+            .chain(wide)
+            .chain(self.scenarios.get(&id.scenario).map(|rule| (3, rule)))
     }
 }
 
 impl RuleStack {
     /// The global scope alone.
     pub(super) fn global(preferences: &PreferenceSet) -> Self {
-        Self::of_global(RuleLayer::for_scope(preferences, &Scope::Global), preferences)
+        Self::of_global(
+            RuleLayer::for_scope(preferences, &Scope::Global),
+            preferences,
+        )
     }
 
     /// This stack of the global scope after these targets changed in it.
-    pub(super) fn changed_global(&self, preferences: &PreferenceSet, targets: &[&PreferenceTarget]) -> Self {
-        let mut layer = self.layers.first().map(|layer| RuleLayer::clone(layer)).unwrap_or_default();
+    pub(super) fn changed_global(
+        &self,
+        preferences: &PreferenceSet,
+        targets: &[&PreferenceTarget],
+    ) -> Self {
+        let mut layer = self
+            .layers
+            .first()
+            .map(|layer| RuleLayer::clone(layer))
+            .unwrap_or_default();
         for target in targets {
-            layer.set(&Scope::Global, target, preferences.get(&Scope::Global, target));
+            layer.set(
+                &Scope::Global,
+                target,
+                preferences.get(&Scope::Global, target),
+            );
         }
         Self::of_global(layer, preferences)
     }
@@ -151,14 +187,25 @@ impl RuleStack {
     fn of_global(layer: RuleLayer, preferences: &PreferenceSet) -> Self {
         let layers = vec![Arc::new(layer)];
         let assumed_tags = preferences.assumed_tags().into();
-        Self { layers, unannotated: preferences.unannotated().into(), assumed_tags }
+        Self {
+            layers,
+            unannotated: preferences.unannotated().into(),
+            assumed_tags,
+        }
     }
 
     /// Every rule that matches a tool, narrowest first.
-    pub(super) fn voices<'a>(&'a self, id: &ToolId, tool: &Tool) -> impl Iterator<Item = (Rank, &'a Rule)> {
+    pub(super) fn voices<'a>(
+        &'a self,
+        id: &ToolId,
+        tool: &Tool,
+    ) -> impl Iterator<Item = (Rank, &'a Rule)> {
         let layers = self.layers.iter().enumerate();
-        let own = layers
-            .flat_map(move |(depth, layer)| layer.voices(id, tool).map(move |(rank, rule)| (depth * 4 + rank, rule)));
+        let own = layers.flat_map(move |(depth, layer)| {
+            layer
+                .voices(id, tool)
+                .map(move |(rank, rule)| (depth * 4 + rank, rule))
+        });
         own.chain(self.of_tags(tool, &self.assumed_tags))
     }
 
@@ -173,19 +220,35 @@ impl RuleStack {
     }
 
     /// The rules for these tags, if the tool has no hints.
-    fn of_tags<'a>(&'a self, tool: &Tool, tags: &'a [String]) -> impl Iterator<Item = (Rank, &'a Rule)> {
+    fn of_tags<'a>(
+        &'a self,
+        tool: &Tool,
+        tags: &'a [String],
+    ) -> impl Iterator<Item = (Rank, &'a Rule)> {
         let is_meant = tool.facts.unannotated;
         let layers = self.layers.iter().enumerate().filter(move |_| is_meant);
         layers.flat_map(move |(depth, layer)| {
-            tags.iter().filter_map(move |tag| Some((depth * 4 + TAG, layer.tags.get(tag)?)))
+            tags.iter()
+                .filter_map(move |tag| Some((depth * 4 + TAG, layer.tags.get(tag)?)))
         })
     }
 
     /// The rules that decide each setting of a tool.
     pub(super) fn choices<'a>(&'a self, id: &ToolId, tool: &Tool) -> WinningRules<'a> {
-        let mut choices = WinningRules { enabled: None, approval: None, priority: None, pinned: None };
+        let mut choices = WinningRules {
+            enabled: None,
+            approval: None,
+            priority: None,
+            pinned: None,
+        };
         for (rank, rule) in self.voices(id, tool) {
-            let Settings { enabled, approval, priority, pinned, .. } = rule.settings;
+            let Settings {
+                enabled,
+                approval,
+                priority,
+                pinned,
+                ..
+            } = rule.settings;
             // `false` and `Require` come first in their orders, so everywhere the smaller value is
             // the safer one.
             consider(&mut choices.enabled, rank, enabled, rule);
@@ -203,7 +266,10 @@ impl RuleStack {
     pub(super) fn effective(&self, id: &ToolId, tool: &Tool) -> Effective {
         let choices = self.choices(id, tool);
         Effective {
-            enabled: choices.enabled.as_ref().map_or(tool.facts.enabled_by_default, |choice| choice.value),
+            enabled: choices
+                .enabled
+                .as_ref()
+                .map_or(tool.facts.enabled_by_default, |choice| choice.value),
             enabled_source: provenance(choices.enabled.as_ref()),
             requires_approval: match &choices.approval {
                 Some(choice) => choice.value == ApprovalPolicy::Require,
@@ -233,14 +299,24 @@ fn set_rule<K: Ord + Clone>(rules: &mut OrdMap<K, Rule>, key: &K, rule: Option<R
 }
 
 /// Applies a rule to one setting. The module's head has the order of precedence.
-fn consider<'a, T: Copy + Ord>(best: &mut Option<WinningRule<'a, T>>, rank: Rank, value: Option<T>, rule: &'a Rule) {
+fn consider<'a, T: Copy + Ord>(
+    best: &mut Option<WinningRule<'a, T>>,
+    rank: Rank,
+    value: Option<T>,
+    rule: &'a Rule,
+) {
     let Some(value) = value else { return };
     let key = |rank: Rank, value: T, rule: &'a Rule| (rank, value, &rule.place.1);
-    if best.as_ref().is_none_or(|old| key(rank, value, rule) < key(old.rank, old.value, old.rule)) {
+    if best
+        .as_ref()
+        .is_none_or(|old| key(rank, value, rule) < key(old.rank, old.value, old.rule))
+    {
         *best = Some(WinningRule { rank, value, rule });
     }
 }
 
 fn provenance<T>(choice: Option<&WinningRule<'_, T>>) -> Provenance {
-    choice.map_or(Provenance::Manifest, |choice| Provenance::Preference(Arc::clone(&choice.rule.place)))
+    choice.map_or(Provenance::Manifest, |choice| {
+        Provenance::Preference(Arc::clone(&choice.rule.place))
+    })
 }

@@ -48,7 +48,10 @@ impl Catalog {
     pub fn profile_of<'a>(&'a self, query: &'a ViewQuery) -> Option<&'a str> {
         let default = || {
             let profiles = self.profiles.iter().filter(|_| !query.of_operator);
-            profiles.filter(|(_, profile)| profile.is_default).map(|(name, _)| name.as_str()).next()
+            profiles
+                .filter(|(_, profile)| profile.is_default)
+                .map(|(name, _)| name.as_str())
+                .next()
         };
         query.profile.as_deref().or_else(default)
     }
@@ -67,7 +70,9 @@ impl Catalog {
     /// are may see no tools.
     pub(super) fn bounds(&self, query: &ViewQuery) -> Option<&Profile> {
         let name = self.profile_of(query)?;
-        self.profiles.get(name).or_else(|| self.is_unknown(query).then_some(&NOTHING))
+        self.profiles
+            .get(name)
+            .or_else(|| self.is_unknown(query).then_some(&NOTHING))
     }
 
     /// Set if the client's profile sees no tools because it is not known and others are.
@@ -78,7 +83,9 @@ impl Catalog {
 
     /// The same of a scope of preferences, which makes a profile known where none is configured.
     pub(super) fn unknown_scope(&self, scope: &Scope) -> Option<UnknownProfile> {
-        let Scope::Profile(name) = scope else { return None };
+        let Scope::Profile(name) = scope else {
+            return None;
+        };
         (!self.profiles.is_empty() && !self.profiles.contains_key(name)).then(|| self.unknown(name))
     }
 
@@ -86,7 +93,8 @@ impl Catalog {
     /// configured, no preference names it either.
     pub(crate) fn may_not_call(&self, query: &ViewQuery) -> Option<UnknownProfile> {
         let name = query.profile.as_ref()?;
-        let known = self.profiles.contains_key(name) || (self.profiles.is_empty() && self.is_preferred(name));
+        let known = self.profiles.contains_key(name)
+            || (self.profiles.is_empty() && self.is_preferred(name));
         (!known).then(|| self.unknown(name))
     }
 
@@ -102,7 +110,9 @@ impl Catalog {
     /// Whether the client's profile is not known while others are. An operator's view may be of a
     /// profile that the next preference makes known.
     fn is_unknown(&self, query: &ViewQuery) -> bool {
-        let Some(name) = &query.profile else { return false };
+        let Some(name) = &query.profile else {
+            return false;
+        };
         if !self.profiles.is_empty() {
             return !self.profiles.contains_key(name);
         }
@@ -113,15 +123,28 @@ impl Catalog {
 
     /// Whether a preference names the profile.
     fn is_preferred(&self, name: &str) -> bool {
-        self.preferences().scope(&Scope::Profile(name.to_owned())).next().is_some()
+        self.preferences()
+            .scope(&Scope::Profile(name.to_owned()))
+            .next()
+            .is_some()
     }
 
     fn unknown(&self, name: &str) -> UnknownProfile {
         let is_bounded = !self.profiles.is_empty();
-        let named = self.preferences().profiles().chain(self.profiles_of_activities());
-        let known: BTreeSet<&str> =
-            if is_bounded { self.profiles.keys().map(String::as_str).collect() } else { named.collect() };
-        UnknownProfile { name: name.to_owned(), known: known.into_iter().map(str::to_owned).collect(), is_bounded }
+        let named = self
+            .preferences()
+            .profiles()
+            .chain(self.profiles_of_activities());
+        let known: BTreeSet<&str> = if is_bounded {
+            self.profiles.keys().map(String::as_str).collect()
+        } else {
+            named.collect()
+        };
+        UnknownProfile {
+            name: name.to_owned(),
+            known: known.into_iter().map(str::to_owned).collect(),
+            is_bounded,
+        }
     }
 }
 
@@ -138,7 +161,10 @@ impl UnknownProfile {
 
 impl WithNextStep for UnknownProfile {
     fn next_step(&self) -> Option<Cow<'static, str>> {
-        let near = nearest(&self.name, self.known.iter().map(|known| (known.as_str(), known)));
+        let near = nearest(
+            &self.name,
+            self.known.iter().map(|known| (known.as_str(), known)),
+        );
         let made_known = self.made_known();
         Some(match near.first() {
             Some(near) => format!("{made_known}; did you mean `{near}`?").into(),
@@ -155,8 +181,17 @@ impl fmt::Display for UnknownProfile {
         if self.known.is_empty() {
             return write!(f, "no profile is called `{}`; {next}", self.name);
         }
-        let known: Vec<String> = self.known.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
-        let more = if self.known.len() > NAMED { " and more" } else { "" };
+        let known: Vec<String> = self
+            .known
+            .iter()
+            .take(NAMED)
+            .map(|name| format!("`{name}`"))
+            .collect();
+        let more = if self.known.len() > NAMED {
+            " and more"
+        } else {
+            ""
+        };
         let known = known.join(", ");
         write!(
             f,

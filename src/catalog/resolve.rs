@@ -61,30 +61,51 @@ impl Contest {
     /// The tools whose names may depend on the outcome: the only tool of each kind of claim. If a
     /// kind has several tools, none of them gets the text.
     pub(super) fn concerned(self) -> impl Iterator<Item = ToolId> {
-        [self.alias, self.qualified, self.plain].into_iter().filter_map(|holder| match holder {
-            ClaimHolder::One(id) => Some(id),
-            ClaimHolder::None | ClaimHolder::Several => None,
-        })
+        [self.alias, self.qualified, self.plain]
+            .into_iter()
+            .filter_map(|holder| match holder {
+                ClaimHolder::One(id) => Some(id),
+                ClaimHolder::None | ClaimHolder::Several => None,
+            })
     }
 }
 
 impl NameResolver {
     /// No claims.
     pub(super) fn new(style: NamingStyle) -> Self {
-        Self { claims: ClaimIndex::default(), style }
+        Self {
+            claims: ClaimIndex::default(),
+            style,
+        }
     }
 
     /// The alias that a tool wants: the one that a preference gives it. A definition without one
     /// wants its own name as an alias, so that it has that name in place of its activity.
-    pub(super) fn wanted_alias(&self, given: Option<&PublishedName>, tool: &Tool) -> Option<PublishedName> {
+    pub(super) fn wanted_alias(
+        &self,
+        given: Option<&PublishedName>,
+        tool: &Tool,
+    ) -> Option<PublishedName> {
         let is_named = tool.definition.is_some() && self.style == NamingStyle::OnCollision;
-        given.cloned().or_else(|| is_named.then(|| PublishedName::plain_shared(&tool.name)))
+        given
+            .cloned()
+            .or_else(|| is_named.then(|| PublishedName::plain_shared(&tool.name)))
     }
 
     /// Adds the claims of a tool whose alias is `alias` to `claims`.
-    pub(super) fn claim(&self, claims: &mut Vec<NameClaim>, id: &ToolId, alias: Option<&PublishedName>) {
-        let mut push =
-            |kind, text: &str| claims.push(NameClaim { text: NameHash::from_text(text), kind, id: id.clone() });
+    pub(super) fn claim(
+        &self,
+        claims: &mut Vec<NameClaim>,
+        id: &ToolId,
+        alias: Option<&PublishedName>,
+    ) {
+        let mut push = |kind, text: &str| {
+            claims.push(NameClaim {
+                text: NameHash::from_text(text),
+                kind,
+                id: id.clone(),
+            })
+        };
         let qualified = PublishedName::qualified(id);
         let for_mcp = PublishedName::for_mcp(id);
         push(ClaimKind::Qualified, qualified.as_str());
@@ -128,7 +149,11 @@ impl NameResolver {
 
     /// The present claims that decide about a text.
     pub(super) fn contest(&self, text: NameHash) -> Contest {
-        let mut contest = Contest { alias: ClaimHolder::None, qualified: ClaimHolder::None, plain: ClaimHolder::None };
+        let mut contest = Contest {
+            alias: ClaimHolder::None,
+            qualified: ClaimHolder::None,
+            plain: ClaimHolder::None,
+        };
         for (kind, id) in self.claims.claims_on(text) {
             let holder = match kind {
                 ClaimKind::Alias => &mut contest.alias,
@@ -136,7 +161,11 @@ impl NameResolver {
                 ClaimKind::Plain => &mut contest.plain,
                 ClaimKind::Original | ClaimKind::Unique => break,
             };
-            *holder = if *holder == ClaimHolder::None { ClaimHolder::One(id.clone()) } else { ClaimHolder::Several };
+            *holder = if *holder == ClaimHolder::None {
+                ClaimHolder::One(id.clone())
+            } else {
+                ClaimHolder::Several
+            };
             // Plain claims come last; a second one settles it, however many follow.
             if contest.plain == ClaimHolder::Several {
                 break;
@@ -165,21 +194,40 @@ impl NameResolver {
             }
         }
         let qualified = PublishedName::qualified(id);
-        let Contest { alias, qualified: own, plain } = self.contest(NameHash::from_text(qualified.as_str()));
-        let undisputed = [alias, own, plain].iter().all(|holder| holder.leaves_free_for(id));
-        if undisputed { qualified } else { PublishedName::unique(id) }
+        let Contest {
+            alias,
+            qualified: own,
+            plain,
+        } = self.contest(NameHash::from_text(qualified.as_str()));
+        let undisputed = [alias, own, plain]
+            .iter()
+            .all(|holder| holder.leaves_free_for(id));
+        if undisputed {
+            qualified
+        } else {
+            PublishedName::unique(id)
+        }
     }
 
     /// Every tool that may be meant by a text, by kind, then in order; a tool may come twice.
     pub(super) fn claimants(&self, text: &str) -> impl Iterator<Item = &ToolId> {
-        self.claims.claims_on(NameHash::from_text(text)).map(|(_, id)| id)
+        self.claims
+            .claims_on(NameHash::from_text(text))
+            .map(|(_, id)| id)
     }
 
     /// The tools other than `id` that claim a text in this way, in order.
-    pub(super) fn rivals(&self, text: &str, kind: ClaimKind, id: &ToolId) -> impl Iterator<Item = &ToolId> {
+    pub(super) fn rivals(
+        &self,
+        text: &str,
+        kind: ClaimKind,
+        id: &ToolId,
+    ) -> impl Iterator<Item = &ToolId> {
         // The rare kinds stand in front, so little is passed over.
         let claims = self.claims.claims_on(NameHash::from_text(text));
-        let claims = claims.skip_while(move |claim| claim.0 < kind).take_while(move |claim| claim.0 == kind);
+        let claims = claims
+            .skip_while(move |claim| claim.0 < kind)
+            .take_while(move |claim| claim.0 == kind);
         claims.map(|(_, id)| id).filter(move |other| *other != id)
     }
 }

@@ -48,24 +48,39 @@ impl RevisionHistory {
 
     /// `before` gives way to `after`, which [differs](Self::differ) from it.
     pub(super) fn remember(&mut self, before: &Catalog, after: &Catalog) {
-        let left = before.entries.diff(&after.entries).map(|change| match change {
-            DiffItem::Update { old: (_, old), new: (_, new) } if same_names(old, new) => weight(old),
-            DiffItem::Update { old: (_, old), new: (_, new) } => weight(old) + claims(old) + claims(new),
-            DiffItem::Remove(_, old) => weight(old) + claims(old),
-            DiffItem::Add(_, new) => claims(new),
-        });
+        let left = before
+            .entries
+            .diff(&after.entries)
+            .map(|change| match change {
+                DiffItem::Update {
+                    old: (_, old),
+                    new: (_, new),
+                } if same_names(old, new) => weight(old),
+                DiffItem::Update {
+                    old: (_, old),
+                    new: (_, new),
+                } => weight(old) + claims(old) + claims(new),
+                DiffItem::Remove(_, old) => weight(old) + claims(old),
+                DiffItem::Add(_, new) => claims(new),
+            });
         let bytes = left.sum();
-        self.former.push_back(Arc::new(Former { catalog: before.clone(), bytes }));
+        self.former.push_back(Arc::new(Former {
+            catalog: before.clone(),
+            bytes,
+        }));
         self.bytes += bytes;
         while self.former.len() > KEPT || self.bytes > KEPT_BYTES {
-            let Some(forgotten) = self.former.pop_front() else { return };
+            let Some(forgotten) = self.former.pop_front() else {
+                return;
+            };
             self.bytes -= forgotten.bytes;
         }
     }
 
     /// The latest catalog whose list had this revision for the scope of `query`.
     pub fn find(&self, query: &ViewQuery, revision: &str) -> Option<&Catalog> {
-        self.newest_first().find(|catalog| catalog.has_revision(query, revision))
+        self.newest_first()
+            .find(|catalog| catalog.has_revision(query, revision))
     }
 
     /// Every remembered catalog, the latest first.
@@ -92,7 +107,10 @@ impl Catalog {
 }
 
 fn same_names(old: &CatalogEntry, new: &CatalogEntry) -> bool {
-    old.tools.iter().map(|tool| &tool.id).eq(new.tools.iter().map(|tool| &tool.id))
+    old.tools
+        .iter()
+        .map(|tool| &tool.id)
+        .eq(new.tools.iter().map(|tool| &tool.id))
 }
 
 /// What the claims of an entry leave behind when they come or go.
@@ -104,7 +122,11 @@ fn claims(entry: &CatalogEntry) -> usize {
 fn weight(entry: &CatalogEntry) -> usize {
     let tools = entry.manifest.tools.iter();
     let bytes = tools.map(|tool| {
-        TOOL_BYTES + tool.parameters.get().len() + tool.metadata.get().len() + tool.description.len() + tool.name.len()
+        TOOL_BYTES
+            + tool.parameters.get().len()
+            + tool.metadata.get().len()
+            + tool.description.len()
+            + tool.name.len()
     });
     bytes.sum()
 }

@@ -13,7 +13,9 @@ use super::merge::concerned_tools;
 use super::prefer::{RuleLayer, RuleStack};
 use super::resolve::NameResolver;
 use super::{Catalog, CatalogEntry, Revision, ViewQuery, Visibility};
-use crate::model::{CompanionName, Execution, PublishedName, ScenarioName, Scope, ToolId, ViewTool};
+use crate::model::{
+    CompanionName, Execution, PublishedName, ScenarioName, Scope, ToolId, ViewTool,
+};
 
 /// See the module's head.
 pub(super) struct ScopedCatalog<'a> {
@@ -56,26 +58,51 @@ impl<'a> ScopedCatalog<'a> {
     pub(super) fn for_query(catalog: &'a Catalog, query: &ViewQuery) -> Self {
         let mut lens = Self::global(catalog);
         let chat = query.chat.clone().map(Scope::Chat);
-        let profile = catalog.profile_of(query).map(|name| Scope::Profile(name.to_owned()));
+        let profile = catalog
+            .profile_of(query)
+            .map(|name| Scope::Profile(name.to_owned()));
         let has_activities = |name: &&str| catalog.has_activities_for(name);
-        lens.profile = catalog.profile_of(query).filter(has_activities).map(str::to_owned);
+        lens.profile = catalog
+            .profile_of(query)
+            .filter(has_activities)
+            .map(str::to_owned);
         let scopes: Vec<Scope> = chat.into_iter().chain(profile).collect();
-        let layers = scopes.iter().map(|scope| RuleLayer::for_scope(&catalog.preferences, scope));
-        let own: Vec<Arc<RuleLayer>> = layers.filter(|layer| !layer.is_empty()).map(Arc::new).collect();
+        let layers = scopes
+            .iter()
+            .map(|scope| RuleLayer::for_scope(&catalog.preferences, scope));
+        let own: Vec<Arc<RuleLayer>> = layers
+            .filter(|layer| !layer.is_empty())
+            .map(Arc::new)
+            .collect();
         if let Some(scope) = scopes.into_iter().next() {
             lens.scope = scope;
         }
         if !own.is_empty() {
             lens.spans_scenarios = own.iter().any(|layer| layer.spans_scenarios());
-            lens.spoken_of = own.iter().flat_map(|layer| layer.scenarios().cloned()).collect();
+            lens.spoken_of = own
+                .iter()
+                .flat_map(|layer| layer.scenarios().cloned())
+                .collect();
             let layers = own.iter().chain(&catalog.rules.layers).cloned().collect();
-            lens.rules = Arc::new(RuleStack { layers, ..RuleStack::clone(&catalog.rules) });
-            lens.rename(own.iter().flat_map(|layer| layer.aliased().cloned()).collect());
+            lens.rules = Arc::new(RuleStack {
+                layers,
+                ..RuleStack::clone(&catalog.rules)
+            });
+            lens.rename(
+                own.iter()
+                    .flat_map(|layer| layer.aliased().cloned())
+                    .collect(),
+            );
         }
         if let Some(profile) = &lens.profile {
             lens.activities = catalog.activities_for(profile);
-            lens.spoken_of.extend(lens.activities.keys().map(|activity| activity.scenario.clone()));
-            lens.spoken_of.extend(catalog.definitions().map(|entry| entry.name.clone()));
+            lens.spoken_of.extend(
+                lens.activities
+                    .keys()
+                    .map(|activity| activity.scenario.clone()),
+            );
+            lens.spoken_of
+                .extend(catalog.definitions().map(|entry| entry.name.clone()));
         }
         lens
     }
@@ -108,17 +135,35 @@ impl<'a> ScopedCatalog<'a> {
         }
         let id = tool.id.clone();
         let name = name.clone();
-        Arc::new(ViewTool { id, tool: Arc::clone(&tool.tool), name, effective, companions, execution })
+        Arc::new(ViewTool {
+            id,
+            tool: Arc::clone(&tool.tool),
+            name,
+            effective,
+            companions,
+            execution,
+        })
     }
 
     /// How the calls of a tool get their results for callers of the profile.
     fn execution(&self, tool: &ViewTool) -> Execution {
-        if let Some(definition) = self.activities.get(&tool.id).filter(|_| tool.execution == Execution::Own) {
+        if let Some(definition) = self
+            .activities
+            .get(&tool.id)
+            .filter(|_| tool.execution == Execution::Own)
+        {
             return Execution::ActivityOf(Box::new(definition.clone()));
         }
         let choice = tool.tool.definition.as_ref();
-        let own = self.profile.as_ref().zip(choice).and_then(|(profile, choice)| choice.by_profile.get(profile));
-        own.map_or_else(|| tool.execution.clone(), |named| self.catalog.activity_or_latent(named))
+        let own = self
+            .profile
+            .as_ref()
+            .zip(choice)
+            .and_then(|(profile, choice)| choice.by_profile.get(profile));
+        own.map_or_else(
+            || tool.execution.clone(),
+            |named| self.catalog.activity_or_latent(named),
+        )
     }
 
     /// The companions of a tool under their names in this scope.
@@ -151,7 +196,11 @@ impl<'a> ScopedCatalog<'a> {
         for id in aliased.iter().filter(|id| holds_names(catalog, id)) {
             let mut old = Vec::new();
             let mut new = Vec::new();
-            self.names.claim(&mut old, id, catalog.wanted_alias(&catalog.rules, id).as_ref());
+            self.names.claim(
+                &mut old,
+                id,
+                catalog.wanted_alias(&catalog.rules, id).as_ref(),
+            );
             self.names.claim(&mut new, id, self.alias(id).as_ref());
             touched.extend(old.iter().chain(&new).map(|claim| claim.text));
             self.names.change(old, new);
@@ -190,7 +239,13 @@ impl Catalog {
             content.text(format_args!("{bounds:?}"));
         }
         let own = lens.rules.layers.len() - self.rules.layers.len();
-        for rule in lens.rules.layers.iter().take(own).flat_map(|layer| layer.rules()) {
+        for rule in lens
+            .rules
+            .layers
+            .iter()
+            .take(own)
+            .flat_map(|layer| layer.rules())
+        {
             content.text(&rule.place.0);
             content.text(&rule.place.1);
             content.text(format_args!("{:?}", rule.settings));
@@ -201,7 +256,12 @@ impl Catalog {
             content.text(id);
             content.text(name);
         }
-        for tool in self.definitions().filter(|_| lens.profile.is_some()).iter().flat_map(|entry| entry.tools.iter()) {
+        for tool in self
+            .definitions()
+            .filter(|_| lens.profile.is_some())
+            .iter()
+            .flat_map(|entry| entry.tools.iter())
+        {
             content.text(lens.execution(tool));
         }
         Revision(content.hash.digest())
@@ -216,5 +276,7 @@ impl Catalog {
 /// Whether a tool is there and makes claims on names.
 fn holds_names(catalog: &Catalog, id: &ToolId) -> bool {
     let entry = catalog.entries.get(&id.scenario);
-    entry.is_some_and(|entry| !matches!(entry.visibility, Visibility::Hidden(_)) && entry.tool(&id.tool).is_some())
+    entry.is_some_and(|entry| {
+        !matches!(entry.visibility, Visibility::Hidden(_)) && entry.tool(&id.tool).is_some()
+    })
 }

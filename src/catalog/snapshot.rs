@@ -11,7 +11,9 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::{Catalog, FormerNames, RevisionHistory};
-use crate::model::{ConfigState, Finding, Health, Isolated, RecordedEnd, ScenarioName, StateTransition};
+use crate::model::{
+    ConfigState, Finding, Health, Isolated, RecordedEnd, ScenarioName, StateTransition,
+};
 
 /// Events of one kind that a snapshot remembers. A reader that misses more than that many between
 /// two snapshots learns that it missed some.
@@ -58,7 +60,10 @@ pub struct RecentEvents<T> {
 
 impl<T> Default for RecentEvents<T> {
     fn default() -> Self {
-        Self { total: 0, recent: Vector::new() }
+        Self {
+            total: 0,
+            recent: Vector::new(),
+        }
     }
 }
 
@@ -112,8 +117,19 @@ pub fn catalog_store(first: Snapshot) -> (CatalogWriter, CatalogReader) {
     let (sender, receiver) = watch::channel(first.sequence);
     let current = Arc::new(ArcSwap::from_pointee(first));
     let past = Arc::<ArcSwap<RevisionHistory>>::default();
-    let writer = CatalogWriter { current: Arc::clone(&current), past: Arc::clone(&past), published: sender };
-    (writer, CatalogReader { current, past, published: receiver })
+    let writer = CatalogWriter {
+        current: Arc::clone(&current),
+        past: Arc::clone(&past),
+        published: sender,
+    };
+    (
+        writer,
+        CatalogReader {
+            current,
+            past,
+            published: receiver,
+        },
+    )
 }
 
 impl CatalogWriter {

@@ -37,7 +37,8 @@ impl Catalog {
             PreferenceTarget::Category(id) => tool.tool.category.as_deref() == Some(id),
             PreferenceTarget::Tool(id) => tool.id == *id,
             PreferenceTarget::Tag(tag) => {
-                let is_assumed = facts.unannotated && self.preferences().assumed_tags().contains(tag);
+                let is_assumed =
+                    facts.unannotated && self.preferences().assumed_tags().contains(tag);
                 is_assumed || facts.tags.iter().any(|own| **own == **tag)
             }
         }

@@ -121,14 +121,31 @@ impl View {
     pub fn select_for(catalog: &Catalog, query: &ViewQuery, target: &dyn Estimator) -> Self {
         let lens = ScopedCatalog::for_query(catalog, query);
         let filter = ViewFilter::for_query(catalog, query);
-        let take = |entry: &Arc<CatalogEntry>| entry.is_published().then(|| filter.part(&lens, entry)).flatten();
+        let take = |entry: &Arc<CatalogEntry>| {
+            entry
+                .is_published()
+                .then(|| filter.part(&lens, entry))
+                .flatten()
+        };
         let parts = if query.scenarios.is_empty() {
             catalog.entries().filter_map(take).collect()
         } else {
-            query.scenarios.iter().filter_map(|name| catalog.entry(name)).filter_map(take).collect()
+            query
+                .scenarios
+                .iter()
+                .filter_map(|name| catalog.entry(name))
+                .filter_map(take)
+                .collect()
         };
-        let view = Self { parts, ..Self::default() };
-        if query.competes() { view.chosen(query, target) } else { view }
+        let view = Self {
+            parts,
+            ..Self::default()
+        };
+        if query.competes() {
+            view.chosen(query, target)
+        } else {
+            view
+        }
     }
 
     /// How many tools it has.

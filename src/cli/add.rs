@@ -47,16 +47,25 @@ impl AddArgs {
         if is_replaced {
             edit.remove(name.as_str()).map_err(edited::failed)?;
         }
-        edit.add_listed(name.as_str(), &target).map_err(edited::failed)?;
+        edit.add_listed(name.as_str(), &target)
+            .map_err(edited::failed)?;
         let written = edit.write().map_err(edited::failed)?;
         if !self.remote.json {
-            let done = if is_replaced { "replaced in" } else { "added to" };
+            let done = if is_replaced {
+                "replaced in"
+            } else {
+                "added to"
+            };
             output::wrapped("", &format!("{done} {}:", written.path.display()));
             edited::print_lines(&written.lines);
             edited::print_secrets(&written);
             file.print_next();
         }
-        let polled = if is_replaced { file.replaced(name.as_str()).await? } else { None };
+        let polled = if is_replaced {
+            file.replaced(name.as_str()).await?
+        } else {
+            None
+        };
         let known = match polled {
             Some(polled) => Some(polled),
             None => file.added(name.as_str(), has_answered).await?,
@@ -78,19 +87,34 @@ impl AddArgs {
     fn target(&self) -> Result<EntryTarget, CommandError> {
         if let Some((command, args)) = self.command.split_first() {
             if !self.header.is_empty() {
-                return Err(self.misplaced("--header", "an address", "a program takes `--env NAME=VALUE`"));
+                return Err(self.misplaced(
+                    "--header",
+                    "an address",
+                    "a program takes `--env NAME=VALUE`",
+                ));
             }
             let here = std::env::current_dir()?;
-            let command =
-                if command.contains('/') { here.join(command).display().to_string() } else { command.clone() };
+            let command = if command.contains('/') {
+                here.join(command).display().to_string()
+            } else {
+                command.clone()
+            };
             // An argument that names a file of this folder means it wherever the daemon runs.
             let is_here = |arg: &String| !Path::new(arg).is_absolute() && here.join(arg).exists();
             let cwd = args.iter().any(is_here).then_some(here);
-            return Ok(EntryTarget::Program { command, args: args.to_vec(), env: pairs("--env", &self.env)?, cwd });
+            return Ok(EntryTarget::Program {
+                command,
+                args: args.to_vec(),
+                env: pairs("--env", &self.env)?,
+                cwd,
+            });
         }
         let Some(text) = &self.address else {
             return Err(CommandError::Usage {
-                message: format!("there is neither an address nor a command of `{}`", self.name),
+                message: format!(
+                    "there is neither an address nor a command of `{}`",
+                    self.name
+                ),
                 hint: format!(
                     "`callsheet add {0} http://127.0.0.1:8080`, or `callsheet add {0} -- COMMAND` for a program to start",
                     self.name
@@ -98,7 +122,11 @@ impl AddArgs {
             });
         };
         if !self.env.is_empty() {
-            return Err(self.misplaced("--env", "a program to start", "an address takes `--header NAME=VALUE`"));
+            return Err(self.misplaced(
+                "--env",
+                "a program to start",
+                "an address takes `--header NAME=VALUE`",
+            ));
         }
         let url = web_address(text).ok_or_else(|| CommandError::Usage {
             message: format!("`{text}` is not an address"),
@@ -107,13 +135,20 @@ impl AddArgs {
                 self.name
             ),
         })?;
-        Ok(EntryTarget::Address { url, headers: pairs("--header", &self.header)? })
+        Ok(EntryTarget::Address {
+            url,
+            headers: pairs("--header", &self.header)?,
+        })
     }
 
     /// Why an option is refused that belongs to the other kind of entry. The parser does not see
     /// it: an option whose required argument conflicts with a given one is accepted.
     fn misplaced(&self, option: &str, of: &str, instead: &str) -> CommandError {
-        let kind = if self.command.is_empty() { "an address" } else { "a program to start" };
+        let kind = if self.command.is_empty() {
+            "an address"
+        } else {
+            "a program to start"
+        };
         CommandError::Usage {
             message: format!("`{option}` belongs to {of}, and `{}` is {kind}", self.name),
             hint: format!("leave `{option}` out; {instead}"),
@@ -134,9 +169,15 @@ impl RemoveArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let name = scenario_name(&self.name)?;
         if let Some(named) = self.remote.config.as_ref().filter(|named| !named.exists()) {
-            let message = format!("there is no file {}, so `{name}` cannot be taken out of it", named.display());
+            let message = format!(
+                "there is no file {}, so `{name}` cannot be taken out of it",
+                named.display()
+            );
             let hint = "`--config` names the file that has it; without `--config` it is that of the running daemon";
-            return Err(CommandError::Refused { message, hint: Some(hint.to_owned()) });
+            return Err(CommandError::Refused {
+                message,
+                hint: Some(hint.to_owned()),
+            });
         }
         let file = EditedFile::find(&self.remote).await?;
         let mut edit = file.open();
@@ -151,7 +192,9 @@ impl RemoveArgs {
         if !json {
             output::wrapped("", &format!("taken out of {}", written.path.display()));
             if written.leaves_secrets {
-                output::note(&format!("the values of [{name}] stay in secrets.toml beside it"));
+                output::note(&format!(
+                    "the values of [{name}] stay in secrets.toml beside it"
+                ));
             }
         }
         let known = file.removed(name.as_str()).await?;
@@ -162,7 +205,9 @@ impl RemoveArgs {
             if output::text(&known, "/state") == "removed" {
                 output::wrapped(
                     "",
-                    &format!("`callsheet forget {name}` also deletes its health and what is remembered of its tools"),
+                    &format!(
+                        "`callsheet forget {name}` also deletes its health and what is remembered of its tools"
+                    ),
                 );
             }
         }
@@ -177,10 +222,21 @@ fn elsewhere(known: &Value, file: &EditedFile) -> CommandError {
     let path = file.path.display();
     if text("/state") == "removed" {
         let message = format!("{path} does not have `{name}` any more");
-        return CommandError::Refused { message, hint: Some(format!("`callsheet forget {name}` deletes the rest")) };
+        return CommandError::Refused {
+            message,
+            hint: Some(format!("`callsheet forget {name}` deletes the rest")),
+        };
     }
-    let message = format!("`{name}` is not in {path}: it was found by {}", text("/source"));
-    CommandError::Refused { message, hint: Some(format!("`callsheet block {name}` takes its tools out of the list")) }
+    let message = format!(
+        "`{name}` is not in {path}: it was found by {}",
+        text("/source")
+    );
+    CommandError::Refused {
+        message,
+        hint: Some(format!(
+            "`callsheet block {name}` takes its tools out of the list"
+        )),
+    }
 }
 
 /// Prints the texts that a person should read before a model does.
@@ -194,7 +250,9 @@ fn print_suspicious(name: &ScenarioName, findings: &[Value]) {
     let count = output::count(findings.len(), "suspicious text");
     output::wrapped(
         "",
-        &format!("{count}: read before you use it; `callsheet block {name}` takes its tools out of the list"),
+        &format!(
+            "{count}: read before you use it; `callsheet block {name}` takes its tools out of the list"
+        ),
     );
 }
 
@@ -217,7 +275,9 @@ fn print_state(health: &Value) {
         let why = text("/last_error/message");
         output::wrapped(
             "",
-            &format!("{name} does not answer at its new place: {why}; the tools of the entry before stay for a while"),
+            &format!(
+                "{name} does not answer at its new place: {why}; the tools of the entry before stay for a while"
+            ),
         );
         return;
     }
@@ -253,8 +313,12 @@ fn print_state(health: &Value) {
 
 fn scenario_name(text: &str) -> Result<ScenarioName, CommandError> {
     text.parse().map_err(|_| CommandError::Usage {
-        message: format!("`{}` cannot be the name of a scenario", output::sanitize(text)),
-        hint: "use 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit".into(),
+        message: format!(
+            "`{}` cannot be the name of a scenario",
+            output::sanitize(text)
+        ),
+        hint: "use 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit"
+            .into(),
     })
 }
 
@@ -264,8 +328,12 @@ fn pairs(flag: &str, written: &[String]) -> Result<Vec<(String, String)>, Comman
         let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty())?;
         Some((name.to_owned(), value.to_owned()))
     };
-    written.iter().map(|text| pair(text).ok_or(text)).collect::<Result<_, _>>().map_err(|_| CommandError::Usage {
-        message: format!("{flag} takes NAME=VALUE"),
-        hint: format!("write it like `{flag} TOKEN=abc`"),
-    })
+    written
+        .iter()
+        .map(|text| pair(text).ok_or(text))
+        .collect::<Result<_, _>>()
+        .map_err(|_| CommandError::Usage {
+            message: format!("{flag} takes NAME=VALUE"),
+            hint: format!("write it like `{flag} TOKEN=abc`"),
+        })
 }

@@ -94,9 +94,12 @@ impl ApprovalsArgs {
             Some(ApprovalsCommand::Approve(ApproveArgs { id, by, remote })) => {
                 decide(&remote, &id, "approve", &json!({"by": by})).await
             }
-            Some(ApprovalsCommand::Reject(RejectArgs { id, reason, by, remote })) => {
-                decide(&remote, &id, "reject", &json!({"by": by, "reason": reason})).await
-            }
+            Some(ApprovalsCommand::Reject(RejectArgs {
+                id,
+                reason,
+                by,
+                remote,
+            })) => decide(&remote, &id, "reject", &json!({"by": by, "reason": reason})).await,
         }
     }
 }
@@ -105,16 +108,37 @@ impl ApprovalsArgs {
 async fn show(remote: &RemoteArgs, id: &str) -> Result<(), CommandError> {
     let daemon = DaemonClient::from_args(remote)?;
     let id = complete_id(&daemon, "approvals", id).await?;
-    print_one(&daemon.get(&["approvals", &id], QueryPairs::new(), "state").await?, remote);
+    print_one(
+        &daemon
+            .get(&["approvals", &id], QueryPairs::new(), "state")
+            .await?,
+        remote,
+    );
     Ok(())
 }
 
 /// Approves or denies, and prints the result.
-async fn decide(remote: &RemoteArgs, id: &str, verdict: &str, body: &Value) -> Result<(), CommandError> {
+async fn decide(
+    remote: &RemoteArgs,
+    id: &str,
+    verdict: &str,
+    body: &Value,
+) -> Result<(), CommandError> {
     let daemon = DaemonClient::for_operator(remote)?;
     let id = complete_id(&daemon, "approvals", id).await?;
     let path = ["approvals", &id, verdict];
-    print_one(&daemon.send(http::Method::POST, &path, QueryPairs::new(), Some(body), "state").await?, remote);
+    print_one(
+        &daemon
+            .send(
+                http::Method::POST,
+                &path,
+                QueryPairs::new(),
+                Some(body),
+                "state",
+            )
+            .await?,
+        remote,
+    );
     Ok(())
 }
 
@@ -124,7 +148,11 @@ impl ListApprovalsArgs {
             return show(&self.remote, id).await;
         }
         let daemon = DaemonClient::from_args(&self.remote)?;
-        let mut query: QueryPairs<'_> = self.state.iter().map(|state| ("state", state.clone())).collect();
+        let mut query: QueryPairs<'_> = self
+            .state
+            .iter()
+            .map(|state| ("state", state.clone()))
+            .collect();
         if query.is_empty() && !self.all {
             query.push(("state", "waiting,started".to_owned()));
         }
@@ -138,7 +166,11 @@ impl ListApprovalsArgs {
             output::line("no call waits for approval");
             return Ok(());
         }
-        table(rows, &ShownArguments::listed(&answer.body), Clock::system().wall());
+        table(
+            rows,
+            &ShownArguments::listed(&answer.body),
+            Clock::system().wall(),
+        );
         Ok(())
     }
 }
@@ -155,8 +187,11 @@ fn table(rows: &[Value], arguments: &[ShownArguments<'_>], now: Timestamp) {
     let mut sheet = TextTable::new(&columns);
     for (at, row) in rows.iter().enumerate() {
         let text = |pointer| output::text(row, pointer);
-        let expires =
-            if text("/state") == "waiting" { output::relative(row, "/expires_at", now) } else { String::new() };
+        let expires = if text("/state") == "waiting" {
+            output::relative(row, "/expires_at", now)
+        } else {
+            String::new()
+        };
         let arguments = match arguments.get(at).and_then(ShownArguments::text) {
             Some(text) => text,
             None => format!("{} bytes", output::number(row, "/arguments_bytes")),
@@ -193,12 +228,16 @@ impl<'a> ShownArguments<'a> {
             #[serde(borrow)]
             approvals: Vec<ShownArguments<'a>>,
         }
-        serde_json::from_slice::<ShownList<'_>>(body).unwrap_or_default().approvals
+        serde_json::from_slice::<ShownList<'_>>(body)
+            .unwrap_or_default()
+            .approvals
     }
 
     /// The text, with what cannot be seen marked; `None` if it is not in the answer.
     fn text(&self) -> Option<String> {
-        self.arguments.filter(|arguments| arguments.get() != "null").map(|arguments| marked(arguments.get()))
+        self.arguments
+            .filter(|arguments| arguments.get() != "null")
+            .map(|arguments| marked(arguments.get()))
     }
 }
 
@@ -220,10 +259,22 @@ fn print_one(answer: &DaemonAnswer, remote: &RemoteArgs) {
         ("state", text("/state")),
         ("caller", caller(one)),
         ("requested", output::when(one, "/asked_at", now)),
-        ("expires", if text("/state") == "waiting" { output::when(one, "/expires_at", now) } else { String::new() }),
+        (
+            "expires",
+            if text("/state") == "waiting" {
+                output::when(one, "/expires_at", now)
+            } else {
+                String::new()
+            },
+        ),
         ("decided", decided),
         ("reason", text("/reason")),
-        ("arguments", ShownArguments::of_one(&answer.body).text().unwrap_or_default()),
+        (
+            "arguments",
+            ShownArguments::of_one(&answer.body)
+                .text()
+                .unwrap_or_default(),
+        ),
         ("result", json_text(one, "/answer/result")),
         ("error", text("/answer/error")),
         ("code", text("/answer/code")),

@@ -10,15 +10,23 @@ use super::{CommandError, output};
 const SHOWN: usize = 12;
 
 /// The id that begins so; ids are long, and only few wait at a time.
-pub(super) async fn complete_id(daemon: &DaemonClient, kind: &'static str, id: &str) -> Result<String, CommandError> {
+pub(super) async fn complete_id(
+    daemon: &DaemonClient,
+    kind: &'static str,
+    id: &str,
+) -> Result<String, CommandError> {
     let is_of_id = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if id.is_empty() || !id.chars().all(is_of_id) {
         let message = format!("`{}` is not the beginning of an id", output::sanitize(id));
-        let hint = format!("an id has letters, digits and `-` only; `callsheet {kind}` lists those that are known");
+        let hint = format!(
+            "an id has letters, digits and `-` only; `callsheet {kind}` lists those that are known"
+        );
         return Err(CommandError::Usage { message, hint });
     }
     let listed = daemon.get(&[kind], QueryPairs::new(), kind).await?;
-    let ids = output::list(&listed.value, kind).iter().filter_map(|one| one["id"].as_str());
+    let ids = output::list(&listed.value, kind)
+        .iter()
+        .filter_map(|one| one["id"].as_str());
     let mut meant: Vec<&str> = ids.filter(|known| known.starts_with(id)).collect();
     match meant[..] {
         [one] => Ok(one.to_owned()),
@@ -27,7 +35,10 @@ pub(super) async fn complete_id(daemon: &DaemonClient, kind: &'static str, id: &
         _ => {
             meant.truncate(5);
             let message = format!("several of the {kind} have ids that begin with `{id}`");
-            Err(CommandError::Usage { message, hint: format!("write more of it: {}", meant.join(", ")) })
+            Err(CommandError::Usage {
+                message,
+                hint: format!("write more of it: {}", meant.join(", ")),
+            })
         }
     }
 }
@@ -39,7 +50,11 @@ pub(super) fn short_id(row: &Value) -> String {
 
 /// Its tool, as `scenario/tool`.
 pub(super) fn tool(row: &Value) -> String {
-    format!("{}/{}", output::text(row, "/scenario"), output::text(row, "/tool"))
+    format!(
+        "{}/{}",
+        output::text(row, "/scenario"),
+        output::text(row, "/tool")
+    )
 }
 
 /// The caller, in a few words, its client first.
@@ -48,8 +63,12 @@ pub(super) fn caller(row: &Value) -> String {
         text if text.is_empty() => None,
         text => Some(format!("{name}{text}")),
     };
-    let parts =
-        [part("", "/client"), part("user ", "/user_id"), part("profile ", "/profile"), part("chat ", "/chat_id")];
+    let parts = [
+        part("", "/client"),
+        part("user ", "/user_id"),
+        part("profile ", "/profile"),
+        part("chat ", "/chat_id"),
+    ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 

@@ -104,14 +104,25 @@ impl DaemonClient {
     fn from_args_in(remote: &RemoteArgs, options: LoadOptions) -> Result<Self, CommandError> {
         let cache = AnswerCache::in_folder(options.cache_folder());
         if let Some(url) = remote.address() {
-            return Ok(Self { cache, is_named: true, ..Self::at(remote.parsed(&url)?)? });
+            return Ok(Self {
+                cache,
+                is_named: true,
+                ..Self::at(remote.parsed(&url)?)?
+            });
         }
-        let LocatedDaemon { address, is_in_doubt } = located(remote, options)?;
+        let LocatedDaemon {
+            address,
+            is_in_doubt,
+        } = located(remote, options)?;
         let daemon = match address {
             DaemonAddress::Recorded(record) => Self::recorded(record)?,
             DaemonAddress::Configured(url) => Self::at(url)?,
         };
-        Ok(Self { cache, is_in_doubt: is_in_doubt.into(), ..daemon })
+        Ok(Self {
+            cache,
+            is_in_doubt: is_in_doubt.into(),
+            ..daemon
+        })
     }
 
     /// The same for what an operator does: the token that this may need is that of the
@@ -122,7 +133,10 @@ impl DaemonClient {
     }
 
     /// The same with other options than those of this process.
-    pub(super) fn for_operator_in(remote: &RemoteArgs, mut options: LoadOptions) -> Result<Self, CommandError> {
+    pub(super) fn for_operator_in(
+        remote: &RemoteArgs,
+        mut options: LoadOptions,
+    ) -> Result<Self, CommandError> {
         let daemon = Self::from_args_in(remote, options.clone())?;
         options.file.clone_from(&remote.config);
         let (loaded, _) = config::load_usable(&options);
@@ -131,7 +145,10 @@ impl DaemonClient {
             None => TokenRecipients::OfDaemon(DaemonFiles::new(&options, &loaded.config.state)),
         };
         let secret = loaded.config.operator_token().cloned();
-        Ok(Self { token: secret.map(|secret| OperatorToken { secret, recipients }), ..daemon })
+        Ok(Self {
+            token: secret.map(|secret| OperatorToken { secret, recipients }),
+            ..daemon
+        })
     }
 
     /// The daemon at this address.
@@ -140,28 +157,43 @@ impl DaemonClient {
         let http = built(builder())?;
         let is_in_doubt = AtomicBool::new(false);
         let cache = AnswerCache::default();
-        Ok(Self { base, is_named: false, http, by_socket: None, token: None, cache, is_in_doubt })
+        Ok(Self {
+            base,
+            is_named: false,
+            http,
+            by_socket: None,
+            token: None,
+            cache,
+            is_in_doubt,
+        })
     }
 
     /// The daemon that is where it has recorded to be.
     pub(super) fn recorded(record: DaemonRecord) -> Result<Self, CommandError> {
         let daemon = Self::at(parse_url(&record.url)?)?;
         match record.socket.filter(|socket| instance::serves(socket)) {
-            Some(socket) => {
-                Ok(Self { by_socket: Some(SocketWay::if_it_answers(client_of_socket(&socket)?)), ..daemon })
-            }
+            Some(socket) => Ok(Self {
+                by_socket: Some(SocketWay::if_it_answers(client_of_socket(&socket)?)),
+                ..daemon
+            }),
             None => Ok(daemon),
         }
     }
 
     /// The same daemon by this Unix socket, whether or not it answers.
     pub(super) fn with_socket(self, socket: &Path) -> Result<Self, CommandError> {
-        Ok(Self { by_socket: Some(SocketWay::always(client_of_socket(socket)?)), ..self })
+        Ok(Self {
+            by_socket: Some(SocketWay::always(client_of_socket(socket)?)),
+            ..self
+        })
     }
 
     /// The same daemon by its address only, for a client that stays: the socket is for operators.
     pub(super) fn by_address(self) -> Self {
-        Self { by_socket: None, ..self }
+        Self {
+            by_socket: None,
+            ..self
+        }
     }
 
     /// The way for a request that is answered soon.
@@ -171,7 +203,10 @@ impl DaemonClient {
 
     /// The way by the socket, if there is one and the daemon answers there.
     async fn socket_http(&self) -> Option<&reqwest::Client> {
-        self.by_socket.as_ref()?.http(&self.below(&["healthz"])).await
+        self.by_socket
+            .as_ref()?
+            .http(&self.below(&["healthz"]))
+            .await
     }
 
     /// An operator's request that is answered soon, with the token. The file of the socket was
@@ -182,7 +217,9 @@ impl DaemonClient {
         url: Url,
     ) -> Result<reqwest::RequestBuilder, CommandError> {
         match (self.socket_http().await, &self.token) {
-            (Some(http), Some(token)) => Ok(http.request(method, url).bearer_auth(token.secret.expose())),
+            (Some(http), Some(token)) => {
+                Ok(http.request(method, url).bearer_auth(token.secret.expose()))
+            }
             (Some(http), None) => Ok(http.request(method, url)),
             (None, _) => self.add_token_for_address(self.http.request(method, url)),
         }
@@ -190,16 +227,28 @@ impl DaemonClient {
 
     /// Adds the token, if there is one, to a request that goes to the address. Fails if it may not
     /// be sent there.
-    fn add_token_for_address(&self, request: reqwest::RequestBuilder) -> Result<reqwest::RequestBuilder, CommandError> {
-        let Some(token) = &self.token else { return Ok(request) };
+    fn add_token_for_address(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> Result<reqwest::RequestBuilder, CommandError> {
+        let Some(token) = &self.token else {
+            return Ok(request);
+        };
         token.check_address(&self.base, self.socket_address())?;
         Ok(request.bearer_auth(token.secret.expose()))
     }
 
     /// Its version, if it is a callsheet daemon that answers there.
     pub(super) async fn version(&self) -> Result<String, CommandError> {
-        let request = self.soon().await.get(self.base.clone()).header(ACCEPT, "application/json");
-        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let request = self
+            .soon()
+            .await
+            .get(self.base.clone())
+            .header(ACCEPT, "application/json");
+        let response = request
+            .send()
+            .await
+            .map_err(|error| self.unreachable(&error))?;
         let (_, body) = self.receive(response).await?;
         let about = self.parse_json(&body)?;
         match (about["name"].as_str(), about["version"].as_str()) {
@@ -215,24 +264,37 @@ impl DaemonClient {
         query: QueryPairs<'_>,
         member: &str,
     ) -> Result<DaemonAnswer, CommandError> {
-        self.send(http::Method::GET, path, query, None, member).await
+        self.send(http::Method::GET, path, query, None, member)
+            .await
     }
 
     /// The health of a scenario. Refuses a name that no known scenario has, in the daemon's words.
     pub(super) async fn require_scenario(&self, name: &str) -> Result<Value, CommandError> {
-        self.get(&["scenarios", name], QueryPairs::new(), "state").await.map(|answer| answer.value)
+        self.get(&["scenarios", name], QueryPairs::new(), "state")
+            .await
+            .map(|answer| answer.value)
     }
 
     /// Why a scenario that a source names is not listed under its name, if a finding says so.
     pub(super) async fn not_listed(&self, name: &str) -> Option<NotListed> {
-        let query = vec![("code", FindingCode::SourceShadowed.to_string()), ("scenario", name.to_owned())];
+        let query = vec![
+            ("code", FindingCode::SourceShadowed.to_string()),
+            ("scenario", name.to_owned()),
+        ];
         let answer = self.get(&["findings"], query, "findings").await.ok()?;
         let finding = output::list(&answer.value, "findings").first()?;
-        Some(NotListed { message: output::text(finding, "/message"), hint: output::text(finding, "/hint") })
+        Some(NotListed {
+            message: output::text(finding, "/message"),
+            hint: output::text(finding, "/hint"),
+        })
     }
 
     /// Fetches one tool, by its name or by scenario and name.
-    pub(super) async fn tool(&self, path: &[&str], query: QueryPairs<'_>) -> Result<Value, CommandError> {
+    pub(super) async fn tool(
+        &self,
+        path: &[&str],
+        query: QueryPairs<'_>,
+    ) -> Result<Value, CommandError> {
         let (_, body) = self.get_kept(&[&["tools"], path].concat(), query).await?;
         let tool = self.parse_json(&body)?;
         if tool.get("name").is_none() {
@@ -242,19 +304,33 @@ impl DaemonClient {
     }
 
     /// Requests a method of `POST /rpc`, and returns its result.
-    pub(super) async fn rpc(&self, method: &str, query: QueryPairs<'_>) -> Result<Value, CommandError> {
+    pub(super) async fn rpc(
+        &self,
+        method: &str,
+        query: QueryPairs<'_>,
+    ) -> Result<Value, CommandError> {
         let mut url = self.below(&["rpc"]);
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
         let request = rpc::request(1, method, "{}");
-        let request = self.soon().await.post(url).header(CONTENT_TYPE, "application/json").body(request);
-        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let request = self
+            .soon()
+            .await
+            .post(url)
+            .header(CONTENT_TYPE, "application/json")
+            .body(request);
+        let response = request
+            .send()
+            .await
+            .map_err(|error| self.unreachable(&error))?;
         let (_, body) = self.receive(response).await?;
         let mut answer = self.parse_json(&body)?;
         match answer.get_mut("result") {
             Some(result) => Ok(result.take()),
-            None => Err(self.unexpected_answer(&format!("its answer to `{method}` has no `result`"))),
+            None => {
+                Err(self.unexpected_answer(&format!("its answer to `{method}` has no `result`")))
+            }
         }
     }
 
@@ -264,11 +340,23 @@ impl DaemonClient {
         if !headers.contains_key(REVISION) {
             return Err(self.unexpected_answer("its list of tools has no revision"));
         }
-        let text = |name: &str| headers.get(name).and_then(|value| Some(value.to_str().ok()?.to_owned()));
-        let left_out = text("callsheet-left-out").and_then(|count| count.parse().ok()).unwrap_or(0);
+        let text = |name: &str| {
+            headers
+                .get(name)
+                .and_then(|value| Some(value.to_str().ok()?.to_owned()))
+        };
+        let left_out = text("callsheet-left-out")
+            .and_then(|count| count.parse().ok())
+            .unwrap_or(0);
         let selection = text("callsheet-selection");
         let notes = text("callsheet-notes");
-        Ok(DaemonAnswer { value: self.parse_json(&body)?, body, left_out, selection, notes })
+        Ok(DaemonAnswer {
+            value: self.parse_json(&body)?,
+            body,
+            left_out,
+            selection,
+            notes,
+        })
     }
 
     /// Sends a request that changes state; the answer is a JSON object that has `member`.
@@ -285,24 +373,52 @@ impl DaemonClient {
         if value.get(member).is_none() {
             return Err(self.unexpected_answer(&format!("its answer has no `{member}`")));
         }
-        Ok(DaemonAnswer { body, value, left_out: 0, selection: None, notes: None })
+        Ok(DaemonAnswer {
+            body,
+            value,
+            left_out: 0,
+            selection: None,
+            notes: None,
+        })
     }
 
     /// Runs a tool. It may take as long as the daemon allows.
-    pub(super) async fn execute(&self, body: &impl Serialize) -> Result<DaemonAnswer, CommandError> {
-        let body = serde_json::to_string(body).map_err(|error| self.unexpected_answer(&error.to_string()))?;
-        let body = self.post_patiently(self.address(&["tools", "execute"])?, body).await?;
+    pub(super) async fn execute(
+        &self,
+        body: &impl Serialize,
+    ) -> Result<DaemonAnswer, CommandError> {
+        let body = serde_json::to_string(body)
+            .map_err(|error| self.unexpected_answer(&error.to_string()))?;
+        let body = self
+            .post_patiently(self.address(&["tools", "execute"])?, body)
+            .await?;
         let value = self.parse_json(&body)?;
         if value.get("success").is_none() && value.get("status").is_none() {
-            return Err(self.unexpected_answer("its answer to a call has neither `success` nor `status`"));
+            return Err(
+                self.unexpected_answer("its answer to a call has neither `success` nor `status`")
+            );
         }
-        Ok(DaemonAnswer { body, value, left_out: 0, selection: None, notes: None })
+        Ok(DaemonAnswer {
+            body,
+            value,
+            left_out: 0,
+            selection: None,
+            notes: None,
+        })
     }
 
     /// Sends a JSON body and waits for the answer for as long as the daemon allows.
     async fn post_patiently(&self, url: Url, body: String) -> Result<Vec<u8>, CommandError> {
-        let request = self.http.post(url).timeout(FOREVER).header(CONTENT_TYPE, "application/json");
-        let response = request.body(body).send().await.map_err(|error| self.unanswered(&error))?;
+        let request = self
+            .http
+            .post(url)
+            .timeout(FOREVER)
+            .header(CONTENT_TYPE, "application/json");
+        let response = request
+            .body(body)
+            .send()
+            .await
+            .map_err(|error| self.unanswered(&error))?;
         Ok(self.receive(response).await?.1)
     }
 
@@ -320,9 +436,21 @@ impl DaemonClient {
         query: QueryPairs<'_>,
         body: Option<&Value>,
     ) -> Result<DaemonAnswer, CommandError> {
-        let (_, body) = self.exchange_at(method, self.address_below(&["tools"], path)?, query, body).await?;
-        let value = if body.is_empty() { Value::Null } else { self.parse_json(&body)? };
-        Ok(DaemonAnswer { body, value, left_out: 0, selection: None, notes: None })
+        let (_, body) = self
+            .exchange_at(method, self.address_below(&["tools"], path)?, query, body)
+            .await?;
+        let value = if body.is_empty() {
+            Value::Null
+        } else {
+            self.parse_json(&body)?
+        };
+        Ok(DaemonAnswer {
+            body,
+            value,
+            left_out: 0,
+            selection: None,
+            notes: None,
+        })
     }
 
     async fn exchange(
@@ -332,7 +460,8 @@ impl DaemonClient {
         query: QueryPairs<'_>,
         body: Option<&Value>,
     ) -> Result<(http::HeaderMap, Vec<u8>), CommandError> {
-        self.exchange_at(method, self.address(path)?, query, body).await
+        self.exchange_at(method, self.address(path)?, query, body)
+            .await
     }
 
     async fn exchange_at(
@@ -347,14 +476,23 @@ impl DaemonClient {
         }
         let mut request = self.request_with_token(method, url).await?;
         if let Some(body) = body {
-            request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
+            request = request
+                .header(CONTENT_TYPE, "application/json")
+                .body(body.to_string());
         }
-        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let response = request
+            .send()
+            .await
+            .map_err(|error| self.unreachable(&error))?;
         self.receive(response).await
     }
 
     /// Fetches what has an entity tag. If it was kept and still stands, only that is sent.
-    async fn get_kept(&self, path: &[&str], query: QueryPairs<'_>) -> Result<(http::HeaderMap, Vec<u8>), CommandError> {
+    async fn get_kept(
+        &self,
+        path: &[&str],
+        query: QueryPairs<'_>,
+    ) -> Result<(http::HeaderMap, Vec<u8>), CommandError> {
         let mut url = self.address(path)?;
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
@@ -364,7 +502,10 @@ impl DaemonClient {
         if let Some(kept) = &kept {
             request = request.header(IF_NONE_MATCH, kept.etag.clone());
         }
-        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let response = request
+            .send()
+            .await
+            .map_err(|error| self.unreachable(&error))?;
         if let Some(kept) = kept.filter(|_| response.status() == http::StatusCode::NOT_MODIFIED) {
             self.settle_doubt().await;
             return Ok((kept.headers, kept.body));
@@ -375,12 +516,19 @@ impl DaemonClient {
     }
 
     /// Reads a whole answer.
-    async fn receive(&self, mut response: reqwest::Response) -> Result<(http::HeaderMap, Vec<u8>), CommandError> {
+    async fn receive(
+        &self,
+        mut response: reqwest::Response,
+    ) -> Result<(http::HeaderMap, Vec<u8>), CommandError> {
         self.settle_doubt().await;
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());
         let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(&error))? {
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| self.unreachable(&error))?
+        {
             bytes.extend_from_slice(&chunk);
             if bytes.len() > MAX_ANSWER {
                 return Err(self.unexpected_answer("its answer is larger than 1 GiB"));
@@ -408,7 +556,10 @@ impl DaemonClient {
         if let Some(last) = last {
             request = request.header("last-event-id", last);
         }
-        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let response = request
+            .send()
+            .await
+            .map_err(|error| self.unreachable(&error))?;
         let kind = response.headers().get(CONTENT_TYPE);
         if response.status().is_success() && kind.is_some_and(|kind| kind == "text/event-stream") {
             self.settle_doubt().await;
@@ -426,7 +577,8 @@ impl DaemonClient {
     /// The address of a route. Refuses names that as a part of a path would mean another route.
     fn address_below(&self, root: &[&str], path: &[&str]) -> Result<Url, CommandError> {
         if let Some(name) = path.iter().find(|part| matches!(**part, "" | "." | "..")) {
-            let hint = "`callsheet scenarios` and `callsheet tools --all` list the names there are".to_owned();
+            let hint = "`callsheet scenarios` and `callsheet tools --all` list the names there are"
+                .to_owned();
             return Err(CommandError::Usage {
                 message: format!("`{name}` cannot be the name of a scenario or tool"),
                 hint,
@@ -452,11 +604,21 @@ impl DaemonClient {
         if error.is_timeout() && !error.is_connect() {
             // It has taken the request, so it runs.
             return CommandError::Refused {
-                message: format!("the daemon at {} gave no answer within {} s", self.address_text(), TIMEOUT.as_secs()),
-                hint: Some("it may still be at work; `callsheet doctor` shows what it waits for".to_owned()),
+                message: format!(
+                    "the daemon at {} gave no answer within {} s",
+                    self.address_text(),
+                    TIMEOUT.as_secs()
+                ),
+                hint: Some(
+                    "it may still be at work; `callsheet doctor` shows what it waits for"
+                        .to_owned(),
+                ),
             };
         }
-        let cause = anyhow::Chain::new(error).last().map(ToString::to_string).unwrap_or_default();
+        let cause = anyhow::Chain::new(error)
+            .last()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         CommandError::Unreachable {
             message: format!("no daemon answers at {}: {cause}", self.address_text()),
             hint: location::without_daemon(self.is_named),
@@ -469,9 +631,15 @@ impl DaemonClient {
         if error.is_connect() {
             return self.unreachable(error);
         }
-        let cause = anyhow::Chain::new(error).last().map(ToString::to_string).unwrap_or_default();
+        let cause = anyhow::Chain::new(error)
+            .last()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         CommandError::Refused {
-            message: format!("{} ended before it answered, and the call may have run: {cause}", self.address_text()),
+            message: format!(
+                "{} ended before it answered, and the call may have run: {cause}",
+                self.address_text()
+            ),
             hint: Some("look at what the tool has changed before you call it again".to_owned()),
         }
     }
@@ -511,7 +679,8 @@ fn client_of_socket(_socket: &Path) -> Result<reqwest::Client, CommandError> {
 
 fn built(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CommandError> {
     let built = builder.build();
-    Ok(built.map_err(|error| anyhow::Error::new(error).context("the HTTP client cannot be built"))?)
+    Ok(built
+        .map_err(|error| anyhow::Error::new(error).context("the HTTP client cannot be built"))?)
 }
 
 #[cfg(test)]
@@ -526,8 +695,13 @@ mod tests {
         let usual = DaemonClient::at(url).unwrap();
         let http = built(builder().timeout(Duration::from_millis(50))).unwrap();
         let daemon = DaemonClient { http, ..usual };
-        let error = daemon.get(&["scenarios"], QueryPairs::new(), "scenarios").await.unwrap_err();
+        let error = daemon
+            .get(&["scenarios"], QueryPairs::new(), "scenarios")
+            .await
+            .unwrap_err();
         assert_eq!(error.number(), 1);
-        assert!(matches!(&error, CommandError::Refused { message, .. } if message.contains("gave no answer within")));
+        assert!(
+            matches!(&error, CommandError::Refused { message, .. } if message.contains("gave no answer within"))
+        );
     }
 }

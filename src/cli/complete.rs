@@ -77,32 +77,55 @@ struct CommandLine {
 
 async fn candidates(words: &[String]) -> Result<Vec<String>, CommandError> {
     let words = rejoined(words);
-    let Some((typed, before)) = words.split_last() else { return Ok(Vec::new()) };
+    let Some((typed, before)) = words.split_last() else {
+        return Ok(Vec::new());
+    };
     let line = CommandLine::parse(before);
     let (wanted, typed, prefix) = line.wanted(typed.whole.as_str(), typed.parts.as_str());
     if wanted == WantedNames::Other {
         return Ok(Vec::new());
     }
     let remote = RemoteArgs {
-        url: line.options.get("url").cloned().or_else(|| std::env::var("CALLSHEET_URL").ok()),
+        url: line
+            .options
+            .get("url")
+            .cloned()
+            .or_else(|| std::env::var("CALLSHEET_URL").ok()),
         config: line.options.get("config").map(Into::into),
         json: false,
     };
     let daemon = DaemonClient::from_args(&remote)?;
     let found = match wanted {
         WantedNames::Scenario => names(&daemon, "scenarios", Vec::new()).await?,
-        WantedNames::Tool => names(&daemon, "tools", vec![("include_disabled", "true".to_owned())]).await?,
+        WantedNames::Tool => {
+            names(
+                &daemon,
+                "tools",
+                vec![("include_disabled", "true".to_owned())],
+            )
+            .await?
+        }
         WantedNames::Flag => line.flags(&daemon).await?,
         WantedNames::Target => targets(&daemon).await?,
         WantedNames::Approval => ids(&daemon, "approvals", Vec::new()).await?,
         WantedNames::WaitingApproval => {
-            ids(&daemon, "approvals", vec![("state", ApprovalState::Waiting.as_str().to_owned())]).await?
+            ids(
+                &daemon,
+                "approvals",
+                vec![("state", ApprovalState::Waiting.as_str().to_owned())],
+            )
+            .await?
         }
         WantedNames::Operation => ids(&daemon, "operations", Vec::new()).await?,
         WantedNames::Other => Vec::new(),
     };
-    let fits = found.into_iter().filter(|name| name.starts_with(typed) && is_plain(name));
-    Ok(fits.take(CANDIDATES_MAX).filter_map(|name| Some(name.strip_prefix(prefix)?.to_owned())).collect())
+    let fits = found
+        .into_iter()
+        .filter(|name| name.starts_with(typed) && is_plain(name));
+    Ok(fits
+        .take(CANDIDATES_MAX)
+        .filter_map(|name| Some(name.strip_prefix(prefix)?.to_owned()))
+        .collect())
 }
 
 /// A word, and what of it the shell takes for words before.
@@ -126,7 +149,10 @@ fn rejoined(words: &[String]) -> Vec<Word> {
                     last.parts.clone_from(&last.whole);
                 }
             }
-            _ => joined.push(Word { whole: word.clone(), parts: String::new() }),
+            _ => joined.push(Word {
+                whole: word.clone(),
+                parts: String::new(),
+            }),
         }
         goes_on = cuts;
     }
@@ -157,7 +183,9 @@ impl CommandLine {
                 line.positional.push(word.to_owned());
             }
         }
-        let names = command.get_subcommands().flat_map(Command::get_name_and_visible_aliases);
+        let names = command
+            .get_subcommands()
+            .flat_map(Command::get_name_and_visible_aliases);
         line.subcommands = names.map(str::to_owned).collect();
         line
     }
@@ -173,21 +201,41 @@ impl CommandLine {
             return;
         }
         let same = |arg: &&clap::Arg| {
-            arg.get_long() == Some(name) || arg.get_short().is_some_and(|short| name == short.to_string())
+            arg.get_long() == Some(name)
+                || arg
+                    .get_short()
+                    .is_some_and(|short| name == short.to_string())
         };
-        let arg = command.get_arguments().find(same).filter(|arg| arg.get_action().takes_values());
+        let arg = command
+            .get_arguments()
+            .find(same)
+            .filter(|arg| arg.get_action().takes_values());
         self.open = arg.and_then(|arg| arg.get_long()).map(str::to_owned);
     }
 
     /// What stands at the end, what of it was typed, and what the shell has of it in words before.
     fn wanted<'a>(&self, typed: &'a str, parts: &'a str) -> (WantedNames, &'a str, &'a str) {
         if let Some(option) = &self.open {
-            return (if option == "scenario" { WantedNames::Scenario } else { WantedNames::Other }, typed, parts);
+            return (
+                if option == "scenario" {
+                    WantedNames::Scenario
+                } else {
+                    WantedNames::Other
+                },
+                typed,
+                parts,
+            );
         }
-        if let Some(value) = typed.strip_prefix("--scenario=").filter(|_| !self.is_call() || self.positional.is_empty())
+        if let Some(value) = typed
+            .strip_prefix("--scenario=")
+            .filter(|_| !self.is_call() || self.positional.is_empty())
         {
             // What is completed is the value; a shell that keeps the word whole gets none.
-            let wanted = if parts.is_empty() { WantedNames::Other } else { WantedNames::Scenario };
+            let wanted = if parts.is_empty() {
+                WantedNames::Other
+            } else {
+                WantedNames::Scenario
+            };
             return (wanted, value, "");
         }
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
@@ -195,7 +243,13 @@ impl CommandLine {
             (["call"], 1..) if typed.is_empty() || typed.starts_with('-') => WantedNames::Flag,
             _ if typed.starts_with('-') => WantedNames::Other,
             (["call" | "explain" | "history"], 0) => WantedNames::Tool,
-            (["scenarios" | "logs" | "remove" | "block" | "unblock" | "trust" | "forget" | "login" | "logout"], 0)
+            (
+                [
+                    "scenarios" | "logs" | "remove" | "block" | "unblock" | "trust" | "forget"
+                    | "login" | "logout",
+                ],
+                0,
+            )
             | (["refresh"], _) => WantedNames::Scenario,
             (["prefs", "set" | "reset"], 0) => WantedNames::Target,
             (["approvals"], 0) if self.is_id(typed) => WantedNames::Approval,
@@ -210,19 +264,28 @@ impl CommandLine {
 
     /// Whether this is the beginning of an id, and of no subcommand.
     fn is_id(&self, typed: &str) -> bool {
-        !typed.is_empty() && !self.subcommands.iter().any(|subcommand| subcommand.starts_with(typed))
+        !typed.is_empty()
+            && !self
+                .subcommands
+                .iter()
+                .any(|subcommand| subcommand.starts_with(typed))
     }
 
     /// The flags of the tool that is named, without those that are given.
     async fn flags(&self, daemon: &DaemonClient) -> Result<Vec<String>, CommandError> {
-        let Some((name, given)) = self.positional.split_first() else { return Ok(Vec::new()) };
+        let Some((name, given)) = self.positional.split_first() else {
+            return Ok(Vec::new());
+        };
         let mut path = vec!["tools"];
         match (self.options.get("scenario"), name.split_once('/')) {
             (_, Some((scenario, tool))) => path.extend([scenario, tool]),
             (Some(scenario), None) => path.extend([scenario.as_str(), name.as_str()]),
             (None, None) => path.push(name),
         }
-        let tool = daemon.get(&path, QueryPairs::new(), "parameters").await?.value;
+        let tool = daemon
+            .get(&path, QueryPairs::new(), "parameters")
+            .await?
+            .value;
         let mut all: Vec<String> = flags::names(&tool);
         all.push("--help".to_owned());
         all.retain(|flag| !given.contains(flag));
@@ -232,14 +295,23 @@ impl CommandLine {
 
 /// Whether a shell takes it as one word as it is.
 fn is_plain(name: &str) -> bool {
-    name.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:".contains(c))
+    name.chars()
+        .all(|c| c.is_ascii_alphanumeric() || "_-./:".contains(c))
 }
 
-async fn names(daemon: &DaemonClient, kind: &'static str, query: QueryPairs<'_>) -> Result<Vec<String>, CommandError> {
+async fn names(
+    daemon: &DaemonClient,
+    kind: &'static str,
+    query: QueryPairs<'_>,
+) -> Result<Vec<String>, CommandError> {
     texts(daemon, kind, "name", query).await
 }
 
-async fn ids(daemon: &DaemonClient, kind: &'static str, query: QueryPairs<'_>) -> Result<Vec<String>, CommandError> {
+async fn ids(
+    daemon: &DaemonClient,
+    kind: &'static str,
+    query: QueryPairs<'_>,
+) -> Result<Vec<String>, CommandError> {
     texts(daemon, kind, "id", query).await
 }
 
@@ -251,17 +323,30 @@ async fn texts(
     query: QueryPairs<'_>,
 ) -> Result<Vec<String>, CommandError> {
     let answer = daemon.get(&[kind], query, kind).await?;
-    let all = output::list(&answer.value, kind).iter().filter_map(|one| one[member].as_str());
+    let all = output::list(&answer.value, kind)
+        .iter()
+        .filter_map(|one| one[member].as_str());
     Ok(all.map(str::to_owned).collect())
 }
 
 /// What preferences may be for: each scenario and each tool.
 async fn targets(daemon: &DaemonClient) -> Result<Vec<String>, CommandError> {
-    let scenarios = names(daemon, "scenarios", Vec::new()).await?.into_iter().map(|name| format!("scenario:{name}"));
+    let scenarios = names(daemon, "scenarios", Vec::new())
+        .await?
+        .into_iter()
+        .map(|name| format!("scenario:{name}"));
     let query = vec![("include_disabled", "true".to_owned())];
     let tools = daemon.get(&["tools"], query, "tools").await?.value;
-    let id = |tool: &Value| Some(format!("tool:{}/{}", tool["scenario"].as_str()?, tool["original_name"].as_str()?));
-    Ok(scenarios.chain(output::list(&tools, "tools").iter().filter_map(id)).collect())
+    let id = |tool: &Value| {
+        Some(format!(
+            "tool:{}/{}",
+            tool["scenario"].as_str()?,
+            tool["original_name"].as_str()?
+        ))
+    };
+    Ok(scenarios
+        .chain(output::list(&tools, "tools").iter().filter_map(id))
+        .collect())
 }
 
 #[cfg(test)]
@@ -312,7 +397,10 @@ mod tests {
             (&["operations", "h"], WantedNames::Other),
             (&["help", "call", ""], WantedNames::Other),
             (&["approvals", "show", ""], WantedNames::Approval),
-            (&["approvals", "approve", "3f"], WantedNames::WaitingApproval),
+            (
+                &["approvals", "approve", "3f"],
+                WantedNames::WaitingApproval,
+            ),
             (&["operations", "cancel", ""], WantedNames::Operation),
             (&["serve", ""], WantedNames::Other),
             (&[""], WantedNames::Other),
@@ -324,13 +412,22 @@ mod tests {
     #[test]
     fn words_that_bash_cut_are_put_together() {
         let cut = ["prefs", "set", "tool", ":", "notes/ad"];
-        assert_eq!(wanted(&cut), (WantedNames::Target, "tool:notes/ad".into(), "tool:".into()));
-        assert_eq!(wanted(&cut[..4]), (WantedNames::Target, "tool:".into(), "tool:".into()));
+        assert_eq!(
+            wanted(&cut),
+            (WantedNames::Target, "tool:notes/ad".into(), "tool:".into())
+        );
+        assert_eq!(
+            wanted(&cut[..4]),
+            (WantedNames::Target, "tool:".into(), "tool:".into())
+        );
         assert_eq!(
             wanted(&["prefs", "set", "tool:notes/ad"]),
             (WantedNames::Target, "tool:notes/ad".into(), String::new())
         );
-        assert_eq!(wanted(&["tools", "--scenario", "=", "no"]), (WantedNames::Scenario, "no".into(), String::new()));
+        assert_eq!(
+            wanted(&["tools", "--scenario", "=", "no"]),
+            (WantedNames::Scenario, "no".into(), String::new())
+        );
         assert_eq!(wanted(&["tools", "--scenario=no"]).0, WantedNames::Other);
     }
 }

@@ -75,5 +75,9 @@ impl CompletionsArgs {
 fn for_zsh(script: &str) -> String {
     let script = script.replacen("\n_callsheet() {", "\n_callsheet_words() {", 1);
     // The end calls or registers the function.
-    script.replacen("\nif [ \"$funcstack[1]\"", &format!("{ZSH}if [ \"$funcstack[1]\""), 1)
+    script.replacen(
+        "\nif [ \"$funcstack[1]\"",
+        &format!("{ZSH}if [ \"$funcstack[1]\""),
+        1,
+    )
 }

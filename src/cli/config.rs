@@ -49,7 +49,12 @@ impl ConfigArgs {
             return Ok(());
         }
         let room = output::line_width().map_or(usize::MAX, usize::from);
-        let longest = loaded.values.iter().map(|value| value.key.len() + value.value.len() + 3).max().unwrap_or(0);
+        let longest = loaded
+            .values
+            .iter()
+            .map(|value| value.key.len() + value.value.len() + 3)
+            .max()
+            .unwrap_or(0);
         let column = longest.min(room / 2);
         for value in &loaded.values {
             let setting = format!("{} = {}", value.key, value.value);
@@ -75,5 +80,8 @@ impl ConfigArgs {
 fn typed(value: &str) -> Value {
     let table = format!("value = {value}").parse::<toml::Table>();
     // A value that would not read back is still shown, as its text.
-    table.ok().and_then(|table| serde_json::to_value(table.get("value")?).ok()).unwrap_or_else(|| value.into())
+    table
+        .ok()
+        .and_then(|table| serde_json::to_value(table.get("value")?).ok())
+        .unwrap_or_else(|| value.into())
 }

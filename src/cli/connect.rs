@@ -69,8 +69,13 @@ impl ConnectArgs {
     pub(super) fn run(self) -> Result<(), CommandError> {
         let client = self.client.0;
         let snippet = client.snippet(&self.connection()?);
-        let name = self.profile.as_ref().map_or_else(|| ENTRY.to_owned(), |profile| format!("{ENTRY}-{profile}"));
-        let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+        let name = self
+            .profile
+            .as_ref()
+            .map_or_else(|| ENTRY.to_owned(), |profile| format!("{ENTRY}-{profile}"));
+        let home = std::env::var_os("HOME")
+            .map(PathBuf::from)
+            .filter(|home| home.is_absolute());
         let file = home.and_then(|home| client.file(&home));
         if !self.write {
             if let Some(file) = &file {
@@ -86,10 +91,16 @@ impl ConnectArgs {
             });
         };
         match write(&file, &name, &snippet)? {
-            WrittenEntry::Same => output::line(&format!("{} has this entry already", file.display())),
+            WrittenEntry::Same => {
+                output::line(&format!("{} has this entry already", file.display()))
+            }
             WrittenEntry::New => output::line(&format!("written to {}", file.display())),
             WrittenEntry::Changed(backup) => {
-                output::line(&format!("written to {}; what was there is in {}", file.display(), backup.display()));
+                output::line(&format!(
+                    "written to {}; what was there is in {}",
+                    file.display(),
+                    backup.display()
+                ));
             }
         }
         output::line(&format!("restart {} to use it", client.name()));
@@ -104,8 +115,14 @@ impl ConnectArgs {
                     hint: "leave `--http` out".to_owned(),
                 });
             }
-            let base = DaemonClient::from_args(&self.remote)?.address_text().to_owned();
-            let below = self.profile.as_ref().map(|profile| format!("/{profile}")).unwrap_or_default();
+            let base = DaemonClient::from_args(&self.remote)?
+                .address_text()
+                .to_owned();
+            let below = self
+                .profile
+                .as_ref()
+                .map(|profile| format!("/{profile}"))
+                .unwrap_or_default();
             return Ok(ClientConnection::Address(format!("{base}/mcp{below}")));
         }
         let mut args = vec!["mcp".to_owned()];
@@ -116,10 +133,16 @@ impl ConnectArgs {
             args.extend(["--url".to_owned(), url]);
         }
         if let Some(config) = &self.remote.config {
-            args.extend(["--config".to_owned(), std::path::absolute(config)?.display().to_string()]);
+            args.extend([
+                "--config".to_owned(),
+                std::path::absolute(config)?.display().to_string(),
+            ]);
         }
         // The client may have another PATH.
-        Ok(ClientConnection::Command { program: std::env::current_exe()?.display().to_string(), args })
+        Ok(ClientConnection::Command {
+            program: std::env::current_exe()?.display().to_string(),
+            args,
+        })
     }
 }
 
@@ -157,9 +180,11 @@ fn write(file: &Path, name: &str, snippet: &ClientSnippet) -> Result<WrittenEntr
     }
     let mut backup = None;
     if before.is_some() {
-        let path = free_backup(file).ok_or_else(|| refused(format!("{MOST_BACKUPS} copies of it are kept already")))?;
+        let path = free_backup(file)
+            .ok_or_else(|| refused(format!("{MOST_BACKUPS} copies of it are kept already")))?;
         // A file of a client may hold secrets, and so may its copy: it gets the same mode.
-        std::fs::copy(file, &path).map_err(|error| refused(format!("no copy of it can be kept: {error}")))?;
+        std::fs::copy(file, &path)
+            .map_err(|error| refused(format!("no copy of it can be kept: {error}")))?;
         backup = Some(path);
     }
     if let Some(folder) = file.parent() {
@@ -173,19 +198,27 @@ fn write(file: &Path, name: &str, snippet: &ClientSnippet) -> Result<WrittenEntr
 fn free_backup(file: &Path) -> Option<PathBuf> {
     let first = std::iter::once(format!("{}.backup", file.display()));
     let further = (2..=MOST_BACKUPS).map(|number| format!("{}.backup-{number}", file.display()));
-    first.chain(further).map(PathBuf::from).find(|path| !path.exists())
+    first
+        .chain(further)
+        .map(PathBuf::from)
+        .find(|path| !path.exists())
 }
 
 /// The JSON document with the entry. Comments and the order of members stay.
 fn in_json(text: &str, key: &str, name: &str, entry: &Value) -> Result<String, String> {
     let text = if text.trim().is_empty() { "{}\n" } else { text };
-    let root =
-        CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| format!("it is not JSON: {error}"))?;
+    let root = CstRootNode::parse(text, &ParseOptions::default())
+        .map_err(|error| format!("it is not JSON: {error}"))?;
     let not_object = |what: &str| format!("{what} is not an object");
-    let document = root.object_value_or_create().ok_or_else(|| not_object("it"))?;
-    let servers = document.object_value_or_create(key).ok_or_else(|| not_object(&format!("`{key}`")))?;
+    let document = root
+        .object_value_or_create()
+        .ok_or_else(|| not_object("it"))?;
+    let servers = document
+        .object_value_or_create(key)
+        .ok_or_else(|| not_object(&format!("`{key}`")))?;
     let written = jsonc_parser::parse_to_serde_value::<Value>(text, &ParseOptions::default());
-    let is_same = written.is_ok_and(|written| written.get(key).and_then(|servers| servers.get(name)) == Some(entry));
+    let is_same = written
+        .is_ok_and(|written| written.get(key).and_then(|servers| servers.get(name)) == Some(entry));
     match servers.get(name) {
         Some(_) if is_same => {}
         Some(known) => known.set_value(as_input(entry)),
@@ -201,16 +234,20 @@ fn as_input(value: &Value) -> CstInputValue {
         Value::Number(number) => CstInputValue::Number(number.to_string()),
         Value::String(text) => CstInputValue::String(text.clone()),
         Value::Array(items) => CstInputValue::Array(items.iter().map(as_input).collect()),
-        Value::Object(members) => {
-            CstInputValue::Object(members.iter().map(|(name, value)| (name.clone(), as_input(value))).collect())
-        }
+        Value::Object(members) => CstInputValue::Object(
+            members
+                .iter()
+                .map(|(name, value)| (name.clone(), as_input(value)))
+                .collect(),
+        ),
     }
 }
 
 /// The TOML document with the entry.
 fn in_toml(text: &str, key: &str, name: &str, entry: &Value) -> Result<String, String> {
-    let mut document: DocumentMut =
-        text.parse().map_err(|error: toml_edit::TomlError| format!("it is not TOML: {error}"))?;
+    let mut document: DocumentMut = text
+        .parse()
+        .map_err(|error: toml_edit::TomlError| format!("it is not TOML: {error}"))?;
     let mut wanted = toml_edit::Table::new();
     for (member, value) in entry.as_object().into_iter().flatten() {
         let value: toml_edit::Value = match value {
@@ -221,10 +258,15 @@ fn in_toml(text: &str, key: &str, name: &str, entry: &Value) -> Result<String, S
     }
     let mut parent = toml_edit::Table::new();
     parent.set_implicit(true);
-    let servers = document.entry(key).or_insert(toml_edit::Item::Table(parent));
-    let servers = servers.as_table_like_mut().ok_or_else(|| format!("`{key}` is no table"))?;
+    let servers = document
+        .entry(key)
+        .or_insert(toml_edit::Item::Table(parent));
+    let servers = servers
+        .as_table_like_mut()
+        .ok_or_else(|| format!("`{key}` is no table"))?;
     let is_same = servers.get(name).is_some_and(|known| {
-        let plain = |item: &toml_edit::Item| item.to_string().split_whitespace().collect::<String>();
+        let plain =
+            |item: &toml_edit::Item| item.to_string().split_whitespace().collect::<String>();
         plain(known) == plain(&toml_edit::Item::Table(wanted.clone()))
     });
     if !is_same {

@@ -21,7 +21,12 @@ pub(super) struct TrustArgs {
 impl TrustArgs {
     /// Trusts the scenario, or undoes that.
     pub(super) async fn run(self) -> Result<(), CommandError> {
-        self.decide.send("trust", self.at.into_iter().map(|at| ("origin", at)).collect()).await
+        self.decide
+            .send(
+                "trust",
+                self.at.into_iter().map(|at| ("origin", at)).collect(),
+            )
+            .await
     }
 }
 
@@ -46,13 +51,30 @@ impl BlockArgs {
     /// Sends the decision that the daemon calls `action`, or undoes it, and prints the result.
     async fn send(self, action: &str, query: QueryPairs<'_>) -> Result<(), CommandError> {
         let daemon = DaemonClient::for_operator(&self.remote)?;
-        let method = if self.undo { http::Method::DELETE } else { http::Method::POST };
-        let answer = daemon.send(method, &["scenarios", &self.name, action], query, None, "state").await?;
+        let method = if self.undo {
+            http::Method::DELETE
+        } else {
+            http::Method::POST
+        };
+        let answer = daemon
+            .send(
+                method,
+                &["scenarios", &self.name, action],
+                query,
+                None,
+                "state",
+            )
+            .await?;
         if self.remote.json {
             output::answer(&answer.body, &answer.value);
         } else {
             let text = |pointer| output::text(&answer.value, pointer);
-            output::line(&format!("{} is {}: {}", text("/name"), text("/state"), text("/reason")));
+            output::line(&format!(
+                "{} is {}: {}",
+                text("/name"),
+                text("/state"),
+                text("/reason")
+            ));
             output::line(&decision_subject(&answer.value, action, self.undo));
         }
         Ok(())
@@ -71,7 +93,13 @@ pub(super) struct UnblockArgs {
 impl UnblockArgs {
     /// Unblocks the scenario, as `block --undo` does.
     pub(super) async fn run(self) -> Result<(), CommandError> {
-        BlockArgs { name: self.name, undo: true, remote: self.remote }.block().await
+        BlockArgs {
+            name: self.name,
+            undo: true,
+            remote: self.remote,
+        }
+        .block()
+        .await
     }
 }
 
@@ -89,7 +117,10 @@ impl ForgetArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let daemon = DaemonClient::for_operator(&self.remote)?;
         let path = ["scenarios", &self.name, "forget"];
-        let answer = match daemon.send(http::Method::POST, &path, QueryPairs::new(), None, "was").await {
+        let answer = match daemon
+            .send(http::Method::POST, &path, QueryPairs::new(), None, "was")
+            .await
+        {
             Ok(answer) => answer,
             Err(refused) => return Err(self.with_next_step(&daemon, refused).await),
         };
@@ -104,14 +135,30 @@ impl ForgetArgs {
     /// The refusal with the command that takes the scenario out of the configuration, where that
     /// names it.
     async fn with_next_step(&self, daemon: &DaemonClient, refused: CommandError) -> CommandError {
-        let CommandError::Problem { message, document, hint } = refused else { return refused };
-        let known = daemon.get(&["scenarios", &self.name], QueryPairs::new(), "state").await;
+        let CommandError::Problem {
+            message,
+            document,
+            hint,
+        } = refused
+        else {
+            return refused;
+        };
+        let known = daemon
+            .get(&["scenarios", &self.name], QueryPairs::new(), "state")
+            .await;
         let is_configured = known.is_ok_and(|known| {
             known.value["source"] == SourceId::STATIC.as_str()
                 && matches!(known.value["state"].as_str(), Some(state) if !matches!(state, "blocked" | "pending"))
         });
-        let command = format!("`callsheet remove {}` takes it out of the configuration first", self.name);
-        CommandError::Problem { message, document, hint: if is_configured { Some(command) } else { hint } }
+        let command = format!(
+            "`callsheet remove {}` takes it out of the configuration first",
+            self.name
+        );
+        CommandError::Problem {
+            message,
+            document,
+            hint: if is_configured { Some(command) } else { hint },
+        }
     }
 }
 

@@ -57,40 +57,75 @@ impl EditedFile {
         let (client, state) = match configuration.await {
             Ok(answered) => answered,
             // One that runs and does not answer follows the file all the same.
-            Err(error) if is_named || matches!(error, CommandError::Refused { .. }) => return Err(error),
+            Err(error) if is_named || matches!(error, CommandError::Refused { .. }) => {
+                return Err(error);
+            }
             // Without a daemon, what is changed is the file that one would take.
-            Err(_) => return Ok(Self { path: config_place(remote.config.as_deref())?, daemon: None }),
+            Err(_) => {
+                return Ok(Self {
+                    path: config_place(remote.config.as_deref())?,
+                    daemon: None,
+                });
+            }
         };
         if is_named && !client.is_local() {
             return Err(CommandError::Usage {
-                message: format!("the daemon at {} is on another machine, and so is its file", client.address_text()),
-                hint: "use the form on the first page of its dashboard, or run this command there".into(),
+                message: format!(
+                    "the daemon at {} is on another machine, and so is its file",
+                    client.address_text()
+                ),
+                hint: "use the form on the first page of its dashboard, or run this command there"
+                    .into(),
             });
         }
         if state.is_null() {
             if is_named {
-                let message = format!("the daemon at {} follows no configuration file", client.address_text());
-                return Err(CommandError::Refused { message, hint: None });
+                let message = format!(
+                    "the daemon at {} follows no configuration file",
+                    client.address_text()
+                );
+                return Err(CommandError::Refused {
+                    message,
+                    hint: None,
+                });
             }
-            return Ok(Self { path: config_place(remote.config.as_deref())?, daemon: None });
+            return Ok(Self {
+                path: config_place(remote.config.as_deref())?,
+                daemon: None,
+            });
         }
         let search_path = state["search_path"].as_str().map(str::to_owned);
-        let daemon = FollowingDaemon { client, reloads: output::number(&state, "/reloads"), search_path };
-        let followed = state["file"].as_str().map(PathBuf::from).filter(|path| path.is_absolute());
+        let daemon = FollowingDaemon {
+            client,
+            reloads: output::number(&state, "/reloads"),
+            search_path,
+        };
+        let followed = state["file"]
+            .as_str()
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute());
         let Some(named) = &remote.config else {
             // A daemon without a file takes the one in the usual place as soon as it is there.
             let path = followed.map_or_else(user_place, Ok)?;
-            return Ok(Self { path, daemon: Some(daemon) });
+            return Ok(Self {
+                path,
+                daemon: Some(daemon),
+            });
         };
         let path = config_place(Some(named))?;
         let is_followed = followed.is_some_and(|followed| is_same(&followed, &path));
-        Ok(Self { path, daemon: is_followed.then_some(daemon) })
+        Ok(Self {
+            path,
+            daemon: is_followed.then_some(daemon),
+        })
     }
 
     /// Reads the file.
     pub(super) fn open(&self) -> ConfigEdit {
         let mut edit = ConfigEdit::open(&self.path, &LoadOptions::from_process());
-        let Some(daemon) = &self.daemon else { return edit };
+        let Some(daemon) = &self.daemon else {
+            return edit;
+        };
         if let Some(path) = &daemon.search_path {
             edit.for_daemon_with_path(path);
         }
@@ -103,17 +138,31 @@ impl EditedFile {
     /// What the daemon knows of a scenario now; `None` without a daemon, or if it knows none.
     pub(super) async fn known(&self, name: &str) -> Option<Value> {
         let daemon = self.daemon.as_ref()?;
-        Some(daemon.client.get(&["scenarios", name], QueryPairs::new(), "state").await.ok()?.value)
+        Some(
+            daemon
+                .client
+                .get(&["scenarios", name], QueryPairs::new(), "state")
+                .await
+                .ok()?
+                .value,
+        )
     }
 
     /// The findings about texts of a scenario that may speak to a model behind its user's back.
     pub(super) async fn suspicious_texts(&self, name: &str) -> Vec<Value> {
-        let Some(daemon) = &self.daemon else { return Vec::new() };
+        let Some(daemon) = &self.daemon else {
+            return Vec::new();
+        };
         let codes = [FindingCode::SuspiciousText, FindingCode::HiddenCharacters];
-        let mut query: QueryPairs = codes.iter().map(|code| ("code", code.as_str().to_owned())).collect();
+        let mut query: QueryPairs = codes
+            .iter()
+            .map(|code| ("code", code.as_str().to_owned()))
+            .collect();
         query.push(("scenario", name.to_owned()));
         let answer = daemon.client.get(&["findings"], query, "findings").await;
-        answer.map(|answer| output::list(&answer.value, "findings").to_vec()).unwrap_or_default()
+        answer
+            .map(|answer| output::list(&answer.value, "findings").to_vec())
+            .unwrap_or_default()
     }
 
     /// Waits until the daemon has taken the change.
@@ -125,7 +174,10 @@ impl EditedFile {
                 let message = output::text(problem, "/message");
                 let hint = output::text(problem, "/hint");
                 let message = format!("the daemon does not take the file: {message}");
-                return Err(CommandError::Refused { message, hint: Some(hint) });
+                return Err(CommandError::Refused {
+                    message,
+                    hint: Some(hint),
+                });
             }
             if output::number(&state, "/reloads") > daemon.reloads || clock.now() > end {
                 return Ok(());
@@ -138,10 +190,15 @@ impl EditedFile {
     /// Until then its health is that of the entry before. `None` without a daemon, or if it cannot
     /// be polled.
     pub(super) async fn replaced(&self, name: &str) -> Result<Option<Value>, CommandError> {
-        let Some(daemon) = &self.daemon else { return Ok(None) };
+        let Some(daemon) = &self.daemon else {
+            return Ok(None);
+        };
         Self::reloaded(daemon, Clock::system()).await?;
         let path = ["scenarios", name, "refresh"];
-        let polled = daemon.client.send(http::Method::POST, &path, QueryPairs::new(), None, "state");
+        let polled =
+            daemon
+                .client
+                .send(http::Method::POST, &path, QueryPairs::new(), None, "state");
         let polled = tokio::time::timeout(FIRST_ANSWER, polled).await;
         Ok(polled.ok().and_then(Result::ok).map(|answer| answer.value))
     }
@@ -156,7 +213,9 @@ impl EditedFile {
         name: &str,
         has_answered: impl Fn(&Value) -> bool,
     ) -> Result<Option<Value>, CommandError> {
-        let Some(daemon) = &self.daemon else { return Ok(None) };
+        let Some(daemon) = &self.daemon else {
+            return Ok(None);
+        };
         let clock = Clock::system();
         Self::reloaded(daemon, clock).await?;
         let began = clock.now();
@@ -171,8 +230,12 @@ impl EditedFile {
                 && clock.now() > began + ANNOUNCED_AFTER
                 && let Some(NotListed { message, hint }) = daemon.client.not_listed(name).await
             {
-                let message = format!("the entry of `{name}` is written, but it is not listed: {message}");
-                return Err(CommandError::Refused { message, hint: Some(hint).filter(|hint| !hint.is_empty()) });
+                let message =
+                    format!("the entry of `{name}` is written, but it is not listed: {message}");
+                return Err(CommandError::Refused {
+                    message,
+                    hint: Some(hint).filter(|hint| !hint.is_empty()),
+                });
             }
             if clock.now() > began + FIRST_ANSWER {
                 return match known {
@@ -191,15 +254,21 @@ impl EditedFile {
     /// The health of a scenario after the daemon has followed that its entry is gone; `None`
     /// without a daemon, or if it knows no such scenario.
     pub(super) async fn removed(&self, name: &str) -> Result<Option<Value>, CommandError> {
-        let Some(daemon) = &self.daemon else { return Ok(None) };
+        let Some(daemon) = &self.daemon else {
+            return Ok(None);
+        };
         let clock = Clock::system();
         Self::reloaded(daemon, clock).await?;
         let end = clock.now() + RELOAD;
         loop {
-            let Some(known) = self.known(name).await else { return Ok(None) };
+            let Some(known) = self.known(name).await else {
+                return Ok(None);
+            };
             // Another source may still name it.
-            let is_settled = matches!(output::text(&known, "/state").as_str(), "removed" | "blocked")
-                || output::text(&known, "/source") != SourceId::STATIC.as_str();
+            let is_settled = matches!(
+                output::text(&known, "/state").as_str(),
+                "removed" | "blocked"
+            ) || output::text(&known, "/source") != SourceId::STATIC.as_str();
             if is_settled || clock.now() > end {
                 return Ok(Some(known));
             }
@@ -211,8 +280,15 @@ impl EditedFile {
     pub(super) fn print_next(&self) {
         if self.daemon.is_none() {
             let usual = config_place(None).is_ok_and(|usual| is_same(&usual, &self.path));
-            let config = if usual { String::new() } else { format!(" --config {}", self.path.display()) };
-            output::wrapped("", &format!("no daemon follows this file; start one with `callsheet serve{config}`"));
+            let config = if usual {
+                String::new()
+            } else {
+                format!(" --config {}", self.path.display())
+            };
+            output::wrapped(
+                "",
+                &format!("no daemon follows this file; start one with `callsheet serve{config}`"),
+            );
         }
     }
 }
@@ -238,7 +314,13 @@ pub(super) fn failed(error: EditError) -> CommandError {
 /// Says where the secrets went.
 pub(super) fn print_secrets(written: &WrittenConfig) {
     if let Some(secrets) = &written.secrets {
-        output::wrapped("", &format!("the values of variables and headers are in {}", secrets.display()));
+        output::wrapped(
+            "",
+            &format!(
+                "the values of variables and headers are in {}",
+                secrets.display()
+            ),
+        );
     }
 }
 
@@ -251,5 +333,9 @@ pub(super) fn print_lines(lines: &str) {
 
 /// Whether both are the same file.
 fn is_same(one: &Path, other: &Path) -> bool {
-    one == other || one.canonicalize().ok().is_some_and(|one| other.canonicalize().is_ok_and(|other| one == other))
+    one == other
+        || one
+            .canonicalize()
+            .ok()
+            .is_some_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }

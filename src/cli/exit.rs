@@ -113,9 +113,19 @@ impl CommandError {
     /// Wrong usage that clap found, in one sentence.
     pub(super) fn of_usage(error: &clap::Error, hint: String) -> Self {
         let text = error.to_string();
-        let first: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+        let first: Vec<&str> = text
+            .lines()
+            .take_while(|line| !line.is_empty())
+            .map(str::trim)
+            .collect();
         let message = first.join(" ");
-        Self::Usage { message: message.strip_prefix("error: ").unwrap_or(&message).to_owned(), hint }
+        Self::Usage {
+            message: message
+                .strip_prefix("error: ")
+                .unwrap_or(&message)
+                .to_owned(),
+            hint,
+        }
     }
 }
 
@@ -129,7 +139,10 @@ impl From<EditError> for CommandError {
     fn from(error: EditError) -> Self {
         match error {
             EditError::Invalid { problems, .. } => problems.into(),
-            error => Self::Refused { message: error.to_string(), hint: Some(error.hint()) },
+            error => Self::Refused {
+                message: error.to_string(),
+                hint: Some(error.hint()),
+            },
         }
     }
 }
@@ -144,7 +157,10 @@ impl From<StartError> for CommandError {
     fn from(error: StartError) -> Self {
         let StartError::State(cause) = &error;
         let hint = cause.next_step().map(Cow::into_owned);
-        Self::Daemon { error: error.into(), hint }
+        Self::Daemon {
+            error: error.into(),
+            hint,
+        }
     }
 }
 
@@ -156,5 +172,7 @@ impl From<std::io::Error> for CommandError {
 
 /// The runtime every command runs on.
 pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
-    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+    Ok(tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?)
 }

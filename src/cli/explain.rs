@@ -25,7 +25,10 @@ impl ExplainArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let daemon = DaemonClient::from_args(&self.remote)?;
         let scope = [("profile", self.profile), ("chat_id", self.chat)];
-        let query: QueryPairs = scope.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+        let query: QueryPairs = scope
+            .into_iter()
+            .filter_map(|(key, value)| Some((key, value?)))
+            .collect();
         let mut path = vec!["tools"];
         // An identity is two segments; its tool may hold further slashes, which are part of the
         // second.
@@ -53,13 +56,20 @@ fn show(answer: &Value) {
     output::wrapped("", &format!("{subject}: {}", text("/verdict")));
     output::line("");
     for step in output::list(answer, "steps") {
-        let [subject, outcome, source] = ["/subject", "/outcome", "/source"].map(|pointer| output::text(step, pointer));
+        let [subject, outcome, source] =
+            ["/subject", "/outcome", "/source"].map(|pointer| output::text(step, pointer));
         let outcome = as_commands(&outcome, output::list(step, "next"));
-        output::wrapped(&format!("{subject:>9}  "), &format!("{outcome}  [{source}]"));
+        output::wrapped(
+            &format!("{subject:>9}  "),
+            &format!("{outcome}  [{source}]"),
+        );
     }
     let version = text("/provider_version");
     if !version.is_empty() {
-        output::wrapped("  version  ", &format!("{}  [manifest]", output::sanitize(&version)));
+        output::wrapped(
+            "  version  ",
+            &format!("{}  [manifest]", output::sanitize(&version)),
+        );
     }
     paragraph::print_findings(answer);
 }

@@ -31,25 +31,41 @@ pub(super) fn print(failure: &CommandError) {
 /// before.
 pub(super) fn texts(failure: &CommandError) -> Vec<ErrorText> {
     let one = |message: &str, hint: Option<&str>| {
-        vec![ErrorText { message: output::sanitize(message), hint: hint.map(output::sanitize) }]
+        vec![ErrorText {
+            message: output::sanitize(message),
+            hint: hint.map(output::sanitize),
+        }]
     };
     match failure {
         CommandError::Found | CommandError::FoundConfig => Vec::new(),
         CommandError::Refused { message, hint } | CommandError::Problem { message, hint, .. } => {
             one(message, hint.as_deref())
         }
-        CommandError::Usage { message, hint } | CommandError::Unreachable { message, hint } => one(message, Some(hint)),
+        CommandError::Usage { message, hint } | CommandError::Unreachable { message, hint } => {
+            one(message, Some(hint))
+        }
         CommandError::WaitsForApproval { id, waiting } => {
-            let hint = format!("`callsheet approvals approve {id}` sends it; `{waiting}` waits for that");
-            one(&format!("not sent yet: the call waits for approval as {id}"), Some(&hint))
+            let hint =
+                format!("`callsheet approvals approve {id}` sends it; `{waiting}` waits for that");
+            one(
+                &format!("not sent yet: the call waits for approval as {id}"),
+                Some(&hint),
+            )
         }
         CommandError::WaitsForInput { id, question } => {
-            let hint = format!("give it on the page Calls of the dashboard, or by `POST /api/v1/interactions/{id}`");
-            one(&format!("the call waits for input as {id}: {question}"), Some(&hint))
+            let hint = format!(
+                "give it on the page Calls of the dashboard, or by `POST /api/v1/interactions/{id}`"
+            );
+            one(
+                &format!("the call waits for input as {id}: {question}"),
+                Some(&hint),
+            )
         }
-        CommandError::Config(config) => {
-            config.problems.iter().flat_map(|found| one(&found.line(), Some(&found.hint))).collect()
-        }
+        CommandError::Config(config) => config
+            .problems
+            .iter()
+            .flat_map(|found| one(&found.line(), Some(&found.hint)))
+            .collect(),
         CommandError::Daemon { error, hint } => {
             // The chain of causes is given here, once; each error's own text names only its own
             // level.
@@ -68,13 +84,17 @@ pub(super) fn texts(failure: &CommandError) -> Vec<ErrorText> {
 fn to_json(failure: &CommandError) -> Option<Value> {
     let texts = texts(failure);
     let first = texts.first()?;
-    let mut object = json!({"error": first.message, "hint": first.hint, "exit_code": failure.number()});
+    let mut object =
+        json!({"error": first.message, "hint": first.hint, "exit_code": failure.number()});
     match failure {
         CommandError::Problem { document, .. } => object["problem"] = (**document).clone(),
         CommandError::WaitsForApproval { id, .. } => object["approval_id"] = json!(id),
         CommandError::WaitsForInput { id, .. } => object["interaction_id"] = json!(id),
         CommandError::Config(_) => {
-            object["errors"] = texts.iter().map(|text| json!({"error": text.message, "hint": text.hint})).collect();
+            object["errors"] = texts
+                .iter()
+                .map(|text| json!({"error": text.message, "hint": text.hint}))
+                .collect();
         }
         _ => {}
     }

@@ -39,7 +39,11 @@ impl FindingsArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let daemon = DaemonClient::from_args(&self.remote)?;
         let answer = daemon.get(&["findings"], self.query(), "findings").await?;
-        if let Some(name) = self.scenario.as_ref().filter(|_| output::list(&answer.value, "findings").is_empty()) {
+        if let Some(name) = self
+            .scenario
+            .as_ref()
+            .filter(|_| output::list(&answer.value, "findings").is_empty())
+        {
             let _ = daemon.require_scenario(name).await?;
         }
         if self.remote.json {
@@ -52,7 +56,9 @@ impl FindingsArgs {
 
     fn query(&self) -> QueryPairs<'static> {
         let many = [("severity", &self.severity), ("code", &self.code)];
-        let many = many.into_iter().flat_map(|(key, values)| values.iter().map(move |value| (key, value.clone())));
+        let many = many
+            .into_iter()
+            .flat_map(|(key, values)| values.iter().map(move |value| (key, value.clone())));
         let mut query: QueryPairs = many.collect();
         query.extend(self.scenario.iter().map(|name| ("scenario", name.clone())));
         // A kind that is named is shown, also one that is hidden otherwise.
@@ -76,16 +82,29 @@ fn show(answer: &Value) {
     }
     if hidden > 0 {
         let many = output::count(hidden, "finding");
-        output::wrapped("", &format!("{many} about formats that no client uses: `--all` shows them"));
+        output::wrapped(
+            "",
+            &format!("{many} about formats that no client uses: `--all` shows them"),
+        );
     }
 }
 
 /// `1 error, 2 warnings, 3 infos`: how many findings there are, as the dashboard counts them, and in
 /// how many paragraphs where some have several.
 fn summary(findings: &[Value], paragraphs: usize) -> String {
-    let of = |severity: Severity| findings.iter().filter(|finding| finding["severity"] == severity.as_str()).count();
-    let counts = Severity::ALL.into_iter().rev().map(|severity| (of(severity), severity.as_str()));
-    let counts = counts.filter(|(count, _)| *count > 0).map(|(count, word)| output::count(count, word));
+    let of = |severity: Severity| {
+        findings
+            .iter()
+            .filter(|finding| finding["severity"] == severity.as_str())
+            .count()
+    };
+    let counts = Severity::ALL
+        .into_iter()
+        .rev()
+        .map(|severity| (of(severity), severity.as_str()));
+    let counts = counts
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| output::count(count, word));
     let counts = counts.collect::<Vec<_>>().join(", ");
     if paragraphs == findings.len() {
         return counts;

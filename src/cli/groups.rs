@@ -6,13 +6,34 @@ use super::output;
 
 /// The groups and their commands, each in the order in which a person meets them.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Begin", &["demo", "init", "import", "connect", "serve", "service"]),
-    ("Use the list", &["tools", "search", "explain", "history", "identity", "call", "turn", "bundle", "mcp"]),
+    (
+        "Begin",
+        &["demo", "init", "import", "connect", "serve", "service"],
+    ),
+    (
+        "Use the list",
+        &[
+            "tools", "search", "explain", "history", "identity", "call", "turn", "bundle", "mcp",
+        ],
+    ),
     (
         "Tool providers (scenarios)",
-        &["scenarios", "add", "remove", "block", "trust", "forget", "refresh", "login", "logout"],
+        &[
+            "scenarios",
+            "add",
+            "remove",
+            "block",
+            "trust",
+            "forget",
+            "refresh",
+            "login",
+            "logout",
+        ],
     ),
-    ("Decide and follow", &["prefs", "approvals", "operations", "findings", "logs"]),
+    (
+        "Decide and follow",
+        &["prefs", "approvals", "operations", "findings", "logs"],
+    ),
     ("Check and repair", &["check", "doctor", "config", "state"]),
     ("Shell", &["completions"]),
 ];
@@ -29,15 +50,19 @@ pub(super) fn grouped(command: Command) -> Command {
         listed.extend([" ", title, ":\n"]);
         for name in names {
             let below = command.find_subcommand(name);
-            let about = below.and_then(Command::get_about).map(ToString::to_string).unwrap_or_default();
+            let about = below
+                .and_then(Command::get_about)
+                .map(ToString::to_string)
+                .unwrap_or_default();
             for row in output::rows(&format!("  {name:NAMES$} "), &about, Some(width)) {
                 listed.push_str(&row);
                 listed.push('\n');
             }
         }
     }
-    let template =
-        format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{listed}\nOptions:\n{{options}}{{after-help}}");
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{listed}\nOptions:\n{{options}}{{after-help}}"
+    );
     command.help_template(template)
 }
 
@@ -50,11 +75,17 @@ mod tests {
 
     #[test]
     fn every_command_that_is_shown_is_in_one_group() {
-        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let mut grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| names.iter().copied())
+            .collect();
         grouped.sort_unstable();
         let command = Cli::command();
-        let mut shown: Vec<&str> =
-            command.get_subcommands().filter(|below| !below.is_hide_set()).map(Command::get_name).collect();
+        let mut shown: Vec<&str> = command
+            .get_subcommands()
+            .filter(|below| !below.is_hide_set())
+            .map(Command::get_name)
+            .collect();
         shown.sort_unstable();
         assert_eq!(grouped, shown);
     }

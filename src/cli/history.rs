@@ -24,7 +24,11 @@ pub(super) struct HistoryArgs {
 impl HistoryArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let daemon = DaemonClient::from_args(&self.remote)?;
-        let query: QueryPairs = self.profile.into_iter().map(|profile| ("profile", profile)).collect();
+        let query: QueryPairs = self
+            .profile
+            .into_iter()
+            .map(|profile| ("profile", profile))
+            .collect();
         let mut path = vec!["tools"];
         // An identity is two segments; its tool may hold further slashes, which are part of the
         // second.
@@ -53,7 +57,10 @@ fn show(answer: &Value) {
         none if none.is_empty() => String::new(),
         own => format!(", {own} by its provider"),
     };
-    output::wrapped("", &format!("{} ({}): {version}{own}", text("/name"), text("/id")));
+    output::wrapped(
+        "",
+        &format!("{} ({}): {version}{own}", text("/name"), text("/id")),
+    );
     let changes = output::list(answer, "changes");
     if changes.is_empty() {
         output::line("no change of its definition is known");
@@ -61,9 +68,17 @@ fn show(answer: &Value) {
     for change in changes {
         let text = |pointer| output::sanitize(&output::text(change, pointer));
         output::line("");
-        output::line(&format!("{}  {} -> {}", text("/at"), short(&text("/from")), short(&text("/to"))));
+        output::line(&format!(
+            "{}  {} -> {}",
+            text("/at"),
+            short(&text("/from")),
+            short(&text("/to"))
+        ));
         for part in output::list(change, "parts") {
-            output::line(&format!("  {}", output::sanitize(&output::text(part, "/pointer"))));
+            output::line(&format!(
+                "  {}",
+                output::sanitize(&output::text(part, "/pointer"))
+            ));
             for (sign, member) in [("  - ", "before"), ("  + ", "after")] {
                 if let Some(value) = part[member].as_str() {
                     output::wrapped(sign, &output::sanitize(value));

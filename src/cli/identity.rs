@@ -22,18 +22,27 @@ impl IdentityArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let daemon = DaemonClient::from_args(&self.remote)?;
         let scope = [("profile", self.profile), ("chat_id", self.chat)];
-        let query: QueryPairs<'_> = scope.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+        let query: QueryPairs<'_> = scope
+            .into_iter()
+            .filter_map(|(key, value)| Some((key, value?)))
+            .collect();
         let identity = daemon.rpc("server/identity", query).await?;
         if self.remote.json {
             output::json(&identity);
             return Ok(());
         }
-        for (what, pointer) in
-            [("identity", "/server_id"), ("with schemas", "/schema_id"), ("protocol", "/protocol_version")]
-        {
+        for (what, pointer) in [
+            ("identity", "/server_id"),
+            ("with schemas", "/schema_id"),
+            ("protocol", "/protocol_version"),
+        ] {
             output::line(&format!("{what:<14}{}", output::text(&identity, pointer)));
         }
-        output::line(&format!("{:<14}{}", "tools", output::number(&identity, "/tools_count")));
+        output::line(&format!(
+            "{:<14}{}",
+            "tools",
+            output::number(&identity, "/tools_count")
+        ));
         Ok(())
     }
 }

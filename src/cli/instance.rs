@@ -67,14 +67,23 @@ impl DaemonRecord {
     /// What a daemon at this address recorded about itself, as any daemon of this user or with this
     /// state does, and the demo.
     pub(super) fn at(address: &str, options: &LoadOptions, state: &StateConfig) -> Option<Self> {
-        let records = [Self::of_state(state), Self::of_user(options), Self::of_demo(options)];
-        records.into_iter().flatten().find(|record| record.url.trim_end_matches('/') == address)
+        let records = [
+            Self::of_state(state),
+            Self::of_user(options),
+            Self::of_demo(options),
+        ];
+        records
+            .into_iter()
+            .flatten()
+            .find(|record| record.url.trim_end_matches('/') == address)
     }
 
     /// The running daemon that follows this configuration.
     pub(super) fn following(options: &LoadOptions, loaded: &LoadedConfig) -> Option<Self> {
         let follows = |record: &Self| record.follows(loaded.file.as_deref());
-        Self::of_user(options).filter(follows).or_else(|| Self::of_state(&loaded.config.state).filter(follows))
+        Self::of_user(options)
+            .filter(follows)
+            .or_else(|| Self::of_state(&loaded.config.state).filter(follows))
     }
 
     fn is_running(&self) -> bool {
@@ -96,12 +105,18 @@ impl DaemonRecord {
     pub(super) fn publish(self, options: &LoadOptions, state: &StateConfig) -> PublishedRecord {
         let of_user = user_file(options, FILE);
         let consequence = "commands find this daemon by its configuration only";
-        self.publish_in(of_user.into_iter().chain([Ok(state.daemon_record())]), consequence)
+        self.publish_in(
+            of_user.into_iter().chain([Ok(state.daemon_record())]),
+            consequence,
+        )
     }
 
     /// The same for the daemon of the demo.
     pub(super) fn publish_demo(self, options: &LoadOptions) -> PublishedRecord {
-        self.publish_in(user_file(options, DEMO_FILE), "commands that find no daemon do not name this demo")
+        self.publish_in(
+            user_file(options, DEMO_FILE),
+            "commands that find no daemon do not name this demo",
+        )
     }
 
     /// Writes the record to these files. `consequence` is what follows where that fails.
@@ -119,7 +134,10 @@ impl DaemonRecord {
                 }
             }
         }
-        PublishedRecord { files, record: self }
+        PublishedRecord {
+            files,
+            record: self,
+        }
     }
 
     fn write(&self, file: &Path) -> std::io::Result<()> {
@@ -155,21 +173,33 @@ impl DaemonFiles {
     /// Those of this user, and those beside this state. They need not be there.
     pub(super) fn new(options: &LoadOptions, state: &StateConfig) -> Self {
         let of_user = options.runtime_folder().map(|folder| folder.join(FILE));
-        Self { records: of_user.into_iter().chain([state.daemon_record()]).collect(), socket: state.command_socket() }
+        Self {
+            records: of_user.into_iter().chain([state.daemon_record()]).collect(),
+            socket: state.command_socket(),
+        }
     }
 
     /// The numbers of the users whose programs may get the operator's token: this user, the
     /// system's administrator, and for that one also the user whose daemon made these files.
     pub(super) fn trusted_users(&self) -> Vec<u32> {
-        let owners = self.records.iter().chain([&self.socket]).filter_map(|file| trusted_owner(file));
+        let owners = self
+            .records
+            .iter()
+            .chain([&self.socket])
+            .filter_map(|file| trusted_owner(file));
         owners.chain([own_number(), ADMINISTRATOR]).collect()
     }
 
     /// Whether the record of a daemon whose process runs names this address.
     pub(super) fn name(&self, url: &Url) -> bool {
-        let trusted = self.records.iter().filter(|file| trusted_owner(file).is_some());
+        let trusted = self
+            .records
+            .iter()
+            .filter(|file| trusted_owner(file).is_some());
         let mut records = trusted.filter_map(|file| read(file));
-        records.any(|record| Url::parse(&record.url).is_ok_and(|named| named == *url) && may_signal(record.pid))
+        records.any(|record| {
+            Url::parse(&record.url).is_ok_and(|named| named == *url) && may_signal(record.pid)
+        })
     }
 }
 
@@ -248,8 +278,14 @@ fn may_signal(_process: u32) -> bool {
 /// Whether something accepts connections at an address of this machine.
 pub(super) fn accepts(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    let ip = if host == "localhost" { Some(std::net::Ipv4Addr::LOCALHOST.into()) } else { host.parse().ok() };
-    let address = ip.zip(url.port_or_known_default()).map(|(ip, port)| SocketAddr::new(ip, port));
+    let ip = if host == "localhost" {
+        Some(std::net::Ipv4Addr::LOCALHOST.into())
+    } else {
+        host.parse().ok()
+    };
+    let address = ip
+        .zip(url.port_or_known_default())
+        .map(|(ip, port)| SocketAddr::new(ip, port));
     address.is_some_and(|address| TcpStream::connect_timeout(&address, CONNECT).is_ok())
 }
 
@@ -261,10 +297,18 @@ mod tests {
     fn a_record_names_an_address_while_its_process_runs() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("state.db.daemon.json");
-        let files = DaemonFiles { records: vec![file.clone()], socket: folder.path().join("state.db.sock") };
+        let files = DaemonFiles {
+            records: vec![file.clone()],
+            socket: folder.path().join("state.db.sock"),
+        };
         let names = |url: &str| files.name(&Url::parse(url).unwrap());
         assert!(!names("http://127.0.0.1:7400"), "there is no record");
-        let record = |pid| DaemonRecord { url: "http://127.0.0.1:7400".to_owned(), pid, config: None, socket: None };
+        let record = |pid| DaemonRecord {
+            url: "http://127.0.0.1:7400".to_owned(),
+            pid,
+            config: None,
+            socket: None,
+        };
         record(std::process::id()).write(&file).unwrap();
         assert!(names("http://127.0.0.1:7400/") && !names("http://127.0.0.1:7401"));
         // No process has the largest number.

@@ -26,7 +26,12 @@ pub(super) struct LogArgs {
     /// Address of an OpenTelemetry collector (OTLP over HTTP) that gets traces, such as
     /// `http://127.0.0.1:4318`.
     #[cfg(feature = "otlp")]
-    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", hide_env_values = true, value_name = "URL")]
+    #[arg(
+        long,
+        env = "OTEL_EXPORTER_OTLP_ENDPOINT",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
     otlp: Option<String>,
 }
 
@@ -52,7 +57,11 @@ impl LogArgs {
     /// Logs from here on.
     pub(super) fn start(&self) -> Result<LogGuard, CommandError> {
         // An empty variable is one that is not set.
-        let filter = if self.log.is_empty() { DEFAULT } else { &self.log };
+        let filter = if self.log.is_empty() {
+            DEFAULT
+        } else {
+            &self.log
+        };
         let filter = EnvFilter::try_new(filter).map_err(|error| CommandError::Usage {
             message: format!("`--log` or `CALLSHEET_LOG` cannot be `{filter}`: {error}"),
             hint: "write a level such as `info`, or parts with levels such as `warn,callsheet::engine=debug`".into(),
@@ -62,9 +71,15 @@ impl LogArgs {
             LogFormat::Human => {
                 // The same decision about colour as for all other output.
                 let choice = anstream::AutoStream::choice(&std::io::stderr());
-                lines.with_ansi(choice != anstream::ColorChoice::Never).boxed()
+                lines
+                    .with_ansi(choice != anstream::ColorChoice::Never)
+                    .boxed()
             }
-            LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
+            LogFormat::Json => lines
+                .json()
+                .flatten_event(true)
+                .with_span_list(false)
+                .boxed(),
         };
         let started = self.started()?;
         let all = tracing_subscriber::registry().with(lines.with_filter(filter));
@@ -77,12 +92,23 @@ impl LogArgs {
 
     #[cfg(feature = "otlp")]
     fn started(&self) -> Result<LogGuard, CommandError> {
-        let collector = self.otlp.as_deref().filter(|collector| !collector.is_empty());
-        Ok(LogGuard { traces: collector.map(super::otlp::Traces::to_collector).transpose()? })
+        let collector = self
+            .otlp
+            .as_deref()
+            .filter(|collector| !collector.is_empty());
+        Ok(LogGuard {
+            traces: collector
+                .map(super::otlp::Traces::to_collector)
+                .transpose()?,
+        })
     }
 
     #[cfg(not(feature = "otlp"))]
-    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "the same call with and without traces")]
+    #[expect(
+        clippy::unused_self,
+        clippy::unnecessary_wraps,
+        reason = "the same call with and without traces"
+    )]
     fn started(&self) -> Result<LogGuard, CommandError> {
         Ok(LogGuard::default())
     }
@@ -90,7 +116,10 @@ impl LogArgs {
 
 impl LogGuard {
     /// Sends what is left.
-    #[cfg_attr(not(feature = "otlp"), expect(clippy::unused_async, reason = "the same call with and without traces"))]
+    #[cfg_attr(
+        not(feature = "otlp"),
+        expect(clippy::unused_async, reason = "the same call with and without traces")
+    )]
     pub(super) async fn finish(self) {
         #[cfg(feature = "otlp")]
         if let Some(traces) = self.traces {

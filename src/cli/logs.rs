@@ -77,7 +77,11 @@ impl LogsArgs {
 
     /// With how many lines it begins at most.
     fn most(&self) -> usize {
-        let most = if self.since.is_some() { usize::MAX } else { LAST };
+        let most = if self.since.is_some() {
+            usize::MAX
+        } else {
+            LAST
+        };
         self.last.unwrap_or(most)
     }
 
@@ -87,14 +91,21 @@ impl LogsArgs {
         // What follows as JSON begins with calls: the events begin with a snapshot of the states.
         let kind = (self.remote.json && self.follow).then_some("call");
         let log = self.read(daemon, kind, None, self.most()).await?;
-        let health = match self.scenario.as_ref().filter(|_| log.lines.is_empty() || !self.remote.json) {
+        let health = match self
+            .scenario
+            .as_ref()
+            .filter(|_| log.lines.is_empty() || !self.remote.json)
+        {
             Some(name) if log.lines.is_empty() => Some(daemon.require_scenario(name).await?),
             // One that was forgotten has lines all the same.
             Some(name) => daemon.require_scenario(name).await.ok(),
             None => None,
         };
         if self.remote.json && !self.follow {
-            let calls = self.read(daemon, Some("call"), None, self.most()).await?.lines;
+            let calls = self
+                .read(daemon, Some("call"), None, self.most())
+                .await?
+                .lines;
             let calls: Vec<&Value> = calls.iter().map(|line| &line["call"]).collect();
             let answer = json!({
                 "calls": calls,
@@ -107,7 +118,10 @@ impl LogsArgs {
             return Ok(log.last);
         }
         if log.dropped > 0 && !self.remote.json {
-            output::line(&format!("{} lines could not be stored; a restart loses them", log.dropped));
+            output::line(&format!(
+                "{} lines could not be stored; a restart loses them",
+                log.dropped
+            ));
         }
         if log.lines.is_empty() && !self.follow && self.most() > 0 {
             output::line("no line of the log matches");
@@ -115,7 +129,11 @@ impl LogsArgs {
         for line in &log.lines {
             self.print(line);
         }
-        if let Some(present) = health.as_ref().and_then(present).filter(|_| !self.remote.json) {
+        if let Some(present) = health
+            .as_ref()
+            .and_then(present)
+            .filter(|_| !self.remote.json)
+        {
             output::wrapped("", &present);
         }
         Ok(log.last)
@@ -150,7 +168,12 @@ impl LogsArgs {
             }
             before = earlier.first().and_then(|line| line["line"].as_u64());
             let room = most - log.lines.len();
-            log.lines.splice(0..0, earlier[earlier.len().saturating_sub(room)..].iter().cloned());
+            log.lines.splice(
+                0..0,
+                earlier[earlier.len().saturating_sub(room)..]
+                    .iter()
+                    .cloned(),
+            );
             if log.lines.len() == most || before.is_none() || page["more"] != true {
                 return Ok(log);
             }
@@ -198,7 +221,9 @@ impl LogsArgs {
     /// Prints the lines after the one that was seen last. A daemon that is away is reported by its
     /// events.
     async fn poll(&self, daemon: &DaemonClient, seen: &mut u64) {
-        let Ok(log) = self.read(daemon, None, Some(*seen), MOST_POLLED).await else { return };
+        let Ok(log) = self.read(daemon, None, Some(*seen), MOST_POLLED).await else {
+            return;
+        };
         if log.last < *seen {
             // Another daemon counts from the beginning.
             *seen = 0;
@@ -232,7 +257,8 @@ impl LogsArgs {
 
 /// What is wrong with a scenario now, if it does not answer: the log has only what is over.
 fn present(health: &Value) -> Option<String> {
-    let [name, state, reason] = ["/name", "/state", "/reason"].map(|pointer| output::text(health, pointer));
+    let [name, state, reason] =
+        ["/name", "/state", "/reason"].map(|pointer| output::text(health, pointer));
     let is_wrong = output::number(health, "/failures_in_a_row") > 0 && state != "removed";
     is_wrong.then(|| format!("now: {name} is {state}: {reason}"))
 }
@@ -265,7 +291,11 @@ fn call_line(call: &Value, ended: &str) -> String {
         id => id,
     };
     let millis = output::number(call, "/execution_time_ms");
-    let by = if text("/client").is_empty() { "" } else { "by " };
+    let by = if text("/client").is_empty() {
+        ""
+    } else {
+        "by "
+    };
     let caller = by_id::caller(call);
     let origin = match call["withheld"].as_bool() {
         Some(true) => " (the rest needs the operator token)".to_owned(),
@@ -273,7 +303,9 @@ fn call_line(call: &Value, ended: &str) -> String {
         _ => format!(" ({by}{caller})"),
     };
     let outcome = text("/outcome").replace('_', " ");
-    let error = Some(text("/error")).filter(|error| !error.is_empty()).map(|error| format!(": {error}"));
+    let error = Some(text("/error"))
+        .filter(|error| !error.is_empty())
+        .map(|error| format!(": {error}"));
     let error = error.unwrap_or_default();
     format!("{ended}  {tool}: {outcome} in {millis} ms{origin}{error}")
 }
@@ -296,22 +328,36 @@ fn log_line(line: &Value) -> String {
 /// `notes: the process ended with exit code 3 after 5 min 12 s; its last lines on stderr: a | b`.
 fn end_text(end: &Value) -> String {
     let uptime = Duration::from_millis(end["uptime_ms"].as_u64().unwrap_or(0));
-    let last: Vec<&str> = output::list(end, "stderr").iter().filter_map(Value::as_str).collect();
+    let last: Vec<&str> = output::list(end, "stderr")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
     let last = last[last.len().saturating_sub(LAST_LINES)..].join(" | ");
     let errors = if last.is_empty() {
         String::new()
     } else {
         format!("; its last lines on stderr: {}", output::sanitize(&last))
     };
-    format!("{}: {} after {}{errors}", output::text(end, "/name"), output::text(end, "/reason"), span(uptime))
+    format!(
+        "{}: {} after {}{errors}",
+        output::text(end, "/name"),
+        output::text(end, "/reason"),
+        span(uptime)
+    )
 }
 
 /// `callsheet 0.2.0 started (the run before was there until 2026-03-01 09:30:00)`.
 fn start_text(start: &Value) -> String {
     let before = output::text(start, "/previous_until");
-    let before =
-        if before.is_empty() { String::new() } else { format!(" (the run before was there until {})", time(&before)) };
-    format!("callsheet {} started{before}", output::text(start, "/version"))
+    let before = if before.is_empty() {
+        String::new()
+    } else {
+        format!(" (the run before was there until {})", time(&before))
+    };
+    format!(
+        "callsheet {} started{before}",
+        output::text(start, "/version")
+    )
 }
 
 /// A duration with a unit that people read easily.
@@ -327,20 +373,39 @@ fn span(duration: Duration) -> String {
 /// `2026-03-01 09:30:00  notes: live -> down (it refuses connections)`.
 fn change_text(change: &Value) -> String {
     let text = |pointer| output::text(change, pointer);
-    let or = |text: String, other: &str| if text.is_empty() { other.to_owned() } else { text };
+    let or = |text: String, other: &str| {
+        if text.is_empty() {
+            other.to_owned()
+        } else {
+            text
+        }
+    };
     let from = or(text("/from"), "unknown");
     let to = or(text("/to"), "forgotten");
-    format!("{}  {}: {from} -> {to} ({})", time(&text("/at")), text("/name"), text("/reason"))
+    format!(
+        "{}  {}: {from} -> {to} ({})",
+        time(&text("/at")),
+        text("/name"),
+        text("/reason")
+    )
 }
 
 /// A time to the second, in UTC.
 fn time(text: &str) -> String {
-    text.parse::<Timestamp>().map_or_else(|_| text.to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())
+    text.parse::<Timestamp>().map_or_else(
+        |_| text.to_owned(),
+        |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+    )
 }
 
 /// Reads `--since`.
 fn since(text: &str) -> Result<Timestamp, String> {
     let ago = |span: SignedDuration| Clock::system().wall().checked_sub(span).ok();
-    let read = text.parse().ok().or_else(|| text.parse().ok().and_then(ago));
-    read.ok_or_else(|| "write a duration such as 2h, or a time such as 2026-03-01T09:30:00Z".to_owned())
+    let read = text
+        .parse()
+        .ok()
+        .or_else(|| text.parse().ok().and_then(ago));
+    read.ok_or_else(|| {
+        "write a duration such as 2h, or a time such as 2026-03-01T09:30:00Z".to_owned()
+    })
 }

@@ -31,7 +31,10 @@ impl ManArgs {
             return Ok(());
         };
         write_all(&command, folder).map_err(|error| CommandError::Usage {
-            message: format!("the pages cannot be written to {}: {error}", folder.display()),
+            message: format!(
+                "the pages cannot be written to {}: {error}",
+                folder.display()
+            ),
             hint: "name a folder that this user may write to".into(),
         })
     }
@@ -40,14 +43,22 @@ impl ManArgs {
 /// Writes the page of a command and of all below it.
 fn write_all(command: &clap::Command, folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
-    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    let name = command
+        .get_display_name()
+        .unwrap_or_else(|| command.get_name());
     fs::write(folder.join(format!("{name}.1")), rendered(command)?)?;
-    command.get_subcommands().filter(|below| !below.is_hide_set()).try_for_each(|below| write_all(below, folder))
+    command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set())
+        .try_for_each(|below| write_all(below, folder))
 }
 
 fn rendered(command: &clap::Command) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     let source = format!("callsheet {}", env!("CARGO_PKG_VERSION"));
-    Page::new(command.clone()).source(source).manual(MANUAL).render(&mut page)?;
+    Page::new(command.clone())
+        .source(source)
+        .manual(MANUAL)
+        .render(&mut page)?;
     Ok(page)
 }

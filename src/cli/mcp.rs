@@ -103,25 +103,41 @@ impl McpArgs {
             count: Arc::default(),
         };
         let tasks = Tasks::new();
-        let _present = AbortOnDropHandle::new(tasks.spawn(start::stay(Arc::clone(&front.daemon), self.remote)));
+        let _present = AbortOnDropHandle::new(
+            tasks.spawn(start::stay(Arc::clone(&front.daemon), self.remote)),
+        );
         let mut input = BufReader::new(tokio::io::stdin());
         let mut line = Vec::new();
         let mut changes: Option<AbortOnDropHandle<()>> = None;
         // Ends with the input: the client has gone.
-        while input.read_until(b'\n', &mut line).await.is_ok_and(|read| read > 0) {
-            if let Some(text) = std::str::from_utf8(&line).ok().map(str::trim).filter(|text| !text.is_empty()) {
+        while input
+            .read_until(b'\n', &mut line)
+            .await
+            .is_ok_and(|read| read > 0)
+        {
+            if let Some(text) = std::str::from_utf8(&line)
+                .ok()
+                .map(str::trim)
+                .filter(|text| !text.is_empty())
+            {
                 if text.len() > MAX_LINE {
                     refuse(None, &format!("a message may have {MAX_LINE} bytes"));
                 } else if front.take(text, &tasks).await && changes.is_none() {
                     let follower = front.clone();
-                    changes = Some(AbortOnDropHandle::new(tasks.spawn(async move { follower.follow().await })));
+                    changes = Some(AbortOnDropHandle::new(
+                        tasks.spawn(async move { follower.follow().await }),
+                    ));
                 }
             }
             line.clear();
         }
         // What was requested is still answered.
         drop(changes);
-        let pending: Vec<_> = front.running().drain().map(|(_, request)| request).collect();
+        let pending: Vec<_> = front
+            .running()
+            .drain()
+            .map(|(_, request)| request)
+            .collect();
         for request in pending {
             let _ = tokio::time::timeout(REOPEN, request.work).await;
         }
@@ -140,7 +156,11 @@ impl StdioFront {
 
     /// The headers of a message in the session.
     fn session_headers(&self) -> HeaderMap {
-        self.session().clone().map(|id| (SESSION_ID, id)).into_iter().collect()
+        self.session()
+            .clone()
+            .map(|id| (SESSION_ID, id))
+            .into_iter()
+            .collect()
     }
 
     /// Forgets a request that was answered. The client may use its id again.
@@ -173,18 +193,27 @@ impl StdioFront {
             refuse(None, "it is not a message of JSON-RPC");
             return false;
         };
-        if line.method == "notifications/cancelled" && !line.params.request_id.is_some_and(|id| self.cancel(id.get())) {
+        if line.method == "notifications/cancelled"
+            && !line
+                .params
+                .request_id
+                .is_some_and(|id| self.cancel(id.get()))
+        {
             return false;
         }
         let modern = modern_headers(&line);
         let is_modern = modern.is_some();
         if !is_modern && line.method == "initialize" {
-            self.send(text, HeaderMap::new(), line.id.map(RawValue::get)).await;
+            self.send(text, HeaderMap::new(), line.id.map(RawValue::get))
+                .await;
             return false;
         }
         let headers = modern.unwrap_or_else(|| self.session_headers());
         // A line without a method is the client's answer to a request of the daemon.
-        let id = line.id.filter(|_| !line.method.is_empty()).map(|id| id.get().to_owned());
+        let id = line
+            .id
+            .filter(|_| !line.method.is_empty())
+            .map(|id| id.get().to_owned());
         let front = self.clone();
         let text = text.to_owned();
         let key = id.clone();
@@ -199,7 +228,16 @@ impl StdioFront {
         let mut running = self.running();
         let work = AbortOnDropHandle::new(tasks.spawn(work));
         match key {
-            Some(id) => _ = running.insert(id, RunningLine { number, is_modern, work }),
+            Some(id) => {
+                _ = running.insert(
+                    id,
+                    RunningLine {
+                        number,
+                        is_modern,
+                        work,
+                    },
+                )
+            }
             // A message without an answer.
             None => _ = work.detach(),
         }
@@ -208,10 +246,18 @@ impl StdioFront {
 
     /// Sends a message and prints what comes back.
     async fn send(&self, text: &str, headers: HeaderMap, id: Option<&str>) {
-        let sent = match self.daemon.mcp(self.profile.as_deref(), Some(text), headers.clone()).await {
+        let sent = match self
+            .daemon
+            .mcp(self.profile.as_deref(), Some(text), headers.clone())
+            .await
+        {
             Err(error @ CommandError::Unreachable { .. }) => match self.started_again().await {
                 // The message has not reached the one before.
-                Some(daemon) => daemon.mcp(self.profile.as_deref(), Some(text), headers).await,
+                Some(daemon) => {
+                    daemon
+                        .mcp(self.profile.as_deref(), Some(text), headers)
+                        .await
+                }
                 None => Err(error),
             },
             sent => sent,
@@ -249,15 +295,20 @@ impl StdioFront {
         if self.remote.address().is_some() || self.daemon.version().await.is_ok() {
             return None;
         }
-        start::daemon(&self.remote).await.ok().map(DaemonClient::by_address)
+        start::daemon(&self.remote)
+            .await
+            .ok()
+            .map(DaemonClient::by_address)
     }
 
     /// Prints the changes that the daemon signals, for as long as it runs.
     async fn follow(&self) {
         loop {
             let headers = self.session_headers();
-            if let Ok((McpAnswer::Stream(mut events), _)) =
-                self.daemon.mcp(self.profile.as_deref(), None, headers).await
+            if let Ok((McpAnswer::Stream(mut events), _)) = self
+                .daemon
+                .mcp(self.profile.as_deref(), None, headers)
+                .await
             {
                 while let Some(event) = events.next().await {
                     print(&event.data);
@@ -270,7 +321,14 @@ impl StdioFront {
 
 /// Prints an error of the front itself.
 fn refuse(id: Option<&str>, why: &str) {
-    print(&rpc::refusal(id, &RpcError { code: NO_DAEMON, message: why.to_owned(), data: None }));
+    print(&rpc::refusal(
+        id,
+        &RpcError {
+            code: NO_DAEMON,
+            message: why.to_owned(),
+            data: None,
+        },
+    ));
 }
 
 /// What went wrong, and the next step.
@@ -278,24 +336,38 @@ fn reason(error: &CommandError) -> String {
     if let CommandError::Config(_) = error {
         return "the configuration is wrong; `callsheet config show` shows where".to_owned();
     }
-    let text = |ErrorText { message, hint }| hint.map_or(message.clone(), |hint| format!("{message}; {hint}"));
-    failure::texts(error).into_iter().map(text).next().unwrap_or_default()
+    let text = |ErrorText { message, hint }| {
+        hint.map_or(message.clone(), |hint| format!("{message}; {hint}"))
+    };
+    failure::texts(error)
+        .into_iter()
+        .map(text)
+        .next()
+        .unwrap_or_default()
 }
 
 /// The headers that a modern message has over HTTP; `None` for a legacy one. Arguments are in no
 /// header, which the daemon is informed of.
 fn modern_headers(line: &FrontLine<'_>) -> Option<HeaderMap> {
-    let version = line.params.meta.get("io.modelcontextprotocol/protocolVersion")?.as_str()?;
+    let version = line
+        .params
+        .meta
+        .get("io.modelcontextprotocol/protocolVersion")?
+        .as_str()?;
     let mut headers = HeaderMap::from_iter([(FRONT, HeaderValue::from_static("stdio"))]);
     let name = line.params.name.as_deref().or(line.params.uri.as_deref());
-    for (header, value) in
-        [("mcp-protocol-version", Some(version)), ("mcp-method", Some(line.method.as_str())), ("mcp-name", name)]
-    {
+    for (header, value) in [
+        ("mcp-protocol-version", Some(version)),
+        ("mcp-method", Some(line.method.as_str())),
+        ("mcp-name", name),
+    ] {
         if let Some(value) = value.map(crate::protocols::mcp::header_value) {
             headers.insert(header, value);
         }
     }
-    headers.entry("mcp-method").or_insert(HeaderValue::from_static(""));
+    headers
+        .entry("mcp-method")
+        .or_insert(HeaderValue::from_static(""));
     Some(headers)
 }
 

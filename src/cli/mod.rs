@@ -202,7 +202,9 @@ impl RemoteArgs {
 /// The address that `--url` or else `CALLSHEET_URL` gives. An empty variable is one that is not
 /// set. The parser does not read the variable: its usage lines would then show `--url` as required.
 fn named_address(url: Option<&str>) -> Option<String> {
-    let named = url.map(str::to_owned).or_else(|| std::env::var("CALLSHEET_URL").ok());
+    let named = url
+        .map(str::to_owned)
+        .or_else(|| std::env::var("CALLSHEET_URL").ok());
     named.filter(|url| !url.is_empty())
 }
 
@@ -210,9 +212,10 @@ fn named_address(url: Option<&str>) -> Option<String> {
 /// is the origin: nobody looks for a mistake there.
 fn parse_named(flag: Option<&str>, address: &str) -> Result<Url, CommandError> {
     client::parse_url(address).map_err(|error| match error {
-        CommandError::Usage { message, hint } if flag.is_none() => {
-            CommandError::Usage { message: format!("environment CALLSHEET_URL: {message}"), hint }
-        }
+        CommandError::Usage { message, hint } if flag.is_none() => CommandError::Usage {
+            message: format!("environment CALLSHEET_URL: {message}"),
+            hint,
+        },
         error => error,
     })
 }
@@ -220,7 +223,10 @@ fn parse_named(flag: Option<&str>, address: &str) -> Result<Url, CommandError> {
 /// The configuration file that a command changes: the one that is named, the one that `serve`
 /// takes, or else the one of this user.
 fn config_place(named: Option<&Path>) -> Result<PathBuf, CommandError> {
-    let options = LoadOptions { file: named.map(Path::to_owned), ..LoadOptions::from_process() };
+    let options = LoadOptions {
+        file: named.map(Path::to_owned),
+        ..LoadOptions::from_process()
+    };
     let candidates = options.candidate_files();
     let existing = candidates.iter().find(|path| path.exists()).cloned();
     match (existing, named) {
@@ -233,10 +239,12 @@ fn config_place(named: Option<&Path>) -> Result<PathBuf, CommandError> {
 
 /// The configuration file of this user, which need not exist.
 fn user_place() -> Result<PathBuf, CommandError> {
-    LoadOptions::from_process().user_file().ok_or_else(|| CommandError::Usage {
-        message: "there is no configuration file, and no home folder to make one in".into(),
-        hint: "name one with `--config`".into(),
-    })
+    LoadOptions::from_process()
+        .user_file()
+        .ok_or_else(|| CommandError::Usage {
+            message: "there is no configuration file, and no home folder to make one in".into(),
+            hint: "name one with `--config`".into(),
+        })
 }
 
 /// How long the process waits at its end for work on blocking threads.
@@ -245,12 +253,14 @@ const BLOCKING_TIMEOUT: Duration = Duration::from_secs(1);
 /// Runs the command line. Prints what there is to say and returns the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let parsed = groups::grouped(Cli::command()).try_get_matches_from(&arguments).and_then(|matches| {
-        if wants_json(&matches) {
-            output::as_json();
-        }
-        Cli::from_arg_matches(&matches)
-    });
+    let parsed = groups::grouped(Cli::command())
+        .try_get_matches_from(&arguments)
+        .and_then(|matches| {
+            if wants_json(&matches) {
+                output::as_json();
+            }
+            Cli::from_arg_matches(&matches)
+        });
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return unparsed(&error, &arguments),
@@ -282,10 +292,14 @@ fn finish(ended: Result<(), CommandError>) -> ExitCode {
 /// Whether a command was given `--json`. What stands behind the name of a tool is none of its
 /// options.
 fn wants_json(matches: &ArgMatches) -> bool {
-    let flag = matches.try_get_one::<bool>("json").is_ok_and(|given| given == Some(&true));
+    let flag = matches
+        .try_get_one::<bool>("json")
+        .is_ok_and(|given| given == Some(&true));
     let form = matches.try_get_one::<check::ReportForm>("format");
     flag || form.is_ok_and(|form| form == Some(&check::ReportForm::Json))
-        || matches.subcommand().is_some_and(|(_, below)| wants_json(below))
+        || matches
+            .subcommand()
+            .is_some_and(|(_, below)| wants_json(below))
 }
 
 /// Prints why the words cannot be parsed, or the help or version that they want, which are no
@@ -296,7 +310,11 @@ fn unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
         return finish(Ok(()));
     }
     // There are no parsed options to look at.
-    if arguments.iter().take_while(|word| *word != "--").any(|word| word == "--json") {
+    if arguments
+        .iter()
+        .take_while(|word| *word != "--")
+        .any(|word| word == "--json")
+    {
         output::as_json();
         failure::print(&CommandError::of_usage(
             error,

@@ -58,7 +58,18 @@ impl OperationsArgs {
                 let daemon = DaemonClient::for_operator(&remote)?;
                 let id = complete_id(&daemon, "operations", &id).await?;
                 let path = ["operations", &id];
-                print_one(&daemon.send(http::Method::DELETE, &path, QueryPairs::new(), None, "state").await?, &remote);
+                print_one(
+                    &daemon
+                        .send(
+                            http::Method::DELETE,
+                            &path,
+                            QueryPairs::new(),
+                            None,
+                            "state",
+                        )
+                        .await?,
+                    &remote,
+                );
                 Ok(())
             }
         }
@@ -70,10 +81,19 @@ impl ListOperationsArgs {
         let daemon = DaemonClient::from_args(&self.remote)?;
         if let Some(id) = &self.id {
             let id = complete_id(&daemon, "operations", id).await?;
-            print_one(&daemon.get(&["operations", &id], QueryPairs::new(), "state").await?, &self.remote);
+            print_one(
+                &daemon
+                    .get(&["operations", &id], QueryPairs::new(), "state")
+                    .await?,
+                &self.remote,
+            );
             return Ok(());
         }
-        let query = self.state.iter().map(|state| ("state", state.clone())).collect();
+        let query = self
+            .state
+            .iter()
+            .map(|state| ("state", state.clone()))
+            .collect();
         let answer = daemon.get(&["operations"], query, "operations").await?;
         if self.remote.json {
             output::answer(&answer.body, &answer.value);
@@ -109,7 +129,11 @@ fn table(rows: &[Value]) {
             cell(text("/state")),
             cell(progress(row)),
             cell(output::relative(row, "/started_at", now)),
-            cell(note.iter().find(|note| !note.is_empty()).map_or("", String::as_str)),
+            cell(
+                note.iter()
+                    .find(|note| !note.is_empty())
+                    .map_or("", String::as_str),
+            ),
         ]);
     }
     sheet.print();
@@ -118,7 +142,11 @@ fn table(rows: &[Value]) {
 /// The progress that it reports, if any.
 fn progress(row: &Value) -> String {
     let number = |pointer| row.pointer(pointer).and_then(Value::as_f64);
-    match (number("/progress/progress"), number("/progress/current_step"), number("/progress/total_steps")) {
+    match (
+        number("/progress/progress"),
+        number("/progress/current_step"),
+        number("/progress/total_steps"),
+    ) {
         (Some(amount), ..) => amount.to_string(),
         (None, Some(step), Some(steps)) => format!("{step}/{steps}"),
         _ => output::text(row, "/progress/phase"),

@@ -51,9 +51,18 @@ impl Traces {
         tls::choose_tls();
         // A proxy from the environment would see the traces, and a redirect would send them
         // elsewhere.
-        let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
-        let client = builder.timeout(TIMEOUT).build().context("the client for traces cannot be set up")?;
-        let sender = OtlpClient { client, runtime: Handle::current(), tasks: Tasks::new() };
+        let builder = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none());
+        let client = builder
+            .timeout(TIMEOUT)
+            .build()
+            .context("the client for traces cannot be set up")?;
+        let sender = OtlpClient {
+            client,
+            runtime: Handle::current(),
+            tasks: Tasks::new(),
+        };
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(sender)
@@ -66,8 +75,16 @@ impl Traces {
                     .into(),
             })?;
         let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
-        let resource = Resource::builder().with_service_name("callsheet").with_attribute(version).build();
-        Ok(Self(SdkTracerProvider::builder().with_resource(resource).with_batch_exporter(exporter).build()))
+        let resource = Resource::builder()
+            .with_service_name("callsheet")
+            .with_attribute(version)
+            .build();
+        Ok(Self(
+            SdkTracerProvider::builder()
+                .with_resource(resource)
+                .with_batch_exporter(exporter)
+                .build(),
+        ))
     }
 
     /// What hands spans of our own to it; those of libraries would include its own requests.
@@ -76,14 +93,19 @@ impl Traces {
         S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
     {
         let tracer = self.0.tracer("callsheet");
-        let layer = tracing_opentelemetry::layer().with_tracer(tracer).with_location(false).with_threads(false);
+        let layer = tracing_opentelemetry::layer()
+            .with_tracer(tracer)
+            .with_location(false)
+            .with_threads(false);
         layer.with_filter(Targets::new().with_target("callsheet", Level::DEBUG))
     }
 
     /// Sends what is left.
     pub(super) async fn finish(self) {
         // It waits for its own thread, which needs the runtime's threads.
-        let ended = Tasks::new().spawn_blocking(move || self.0.shutdown_with_timeout(TIMEOUT)).await;
+        let ended = Tasks::new()
+            .spawn_blocking(move || self.0.shutdown_with_timeout(TIMEOUT))
+            .await;
         if let Ok(Err(error)) = ended {
             tracing::warn!(%error, "the last traces could not be sent");
         }
@@ -91,7 +113,10 @@ impl Traces {
 }
 
 impl HttpClient for OtlpClient {
-    fn send_bytes<'s, 'a>(&'s self, request: Request<Bytes>) -> BoxFuture<'a, Result<Response<Bytes>, HttpError>>
+    fn send_bytes<'s, 'a>(
+        &'s self,
+        request: Request<Bytes>,
+    ) -> BoxFuture<'a, Result<Response<Bytes>, HttpError>>
     where
         's: 'a,
         Self: 'a,
@@ -105,7 +130,10 @@ impl HttpClient for OtlpClient {
     }
 }
 
-async fn send(client: reqwest::Client, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+async fn send(
+    client: reqwest::Client,
+    request: Request<Bytes>,
+) -> Result<Response<Bytes>, HttpError> {
     let answer = client.execute(reqwest::Request::try_from(request)?).await?;
     let status = answer.status();
     let body = body::read(reqwest::Body::from(answer), LONGEST_ANSWER)

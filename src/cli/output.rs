@@ -91,7 +91,11 @@ pub(super) fn answer(body: &[u8], value: &Value) {
 pub(super) fn raw(body: &[u8]) {
     let mut out = io::stdout().lock();
     let end: &[u8] = if out.is_terminal() { b"\n" } else { b"" };
-    keep(out.write_all(body).and_then(|()| out.write_all(end)).and_then(|()| out.flush()));
+    keep(
+        out.write_all(body)
+            .and_then(|()| out.write_all(end))
+            .and_then(|()| out.flush()),
+    );
 }
 
 /// Prints JSON in the bytes of an answer; a terminal gets a line end after it, and no invisible
@@ -154,7 +158,13 @@ pub(super) fn error(message: &str, hint: Option<&str>) {
 fn print_error_rows(first: &str, text: &str) {
     let mut out = anstream::stderr().lock();
     let mut table = Table::new();
-    let terminal = || if io::stderr().is_terminal() { table.use_stderr().width() } else { None };
+    let terminal = || {
+        if io::stderr().is_terminal() {
+            table.use_stderr().width()
+        } else {
+            None
+        }
+    };
     for row in rows(first, text, columns(terminal)) {
         let _ = writeln!(out, "{row}");
     }
@@ -163,19 +173,32 @@ fn print_error_rows(first: &str, text: &str) {
 /// Prints an error for programs, to standard error.
 pub(super) fn error_object(object: &Value) {
     let text = object.to_string();
-    let text = if io::stderr().is_terminal() { escape_json(&text) } else { text };
+    let text = if io::stderr().is_terminal() {
+        escape_json(&text)
+    } else {
+        text
+    };
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
 
 /// The characters a line may have: `COLUMNS` if set, else the width of the terminal. A pipe has no
 /// limit.
 pub(super) fn line_width() -> Option<u16> {
-    columns(|| if io::stdout().is_terminal() { Table::new().width() } else { None })
+    columns(|| {
+        if io::stdout().is_terminal() {
+            Table::new().width()
+        } else {
+            None
+        }
+    })
 }
 
 /// `COLUMNS` if set, else what the terminal says.
 fn columns(terminal: impl FnOnce() -> Option<u16>) -> Option<u16> {
-    let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
+    let set = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|columns| columns.parse().ok())
+        .filter(|columns| *columns > 0);
     // A terminal that does not know its width says 0.
     set.or_else(|| terminal().filter(|columns| *columns > 0))
 }
@@ -199,22 +222,31 @@ pub(super) fn rows(first: &str, text: &str, width: Option<u16>) -> Vec<String> {
         .break_words(false)
         .word_separator(textwrap::WordSeparator::Custom(pieces))
         .word_splitter(textwrap::WordSplitter::NoHyphenation);
-    textwrap::wrap(text, options).iter().map(|row| row.trim_end().to_owned()).collect()
+    textwrap::wrap(text, options)
+        .iter()
+        .map(|row| row.trim_end().to_owned())
+        .collect()
 }
 
 /// The words of a line, those that are too long in pieces.
 fn pieces(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
-    Box::new(textwrap::WordSeparator::AsciiSpace.find_words(line).flat_map(|word| {
-        let places = breaks(word.word);
-        let starts = std::iter::once(0).chain(places.iter().copied());
-        let ends = places.iter().copied().chain([word.word.len()]);
-        let mut pieces: Vec<Word<'_>> =
-            starts.zip(ends).map(|(start, end)| Word::from(&word.word[start..end])).collect();
-        if let Some(last) = pieces.last_mut() {
-            last.whitespace = word.whitespace;
-        }
-        pieces
-    }))
+    Box::new(
+        textwrap::WordSeparator::AsciiSpace
+            .find_words(line)
+            .flat_map(|word| {
+                let places = breaks(word.word);
+                let starts = std::iter::once(0).chain(places.iter().copied());
+                let ends = places.iter().copied().chain([word.word.len()]);
+                let mut pieces: Vec<Word<'_>> = starts
+                    .zip(ends)
+                    .map(|(start, end)| Word::from(&word.word[start..end]))
+                    .collect();
+                if let Some(last) = pieces.last_mut() {
+                    last.whitespace = word.whitespace;
+                }
+                pieces
+            }),
+    )
 }
 
 /// Where a word may be broken: nowhere, unless it is longer than any name; then behind each `:` and
@@ -246,8 +278,12 @@ pub(super) fn details(rows: &[(&str, String)]) {
 /// A text without control characters (line ends become blanks) and marks that change the direction
 /// of writing.
 pub(super) fn sanitize(text: &str) -> String {
-    let steers = |c: &char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).filter(|c| !steers(c)).collect()
+    let steers =
+        |c: &char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars()
+        .map(|c| if c == '\n' || c == '\t' { ' ' } else { c })
+        .filter(|c| !steers(c))
+        .collect()
 }
 
 /// As [`sanitize`], but keeps line ends.
@@ -268,12 +304,20 @@ pub(super) fn state(text: &str) -> Cell {
 
 /// A text of an answer, sanitized; empty when it has none.
 pub(super) fn text(value: &Value, pointer: &str) -> String {
-    sanitize(value.pointer(pointer).and_then(Value::as_str).unwrap_or_default())
+    sanitize(
+        value
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default(),
+    )
 }
 
 /// The first line of a text of an answer, sanitized.
 pub(super) fn first_line(value: &Value, pointer: &str) -> String {
-    let text = value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let text = value
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     sanitize(text.trim_start().lines().next().unwrap_or_default())
 }
 
@@ -287,26 +331,42 @@ pub(super) fn notes(tool: &Value) -> String {
 
 /// A list of an answer; empty when it has none.
 pub(super) fn list<'a>(value: &'a Value, member: &str) -> &'a [Value] {
-    value[member].as_array().map(Vec::as_slice).unwrap_or_default()
+    value[member]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 /// A number of an answer; 0 when it has none.
 pub(super) fn number(value: &Value, pointer: &str) -> i64 {
-    value.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
+    value
+        .pointer(pointer)
+        .and_then(Value::as_i64)
+        .unwrap_or_default()
 }
 
 /// A number with the word for what it counts.
 pub(super) fn count(number: usize, one: &str) -> String {
-    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+    if number == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{number} {one}s")
+    }
 }
 
 /// How long ago (or until) a time of an answer is, such as `3m ago` or `in 20s`; a dash when there
 /// is none.
 pub(super) fn relative(value: &Value, pointer: &str, now: Timestamp) -> String {
-    let Ok(at) = text(value, pointer).parse::<Timestamp>() else { return "-".into() };
+    let Ok(at) = text(value, pointer).parse::<Timestamp>() else {
+        return "-".into();
+    };
     let seconds = now.as_second() - at.as_second();
     let span = short(seconds.unsigned_abs());
-    if seconds >= 0 { format!("{span} ago") } else { format!("in {span}") }
+    if seconds >= 0 {
+        format!("{span} ago")
+    } else {
+        format!("in {span}")
+    }
 }
 
 /// When something is due, such as `in 20s`: `now` once that time is there; a dash when there is
@@ -322,7 +382,11 @@ pub(super) fn due(value: &Value, pointer: &str, now: Timestamp) -> String {
 /// there is none.
 pub(super) fn when(value: &Value, pointer: &str, now: Timestamp) -> String {
     match text(value, pointer).parse::<Timestamp>() {
-        Ok(at) => format!("{} ({})", at.strftime("%Y-%m-%d %H:%M:%S UTC"), relative(value, pointer, now)),
+        Ok(at) => format!(
+            "{} ({})",
+            at.strftime("%Y-%m-%d %H:%M:%S UTC"),
+            relative(value, pointer, now)
+        ),
         Err(_) => String::new(),
     }
 }
@@ -330,11 +394,16 @@ pub(super) fn when(value: &Value, pointer: &str, now: Timestamp) -> String {
 /// The two largest units at most: `45s`, `3m 20s`, `2h 5m`, `4d 1h`.
 fn short(seconds: u64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
-    let first = units.iter().position(|(size, _)| seconds >= *size).unwrap_or(3);
+    let first = units
+        .iter()
+        .position(|(size, _)| seconds >= *size)
+        .unwrap_or(3);
     let (size, unit) = units[first];
     let rest = seconds % size;
     match units.get(first + 1) {
-        Some((next, name)) if rest >= *next => format!("{}{unit} {}{name}", seconds / size, rest / next),
+        Some((next, name)) if rest >= *next => {
+            format!("{}{unit} {}{name}", seconds / size, rest / next)
+        }
         _ => format!("{}{unit}", seconds / size),
     }
 }
@@ -354,9 +423,15 @@ mod tests {
 
     #[test]
     fn spans_have_two_units_at_most() {
-        for (seconds, shown) in
-            [(0, "0s"), (59, "59s"), (60, "1m"), (200, "3m 20s"), (7_500, "2h 5m"), (3_605, "1h"), (350_000, "4d 1h")]
-        {
+        for (seconds, shown) in [
+            (0, "0s"),
+            (59, "59s"),
+            (60, "1m"),
+            (200, "3m 20s"),
+            (7_500, "2h 5m"),
+            (3_605, "1h"),
+            (350_000, "4d 1h"),
+        ] {
             assert_eq!(short(seconds), shown);
         }
     }
@@ -366,7 +441,10 @@ mod tests {
         let now = Timestamp::from_second(1_000).unwrap();
         for (at, shown) in [(999, "now"), (1_000, "now"), (1_020, "in 20s")] {
             let at = Timestamp::from_second(at).unwrap();
-            assert_eq!(due(&serde_json::json!({"at": at.to_string()}), "/at", now), shown);
+            assert_eq!(
+                due(&serde_json::json!({"at": at.to_string()}), "/at", now),
+                shown
+            );
         }
         assert_eq!(due(&serde_json::json!({}), "/at", now), "-");
     }
@@ -379,19 +457,29 @@ mod tests {
 
     #[test]
     fn nothing_steers_the_terminal() {
-        assert_eq!(sanitize("a\u{1b}[2Jb\u{9b}31mc\u{202e}d\ne\tf\u{7}"), "a[2Jb31mcd e f");
+        assert_eq!(
+            sanitize("a\u{1b}[2Jb\u{9b}31mc\u{202e}d\ne\tf\u{7}"),
+            "a[2Jb31mcd e f"
+        );
     }
 
     #[test]
     fn names_stay_whole_and_longer_words_are_broken() {
         let name = "n".repeat(LONGEST_WORD);
         assert_eq!(rows("", &name, Some(40)), [name.as_str()]);
-        let path = format!("no folder of PATH ({}) has it", ["/usr/local/bin"; 30].join(":"));
+        let path = format!(
+            "no folder of PATH ({}) has it",
+            ["/usr/local/bin"; 30].join(":")
+        );
         let broken = rows("  hint: ", &path, Some(80));
         assert!(broken.iter().all(|row| row.len() <= 80), "{broken:#?}");
         let dense = |text: &str| text.replace(' ', "");
         assert_eq!(dense(&broken.concat()), dense(&format!("  hint: {path}")));
-        assert!(rows("", &"x".repeat(300), Some(80)).iter().all(|row| row.len() <= 80));
+        assert!(
+            rows("", &"x".repeat(300), Some(80))
+                .iter()
+                .all(|row| row.len() <= 80)
+        );
         assert_eq!(rows("", &path, None), [path.as_str()]);
     }
 }

@@ -57,10 +57,19 @@ impl Paragraph {
 
     /// One paragraph for several findings of one cause. `title` is its message if theirs differ.
     fn from_group(title: &str, findings: &[&Value]) -> Self {
-        let all: Vec<Self> = findings.iter().map(|finding| Self::from_finding(finding)).collect();
-        let Some(first) = all.first() else { return Self::default() };
+        let all: Vec<Self> = findings
+            .iter()
+            .map(|finding| Self::from_finding(finding))
+            .collect();
+        let Some(first) = all.first() else {
+            return Self::default();
+        };
         let is_same = all.iter().all(|one| one.message == first.message);
-        let mut items: Vec<String> = all.iter().take(named()).map(|one| one.item(!is_same)).collect();
+        let mut items: Vec<String> = all
+            .iter()
+            .take(named())
+            .map(|one| one.item(!is_same))
+            .collect();
         if is_same && all.iter().all(|one| one.place.is_empty()) {
             items = vec![items.join(", ")];
         }
@@ -77,7 +86,11 @@ impl Paragraph {
             code: first.code.clone(),
             subject: group_subject(findings),
             place: String::new(),
-            message: if is_same { first.message.clone() } else { title.to_owned() },
+            message: if is_same {
+                first.message.clone()
+            } else {
+                title.to_owned()
+            },
             items,
             hint,
         }
@@ -85,9 +98,19 @@ impl Paragraph {
 
     /// It in one line of a group.
     fn item(&self, with_message: bool) -> String {
-        let place = if self.place.is_empty() { String::new() } else { format!(" at {}", self.place) };
-        let message = if with_message { format!(": {}", self.message) } else { String::new() };
-        format!("{}{place}{message}", self.subject).trim_start().to_owned()
+        let place = if self.place.is_empty() {
+            String::new()
+        } else {
+            format!(" at {}", self.place)
+        };
+        let message = if with_message {
+            format!(": {}", self.message)
+        } else {
+            String::new()
+        };
+        format!("{}{place}{message}", self.subject)
+            .trim_start()
+            .to_owned()
     }
 
     /// Prints it.
@@ -98,10 +121,18 @@ impl Paragraph {
             _ => "\u{1b}[1m",
         };
         let gap = if self.subject.is_empty() { "" } else { " " };
-        output::line(&format!("{colour}{}[{}]\u{1b}[0m{gap}{}", self.severity, self.code, self.subject));
+        output::line(&format!(
+            "{colour}{}[{}]\u{1b}[0m{gap}{}",
+            self.severity, self.code, self.subject
+        ));
         let items = self.items.iter().map(|item| ("    ", item));
-        let lines = [("  at ", &self.place), ("  ", &self.message)].into_iter().chain(items);
-        for (label, text) in lines.chain([("  hint: ", &self.hint)]).filter(|(_, text)| !text.is_empty()) {
+        let lines = [("  at ", &self.place), ("  ", &self.message)]
+            .into_iter()
+            .chain(items);
+        for (label, text) in lines
+            .chain([("  hint: ", &self.hint)])
+            .filter(|(_, text)| !text.is_empty())
+        {
             output::wrapped(label, text);
         }
     }
@@ -141,10 +172,17 @@ pub(super) fn of_findings(findings: &[Value]) -> Vec<Paragraph> {
         if group.len() < TOGETHER {
             paragraphs.extend(group.iter().map(|finding| Paragraph::from_finding(finding)));
         } else {
-            paragraphs.push(Paragraph::from_group(&format!("changed for `{text}`"), group));
+            paragraphs.push(Paragraph::from_group(
+                &format!("changed for `{text}`"),
+                group,
+            ));
         }
     }
-    paragraphs.extend(collisions.iter().map(|(scenarios, findings)| collision(scenarios, findings)));
+    paragraphs.extend(
+        collisions
+            .iter()
+            .map(|(scenarios, findings)| collision(scenarios, findings)),
+    );
     let rank = |paragraph: &Paragraph| match paragraph.severity.as_str() {
         "error" => 0,
         "warning" => 1,
@@ -165,26 +203,46 @@ impl<'a> ParagraphCause<'a> {
     fn from_finding(finding: &'a Value) -> Self {
         let text = |member: &str| finding[member].as_str().unwrap_or_default();
         let code = text("code");
-        let format = finding["format"].as_str().filter(|_| code == FindingCode::Lossy.as_str());
-        Self { code, text: format.unwrap_or(text("message")) }
+        let format = finding["format"]
+            .as_str()
+            .filter(|_| code == FindingCode::Lossy.as_str());
+        Self {
+            code,
+            text: format.unwrap_or(text("message")),
+        }
     }
 }
 
 /// `5 tools of mail, notes`, or what else the findings are about.
 fn group_subject(findings: &[&Value]) -> String {
     let distinct = |pointers: &[&str]| {
-        let key = |finding: &&Value| pointers.iter().map(|pointer| output::text(finding, pointer)).collect::<Vec<_>>();
+        let key = |finding: &&Value| {
+            pointers
+                .iter()
+                .map(|pointer| output::text(finding, pointer))
+                .collect::<Vec<_>>()
+        };
         findings.iter().map(key).collect::<BTreeSet<_>>()
     };
-    let names: Vec<String> = distinct(&["/scenario"]).into_iter().flatten().filter(|name| !name.is_empty()).collect();
+    let names: Vec<String> = distinct(&["/scenario"])
+        .into_iter()
+        .flatten()
+        .filter(|name| !name.is_empty())
+        .collect();
     let scenarios = match names.len() {
         0 => return output::count(findings.len(), "finding"),
         1..=SCENARIOS => names.join(", "),
         more => output::count(more, "scenario"),
     };
-    let of_tools = findings.iter().filter(|finding| finding["tool"].is_string()).count();
+    let of_tools = findings
+        .iter()
+        .filter(|finding| finding["tool"].is_string())
+        .count();
     if of_tools == findings.len() {
-        format!("{} of {scenarios}", output::count(distinct(&["/scenario", "/tool"]).len(), "tool"))
+        format!(
+            "{} of {scenarios}",
+            output::count(distinct(&["/scenario", "/tool"]).len(), "tool")
+        )
     } else {
         format!("{scenarios}: {}", output::count(findings.len(), "finding"))
     }
@@ -192,7 +250,11 @@ fn group_subject(findings: &[&Value]) -> String {
 
 /// How many tools or places one paragraph names.
 fn named() -> usize {
-    if output::line_width().is_some() { NAMED } else { usize::MAX }
+    if output::line_width().is_some() {
+        NAMED
+    } else {
+        usize::MAX
+    }
 }
 
 /// The scenarios that have a tool of the same name; `None` for findings of another kind, and where
@@ -200,25 +262,40 @@ fn named() -> usize {
 fn colliding(finding: &Value) -> Option<BTreeSet<String>> {
     let is_collision = finding["code"] == FindingCode::NameCollision.as_str();
     let own = finding["scenario"].as_str().filter(|_| is_collision)?;
-    let others = output::list(finding, "others").iter().filter_map(|id| id.as_str()?.split_once('/'));
+    let others = output::list(finding, "others")
+        .iter()
+        .filter_map(|id| id.as_str()?.split_once('/'));
     if others.clone().any(|(_, tool)| finding["tool"] != tool) {
         return None;
     }
-    let all: BTreeSet<String> = others.map(|(scenario, _)| scenario).chain([own]).map(output::sanitize).collect();
+    let all: BTreeSet<String> = others
+        .map(|(scenario, _)| scenario)
+        .chain([own])
+        .map(output::sanitize)
+        .collect();
     (all.len() > 1).then_some(all)
 }
 
 /// One paragraph for all tools of equal names of some scenarios.
 fn collision(scenarios: &BTreeSet<String>, findings: &[&Value]) -> Paragraph {
-    let names: BTreeSet<String> = findings.iter().map(|finding| output::text(finding, "/tool")).collect();
-    let shown: Vec<String> = names.iter().take(named()).map(|name| format!("`{name}`")).collect();
+    let names: BTreeSet<String> = findings
+        .iter()
+        .map(|finding| output::text(finding, "/tool"))
+        .collect();
+    let shown: Vec<String> = names
+        .iter()
+        .take(named())
+        .map(|name| format!("`{name}`"))
+        .collect();
     let more = match names.len() - shown.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     let tools = output::count(names.len(), "tool");
-    let message =
-        format!("they have {tools} of the same name, published under longer names: {}{more}", shown.join(", "));
+    let message = format!(
+        "they have {tools} of the same name, published under longer names: {}{more}",
+        shown.join(", ")
+    );
     let first = findings.first().copied().unwrap_or(&Value::Null);
     Paragraph {
         subject: scenarios.iter().cloned().collect::<Vec<_>>().join(", "),

@@ -129,8 +129,13 @@ impl PrefsArgs {
 impl ListPrefsArgs {
     async fn run(self) -> Result<(), CommandError> {
         let filter = [("scope", self.scope), ("target", self.target)];
-        let query = filter.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
-        let answer = DaemonClient::from_args(&self.remote)?.get(&["preferences"], query, "preferences").await?;
+        let query = filter
+            .into_iter()
+            .filter_map(|(key, value)| Some((key, value?)))
+            .collect();
+        let answer = DaemonClient::from_args(&self.remote)?
+            .get(&["preferences"], query, "preferences")
+            .await?;
         let list = output::list(&answer.value, "preferences");
         if self.remote.json {
             output::answer(&answer.body, &answer.value);
@@ -160,7 +165,15 @@ impl SetPrefsArgs {
             }
         }
         let daemon = DaemonClient::for_operator(&self.remote)?;
-        let sent = daemon.send(http::Method::PUT, &["preferences"], QueryPairs::new(), Some(&body), "preference").await;
+        let sent = daemon
+            .send(
+                http::Method::PUT,
+                &["preferences"],
+                QueryPairs::new(),
+                Some(&body),
+                "preference",
+            )
+            .await;
         let answer = or_meant(sent, &daemon, &self.place.target).await?;
         done(&answer, self.remote.json);
         Ok(())
@@ -173,22 +186,39 @@ impl ResetPrefsArgs {
             (None, Some(scope)) => return reset_scope(&self.remote, scope, self.preview).await,
             (Some(target), _) if !self.preview => target,
             (Some(_), _) => {
-                return Err(usage("`--preview` counts the preferences of a whole scope, so it takes no target"));
+                return Err(usage(
+                    "`--preview` counts the preferences of a whole scope, so it takes no target",
+                ));
             }
             (None, None) => return Err(usage("what is to be reset is not said")),
         };
         let scope = self.scope.unwrap_or_else(|| "global".to_owned());
         let mut query = vec![("scope", scope), ("target", target.clone())];
-        query.extend(self.setting.and_then(|setting| name(&setting)).map(|name| ("setting", name)));
+        query.extend(
+            self.setting
+                .and_then(|setting| name(&setting))
+                .map(|name| ("setting", name)),
+        );
         let daemon = DaemonClient::for_operator(&self.remote)?;
-        let sent = daemon.send(http::Method::DELETE, &["preferences"], query, None, "preference").await;
+        let sent = daemon
+            .send(
+                http::Method::DELETE,
+                &["preferences"],
+                query,
+                None,
+                "preference",
+            )
+            .await;
         let answer = or_meant(sent, &daemon, &target).await?;
         // A target that no tool or scenario is and that has no preference is a slip: a reset has no
         // effect.
         if answer.value["was_set"] == false
             && let Some(why) = answer.value["note"].as_str()
         {
-            let message = format!("no preference of `{target}` is set: {}", output::sanitize(why));
+            let message = format!(
+                "no preference of `{target}` is set: {}",
+                output::sanitize(why)
+            );
             let hint = Some("`callsheet prefs list` shows those that are set".to_owned());
             return Err(CommandError::Refused { message, hint });
         }
@@ -201,7 +231,10 @@ impl ResetPrefsArgs {
 fn usage(message: &str) -> CommandError {
     let hint = "`callsheet prefs reset TARGET` resets one target, `callsheet prefs reset --scope SCOPE` a whole scope \
                 (`--preview` counts it first); SCOPE is `global`, `profile:NAME` or `chat:ID`";
-    CommandError::Usage { message: message.to_owned(), hint: hint.to_owned() }
+    CommandError::Usage {
+        message: message.to_owned(),
+        hint: hint.to_owned(),
+    }
 }
 
 /// Resets or counts all preferences of a scope.
@@ -209,15 +242,30 @@ async fn reset_scope(remote: &RemoteArgs, scope: &str, preview: bool) -> Result<
     let body = json!({ "scope": scope, "preview": preview });
     let daemon = DaemonClient::for_operator(remote)?;
     let path = ["preferences", "reset"];
-    let answer = daemon.send(http::Method::POST, &path, QueryPairs::new(), Some(&body), "preferences").await?;
+    let answer = daemon
+        .send(
+            http::Method::POST,
+            &path,
+            QueryPairs::new(),
+            Some(&body),
+            "preferences",
+        )
+        .await?;
     if remote.json {
         output::answer(&answer.body, &answer.value);
         return Ok(());
     }
     let count = answer.value["preferences"].as_u64().unwrap_or_default();
-    let what = if count == 1 { "1 preference".to_owned() } else { format!("{count} preferences") };
+    let what = if count == 1 {
+        "1 preference".to_owned()
+    } else {
+        format!("{count} preferences")
+    };
     let done = if preview { "would be reset" } else { "reset" };
-    output::line(&format!("{what} in scope {} {done}", output::sanitize(scope)));
+    output::line(&format!(
+        "{what} in scope {} {done}",
+        output::sanitize(scope)
+    ));
     Ok(())
 }
 
@@ -228,21 +276,35 @@ async fn or_meant(
     target: &str,
 ) -> Result<DaemonAnswer, CommandError> {
     // A target with its scenario is whole; what is refused is something else.
-    let name = target.strip_prefix("tool:").filter(|name| !name.contains('/')).unwrap_or(target);
+    let name = target
+        .strip_prefix("tool:")
+        .filter(|name| !name.contains('/'))
+        .unwrap_or(target);
     let (message, hint, document) = match sent {
-        Err(CommandError::Problem { message, hint, document }) if !name.contains(':') => (message, hint, document),
+        Err(CommandError::Problem {
+            message,
+            hint,
+            document,
+        }) if !name.contains(':') => (message, hint, document),
         sent => return sent,
     };
     let path: Vec<&str> = name.splitn(2, '/').collect();
     let hint = match daemon.tool(&path, QueryPairs::new()).await {
         Ok(tool) => {
-            let identity =
-                format!("tool:{}/{}", output::text(&tool, "/scenario"), output::text(&tool, "/original_name"));
+            let identity = format!(
+                "tool:{}/{}",
+                output::text(&tool, "/scenario"),
+                output::text(&tool, "/original_name")
+            );
             Some(format!("did you mean `{}`?", shell_word(&identity)))
         }
         Err(_) => hint,
     };
-    Err(CommandError::Problem { message, hint, document })
+    Err(CommandError::Problem {
+        message,
+        hint,
+        document,
+    })
 }
 
 /// A choice as it is written on the command line, which is also how the API writes it.
@@ -256,7 +318,11 @@ fn done(answer: &DaemonAnswer, json: bool) {
         output::answer(&answer.body, &answer.value);
     } else if NAMES.iter().all(|setting| preference[setting].is_null()) {
         let text = |pointer| output::text(preference, pointer);
-        output::line(&format!("{} inherits every setting in scope {}", text("/target"), text("/scope")));
+        output::line(&format!(
+            "{} inherits every setting in scope {}",
+            text("/target"),
+            text("/scope")
+        ));
     } else {
         show(std::slice::from_ref(preference));
     }
@@ -269,7 +335,9 @@ fn done(answer: &DaemonAnswer, json: bool) {
 }
 
 fn show(list: &[Value]) {
-    let columns = ["SCOPE", "TARGET", "ENABLED", "APPROVAL", "ALIAS", "PRIORITY", "PINNED"];
+    let columns = [
+        "SCOPE", "TARGET", "ENABLED", "APPROVAL", "ALIAS", "PRIORITY", "PINNED",
+    ];
     let mut sheet = TextTable::new(&columns.map(|heading| (heading, ColumnFit::Whole)));
     for preference in list {
         let shown = |key: &str| match &preference[key] {

@@ -21,8 +21,19 @@ impl RefreshArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let daemon = DaemonClient::from_args(&self.remote)?;
         let answer = if self.names.is_empty() {
-            daemon.send(http::Method::POST, &["tools", "sync"], QueryPairs::new(), None, "total_tools").await?;
-            daemon.get(&["scenarios"], QueryPairs::new(), "scenarios").await?.value
+            daemon
+                .send(
+                    http::Method::POST,
+                    &["tools", "sync"],
+                    QueryPairs::new(),
+                    None,
+                    "total_tools",
+                )
+                .await?;
+            daemon
+                .get(&["scenarios"], QueryPairs::new(), "scenarios")
+                .await?
+                .value
         } else {
             // The slowest of them is waited for, not each after the other.
             let refreshed = self.names.iter().map(|name| one(&daemon, name));
@@ -40,14 +51,21 @@ impl RefreshArgs {
 /// Polls one scenario; returns its health after that.
 async fn one(daemon: &DaemonClient, name: &str) -> Result<Value, CommandError> {
     let path = ["scenarios", name, "refresh"];
-    Ok(daemon.send(http::Method::POST, &path, QueryPairs::new(), None, "state").await?.value)
+    Ok(daemon
+        .send(http::Method::POST, &path, QueryPairs::new(), None, "state")
+        .await?
+        .value)
 }
 
 /// Fails if a polled scenario did not answer, so that a script can see it. Blocked, pending and
 /// removed scenarios were not polled and do not count.
 fn failed(answer: &Value) -> Result<(), CommandError> {
-    let was_polled =
-        |scenario: &&Value| !matches!(output::text(scenario, "/state").as_str(), "blocked" | "pending" | "removed");
+    let was_polled = |scenario: &&Value| {
+        !matches!(
+            output::text(scenario, "/state").as_str(),
+            "blocked" | "pending" | "removed"
+        )
+    };
     let failed: Vec<String> = output::list(answer, "scenarios")
         .iter()
         .filter(was_polled)

@@ -49,9 +49,15 @@ impl ScenariosArgs {
     /// Prints the current scenarios.
     async fn list(&self, daemon: &DaemonClient) -> Result<(), CommandError> {
         let answer = if let Some(name) = &self.name {
-            daemon.get(&["scenarios", name], QueryPairs::new(), "state").await?
+            daemon
+                .get(&["scenarios", name], QueryPairs::new(), "state")
+                .await?
         } else {
-            let query = self.state.iter().map(|state| ("state", state.clone())).collect();
+            let query = self
+                .state
+                .iter()
+                .map(|state| ("state", state.clone()))
+                .collect();
             daemon.get(&["scenarios"], query, "scenarios").await?
         };
         let now = Clock::system().wall();
@@ -98,7 +104,9 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
     if scenarios.is_empty() {
         match state {
             Some(state) => output::line(&format!("no scenario is {state}")),
-            None => output::line("no scenarios; name some as [[scenarios]] in `callsheet.toml`, or start one"),
+            None => output::line(
+                "no scenarios; name some as [[scenarios]] in `callsheet.toml`, or start one",
+            ),
         }
         return;
     }
@@ -117,7 +125,9 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
     ]);
     let is_bounded = output::line_width().is_some();
     for (scenario, address) in scenarios.iter().zip(addresses(scenarios, is_bounded)) {
-        let number = |pointer| Cell::new(output::number(scenario, pointer)).set_alignment(CellAlignment::Right);
+        let number = |pointer| {
+            Cell::new(output::number(scenario, pointer)).set_alignment(CellAlignment::Right)
+        };
         sheet.row([
             cell(output::text(scenario, "/name")),
             output::state(&output::text(scenario, "/state")),
@@ -128,14 +138,25 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
             cell(output::relative(scenario, "/last_success", now)),
             cell(output::due(scenario, "/next_attempt", now)),
             cell(output::text(scenario, "/source")),
-            cell(if is_bounded { with_hosts(&why(scenario)) } else { why(scenario) }),
+            cell(if is_bounded {
+                with_hosts(&why(scenario))
+            } else {
+                why(scenario)
+            }),
         ]);
     }
     sheet.print();
-    let pending: Vec<_> = scenarios.iter().filter(|scenario| scenario["state"] == "pending").collect();
+    let pending: Vec<_> = scenarios
+        .iter()
+        .filter(|scenario| scenario["state"] == "pending")
+        .collect();
     if let [first, ..] = pending[..] {
         let name = output::text(first, "/name");
-        let many = if pending.len() == 1 { "1 waits".to_owned() } else { format!("{} wait", pending.len()) };
+        let many = if pending.len() == 1 {
+            "1 waits".to_owned()
+        } else {
+            format!("{} wait", pending.len())
+        };
         output::line(&format!(
             "\n{many} for your approval: `callsheet scenarios {name}` shows what it claims to be, `callsheet trust {name}` publishes its tools"
         ));
@@ -150,17 +171,26 @@ fn addresses(scenarios: &[Value], is_short: bool) -> Vec<String> {
     let whole = |scenario: &Value| {
         let url = output::text(scenario, "/url");
         let url = url.trim_end_matches('/');
-        url.strip_prefix("http://").filter(|_| is_short).unwrap_or(url).to_owned()
+        url.strip_prefix("http://")
+            .filter(|_| is_short)
+            .unwrap_or(url)
+            .to_owned()
     };
     let all: Vec<String> = scenarios.iter().map(whole).collect();
     let mut looking_alike: HashMap<String, Vec<&str>> = HashMap::new();
     for text in &all {
-        looking_alike.entry(output::cut(text, most)).or_default().push(text);
+        looking_alike
+            .entry(output::cut(text, most))
+            .or_default()
+            .push(text);
     }
     let shown = |text: &String| {
         let cut = output::cut(text, most);
         let alike = looking_alike.get(&cut).into_iter().flatten();
-        let begins_to_differ = alike.filter(|other| *other != text).map(|other| common_beginning(text, other)).max();
+        let begins_to_differ = alike
+            .filter(|other| *other != text)
+            .map(|other| common_beginning(text, other))
+            .max();
         begins_to_differ.map_or(cut, |at| with_difference(text, at, most))
     };
     all.iter().map(shown).collect()
@@ -168,17 +198,27 @@ fn addresses(scenarios: &[Value], is_short: bool) -> Vec<String> {
 
 /// How many characters two texts have in common at their beginning.
 fn common_beginning(one: &str, other: &str) -> usize {
-    one.chars().zip(other.chars()).take_while(|pair| pair.0 == pair.1).count()
+    one.chars()
+        .zip(other.chars())
+        .take_while(|pair| pair.0 == pair.1)
+        .count()
 }
 
 /// A text of at most so many characters: its beginning, and what stands around the character `at`,
 /// from the beginning of its word if that is near.
 fn with_difference(text: &str, at: usize, most: usize) -> String {
     let before: Vec<char> = text.chars().take(at).collect();
-    let word = before.iter().rposition(|c| *c == ' ').map_or(0, |blank| blank + 1);
+    let word = before
+        .iter()
+        .rposition(|c| *c == ' ')
+        .map_or(0, |blank| blank + 1);
     let near = at.saturating_sub(most / 4);
     let rest: String = text.chars().skip(word.max(near).max(most / 2)).collect();
-    format!("{}{}", output::cut(text, most / 2), output::cut(&rest, most - most / 2))
+    format!(
+        "{}{}",
+        output::cut(text, most / 2),
+        output::cut(&rest, most - most / 2)
+    )
 }
 
 /// Prints a line if the daemon considers itself cut off from the network.
@@ -191,20 +231,36 @@ fn isolated(list: &Value, now: Timestamp) -> Option<String> {
 
 /// Prints which part of the written configuration is not active, if any.
 fn configuration(list: &Value, now: Timestamp) {
-    let Some(configuration) = list.get("configuration") else { return };
-    if let Some(refused) = configuration.get("refused").filter(|refused| !refused.is_null()) {
+    let Some(configuration) = list.get("configuration") else {
+        return;
+    };
+    if let Some(refused) = configuration
+        .get("refused")
+        .filter(|refused| !refused.is_null())
+    {
         let since = output::when(refused, "/since", now);
-        output::line(&format!("CONFIGURATION NOT RELOADED since {since}; the previous one stays active:"));
+        output::line(&format!(
+            "CONFIGURATION NOT RELOADED since {since}; the previous one stays active:"
+        ));
         for problem in output::list(refused, "problems") {
             output::line(&format!("  {}", output::first_line(problem, "/message")));
-            output::line(&format!("    hint: {}", output::first_line(problem, "/hint")));
+            output::line(&format!(
+                "    hint: {}",
+                output::first_line(problem, "/hint")
+            ));
         }
         output::line("");
     }
     let waiting = output::list(configuration, "waiting_for_restart");
     if !waiting.is_empty() {
-        let keys: Vec<_> = waiting.iter().map(|key| format!("`{}`", output::text(key, ""))).collect();
-        output::line(&format!("{} changed in the configuration: restart the daemon to apply it\n", keys.join(", ")));
+        let keys: Vec<_> = waiting
+            .iter()
+            .map(|key| format!("`{}`", output::text(key, "")))
+            .collect();
+        output::line(&format!(
+            "{} changed in the configuration: restart the daemon to apply it\n",
+            keys.join(", ")
+        ));
     }
 }
 
@@ -224,12 +280,17 @@ fn why(scenario: &Value) -> String {
 /// have the address.
 fn with_hosts(text: &str) -> String {
     let host = |word: &str| {
-        let rest = word.strip_prefix("http://").or_else(|| word.strip_prefix("https://"))?;
+        let rest = word
+            .strip_prefix("http://")
+            .or_else(|| word.strip_prefix("https://"))?;
         let bare = rest.trim_end_matches([')', ',', ';', ':']);
         let host = bare.split('/').next().unwrap_or_default();
         Some(format!("{host}{}", &rest[bare.len()..]))
     };
-    text.split(' ').map(|word| host(word).unwrap_or_else(|| word.to_owned())).collect::<Vec<_>>().join(" ")
+    text.split(' ')
+        .map(|word| host(word).unwrap_or_else(|| word.to_owned()))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Prints all details of one scenario.
@@ -241,14 +302,27 @@ fn show_one(scenario: &Value, now: Timestamp) {
         message if message.is_empty() => message,
         message => format!("{message} ({})", text("/last_error/kind")),
     };
-    let trusted = if scenario["trusted"] == Value::Bool(true) { "yes" } else { "no" };
-    let tools = ["published", "disabled", "quarantined"].map(|kind| number(&format!("/tools/{kind}")));
+    let trusted = if scenario["trusted"] == Value::Bool(true) {
+        "yes"
+    } else {
+        "no"
+    };
+    let tools =
+        ["published", "disabled", "quarantined"].map(|kind| number(&format!("/tools/{kind}")));
     let own_name = match text("/own_name") {
         own if own == text("/name") => String::new(),
         own => own,
     };
-    let failures = if output::number(scenario, "/failures_in_a_row") == 0 { "" } else { " in a row" };
-    let latency = if scenario["latency_ms"].is_null() { String::new() } else { number("/latency_ms") + " ms" };
+    let failures = if output::number(scenario, "/failures_in_a_row") == 0 {
+        ""
+    } else {
+        " in a row"
+    };
+    let latency = if scenario["latency_ms"].is_null() {
+        String::new()
+    } else {
+        number("/latency_ms") + " ms"
+    };
     let restarts = match when("/last_restart") {
         last if last.is_empty() => number("/restarts"),
         last => format!("{}, the last {last}", number("/restarts")),
@@ -257,7 +331,11 @@ fn show_one(scenario: &Value, now: Timestamp) {
         due if due == "now" => due,
         _ => when("/next_attempt"),
     };
-    let offers = if text("/state") == "pending" { number("/tools/offered") + " tools" } else { String::new() };
+    let offers = if text("/state") == "pending" {
+        number("/tools/offered") + " tools"
+    } else {
+        String::new()
+    };
     let rows = [
         ("name", text("/name")),
         ("state", format!("{}: {}", text("/state"), text("/reason"))),
@@ -270,8 +348,19 @@ fn show_one(scenario: &Value, now: Timestamp) {
         ("identity", text("/identity")),
         ("found by", text("/source")),
         ("trusted", trusted.into()),
-        ("protocol", format!("{} {}", text("/protocol"), text("/protocol_version")).trim().to_owned()),
-        ("tools", format!("{} published, {} off, {} quarantined", tools[0], tools[1], tools[2])),
+        (
+            "protocol",
+            format!("{} {}", text("/protocol"), text("/protocol_version"))
+                .trim()
+                .to_owned(),
+        ),
+        (
+            "tools",
+            format!(
+                "{} published, {} off, {} quarantined",
+                tools[0], tools[1], tools[2]
+            ),
+        ),
         ("offers", offers),
         ("generated", when("/freshness/generated_at")),
         ("fresh until", when("/freshness/fresh_until")),
@@ -312,9 +401,15 @@ fn print_stderr(scenario: &Value) {
 fn origin(url: &str, origin: String) -> String {
     let own = ["127.0.0.1", "[::1]"]
         .into_iter()
-        .fold(url.to_owned(), |url, host| url.replacen(&format!("//{host}"), "//localhost", 1));
+        .fold(url.to_owned(), |url, host| {
+            url.replacen(&format!("//{host}"), "//localhost", 1)
+        });
     let rest = own.strip_prefix(origin.as_str());
-    if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) { String::new() } else { origin }
+    if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+        String::new()
+    } else {
+        origin
+    }
 }
 
 #[cfg(test)]
@@ -324,18 +419,30 @@ mod tests {
     #[test]
     fn an_origin_that_the_address_contains_is_left_out() {
         let shown = |url, of: &str| origin(url, of.to_owned());
-        for url in ["http://127.0.0.1:7431/", "http://localhost:7431/api", "http://[::1]:7431"] {
+        for url in [
+            "http://127.0.0.1:7431/",
+            "http://localhost:7431/api",
+            "http://[::1]:7431",
+        ] {
             assert_eq!(shown(url, "http://localhost:7431"), "", "{url}");
         }
         for url in ["http://127.0.0.1:74310/", "http://10.0.0.1:7431/", ""] {
-            assert_eq!(shown(url, "http://localhost:7431"), "http://localhost:7431", "{url}");
+            assert_eq!(
+                shown(url, "http://localhost:7431"),
+                "http://localhost:7431",
+                "{url}"
+            );
         }
     }
 
     #[test]
     fn addresses_are_shortened_to_their_hosts() {
-        let text = "refused by http://127.0.0.1:7438/api/v1/tools (https://a.example/x), http://[::1]:9";
-        assert_eq!(with_hosts(text), "refused by 127.0.0.1:7438 (https://a.example/x), [::1]:9");
+        let text =
+            "refused by http://127.0.0.1:7438/api/v1/tools (https://a.example/x), http://[::1]:9";
+        assert_eq!(
+            with_hosts(text),
+            "refused by 127.0.0.1:7438 (https://a.example/x), [::1]:9"
+        );
     }
 
     #[test]
@@ -350,9 +457,18 @@ mod tests {
         let short = addresses(&scenarios, true);
         assert_eq!(
             short,
-            ["npx -y @mod…e/ada/first", "npx -y @mod…e/ada/other", "npx -y @mod…erver-every…", "uvx short"]
+            [
+                "npx -y @mod…e/ada/first",
+                "npx -y @mod…e/ada/other",
+                "npx -y @mod…erver-every…",
+                "uvx short"
+            ]
         );
-        assert_eq!(addresses(&scenarios, false), commands, "where there is room they are whole");
+        assert_eq!(
+            addresses(&scenarios, false),
+            commands,
+            "where there is room they are whole"
+        );
         let equal = addresses(&[scenarios[0].clone(), scenarios[0].clone()], true);
         assert_eq!(equal, ["npx -y @modelcontextpro…"; 2]);
     }

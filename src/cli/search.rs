@@ -51,11 +51,17 @@ pub(super) struct SearchArgs {
 impl SearchArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let daemon = DaemonClient::from_args(&self.remote)?;
-        let answer = daemon.get(&["tools", "search"], self.query(), "results").await?;
+        let answer = daemon
+            .get(&["tools", "search"], self.query(), "results")
+            .await?;
         if self.remote.json {
             output::answer(&answer.body, &answer.value);
         } else if output::list(&answer.value, "results").is_empty() {
-            output::line(if self.typed { "no matching tools" } else { "no tool has any of these words" });
+            output::line(if self.typed {
+                "no matching tools"
+            } else {
+                "no tool has any of these words"
+            });
         } else {
             show(&answer.value);
         }
@@ -64,12 +70,19 @@ impl SearchArgs {
 
     fn query(&self) -> QueryPairs<'static> {
         let mut query = QueryPairs::from([("q", self.words.join(" "))]);
-        let many = [("scenario", &self.scenario), ("category", &self.category), ("tag", &self.tag)];
+        let many = [
+            ("scenario", &self.scenario),
+            ("category", &self.category),
+            ("tag", &self.tag),
+        ];
         for (key, values) in many {
             query.extend(values.iter().map(|value| (key, value.clone())));
         }
         let one = [("profile", &self.profile), ("chat_id", &self.chat)];
-        query.extend(one.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))));
+        query.extend(
+            one.into_iter()
+                .filter_map(|(key, value)| Some((key, value.clone()?))),
+        );
         query.extend(self.limit.map(|limit| ("limit", limit.to_string())));
         query.extend(self.typed.then(|| ("mode", "palette".to_owned())));
         query.extend(self.all.then(|| ("include_disabled", "true".to_owned())));
@@ -88,7 +101,10 @@ fn show(answer: &Value) {
         ("DESCRIPTION", ColumnFit::Cut),
     ]);
     for result in results {
-        let fields: Vec<&str> = output::list(result, "fields").iter().filter_map(Value::as_str).collect();
+        let fields: Vec<&str> = output::list(result, "fields")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
         sheet.row([
             cell(output::text(result, "/name")),
             cell(output::text(result, "/scenario")),

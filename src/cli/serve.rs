@@ -55,11 +55,17 @@ impl ServeArgs {
         let listener = bind(loaded.config.server.listen).await?;
         let config = loaded.file.clone();
         let configured = loaded.config.static_scenarios().len() + loaded.config.mcp.servers.len();
-        let file = loaded.file.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string());
+        let file = loaded
+            .file
+            .as_ref()
+            .map_or_else(|| "none".to_owned(), |path| path.display().to_string());
         let state = loaded.config.state.path.display().to_string();
         let record_state = loaded.config.state.clone();
         let address = listener.local_addr()?;
-        let app = Callsheet::builder(loaded.config.clone()).watchdog(watchdog::command()).start().await?;
+        let app = Callsheet::builder(loaded.config.clone())
+            .watchdog(watchdog::command())
+            .start()
+            .await?;
         app.follow_configuration(options.clone(), loaded)?;
         app.return_memory();
         let open_files = open_files::raise();
@@ -86,7 +92,11 @@ impl ServeArgs {
         options.file.clone_from(&self.config);
         let flags = [
             ("server.listen", self.listen.clone(), "--listen"),
-            ("state.path", self.state.as_ref().map(|path| path.display().to_string()), "--state"),
+            (
+                "state.path",
+                self.state.as_ref().map(|path| path.display().to_string()),
+                "--state",
+            ),
         ];
         for (key, value, flag) in flags {
             if let Some(value) = value {
@@ -129,8 +139,14 @@ async fn watch_stop(stopping: &Stop, progress: &StopProgress) -> CommandError {
             Clock::system().sleep(wait).await;
             wait = NEXT_REPORT;
             let awaited = progress.awaited();
-            let awaited = if awaited.is_empty() { "work that is being saved".to_owned() } else { awaited.join(", ") };
-            tracing::warn!("still stopping, waiting for {awaited}; a second Ctrl-C or SIGTERM ends it at once");
+            let awaited = if awaited.is_empty() {
+                "work that is being saved".to_owned()
+            } else {
+                awaited.join(", ")
+            };
+            tracing::warn!(
+                "still stopping, waiting for {awaited}; a second Ctrl-C or SIGTERM ends it at once"
+            );
         }
     };
     // The first signal has come: this is registered for those after it.
@@ -157,10 +173,13 @@ async fn greet(app: &Callsheet, configured: usize, address: SocketAddr) {
     if configured > 0 {
         let scenarios = output::count(configured, "scenario");
         let are = if configured == 1 { "is" } else { "are" };
-        return output::line(&format!("{scenarios} {are} configured; dashboard: {dashboard}"));
+        return output::line(&format!(
+            "{scenarios} {are} configured; dashboard: {dashboard}"
+        ));
     }
     let mut reader = app.reader();
-    let found = async { while reader.snapshot().health.is_empty() && reader.changed().await.is_some() {} };
+    let found =
+        async { while reader.snapshot().health.is_empty() && reader.changed().await.is_some() {} };
     let stop = app.stopping();
     tokio::select! {
         () = stop.wait() => return,
@@ -171,14 +190,27 @@ async fn greet(app: &Callsheet, configured: usize, address: SocketAddr) {
     if found > 0 {
         let scenarios = output::count(found, "scenario");
         let were = if found == 1 { "was" } else { "were" };
-        return output::line(&format!("no scenario is configured, {scenarios} {were} found; dashboard: {dashboard}"));
+        return output::line(&format!(
+            "no scenario is configured, {scenarios} {were} found; dashboard: {dashboard}"
+        ));
     }
-    output::line(&format!("no scenario is configured or found yet; dashboard: {dashboard}"));
+    output::line(&format!(
+        "no scenario is configured or found yet; dashboard: {dashboard}"
+    ));
     output::line("next, in another terminal:");
     for (command, what) in [
-        ("callsheet init", "looks for MCP servers and other scenarios on this machine"),
-        ("callsheet add NAME ADDRESS", "adds a scenario; `callsheet add NAME -- COMMAND` starts one"),
-        ("callsheet import", "takes over the MCP servers of a client's file"),
+        (
+            "callsheet init",
+            "looks for MCP servers and other scenarios on this machine",
+        ),
+        (
+            "callsheet add NAME ADDRESS",
+            "adds a scenario; `callsheet add NAME -- COMMAND` starts one",
+        ),
+        (
+            "callsheet import",
+            "takes over the MCP servers of a client's file",
+        ),
         ("callsheet demo", "shows callsheet at work with samples"),
     ] {
         output::line(&format!("  {command:<28}{what}"));
@@ -194,7 +226,12 @@ fn published(
 ) -> Option<PublishedRecord> {
     let url = address_of(address).ok()?.to_string();
     let socket = std::path::absolute(state.command_socket()).ok();
-    let record = DaemonRecord { url, pid: std::process::id(), config, socket };
+    let record = DaemonRecord {
+        url,
+        pid: std::process::id(),
+        config,
+        socket,
+    };
     Some(record.publish(options, state))
 }
 

@@ -20,7 +20,8 @@ const START: &str = "ExecStart=/usr/bin/callsheet serve\n";
 /// The name of the unit.
 const NAME: &str = "callsheet.service";
 /// The first line of each unit that this command writes.
-const MARK: &str = "# Written by `callsheet service install`; `callsheet service uninstall` removes it.\n";
+const MARK: &str =
+    "# Written by `callsheet service install`; `callsheet service uninstall` removes it.\n";
 
 /// Arguments of `service`.
 #[derive(Debug, Args)]
@@ -54,17 +55,26 @@ impl ServiceArgs {
                 write_unit(&file, config.as_deref())?;
                 output::line(&format!("written: {}", file.display()));
                 if no_start {
-                    output::line(&format!("start it with `systemctl --user enable --now {NAME}`"));
+                    output::line(&format!(
+                        "start it with `systemctl --user enable --now {NAME}`"
+                    ));
                     return Ok(());
                 }
                 systemctl(&["daemon-reload"]).await?;
                 systemctl(&["enable", "--now", NAME]).await?;
-                output::line("callsheet runs as a service of this user; `callsheet scenarios` shows its providers");
-                output::line("it ends when you log out, unless `loginctl enable-linger` is set for you");
+                output::line(
+                    "callsheet runs as a service of this user; `callsheet scenarios` shows its providers",
+                );
+                output::line(
+                    "it ends when you log out, unless `loginctl enable-linger` is set for you",
+                );
             }
             ServiceAction::Uninstall => {
                 require_own(&file)?.ok_or_else(|| CommandError::Refused {
-                    message: format!("the service is not installed: there is no {}", file.display()),
+                    message: format!(
+                        "the service is not installed: there is no {}",
+                        file.display()
+                    ),
                     hint: None,
                 })?;
                 // The unit is removed only when the service has stopped.
@@ -80,12 +90,19 @@ impl ServiceArgs {
 
 /// Where systemd looks for the units of this user (systemd.unit(5)).
 fn unit_file() -> Result<PathBuf, CommandError> {
-    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let config = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
-    config.map(|config| config.join("systemd/user").join(NAME)).ok_or_else(|| CommandError::Usage {
-        message: "this user has no home folder, so there is no folder for the unit".into(),
-        hint: "set HOME".into(),
-    })
+    let folder = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let config =
+        folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
+    config
+        .map(|config| config.join("systemd/user").join(NAME))
+        .ok_or_else(|| CommandError::Usage {
+            message: "this user has no home folder, so there is no folder for the unit".into(),
+            hint: "set HOME".into(),
+        })
 }
 
 /// Writes the unit for this program.
@@ -102,7 +119,11 @@ fn write_unit(file: &Path, config: Option<&Path>) -> Result<(), CommandError> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    replace(file, &unit(&program, config.as_deref())?, FileReaders::AsBefore)?;
+    replace(
+        file,
+        &unit(&program, config.as_deref())?,
+        FileReaders::AsBefore,
+    )?;
     Ok(())
 }
 
@@ -120,11 +141,18 @@ fn unit(program: &Path, config: Option<&Path>) -> Result<String, CommandError> {
 /// A path as one word of a command line in a unit (systemd.service(5), "Command lines"): quoted,
 /// with `%` and `$` doubled, which would stand for other texts.
 fn unit_word(path: &Path) -> Result<String, CommandError> {
-    let text = path.to_str().filter(|text| !text.contains(char::is_control)).ok_or_else(|| CommandError::Usage {
-        message: format!("{} cannot be written into a unit", path.display()),
-        hint: "use a path of plain characters".into(),
-    })?;
-    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
+    let text = path
+        .to_str()
+        .filter(|text| !text.contains(char::is_control))
+        .ok_or_else(|| CommandError::Usage {
+            message: format!("{} cannot be written into a unit", path.display()),
+            hint: "use a path of plain characters".into(),
+        })?;
+    let escaped = text
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('%', "%%")
+        .replace('$', "$$");
     Ok(format!("\"{escaped}\""))
 }
 
@@ -148,11 +176,20 @@ async fn systemctl(arguments: &[&str]) -> Result<(), CommandError> {
         message: format!("`{line}` failed: {why}"),
         hint: Some(format!("run it in a login session of this user: `{line}`")),
     };
-    let run = Command::new("systemctl").arg("--user").args(arguments).stdin(Stdio::null()).output().await;
+    let run = Command::new("systemctl")
+        .arg("--user")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .await;
     match run {
         Ok(done) if done.status.success() => Ok(()),
-        Ok(done) => Err(refused(String::from_utf8_lossy(&done.stderr).trim().to_owned())),
-        Err(error) if error.kind() == ErrorKind::NotFound => Err(refused("systemd is not installed".into())),
+        Ok(done) => Err(refused(
+            String::from_utf8_lossy(&done.stderr).trim().to_owned(),
+        )),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(refused("systemd is not installed".into()))
+        }
         Err(error) => Err(refused(error.to_string())),
     }
 }

@@ -48,7 +48,13 @@ impl SseParser {
     fn line(&mut self, line: &str) -> Option<SseEvent> {
         if line.is_empty() {
             let id = self.next.id.clone();
-            let whole = std::mem::replace(&mut self.next, SseEvent { id, ..SseEvent::default() });
+            let whole = std::mem::replace(
+                &mut self.next,
+                SseEvent {
+                    id,
+                    ..SseEvent::default()
+                },
+            );
             return (!whole.data.is_empty()).then_some(whole);
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
@@ -74,7 +80,11 @@ mod tests {
     use super::*;
 
     fn received(id: &str, event: &str, data: &str) -> SseEvent {
-        SseEvent { id: id.into(), event: event.into(), data: data.into() }
+        SseEvent {
+            id: id.into(),
+            event: event.into(),
+            data: data.into(),
+        }
     }
 
     #[test]
@@ -87,7 +97,10 @@ mod tests {
                 reader.push(bytes);
                 all.extend(std::iter::from_fn(|| reader.next()));
             }
-            let expected = [received("a.1", "catalog", "{\"ä\":1}\n2"), received("a.1", "end", "x")];
+            let expected = [
+                received("a.1", "catalog", "{\"ä\":1}\n2"),
+                received("a.1", "end", "x"),
+            ];
             assert_eq!(all, expected, "{cut}");
             assert_eq!(reader.buffered(), 5);
         }

@@ -33,7 +33,10 @@ pub(super) const UNTIL_UNUSED: &str = "--until-unused";
 
 /// The options of a client: the working folder does not count.
 pub(super) fn options() -> LoadOptions {
-    LoadOptions { cwd: PathBuf::from("/"), ..LoadOptions::from_process() }
+    LoadOptions {
+        cwd: PathBuf::from("/"),
+        ..LoadOptions::from_process()
+    }
 }
 
 /// The daemon of this user, started now if none runs. One that is named by its address is never
@@ -83,13 +86,19 @@ async fn answering(remote: &RemoteArgs) -> Result<Option<DaemonClient>, CommandE
     };
     match daemon.version().await {
         Ok(_) => Ok(Some(daemon)),
-        Err(CommandError::Unreachable { .. }) if DaemonRecord::of_user(&options()).is_none() => Ok(None),
+        Err(CommandError::Unreachable { .. }) if DaemonRecord::of_user(&options()).is_none() => {
+            Ok(None)
+        }
         Err(error) => Err(error),
     }
 }
 
 fn locked(path: &Path) -> std::io::Result<File> {
-    let file = File::options().create(true).truncate(false).write(true).open(path)?;
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)?;
     file.lock()?;
     Ok(file)
 }
@@ -105,7 +114,10 @@ fn start(config: Option<&Path>, log: &Path) -> Result<Child, CommandError> {
         // The file is not rotated.
         command.env("CALLSHEET_LOG", "warn");
     }
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(log)?);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(File::create(log)?);
     #[cfg(unix)]
     // A signal to the group of the client does not end it.
     command.process_group(0);
@@ -113,20 +125,34 @@ fn start(config: Option<&Path>, log: &Path) -> Result<Child, CommandError> {
 }
 
 /// Waits until the daemon answers, or has ended.
-async fn wait(remote: &RemoteArgs, mut started: Child, log: &Path) -> Result<DaemonClient, CommandError> {
+async fn wait(
+    remote: &RemoteArgs,
+    mut started: Child,
+    log: &Path,
+) -> Result<DaemonClient, CommandError> {
     let clock = Clock::system();
     let deadline = clock.now() + START_TIME_MAX;
     let failed = |what: &str| {
         let text = std::fs::read_to_string(log).unwrap_or_default();
-        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .collect();
         let last = lines[lines.len().saturating_sub(LAST_LINES)..].join(" | ");
         CommandError::Unreachable {
-            message: format!("the daemon {what}{}{last}", if last.is_empty() { "" } else { ": " }),
-            hint: format!("run `callsheet serve` to see why; its log is {}", log.display()),
+            message: format!(
+                "the daemon {what}{}{last}",
+                if last.is_empty() { "" } else { ": " }
+            ),
+            hint: format!(
+                "run `callsheet serve` to see why; its log is {}",
+                log.display()
+            ),
         }
     };
     loop {
-        let is_there = DaemonRecord::of_user(&options()).is_some_and(|record| Some(record.pid) == started.id());
+        let is_there = DaemonRecord::of_user(&options())
+            .is_some_and(|record| Some(record.pid) == started.id());
         if is_there && let Some(daemon) = answering(remote).await? {
             return Ok(daemon);
         }
@@ -134,7 +160,10 @@ async fn wait(remote: &RemoteArgs, mut started: Child, log: &Path) -> Result<Dae
             return Err(failed("that was started ended at once"));
         }
         if clock.now() >= deadline {
-            return Err(failed(&format!("that was started did not answer within {} s", START_TIME_MAX.as_secs())));
+            return Err(failed(&format!(
+                "that was started did not answer within {} s",
+                START_TIME_MAX.as_secs()
+            )));
         }
         clock.sleep(START_CHECK_INTERVAL).await;
     }

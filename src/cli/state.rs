@@ -67,13 +67,23 @@ impl StateArgs {
 async fn accept_loss(remote: &RemoteArgs) -> Result<(), CommandError> {
     let daemon = DaemonClient::for_operator(remote)?;
     let path = ["state", "accept-loss"];
-    let answer = daemon.send(http::Method::POST, &path, QueryPairs::new(), None, "accepted").await?;
+    let answer = daemon
+        .send(
+            http::Method::POST,
+            &path,
+            QueryPairs::new(),
+            None,
+            "accepted",
+        )
+        .await?;
     if remote.json {
         output::answer(&answer.body, &answer.value);
         return Ok(());
     }
     match output::text(&answer.value, "/lost") {
-        lost if lost.is_empty() => output::line("no stored decision was lost; tools are called as before"),
+        lost if lost.is_empty() => {
+            output::line("no stored decision was lost; tools are called as before")
+        }
         lost => output::line(&format!("accepted, tools are called again: {lost}")),
     }
     Ok(())
@@ -83,16 +93,28 @@ impl CopyArgs {
     fn export(&self) -> Result<(), CommandError> {
         let state = self.state()?;
         sqlite::export(&state, &self.file).map_err(|error| refused(&error))?;
-        output::line(&format!("exported `{}` to `{}`", shown(&state), shown(&self.file)));
+        output::line(&format!(
+            "exported `{}` to `{}`",
+            shown(&state),
+            shown(&self.file)
+        ));
         Ok(())
     }
 
     fn import(&self) -> Result<(), CommandError> {
         let state = self.state()?;
-        let replaced = sqlite::import(&state, &self.file, Clock::system()).map_err(|error| refused(&error))?;
-        output::line(&format!("imported `{}` into `{}`", shown(&self.file), shown(&state)));
+        let replaced =
+            sqlite::import(&state, &self.file, Clock::system()).map_err(|error| refused(&error))?;
+        output::line(&format!(
+            "imported `{}` into `{}`",
+            shown(&self.file),
+            shown(&state)
+        ));
         if let Some(replaced) = replaced {
-            output::note(&format!("the state that was there before is `{}`", shown(&replaced)));
+            output::note(&format!(
+                "the state that was there before is `{}`",
+                shown(&replaced)
+            ));
         }
         Ok(())
     }
@@ -110,7 +132,10 @@ impl CopyArgs {
 
 /// The error as the command line prints it: what happened, and the next step as the hint.
 fn refused(error: &StateError) -> CommandError {
-    CommandError::Refused { message: error.what_is_wrong(), hint: error.next_step().map(Cow::into_owned) }
+    CommandError::Refused {
+        message: error.what_is_wrong(),
+        hint: error.next_step().map(Cow::into_owned),
+    }
 }
 
 fn shown(path: &Path) -> String {

@@ -12,7 +12,10 @@ use crate::formats::FORMATS;
 
 /// Arguments of `tools`.
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own on the command line")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of its own on the command line"
+)]
 pub(super) struct ToolsArgs {
     #[command(flatten)]
     filter: FilterArgs,
@@ -90,7 +93,11 @@ impl BudgetArgs {
     fn add_to(&self, query: &mut QueryPairs<'static>) {
         query.extend(self.max_tokens.map(|most| ("max_tokens", most.to_string())));
         let texts = [("defer", &self.defer), ("sticky", &self.sticky)];
-        query.extend(texts.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))));
+        query.extend(
+            texts
+                .into_iter()
+                .filter_map(|(key, value)| Some((key, value.clone()?))),
+        );
     }
 }
 
@@ -109,8 +116,17 @@ impl ToolsArgs {
         if let Some(format) = &self.format {
             query.push(("format", format.clone()));
         }
-        let flags = [("strict", self.strict), ("cache", self.cache), ("report", self.report)];
-        query.extend(flags.into_iter().filter(|(_, given)| *given).map(|(name, _)| (name, "true".into())));
+        let flags = [
+            ("strict", self.strict),
+            ("cache", self.cache),
+            ("report", self.report),
+        ];
+        query.extend(
+            flags
+                .into_iter()
+                .filter(|(_, given)| *given)
+                .map(|(name, _)| (name, "true".into())),
+        );
         let answer = daemon.list(query).await?;
         let mut out_of_list = Vec::new();
         // The answer of another format does not show whether it is empty.
@@ -128,7 +144,9 @@ impl ToolsArgs {
         } else if output::list(&answer.value, "tools").is_empty() {
             match out_of_list.as_slice() {
                 [] => output::line(self.filter.text_without_tools()),
-                reasons => reasons.iter().for_each(|reason| output::wrapped("", reason)),
+                reasons => reasons
+                    .iter()
+                    .for_each(|reason| output::wrapped("", reason)),
             }
         } else if self.schemas {
             show_schemas(&answer.value);
@@ -139,7 +157,11 @@ impl ToolsArgs {
         if let Some(notes) = &answer.notes {
             output::note(&format!("{notes}; `--report` shows details"));
         }
-        if let Some(selection) = answer.selection.as_ref().filter(|_| self.choice.sticky.is_some()) {
+        if let Some(selection) = answer
+            .selection
+            .as_ref()
+            .filter(|_| self.choice.sticky.is_some())
+        {
             output::note(&format!("for the next turn: --sticky {selection}"));
         }
         Ok(())
@@ -172,8 +194,10 @@ impl ToolsArgs {
 
 /// Why no tool of a scenario can be in a list, if that is due to its state.
 fn why_out_of_list(health: &Value) -> Option<String> {
-    let [name, state, reason] = ["/name", "/state", "/reason"].map(|pointer| output::text(health, pointer));
-    let is_listed = matches!(state.as_str(), "live" | "stale") || output::number(health, "/tools/published") > 0;
+    let [name, state, reason] =
+        ["/name", "/state", "/reason"].map(|pointer| output::text(health, pointer));
+    let is_listed = matches!(state.as_str(), "live" | "stale")
+        || output::number(health, "/tools/published") > 0;
     let hint = format!("`callsheet scenarios {name}` shows more");
     (!is_listed).then(|| format!("no tools: {name} is {state}: {reason}; {hint}"))
 }
@@ -192,19 +216,36 @@ fn note_left_out(answer: &DaemonAnswer, max: Option<usize>, max_tokens: Option<u
         None => Some("a limit (`--max 0` removes it)".to_owned()),
     };
     let limits: Vec<String> = of_tokens.into_iter().chain(of_tools).collect();
-    let by = if limits.is_empty() { String::new() } else { format!("by {} or ", limits.join(", ")) };
-    output::note(&format!("{tools} left out, {by}because the format cannot express them"));
+    let by = if limits.is_empty() {
+        String::new()
+    } else {
+        format!("by {} or ", limits.join(", "))
+    };
+    output::note(&format!(
+        "{tools} left out, {by}because the format cannot express them"
+    ));
 }
 
 impl FilterArgs {
     fn query(&self) -> QueryPairs<'static> {
         let mut query = QueryPairs::new();
-        let many = [("scenario", &self.scenario), ("category", &self.category), ("tag", &self.tag)];
+        let many = [
+            ("scenario", &self.scenario),
+            ("category", &self.category),
+            ("tag", &self.tag),
+        ];
         for (key, values) in many {
             query.extend(values.iter().map(|value| (key, value.clone())));
         }
-        let one = [("q", &self.q), ("profile", &self.profile), ("chat_id", &self.chat)];
-        query.extend(one.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))));
+        let one = [
+            ("q", &self.q),
+            ("profile", &self.profile),
+            ("chat_id", &self.chat),
+        ];
+        query.extend(
+            one.into_iter()
+                .filter_map(|(key, value)| Some((key, value.clone()?))),
+        );
         query.extend(self.max.map(|max| ("max_tools", max.to_string())));
         if self.all {
             query.push(("include_disabled", "true".into()));
@@ -214,7 +255,9 @@ impl FilterArgs {
 
     /// The text for an empty list.
     fn text_without_tools(&self) -> &'static str {
-        let filtered = [&self.scenario, &self.category, &self.tag].iter().any(|values| !values.is_empty());
+        let filtered = [&self.scenario, &self.category, &self.tag]
+            .iter()
+            .any(|values| !values.is_empty());
         match (filtered || self.q.is_some(), self.all) {
             (true, false) => "no matching tools; `--all` includes disabled ones",
             (true, true) => "no matching tools",
@@ -237,11 +280,21 @@ fn show_report(answer: &Value) {
         ("TOKENS", ColumnFit::Whole),
         ("WHY", ColumnFit::Cut),
     ]);
-    let number = |value: &Value| if value.is_null() { String::new() } else { value.to_string() };
+    let number = |value: &Value| {
+        if value.is_null() {
+            String::new()
+        } else {
+            value.to_string()
+        }
+    };
     for tool in output::list(report, "listed") {
         sheet.row([
             cell(output::text(tool, "/id")),
-            cell(if tool["deferred"] == Value::Bool(true) { "deferred" } else { "yes" }),
+            cell(if tool["deferred"] == Value::Bool(true) {
+                "deferred"
+            } else {
+                "yes"
+            }),
             cell(number(&tool["rank"])),
             cell(number(&tool["score"])),
             cell(number(&tool["tokens"])),
@@ -261,7 +314,10 @@ fn show_report(answer: &Value) {
     }
     sheet.print();
     let listed = output::count(output::list(report, "listed").len(), "tool");
-    let tokens = output::count(usize::try_from(output::number(report, "/tokens")).unwrap_or_default(), "token");
+    let tokens = output::count(
+        usize::try_from(output::number(report, "/tokens")).unwrap_or_default(),
+        "token",
+    );
     output::wrapped(
         "",
         &format!(
@@ -295,9 +351,21 @@ const SCENARIO: usize = 1;
 pub(super) fn show(list: &Value) {
     let tools = output::list(list, "tools");
     let beside = table(tools, false);
-    if beside.leaves_out(SCENARIO) { table(tools, true) } else { beside }.print();
-    let off = tools.iter().filter(|tool| tool["enabled"] == Value::Bool(false)).count();
-    let off = if off > 0 { format!(", {off} of them off") } else { String::new() };
+    if beside.leaves_out(SCENARIO) {
+        table(tools, true)
+    } else {
+        beside
+    }
+    .print();
+    let off = tools
+        .iter()
+        .filter(|tool| tool["enabled"] == Value::Bool(false))
+        .count();
+    let off = if off > 0 {
+        format!(", {off} of them off")
+    } else {
+        String::new()
+    };
     output::line(&format!("{}{off}", output::count(tools.len(), "tool")));
 }
 
@@ -316,7 +384,13 @@ fn table(tools: &[Value], grouped: bool) -> TextTable {
         let name = output::text(tool, "/name");
         let scenario = output::text(tool, "/scenario");
         if grouped && above.as_ref() != Some(&scenario) {
-            sheet.row([cell(format!("{scenario}:")), cell(""), cell(""), cell(""), cell("")]);
+            sheet.row([
+                cell(format!("{scenario}:")),
+                cell(""),
+                cell(""),
+                cell(""),
+                cell(""),
+            ]);
             above = Some(scenario.clone());
         }
         sheet.row([

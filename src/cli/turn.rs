@@ -96,7 +96,10 @@ impl TurnArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let daemon = DaemonClient::from_args(&self.remote)?;
         let mut response = String::new();
-        let read = std::io::stdin().lock().take(MAX_RESPONSE).read_to_string(&mut response);
+        let read = std::io::stdin()
+            .lock()
+            .take(MAX_RESPONSE)
+            .read_to_string(&mut response);
         read.map_err(|error| unusable(&format!("cannot be read: {error}")))?;
         let answer = daemon.turn(self.query(), self.body(&response)?).await?;
         if self.remote.json {
@@ -112,17 +115,29 @@ impl TurnArgs {
         }
         // The messages are missing, so a script must not go on.
         let id = output::text(&answer.value, "/turn_id");
-        let again = format!("callsheet turn --format {} --turn-id {id} --wait SECONDS < RESPONSE", self.format);
-        Err(match waiting(&answer.value, "waiting_for_approval", "/approval_id") {
-            Some(approval) => CommandError::WaitsForApproval { id: approval, waiting: output::sanitize(&again) },
-            None => unfinished(&answer.value, &again),
-        })
+        let again = format!(
+            "callsheet turn --format {} --turn-id {id} --wait SECONDS < RESPONSE",
+            self.format
+        );
+        Err(
+            match waiting(&answer.value, "waiting_for_approval", "/approval_id") {
+                Some(approval) => CommandError::WaitsForApproval {
+                    id: approval,
+                    waiting: output::sanitize(&again),
+                },
+                None => unfinished(&answer.value, &again),
+            },
+        )
     }
 
     fn query(&self) -> QueryPairs<'_> {
         let scope = [("profile", &self.profile), ("chat_id", &self.chat)];
-        let scope = scope.into_iter().filter_map(|(name, value)| Some((name, value.clone()?)));
-        std::iter::once(("format", self.format.clone())).chain(scope).collect()
+        let scope = scope
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value.clone()?)));
+        std::iter::once(("format", self.format.clone()))
+            .chain(scope)
+            .collect()
     }
 
     /// The response with the options, as it was written: its numbers may be larger than any type.
@@ -135,13 +150,28 @@ impl TurnArgs {
             }
             return Err(unusable(&format!("is not JSON: {error}")));
         }
-        let texts =
-            [("revision", &self.revision), ("turn_id", &self.turn_id), ("user_id", &self.user), ("mode", &self.mode)];
-        let texts = texts.into_iter().filter_map(|(name, text)| Some((name, Value::from(text.clone()?))));
-        let counts = [("parallel", self.parallel), ("wait", self.wait), ("max_result_tokens", self.max_result_tokens)];
-        let counts = counts.into_iter().filter_map(|(name, count)| Some((name, Value::from(count?))));
-        let approvals = self.tell_approvals.then(|| ("approvals", Value::from("tell")));
-        let own = (!self.own_tool.is_empty()).then(|| ("own_tools", Value::from(self.own_tool.clone())));
+        let texts = [
+            ("revision", &self.revision),
+            ("turn_id", &self.turn_id),
+            ("user_id", &self.user),
+            ("mode", &self.mode),
+        ];
+        let texts = texts
+            .into_iter()
+            .filter_map(|(name, text)| Some((name, Value::from(text.clone()?))));
+        let counts = [
+            ("parallel", self.parallel),
+            ("wait", self.wait),
+            ("max_result_tokens", self.max_result_tokens),
+        ];
+        let counts = counts
+            .into_iter()
+            .filter_map(|(name, count)| Some((name, Value::from(count?))));
+        let approvals = self
+            .tell_approvals
+            .then(|| ("approvals", Value::from("tell")));
+        let own =
+            (!self.own_tool.is_empty()).then(|| ("own_tools", Value::from(self.own_tool.clone())));
         let mut body = format!("{{\"response\":{}", response.trim());
         for (name, value) in texts.chain(counts).chain(approvals).chain(own) {
             // A buffer in memory takes everything.
@@ -155,19 +185,29 @@ impl TurnArgs {
 fn unusable(why: &str) -> CommandError {
     CommandError::Usage {
         message: format!("standard input {why}"),
-        hint: "give the vendor's whole response: `callsheet turn --format anthropic < response.json`".into(),
+        hint:
+            "give the vendor's whole response: `callsheet turn --format anthropic < response.json`"
+                .into(),
     }
 }
 
 fn messages(body: &[u8]) -> Option<&str> {
-    Some(serde_json::from_slice::<AnsweredTurn<'_>>(body).ok()?.messages?.get())
+    Some(
+        serde_json::from_slice::<AnsweredTurn<'_>>(body)
+            .ok()?
+            .messages?
+            .get(),
+    )
 }
 
 /// A turn whose messages are not there yet, though no call of it waits for approval.
 fn unfinished(turn: &Value, again: &str) -> CommandError {
     let Some(input) = waiting(turn, "waiting_for_input", "/interaction/id") else {
         let hint = Some(format!("`{again}` waits for it"));
-        return CommandError::Refused { message: "the turn is not over, so it has no messages yet".to_owned(), hint };
+        return CommandError::Refused {
+            message: "the turn is not over, so it has no messages yet".to_owned(),
+            hint,
+        };
     };
     let hint = format!(
         "give it on the dashboard's page Calls, or by `POST /api/v1/interactions/{input}`; then `{again}` completes the turn"
@@ -186,15 +226,29 @@ fn line(call: &Value) -> String {
         "not_ours" => "not a tool of callsheet, so your program answers it".to_owned(),
         status => status.replace('_', " "),
     };
-    let details = [text("/error"), text("/interaction/message")].into_iter().find(|detail| !detail.is_empty());
-    let details = details.map(|detail| format!(": {detail}")).unwrap_or_default();
-    let ids = [text("/approval_id"), text("/operation_id"), text("/interaction/id")];
-    let id = ids.into_iter().find(|id| !id.is_empty()).map(|id| format!(" ({id})")).unwrap_or_default();
+    let details = [text("/error"), text("/interaction/message")]
+        .into_iter()
+        .find(|detail| !detail.is_empty());
+    let details = details
+        .map(|detail| format!(": {detail}"))
+        .unwrap_or_default();
+    let ids = [
+        text("/approval_id"),
+        text("/operation_id"),
+        text("/interaction/id"),
+    ];
+    let id = ids
+        .into_iter()
+        .find(|id| !id.is_empty())
+        .map(|id| format!(" ({id})"))
+        .unwrap_or_default();
     format!("{}: {status}{id}{details}", text("/name"))
 }
 
 /// What the first call with this status waits for: the text at this place.
 fn waiting(turn: &Value, status: &str, pointer: &str) -> Option<String> {
-    let call = output::list(turn, "calls").iter().find(|call| call["status"] == status)?;
+    let call = output::list(turn, "calls")
+        .iter()
+        .find(|call| call["status"] == status)?;
     Some(call.pointer(pointer)?.as_str()?.to_owned())
 }

@@ -39,10 +39,21 @@ pub(super) struct WatchedEvent {
 
 impl<'a> EventFollower<'a> {
     /// Subscribes to the events of `query`. Fails if no daemon answers or it refuses.
-    pub(super) async fn start(daemon: &'a DaemonClient, query: QueryPairs<'a>) -> Result<Self, CommandError> {
+    pub(super) async fn start(
+        daemon: &'a DaemonClient,
+        query: QueryPairs<'a>,
+    ) -> Result<Self, CommandError> {
         let stopped = Box::pin(signal::stop_signal()?);
         let stream = Some(daemon.follow(&query, None).await?);
-        Ok(Self { daemon, query, stream, last: None, wait: RECONNECT_BACKOFF[0], clock: Clock::system(), stopped })
+        Ok(Self {
+            daemon,
+            query,
+            stream,
+            last: None,
+            wait: RECONNECT_BACKOFF[0],
+            clock: Clock::system(),
+            stopped,
+        })
     }
 
     /// The next event; `None` after Ctrl-C, or when the reader has closed the output.
@@ -67,10 +78,16 @@ impl<'a> EventFollower<'a> {
                     let data = self.daemon.parse_json(received.data.as_bytes())?;
                     self.last = Some(received.id.clone()).filter(|id| !id.is_empty());
                     self.wait = RECONNECT_BACKOFF[0];
-                    return Ok(Some(WatchedEvent { event: received.event, id: received.id, data }));
+                    return Ok(Some(WatchedEvent {
+                        event: received.event,
+                        id: received.id,
+                        data,
+                    }));
                 }
                 ended => {
-                    let end: Value = ended.and_then(|end| serde_json::from_str(&end.data).ok()).unwrap_or_default();
+                    let end: Value = ended
+                        .and_then(|end| serde_json::from_str(&end.data).ok())
+                        .unwrap_or_default();
                     let why = match output::text(&end, "/reason") {
                         reason if reason.is_empty() => "the connection ended".to_owned(),
                         reason => reason,
@@ -120,7 +137,9 @@ pub(super) struct ToolChanges {
 impl ToolChanges {
     /// Begins with a snapshot whose tools were printed otherwise.
     pub(super) fn from_snapshot(snapshot: &Value) -> Self {
-        Self { names: texts(snapshot, "names").into_iter().collect() }
+        Self {
+            names: texts(snapshot, "names").into_iter().collect(),
+        }
     }
 
     /// Prints an event, a line for each change.
@@ -129,8 +148,12 @@ impl ToolChanges {
             "snapshot" => {
                 // Events of the meantime were missed; their result is printed.
                 let now = Self::from_snapshot(&event.data);
-                self.names.difference(&now.names).for_each(|name| change('-', name, ""));
-                now.names.difference(&self.names).for_each(|name| change('+', name, ""));
+                self.names
+                    .difference(&now.names)
+                    .for_each(|name| change('-', name, ""));
+                now.names
+                    .difference(&self.names)
+                    .for_each(|name| change('+', name, ""));
                 *self = now;
             }
             "catalog" => {
@@ -138,7 +161,11 @@ impl ToolChanges {
                     for name in texts(&event.data, member) {
                         let reason = event.data["reasons"][&name].as_str().unwrap_or_default();
                         change(sign, &name, reason);
-                        let _ = if sign == '-' { self.names.remove(&name) } else { self.names.insert(name) };
+                        let _ = if sign == '-' {
+                            self.names.remove(&name)
+                        } else {
+                            self.names.insert(name)
+                        };
                     }
                 }
             }
@@ -156,8 +183,18 @@ pub(super) struct StateChanges {
 impl StateChanges {
     /// Begins with a snapshot whose scenarios were printed otherwise.
     pub(super) fn from_snapshot(snapshot: &Value) -> Self {
-        let state = |scenario: &Value| (output::text(scenario, "/name"), output::text(scenario, "/state"));
-        Self { states: output::list(snapshot, "scenarios").iter().map(state).collect() }
+        let state = |scenario: &Value| {
+            (
+                output::text(scenario, "/name"),
+                output::text(scenario, "/state"),
+            )
+        };
+        Self {
+            states: output::list(snapshot, "scenarios")
+                .iter()
+                .map(state)
+                .collect(),
+        }
     }
 
     /// Prints an event, a line for each change.
@@ -178,16 +215,30 @@ impl StateChanges {
                         );
                     }
                 }
-                for (name, state) in self.states.iter().filter(|(name, _)| !now.states.contains_key(*name)) {
-                    print_transition(name, Some(state), None, "the daemon does not know it any more");
+                for (name, state) in self
+                    .states
+                    .iter()
+                    .filter(|(name, _)| !now.states.contains_key(*name))
+                {
+                    print_transition(
+                        name,
+                        Some(state),
+                        None,
+                        "the daemon does not know it any more",
+                    );
                 }
                 *self = now;
             }
             "scenario" => {
-                let [name, from, to, reason] =
-                    ["/name", "/from", "/to", "/reason"].map(|member| output::text(&event.data, member));
+                let [name, from, to, reason] = ["/name", "/from", "/to", "/reason"]
+                    .map(|member| output::text(&event.data, member));
                 let known = |state: &str| Some(state.to_owned()).filter(|state| !state.is_empty());
-                print_transition(&name, known(&from).as_deref(), known(&to).as_deref(), &reason);
+                print_transition(
+                    &name,
+                    known(&from).as_deref(),
+                    known(&to).as_deref(),
+                    &reason,
+                );
                 match known(&to) {
                     Some(state) => self.states.insert(name, state),
                     None => self.states.remove(&name),
@@ -199,11 +250,19 @@ impl StateChanges {
 }
 
 fn texts(value: &Value, member: &str) -> Vec<String> {
-    output::list(value, member).iter().filter_map(Value::as_str).map(output::sanitize).collect()
+    output::list(value, member)
+        .iter()
+        .filter_map(Value::as_str)
+        .map(output::sanitize)
+        .collect()
 }
 
 fn change(sign: char, name: &str, reason: &str) {
-    let reason = if reason.is_empty() { String::new() } else { format!("  ({})", output::sanitize(reason)) };
+    let reason = if reason.is_empty() {
+        String::new()
+    } else {
+        format!("  ({})", output::sanitize(reason))
+    };
     output::line(&format!("{}  {sign} {name}{reason}", time()));
 }
 
@@ -211,7 +270,11 @@ fn change(sign: char, name: &str, reason: &str) {
 pub(super) fn print_transition(name: &str, from: Option<&str>, to: Option<&str>, reason: &str) {
     let from = from.unwrap_or("unknown");
     let to = to.unwrap_or("forgotten");
-    output::line(&format!("{}  {name}: {from} -> {to} ({})", time(), output::sanitize(reason)));
+    output::line(&format!(
+        "{}  {name}: {from} -> {to} ({})",
+        time(),
+        output::sanitize(reason)
+    ));
 }
 
 /// The time of day, in UTC.

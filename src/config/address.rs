@@ -9,8 +9,10 @@ use crate::protocols::{module, tool_discovery};
 /// An address without the route of a list of tools at its end, which people copy with it.
 pub(crate) fn without_route(mut url: Url) -> Url {
     let path = url.path().trim_end_matches('/');
-    let base =
-        [tool_discovery::PATH, module::PATH].iter().find_map(|route| path.strip_suffix(route)).map(str::to_owned);
+    let base = [tool_discovery::PATH, module::PATH]
+        .iter()
+        .find_map(|route| path.strip_suffix(route))
+        .map(str::to_owned);
     if let Some(base) = base {
         url.set_path(&base);
     }
@@ -30,18 +32,30 @@ pub(crate) fn web_address(text: &str) -> Option<Url> {
         }
         Url::parse(&format!("http://{text}"))
     };
-    address.ok().filter(|address| matches!(address.scheme(), "http" | "https"))
+    address
+        .ok()
+        .filter(|address| matches!(address.scheme(), "http" | "https"))
 }
 
 /// The address of a scenario. What is refused is shown without what may be secret in it.
 pub(super) fn address(text: &str) -> Result<Url, ValueError> {
     let whole = "write it whole, such as \"http://127.0.0.1:15000\"";
-    let url = Url::parse(text)
-        .map_err(|error| ValueError::new(format!("{:?} is not an address: {error}", refused_address(text)), whole))?;
+    let url = Url::parse(text).map_err(|error| {
+        ValueError::new(
+            format!("{:?} is not an address: {error}", refused_address(text)),
+            whole,
+        )
+    })?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(ValueError::new(format!("{:?} is neither http nor https", refused_address(text)), whole));
+        return Err(ValueError::new(
+            format!("{:?} is neither http nor https", refused_address(text)),
+            whole,
+        ));
     }
-    for (part, present, mark) in [("query", url.query().is_some(), '?'), ("fragment", url.fragment().is_some(), '#')] {
+    for (part, present, mark) in [
+        ("query", url.query().is_some(), '?'),
+        ("fragment", url.fragment().is_some(), '#'),
+    ] {
         if present {
             return Err(ValueError::new(
                 format!("the address of a scenario has no {part}"),
@@ -62,7 +76,10 @@ mod tests {
             ("http://h", Some("http://h/")),
             ("https://h:1/x", Some("https://h:1/x")),
             ("localhost:7400", Some("http://localhost:7400/")),
-            ("127.0.0.1:7400/api/v1/tools", Some("http://127.0.0.1:7400/api/v1/tools")),
+            (
+                "127.0.0.1:7400/api/v1/tools",
+                Some("http://127.0.0.1:7400/api/v1/tools"),
+            ),
             ("[::1]:7400", Some("http://[::1]:7400/")),
             ("localhost", None),
             ("manifest.json", None),
@@ -72,7 +89,11 @@ mod tests {
             ("h:99999", None),
             ("ftp://h", None),
         ] {
-            assert_eq!(web_address(text).as_ref().map(Url::as_str), address, "{text}");
+            assert_eq!(
+                web_address(text).as_ref().map(Url::as_str),
+                address,
+                "{text}"
+            );
         }
     }
 }

@@ -21,7 +21,10 @@ pub(super) const SHAPE: Shape = Shape::SecretOr(&[
     ("bearer", FOLLOWED),
     ("header", Shape::Text),
     ("value", FOLLOWED),
-    ("basic", Shape::Table(&[("user", Shape::Text), ("password", FOLLOWED)])),
+    (
+        "basic",
+        Shape::Table(&[("user", Shape::Text), ("password", FOLLOWED)]),
+    ),
     (
         "oauth",
         Shape::Table(&[
@@ -41,8 +44,10 @@ const KINDS: [&str; 4] = ["bearer", "header", "basic", "oauth"];
 /// Reads it. `None` where it is not written, or breaks a rule.
 pub(super) fn read(at: &mut ValueReader<'_>) -> Option<Auth> {
     let table = at.value.and_then(toml::Value::as_table);
-    let kinds: Vec<&str> =
-        KINDS.into_iter().filter(|kind| table.is_some_and(|table| table.contains_key(*kind))).collect();
+    let kinds: Vec<&str> = KINDS
+        .into_iter()
+        .filter(|kind| table.is_some_and(|table| table.contains_key(*kind)))
+        .collect();
     let others = table.map_or(0, toml::Table::len) - kinds.len();
     match (&kinds[..], others) {
         ([], _) => at.secret_source(bearer).map(Auth::Bearer),
@@ -61,19 +66,32 @@ pub(super) fn read(at: &mut ValueReader<'_>) -> Option<Auth> {
 
 fn header(at: &mut ValueReader<'_>) -> Option<Auth> {
     let mut name = None;
-    at.key("header").text(&mut name, |text| header_name(text, false));
+    at.key("header")
+        .text(&mut name, |text| header_name(text, false));
     let value = at.key("value").secret_source(header_value)?;
     Some(Auth::Header(name?, value))
 }
 
 fn basic(at: &mut ValueReader<'_>) -> Option<Auth> {
     let mut user: Option<String> = None;
-    at.require("user", ValueError::new("the name of the user is missing", "add `user = \"...\"` to it"));
-    at.require("password", ValueError::new("the password is missing", "add `password = ...` to it"));
+    at.require(
+        "user",
+        ValueError::new(
+            "the name of the user is missing",
+            "add `user = \"...\"` to it",
+        ),
+    );
+    at.require(
+        "password",
+        ValueError::new("the password is missing", "add `password = ...` to it"),
+    );
     at.key("user").text(&mut user, |text| {
         // A colon ends the name (RFC 7617 section 2).
         if text.contains(':') || text.chars().any(char::is_control) {
-            return Err(ValueError::new("it can be no name of a user", "write it without a colon"));
+            return Err(ValueError::new(
+                "it can be no name of a user",
+                "write it without a colon",
+            ));
         }
         Ok(text.to_owned())
     });
@@ -93,7 +111,10 @@ fn token_address(text: &str) -> Result<Url, ValueError> {
     if url.scheme() == "https" || is_here {
         return Ok(url);
     }
-    Err(ValueError::new("the secret of the client would go out unencrypted", "write an address with https"))
+    Err(ValueError::new(
+        "the secret of the client would go out unencrypted",
+        "write an address with https",
+    ))
 }
 
 fn oauth(at: &mut ValueReader<'_>) -> Option<OAuthClient> {
@@ -103,28 +124,57 @@ fn oauth(at: &mut ValueReader<'_>) -> Option<OAuthClient> {
     let mut scopes: Vec<String> = Vec::new();
     // Without an address for tokens a person logs in, which a client without a secret can do too.
     if at.key("token_url").value.is_some() {
-        let no_secret = ValueError::new("the secret of the client is missing", "add `client_secret = ...` to it");
+        let no_secret = ValueError::new(
+            "the secret of the client is missing",
+            "add `client_secret = ...` to it",
+        );
         at.require("client_secret", no_secret);
     }
-    at.require("client_id", ValueError::new("the id of the client is missing", "add `client_id = \"...\"` to it"));
+    at.require(
+        "client_id",
+        ValueError::new(
+            "the id of the client is missing",
+            "add `client_id = \"...\"` to it",
+        ),
+    );
     at.key("token_url").text(&mut token_url, token_address);
     at.key("resource").text(&mut resource, address);
     at.key("client_id").text(&mut client_id, |text| {
         if text.is_empty() || text.chars().any(char::is_control) {
-            return Err(ValueError::new("it can be no id of a client", "write the id that was given to you"));
+            return Err(ValueError::new(
+                "it can be no id of a client",
+                "write the id that was given to you",
+            ));
         }
         Ok(text.to_owned())
     });
     at.key("scopes").words(&mut scopes, |text| {
         // RFC 6749 section 3.3.
-        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\') {
-            return Err(ValueError::new(format!("{text:?} is not a scope"), "write each scope as a text of its own"));
+        if text.is_empty()
+            || !text
+                .bytes()
+                .all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
+        {
+            return Err(ValueError::new(
+                format!("{text:?} is not a scope"),
+                "write each scope as a text of its own",
+            ));
         }
         Ok(text.to_owned())
     });
     let issuer = issuer(at);
-    let client_secret: Option<SecretSource> = at.key("client_secret").secret_source(Ok::<Secret, ValueError>);
-    Some(OAuthClient { token_url, client_id: client_id?, client_secret, scopes, resource, issuer, token_hosts: None })
+    let client_secret: Option<SecretSource> = at
+        .key("client_secret")
+        .secret_source(Ok::<Secret, ValueError>);
+    Some(OAuthClient {
+        token_url,
+        client_id: client_id?,
+        client_secret,
+        scopes,
+        resource,
+        issuer,
+        token_hosts: None,
+    })
 }
 
 /// The authorization server of a login. It is compared as it is written (RFC 8414 section 3.3).

@@ -11,7 +11,10 @@ use crate::bundles::BundleSecret;
 use crate::model::{HostRule, Secret};
 
 /// Secrets by their names.
-pub(super) const SECRETS: Shape = Shape::Map(&Shape::Table(&[("value", FOLLOWED), ("hosts", Shape::Words)]));
+pub(super) const SECRETS: Shape = Shape::Map(&Shape::Table(&[
+    ("value", FOLLOWED),
+    ("hosts", Shape::Words),
+]));
 
 /// Reads one host.
 pub(super) fn host_rule(text: &str) -> Result<HostRule, ValueError> {
@@ -37,24 +40,43 @@ pub(super) fn folders(written: &mut ValueReader<'_>, config: &mut Config) {
 /// Reads the secrets.
 pub(super) fn secrets(written: &mut ValueReader<'_>, config: &mut Config) {
     written.each_key(|name, mut at| {
-        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)) {
+        if name.is_empty()
+            || !name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+        {
             let message = format!("{name:?} cannot be the name of a secret");
-            at.reject(ValueError::new(message, "use letters, digits, `_` or `-`, as in `${API_KEY}`"));
+            at.reject(ValueError::new(
+                message,
+                "use letters, digits, `_` or `-`, as in `${API_KEY}`",
+            ));
             return;
         }
         let hint = "write `{ value = { env = \"NAME\" }, hosts = [\"api.example.com\"] }`";
-        at.require("value", ValueError::new("it does not say where the secret is", hint));
-        at.require("hosts", ValueError::new("it does not say which hosts it may be sent to", hint));
+        at.require(
+            "value",
+            ValueError::new("it does not say where the secret is", hint),
+        );
+        at.require(
+            "hosts",
+            ValueError::new("it does not say which hosts it may be sent to", hint),
+        );
         let mut hosts = Vec::new();
         at.key("hosts").words(&mut hosts, host_rule);
         let source = at.key("value").secret_source(not_empty);
-        config.bundles.secrets.extend(source.map(|source| (name.to_owned(), BundleSecret { source, hosts })));
+        config
+            .bundles
+            .secrets
+            .extend(source.map(|source| (name.to_owned(), BundleSecret { source, hosts })));
     });
 }
 
 fn not_empty(secret: Secret) -> Result<Secret, ValueError> {
     if secret.expose().is_empty() {
-        return Err(ValueError::new("the secret is empty", "write it, or take the entry out"));
+        return Err(ValueError::new(
+            "the secret is empty",
+            "write it, or take the entry out",
+        ));
     }
     Ok(secret)
 }

@@ -16,7 +16,10 @@ pub struct CacheConfig {
 
 impl Default for CacheConfig {
     fn default() -> Self {
-        Self { scope: CacheScope::Private, last_good: true }
+        Self {
+            scope: CacheScope::Private,
+            last_good: true,
+        }
     }
 }
 
@@ -25,6 +28,9 @@ pub(super) fn scope(text: &str) -> Result<CacheScope, ValueError> {
     match text {
         "private" => Ok(CacheScope::Private),
         "shared" => Ok(CacheScope::Shared),
-        _ => Err(ValueError::new(format!("{text:?} is not a scope of a cache"), "write \"private\" or \"shared\"")),
+        _ => Err(ValueError::new(
+            format!("{text:?} is not a scope of a cache"),
+            "write \"private\" or \"shared\"",
+        )),
     }
 }

@@ -91,7 +91,10 @@ impl CallsConfig {
     /// The same where so many connections may be open: calls that wait for their turn leave half of
     /// them to other requests.
     pub(crate) fn within_connections(&self, connections: usize) -> Self {
-        Self { queue: self.queue.min(connections / 2), ..self.clone() }
+        Self {
+            queue: self.queue.min(connections / 2),
+            ..self.clone()
+        }
     }
 }
 

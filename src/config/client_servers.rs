@@ -34,19 +34,27 @@ pub struct McpConfig {
 
 impl Default for McpConfig {
     fn default() -> Self {
-        Self { files: Vec::new(), servers: Vec::new(), linger: Duration::from_secs(600) }
+        Self {
+            files: Vec::new(),
+            servers: Vec::new(),
+            linger: Duration::from_secs(600),
+        }
     }
 }
 
 /// Reads the servers. One that cannot be used is kept with the reason, and is a finding later: it
 /// costs that server only.
 pub(super) fn read_servers(written: &mut ValueReader<'_>, config: &mut Config) {
-    let Some(Value::Table(table)) = written.value else { return };
+    let Some(Value::Table(table)) = written.value else {
+        return;
+    };
     let to_path = written.surroundings.to_path;
     let variable = written.surroundings.variable;
     // Relative paths count from the folder of the file that the key stands in.
     let file = to_path(&KeyPath::dotted(KEY), "callsheet.toml").unwrap_or_default();
-    let servers = table.iter().filter_map(|(name, value)| Some((name.clone(), serde_json::to_value(value).ok()?)));
+    let servers = table
+        .iter()
+        .filter_map(|(name, value)| Some((name.clone(), serde_json::to_value(value).ok()?)));
     let servers = servers.collect();
     config.mcp.servers = client_files::read_servers(&servers, &file, &Variables::new(variable));
 }
@@ -61,7 +69,10 @@ pub(super) fn read_files(written: &mut ValueReader<'_>, config: &mut Config) {
             return;
         }
         if files.contains(&file) {
-            at.reject(ValueError::new(format!("{} is listed twice", Path::display(&file)), "take one of the two out"));
+            at.reject(ValueError::new(
+                format!("{} is listed twice", Path::display(&file)),
+                "take one of the two out",
+            ));
         } else {
             files.push(file);
         }

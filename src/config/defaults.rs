@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{
-    CacheConfig, CallsConfig, Config, DiscoveryConfig, EnvironmentConfig, EventsConfig, HealthConfig, McpConfig,
-    McpFaceConfig, MdnsConfig, ModulesConfig, ProtocolConfig, RefreshConfig, ServerConfig, StateConfig, TurnsConfig,
-    ViewsConfig, VrooliConfig,
+    CacheConfig, CallsConfig, Config, DiscoveryConfig, EnvironmentConfig, EventsConfig,
+    HealthConfig, McpConfig, McpFaceConfig, MdnsConfig, ModulesConfig, ProtocolConfig,
+    RefreshConfig, ServerConfig, StateConfig, TurnsConfig, ViewsConfig, VrooliConfig,
 };
 use crate::bundles::BundleSettings;
 use crate::catalog::NamingStyle;
@@ -90,9 +90,20 @@ impl Default for McpFaceConfig {
 
 impl Default for DiscoveryConfig {
     fn default() -> Self {
-        let vrooli =
-            VrooliConfig { enabled: true, path: None, max_scenarios: 1000, rescan_interval: Duration::from_secs(60) };
-        Self { vrooli, environment: EnvironmentConfig { enabled: true, remote: false }, mdns: MdnsConfig::default() }
+        let vrooli = VrooliConfig {
+            enabled: true,
+            path: None,
+            max_scenarios: 1000,
+            rescan_interval: Duration::from_secs(60),
+        };
+        Self {
+            vrooli,
+            environment: EnvironmentConfig {
+                enabled: true,
+                remote: false,
+            },
+            mdns: MdnsConfig::default(),
+        }
     }
 }
 
@@ -144,7 +155,9 @@ impl Default for HealthConfig {
 
 impl Default for ViewsConfig {
     fn default() -> Self {
-        Self { max_bytes: 64 * u64::from(MIB) }
+        Self {
+            max_bytes: 64 * u64::from(MIB),
+        }
     }
 }
 

@@ -24,8 +24,16 @@ pub(super) fn values(
         let value = match (key.path, key.shape) {
             ("state.path", _) => Some(text(&config.state.path)),
             ("discovery.vrooli.path", _) => config.discovery.vrooli.path.as_deref().map(text),
-            (_, Shape::List(_)) => Some(path.find(written).cloned().unwrap_or_else(|| Value::Array(Vec::new()))),
-            (_, Shape::Map(_)) => Some(path.find(written).cloned().unwrap_or_else(|| Value::Table(Table::new()))),
+            (_, Shape::List(_)) => Some(
+                path.find(written)
+                    .cloned()
+                    .unwrap_or_else(|| Value::Array(Vec::new())),
+            ),
+            (_, Shape::Map(_)) => Some(
+                path.find(written)
+                    .cloned()
+                    .unwrap_or_else(|| Value::Table(Table::new())),
+            ),
             _ => path.find(written).cloned(),
         };
         if let Some(value) = value {
@@ -52,22 +60,34 @@ fn show(
             }
         }
         (Shape::Map(each), Value::Table(table)) if !table.is_empty() => {
-            table.iter().for_each(|(name, value)| show(&path.key(name), value, *each, origin, shown));
+            table
+                .iter()
+                .for_each(|(name, value)| show(&path.key(name), value, *each, origin, shown));
         }
         (Shape::List(each @ Shape::Table(_)), Value::Array(list)) if !list.is_empty() => {
-            list.iter().enumerate().for_each(|(i, value)| show(&path.index(i), value, *each, origin, shown));
+            list.iter()
+                .enumerate()
+                .for_each(|(i, value)| show(&path.index(i), value, *each, origin, shown));
         }
         _ => {
             let value = match (shape, value) {
                 (Shape::Secret | Shape::Foreign, _) => Value::from("***").to_string(),
                 // Often the very reason that a program does not start, and no secret.
-                (Shape::SecretOr(_), Value::String(_)) if path.to_string().ends_with(".env.PATH") => in_toml(value),
+                (Shape::SecretOr(_), Value::String(_))
+                    if path.to_string().ends_with(".env.PATH") =>
+                {
+                    in_toml(value)
+                }
                 (Shape::SecretOr(_), value) => masked_by(shape, value).to_string(),
                 // What is run must be shown.
                 (Shape::Verbatim | Shape::List(Shape::Verbatim), value) => value.to_string(),
                 (_, value) => in_toml(value),
             };
-            shown.push(EffectiveValue { key: path.to_string(), value, origin: origin(path) });
+            shown.push(EffectiveValue {
+                key: path.to_string(),
+                value,
+                origin: origin(path),
+            });
         }
     }
 }
@@ -76,9 +96,17 @@ fn show(
 fn masked_by(shape: Shape, value: &Value) -> Value {
     match (shape, value) {
         (Shape::Table(keys) | Shape::SecretOr(keys), Value::Table(table)) => {
-            let shape_of =
-                |name: &str| keys.iter().find(|(key, _)| *key == name).map_or(Shape::Secret, |(_, shape)| *shape);
-            Value::Table(table.iter().map(|(name, value)| (name.clone(), masked_by(shape_of(name), value))).collect())
+            let shape_of = |name: &str| {
+                keys.iter()
+                    .find(|(key, _)| *key == name)
+                    .map_or(Shape::Secret, |(_, shape)| *shape)
+            };
+            Value::Table(
+                table
+                    .iter()
+                    .map(|(name, value)| (name.clone(), masked_by(shape_of(name), value)))
+                    .collect(),
+            )
         }
         (Shape::Text, Value::String(text)) => Value::String(masked(text)),
         (Shape::Verbatim | Shape::List(_) | Shape::Words, value) => value.clone(),
@@ -90,7 +118,10 @@ fn masked_by(shape: Shape, value: &Value) -> Value {
 fn in_toml(value: &Value) -> String {
     match value {
         Value::String(text) => Value::String(masked(text)).to_string(),
-        Value::Array(list) => format!("[{}]", list.iter().map(in_toml).collect::<Vec<_>>().join(", ")),
+        Value::Array(list) => format!(
+            "[{}]",
+            list.iter().map(in_toml).collect::<Vec<_>>().join(", ")
+        ),
         other => other.to_string(),
     }
 }

@@ -42,12 +42,22 @@ impl Diagnostic {
     /// Its place, its key and what is wrong, in one line: the first of two when it is displayed.
     pub fn line(&self) -> String {
         let place = match &self.origin {
-            ValueOrigin::File { path, position: Some(at) } => format!("{}:{}:{}: ", path.display(), at.line, at.column),
-            ValueOrigin::File { path, position: None } => format!("{}: ", path.display()),
+            ValueOrigin::File {
+                path,
+                position: Some(at),
+            } => format!("{}:{}:{}: ", path.display(), at.line, at.column),
+            ValueOrigin::File {
+                path,
+                position: None,
+            } => format!("{}: ", path.display()),
             ValueOrigin::Default => String::new(),
             other => format!("{other}: "),
         };
-        let key = self.key.as_ref().map(|key| format!("{key}: ")).unwrap_or_default();
+        let key = self
+            .key
+            .as_ref()
+            .map(|key| format!("{key}: "))
+            .unwrap_or_default();
         format!("{place}{key}{}", self.message)
     }
 }

@@ -42,7 +42,10 @@ impl ConfigFile {
     /// Reads the file at `path`, which has to be there, and its values.
     pub(super) fn read(path: &Path) -> Result<(Self, Table), Diagnostic> {
         let text = read_regular(path, CONFIG_FILE_BYTES_MAX).map_err(|error| Diagnostic {
-            origin: ValueOrigin::File { path: path.to_owned(), position: None },
+            origin: ValueOrigin::File {
+                path: path.to_owned(),
+                position: None,
+            },
             key: None,
             message: format!("the configuration cannot be read: {error}"),
             hint: "make it a readable text file, or name another one with `--config`".to_owned(),
@@ -59,22 +62,41 @@ impl ConfigFile {
                 position: span.map(|span| lines.position(text, span.start)),
             },
             key: None,
-            message: format!("this is not TOML: {}", message.trim_end().replace('\n', ", ")),
+            message: format!(
+                "this is not TOML: {}",
+                message.trim_end().replace('\n', ", ")
+            ),
             hint: if text.trim_start().starts_with('{') {
                 "this looks like JSON: `callsheet import FILE --write` takes over a file with `mcpServers`".to_owned()
             } else {
-                "texts stand in double quotes, a section begins with `[name]`, a comment with `#`".to_owned()
+                "texts stand in double quotes, a section begins with `[name]`, a comment with `#`"
+                    .to_owned()
             },
         };
-        let document = Document::parse(text.to_owned()).map_err(|error| refused(error.message(), error.span()))?;
-        let values = text.parse().map_err(|error: toml::de::Error| refused(error.message(), error.span()))?;
-        Ok((Self { path: path.to_owned(), document, lines }, values))
+        let document = Document::parse(text.to_owned())
+            .map_err(|error| refused(error.message(), error.span()))?;
+        let values = text
+            .parse()
+            .map_err(|error: toml::de::Error| refused(error.message(), error.span()))?;
+        Ok((
+            Self {
+                path: path.to_owned(),
+                document,
+                lines,
+            },
+            values,
+        ))
     }
 
     /// The place of `path`, or of the nearest table around it when it is not written.
     pub(super) fn origin(&self, path: &KeyPath, end: KeyOrValue) -> ValueOrigin {
-        let position = self.span(path, end).map(|span| self.lines.position(self.document.raw(), span.start));
-        ValueOrigin::File { path: self.path.clone(), position }
+        let position = self
+            .span(path, end)
+            .map(|span| self.lines.position(self.document.raw(), span.start));
+        ValueOrigin::File {
+            path: self.path.clone(),
+            position,
+        }
     }
 
     /// The bytes of the key or value at `path`, or of the nearest table around it.
@@ -84,7 +106,9 @@ impl ConfigFile {
         for step in path.steps() {
             let below = match step {
                 PathStep::Key(name) => {
-                    let entry = item.as_table_like().and_then(|table| table.get_key_value(name));
+                    let entry = item
+                        .as_table_like()
+                        .and_then(|table| table.get_key_value(name));
                     entry.map(|(key, value)| (key.span(), value))
                 }
                 PathStep::Index(index) => item.get(*index).map(|element| (None, element)),
@@ -106,14 +130,22 @@ impl LineStarts {
     /// The lines of `text`.
     fn new(text: &str) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        Self(std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect())
+        Self(
+            std::iter::once(0)
+                .chain(ends.map(|(at, _)| at + 1))
+                .collect(),
+        )
     }
 
     /// The place of the byte at `offset` in the text that this was made of.
     fn position(&self, text: &str, offset: usize) -> Position {
         let line = self.0.partition_point(|start| *start <= offset);
         let start = line.checked_sub(1).map_or(0, |index| self.0[index]);
-        let column = text[start..].char_indices().take_while(|(at, _)| start + at < offset).count() + 1;
+        let column = text[start..]
+            .char_indices()
+            .take_while(|(at, _)| start + at < offset)
+            .count()
+            + 1;
         Position { line, column }
     }
 }

@@ -34,11 +34,21 @@ pub(super) fn header_name(text: &str, has_auth: bool) -> Result<HeaderName, Valu
             "use letters, digits and `-`, such as `X-Api-Key`",
         )
     })?;
-    if RESERVED.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix)) {
-        return Err(ValueError::new(format!("the header `{text}` is set by the daemon itself"), "take it out"));
+    if RESERVED.contains(&name)
+        || RESERVED_PREFIXES
+            .iter()
+            .any(|prefix| name.as_str().starts_with(prefix))
+    {
+        return Err(ValueError::new(
+            format!("the header `{text}` is set by the daemon itself"),
+            "take it out",
+        ));
     }
     if has_auth && name == header::AUTHORIZATION {
-        return Err(ValueError::new("`auth` sets this header too", "take one of the two out"));
+        return Err(ValueError::new(
+            "`auth` sets this header too",
+            "take one of the two out",
+        ));
     }
     Ok(name)
 }
@@ -47,6 +57,9 @@ pub(super) fn header_name(text: &str, has_auth: bool) -> Result<HeaderName, Valu
 pub(super) fn header_value(secret: Secret) -> Result<Secret, ValueError> {
     match HeaderValue::from_str(secret.expose()) {
         Ok(_) => Ok(secret),
-        Err(_) => Err(ValueError::new("it can be no value of a header", "write visible ASCII characters")),
+        Err(_) => Err(ValueError::new(
+            "it can be no value of a header",
+            "write visible ASCII characters",
+        )),
     }
 }

@@ -30,13 +30,19 @@ pub(super) fn interaction(at: &mut ValueReader<'_>) -> (Interaction, Option<Arc<
         at.path(&mut path);
         match path.map(|path| Url::from_file_path(&path)) {
             Some(Ok(folder)) => folders.push(folder),
-            Some(Err(())) => at.reject(ValueError::new("it is no absolute path", "write the whole path of a folder")),
+            Some(Err(())) => at.reject(ValueError::new(
+                "it is no absolute path",
+                "write the whole path of a folder",
+            )),
             None => {}
         }
     });
     if !folders.is_empty() && !interaction.roots {
         let hint = "add `interaction = [\"elicitation\", \"roots\"]`, or take `roots` out";
-        at.key("roots").reject(ValueError::new("this scenario may not request folders", hint));
+        at.key("roots").reject(ValueError::new(
+            "this scenario may not request folders",
+            hint,
+        ));
     }
     interaction.folders = folders;
     at.key("instructions").switch(&mut interaction.instructions);
@@ -58,6 +64,12 @@ fn known_revision(text: &str) -> Result<Arc<str>, ValueError> {
     if mcp::REVISIONS.contains(&text) {
         return Ok(text.into());
     }
-    let hint = format!("known are: {}; leave it out to find out by probing", mcp::REVISIONS.join(", "));
-    Err(ValueError::new(format!("{text:?} is no revision of MCP"), hint))
+    let hint = format!(
+        "known are: {}; leave it out to find out by probing",
+        mcp::REVISIONS.join(", ")
+    );
+    Err(ValueError::new(
+        format!("{text:?} is no revision of MCP"),
+        hint,
+    ))
 }

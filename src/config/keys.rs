@@ -6,12 +6,17 @@
 
 use std::sync::LazyLock;
 
-use super::rules::{mcp_mode, naming_style, operator_token, scenario_name, socket_address, state_path, versions};
+use super::rules::{
+    mcp_mode, naming_style, operator_token, scenario_name, socket_address, state_path, versions,
+};
 use super::shape::Shape;
 use super::units::{duration, positive_duration};
 use super::value_reader::ValueReader;
 use super::web::{client_metadata_url, host, web_origin};
-use super::{Config, bundles, cache, client_servers, definitions, mdns, modules, preferences, profiles, scenarios};
+use super::{
+    Config, bundles, cache, client_servers, definitions, mdns, modules, preferences, profiles,
+    scenarios,
+};
 
 /// A key of the configuration.
 #[derive(Debug, Clone, Copy)]
@@ -227,7 +232,9 @@ pub(super) static ROOT_SHAPE: LazyLock<Shape> = LazyLock::new(|| section(""));
 fn section(prefix: &str) -> Shape {
     let mut keys: Vec<(&'static str, Shape)> = Vec::new();
     for key in KEYS {
-        let Some(rest) = key.path.strip_prefix(prefix) else { continue };
+        let Some(rest) = key.path.strip_prefix(prefix) else {
+            continue;
+        };
         match rest.split_once('.') {
             None => keys.push((rest, key.shape)),
             Some((table, _)) if keys.last().is_none_or(|(name, _)| *name != table) => {
@@ -247,7 +254,11 @@ pub fn keys() -> Vec<String> {
     for key in KEYS {
         match key.shape {
             Shape::List(Shape::Table(entry)) => {
-                keys.extend(entry.iter().map(|(name, _)| format!("{}[].{name}", key.path)));
+                keys.extend(
+                    entry
+                        .iter()
+                        .map(|(name, _)| format!("{}[].{name}", key.path)),
+                );
             }
             // Any key may stand in such a section. Such a table further in is written as one value.
             Shape::Map(_) if !key.path.contains('.') => keys.push(format!("{}.*", key.path)),

@@ -69,7 +69,8 @@ impl LayerSource {
 
     /// A name that no other layer has.
     pub(super) fn name(&self) -> String {
-        self.origin(&KeyPath::default(), KeyOrValue::Key).to_string()
+        self.origin(&KeyPath::default(), KeyOrValue::Key)
+            .to_string()
     }
 }
 
@@ -82,18 +83,38 @@ impl Diagnostics {
     /// Notes a problem.
     pub(super) fn add(&mut self, origin: ValueOrigin, path: &KeyPath, wrong: ValueError) {
         self.reported.push(path.clone());
-        let ValueError { message, hint, is_of_this_process } = wrong;
-        let list = if is_of_this_process { &mut self.process_problems } else { &mut self.problems };
-        list.push(Diagnostic { origin, key: Some(path.to_string()), message, hint });
+        let ValueError {
+            message,
+            hint,
+            is_of_this_process,
+        } = wrong;
+        let list = if is_of_this_process {
+            &mut self.process_problems
+        } else {
+            &mut self.problems
+        };
+        list.push(Diagnostic {
+            origin,
+            key: Some(path.to_string()),
+            message,
+            hint,
+        });
     }
 }
 
 impl ConfigLayer {
     /// The layer of `values`, without what does not fit.
     pub(super) fn checked(source: LayerSource, values: Table, found: &mut Diagnostics) -> Self {
-        let mut fit = ShapeCheck { source: &source, found };
+        let mut fit = ShapeCheck {
+            source: &source,
+            found,
+        };
         let values = fit.value(Value::Table(values), *ROOT_SHAPE, &KeyPath::default());
-        let values = if let Some(Value::Table(values)) = values { values } else { Table::new() };
+        let values = if let Some(Value::Table(values)) = values {
+            values
+        } else {
+            Table::new()
+        };
         Self { source, values }
     }
 }
@@ -118,15 +139,21 @@ impl ShapeCheck<'_> {
                 });
                 Some(Value::Table(fitting.collect()))
             }
-            (Shape::List(each), Value::Array(list)) => self.list(list, *each, path).map(Value::Array),
+            (Shape::List(each), Value::Array(list)) => {
+                self.list(list, *each, path).map(Value::Array)
+            }
             (Shape::TextOrList(keys), Value::Array(list)) => {
                 let fitting = list.into_iter().enumerate().map(|(i, value)| match value {
-                    Value::Table(table) => Some(Value::Table(self.table(table, keys, &path.index(i)))),
+                    Value::Table(table) => {
+                        Some(Value::Table(self.table(table, keys, &path.index(i))))
+                    }
                     other => self.value(other, Shape::Map(&Shape::Text), &path.index(i)),
                 });
                 fitting.collect::<Option<Vec<_>>>().map(Value::Array)
             }
-            (Shape::Words, Value::Array(list)) => self.list(list, Shape::Text, path).map(Value::Array),
+            (Shape::Words, Value::Array(list)) => {
+                self.list(list, Shape::Text, path).map(Value::Array)
+            }
             (
                 Shape::Text
                 | Shape::Verbatim
@@ -149,7 +176,8 @@ impl ShapeCheck<'_> {
                     _ => format!("{expected}, found {}", described(&value)),
                 };
                 let wrong = ValueError::new(message, how_to_write(self.source, shape, path));
-                self.found.add(self.source.origin(path, KeyOrValue::Value), path, wrong);
+                self.found
+                    .add(self.source.origin(path, KeyOrValue::Value), path, wrong);
                 None
             }
         }
@@ -165,7 +193,8 @@ impl ShapeCheck<'_> {
                     "programs to start are taken from the configuration file only",
                     "write it into the file",
                 );
-                self.found.add(self.source.origin(&below, KeyOrValue::Key), &below, wrong);
+                self.found
+                    .add(self.source.origin(&below, KeyOrValue::Key), &below, wrong);
             } else if let Some((_, shape)) = keys.iter().find(|(name, _)| *name == key) {
                 fitting.extend(self.value(value, *shape, &below).map(|value| (key, value)));
             } else {
@@ -173,7 +202,8 @@ impl ShapeCheck<'_> {
                 let meant = nearest(&key, names.iter().copied());
                 self.found.reported.extend(meant.map(|name| path.key(name)));
                 let wrong = ValueError::new("unknown key", did_you_mean(&key, path, meant, &names));
-                self.found.add(self.source.origin(&below, KeyOrValue::Key), &below, wrong);
+                self.found
+                    .add(self.source.origin(&below, KeyOrValue::Key), &below, wrong);
             }
         }
         fitting
@@ -182,8 +212,11 @@ impl ShapeCheck<'_> {
     /// The list; `None` if one element does not fit at all, because leaving it out would change the
     /// indices of the others.
     fn list(&mut self, list: Vec<Value>, each: Shape, path: &KeyPath) -> Option<Vec<Value>> {
-        let fitting: Vec<_> =
-            list.into_iter().enumerate().map(|(i, value)| self.value(value, each, &path.index(i))).collect();
+        let fitting: Vec<_> = list
+            .into_iter()
+            .enumerate()
+            .map(|(i, value)| self.value(value, each, &path.index(i)))
+            .collect();
         fitting.into_iter().collect()
     }
 }
@@ -195,7 +228,10 @@ fn did_you_mean(key: &str, path: &KeyPath, sibling: Option<&str>, siblings: &[&s
     }
     let known_here = format!("known here: {}", siblings.join(", "));
     // Perhaps the right key in the wrong section. Within another section that is only a guess.
-    match KEYS.iter().find(|known| known.path.rsplit('.').next() == Some(key)) {
+    match KEYS
+        .iter()
+        .find(|known| known.path.rsplit('.').next() == Some(key))
+    {
         Some(known) if path.to_string().is_empty() => format!("did you mean `{}`?", known.path),
         Some(known) => format!("did you mean `{}`? {known_here}", known.path),
         None => known_here,
@@ -235,8 +271,12 @@ fn how_to_write(source: &LayerSource, shape: Shape, path: &KeyPath) -> String {
         Shape::Table(_) | Shape::Map(_) if path.tables().len() == path.steps().len() => {
             return format!("begin a section with `[{path}]` and write its keys below");
         }
-        Shape::Table(_) | Shape::Map(_) => "write its keys in braces: `{ name = \"...\", url = \"...\" }`",
-        Shape::List(Shape::Table(_)) => return format!("begin each entry with `[[{path}]]` and write its keys below"),
+        Shape::Table(_) | Shape::Map(_) => {
+            "write its keys in braces: `{ name = \"...\", url = \"...\" }`"
+        }
+        Shape::List(Shape::Table(_)) => {
+            return format!("begin each entry with `[[{path}]]` and write its keys below");
+        }
         Shape::List(_) => "write texts in brackets: `[\"a\", \"b\"]`",
         Shape::Words => "write one text in double quotes, or several in brackets: `[\"a\", \"b\"]`",
         Shape::TextOrList(_) => {
@@ -244,9 +284,13 @@ fn how_to_write(source: &LayerSource, shape: Shape, path: &KeyPath) -> String {
                 "write one text in double quotes, or begin each entry with `[[{path}]]` and write its keys below"
             );
         }
-        Shape::SecretOr(_) => "write a text in double quotes, or `{ env = \"NAME\" }` or `{ file = \"path\" }`",
+        Shape::SecretOr(_) => {
+            "write a text in double quotes, or `{ env = \"NAME\" }` or `{ file = \"path\" }`"
+        }
         Shape::Text | Shape::Verbatim | Shape::Secret | Shape::Size => match default_of(path) {
-            Some(text) => return format!("write a text in double quotes, such as the default {text:?}"),
+            Some(text) => {
+                return format!("write a text in double quotes, such as the default {text:?}");
+            }
             None => "put it in double quotes",
         },
         Shape::Number | Shape::Integer => "write digits only, without quotes",

@@ -29,7 +29,12 @@ use crate::model::IgnoredVariables;
 const PREFIX: &str = "CALLSHEET_";
 /// Variables with the prefix that are no keys: the log filter, the daemon a command speaks to, the
 /// file, the tests' corpus.
-const NOT_CONFIGURATION: [&str; 4] = ["CALLSHEET_LOG", "CALLSHEET_URL", "CALLSHEET_CONFIG", "CALLSHEET_CORPUS"];
+const NOT_CONFIGURATION: [&str; 4] = [
+    "CALLSHEET_LOG",
+    "CALLSHEET_URL",
+    "CALLSHEET_CONFIG",
+    "CALLSHEET_CORPUS",
+];
 
 /// A configuration that can be used, and where it comes from.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,8 +104,14 @@ impl ClientConfig {
 pub(super) fn load_text(options: &LoadOptions, text: &str) -> Result<LoadedConfig, ConfigError> {
     let file = options.find_file();
     let read = file.as_deref().map(|path| ConfigFile::parse(path, text));
-    let ClientConfig { loaded, problems, .. } = load_read(options, file, read);
-    if problems.is_empty() { Ok(loaded) } else { Err(ConfigError { problems }) }
+    let ClientConfig {
+        loaded, problems, ..
+    } = load_read(options, file, read);
+    if problems.is_empty() {
+        Ok(loaded)
+    } else {
+        Err(ConfigError { problems })
+    }
 }
 
 /// What was read of a file.
@@ -115,55 +126,105 @@ fn load_read(options: &LoadOptions, file: Option<PathBuf>, read: Option<ReadFile
     let merged = match MergedLayers::new(layers(options, read, &mut found)) {
         Ok(merged) => merged,
         Err(problem) => {
-            let Diagnostics { mut problems, process_problems, .. } = found;
+            let Diagnostics {
+                mut problems,
+                process_problems,
+                ..
+            } = found;
             problems.push(problem);
             return ClientConfig {
-                loaded: LoadedConfig { config, values: Vec::new(), file, ignored_variables },
+                loaded: LoadedConfig {
+                    config,
+                    values: Vec::new(),
+                    file,
+                    ignored_variables,
+                },
                 problems,
                 process_problems,
             };
         }
     };
-    let to_path = |key: &KeyPath, text: &str| options.absolute(text, &merged.origin(key, KeyOrValue::Value));
+    let to_path =
+        |key: &KeyPath, text: &str| options.absolute(text, &merged.origin(key, KeyOrValue::Value));
     let variable = |name: &str| options.set_variable(name);
-    for complaint in check::apply(&merged.values, &mut config, Surroundings { to_path: &to_path, variable: &variable })
-    {
+    for complaint in check::apply(
+        &merged.values,
+        &mut config,
+        Surroundings {
+            to_path: &to_path,
+            variable: &variable,
+        },
+    ) {
         merged.report(complaint, &mut found);
     }
-    let Diagnostics { mut problems, process_problems, .. } = found;
+    let Diagnostics {
+        mut problems,
+        process_problems,
+        ..
+    } = found;
     problems.sort_by(|a, b| a.origin.cmp(&b.origin));
     let values = if problems.is_empty() {
-        effective_values::values(&merged.values, &config, &|path| merged.origin(path, KeyOrValue::Key))
+        effective_values::values(&merged.values, &config, &|path| {
+            merged.origin(path, KeyOrValue::Key)
+        })
     } else {
         Vec::new()
     };
-    ClientConfig { loaded: LoadedConfig { config, values, file, ignored_variables }, problems, process_problems }
+    ClientConfig {
+        loaded: LoadedConfig {
+            config,
+            values,
+            file,
+            ignored_variables,
+        },
+        problems,
+        process_problems,
+    }
 }
 
 /// Loads the configuration of a running daemon that has read `before`. Unlike at the start, a
 /// missing file is a problem: otherwise a moved file would withdraw every scenario that it names.
-pub fn load_again(options: &LoadOptions, before: Option<&Path>) -> Result<LoadedConfig, ConfigError> {
+pub fn load_again(
+    options: &LoadOptions,
+    before: Option<&Path>,
+) -> Result<LoadedConfig, ConfigError> {
     let found = options.find_file();
-    let gone = before.filter(|before| found.as_deref() != Some(*before) && !before.try_exists().unwrap_or(true));
-    let Some(path) = gone else { return load(options) };
+    let gone = before
+        .filter(|before| found.as_deref() != Some(*before) && !before.try_exists().unwrap_or(true));
+    let Some(path) = gone else {
+        return load(options);
+    };
     let problem = Diagnostic {
-        origin: ValueOrigin::File { path: path.to_owned(), position: None },
+        origin: ValueOrigin::File {
+            path: path.to_owned(),
+            position: None,
+        },
         key: None,
         message: "the configuration is not there any more".to_owned(),
         hint: "put it back, or restart the daemon to run without it".to_owned(),
     };
-    Err(ConfigError { problems: vec![problem] })
+    Err(ConfigError {
+        problems: vec![problem],
+    })
 }
 
 /// The layers that fit, lowest first.
-fn layers(options: &LoadOptions, file: Option<ReadFile>, found: &mut Diagnostics) -> Vec<ConfigLayer> {
+fn layers(
+    options: &LoadOptions,
+    file: Option<ReadFile>,
+    found: &mut Diagnostics,
+) -> Vec<ConfigLayer> {
     // That the built-in text parses is for a test to prove; were it not to, `Config::for_state`
     // says the same.
     let defaults = DEFAULT_TOML.parse().unwrap_or_default();
     let mut layers = vec![ConfigLayer::checked(LayerSource::Default, defaults, found)];
     match file {
         Some(Ok((file, values))) => {
-            layers.push(ConfigLayer::checked(LayerSource::File(Box::new(file)), values, found));
+            layers.push(ConfigLayer::checked(
+                LayerSource::File(Box::new(file)),
+                values,
+                found,
+            ));
         }
         Some(Err(problem)) => found.problems.push(problem),
         None => {}
@@ -172,8 +233,15 @@ fn layers(options: &LoadOptions, file: Option<ReadFile>, found: &mut Diagnostics
     for (key, value, flag) in &options.flags {
         let path = KeyPath::dotted(key);
         // A flag for an unknown key is refused with the rest of its layer.
-        let values = nested(&path, parse_as(value, ROOT_SHAPE.at(&path).unwrap_or(Shape::Text)));
-        layers.push(ConfigLayer::checked(LayerSource::Flag(flag.clone()), values, found));
+        let values = nested(
+            &path,
+            parse_as(value, ROOT_SHAPE.at(&path).unwrap_or(Shape::Text)),
+        );
+        layers.push(ConfigLayer::checked(
+            LayerSource::Flag(flag.clone()),
+            values,
+            found,
+        ));
     }
     layers
 }
@@ -184,14 +252,20 @@ fn variables(options: &LoadOptions, found: &mut Diagnostics) -> Vec<ConfigLayer>
     let mut variables: Vec<_> = options.env.iter().collect();
     variables.sort();
     for (name, value) in variables {
-        let Some(key) = name.strip_prefix(PREFIX) else { continue };
+        let Some(key) = name.strip_prefix(PREFIX) else {
+            continue;
+        };
         let path = variable_path(key);
         if is_ignored(key, &path) || NOT_CONFIGURATION.contains(&name.as_str()) {
             continue;
         }
         let source = LayerSource::Environment(name.clone());
         if let Some(shape) = ROOT_SHAPE.at(&path) {
-            layers.push(ConfigLayer::checked(source, nested(&path, parse_as(value, shape)), found));
+            layers.push(ConfigLayer::checked(
+                source,
+                nested(&path, parse_as(value, shape)),
+                found,
+            ));
         } else {
             found.problems.push(Diagnostic {
                 origin: source.origin(&path, KeyOrValue::Key),
@@ -245,7 +319,10 @@ fn parse_as(text: &str, shape: Shape) -> Value {
         | Shape::Words
         | Shape::TextOrList(_)
         | Shape::SecretOr(_)
-        | Shape::Foreign => text.parse::<figment::value::Value>().ok().and_then(|value| Value::try_from(value).ok()),
+        | Shape::Foreign => text
+            .parse::<figment::value::Value>()
+            .ok()
+            .and_then(|value| Value::try_from(value).ok()),
     };
     value.unwrap_or_else(|| Value::String(text.to_owned()))
 }
@@ -265,12 +342,17 @@ fn nested(path: &KeyPath, value: Value) -> Table {
 fn near_variable(name: &str) -> String {
     // An attempt to reach into a list, whose elements have no variables of their own.
     let known = known_variables();
-    if let Some(list) = known.iter().find(|known| without_prefix(name).starts_with(&format!("{known}__"))) {
+    if let Some(list) = known
+        .iter()
+        .find(|known| without_prefix(name).starts_with(&format!("{known}__")))
+    {
         return format!("give `{PREFIX}{list}` its whole value");
     }
     match known_variable(name) {
         Some(known) => format!("did you mean `{known}`?"),
-        None => format!("a key is written {PREFIX}SECTION__KEY; `config/default.toml` has them all"),
+        None => {
+            format!("a key is written {PREFIX}SECTION__KEY; `config/default.toml` has them all")
+        }
     }
 }
 
@@ -280,14 +362,22 @@ fn without_prefix(name: &str) -> &str {
 
 /// The variables that mean something, without the prefix, which would make all of them look alike.
 fn known_variables() -> Vec<String> {
-    let keys = KEYS.iter().map(|key| key.path.replace('.', "__").to_uppercase());
-    keys.chain(NOT_CONFIGURATION.iter().map(|name| without_prefix(name).to_owned())).collect()
+    let keys = KEYS
+        .iter()
+        .map(|key| key.path.replace('.', "__").to_uppercase());
+    keys.chain(
+        NOT_CONFIGURATION
+            .iter()
+            .map(|name| without_prefix(name).to_owned()),
+    )
+    .collect()
 }
 
 /// The variable that was perhaps meant.
 fn known_variable(name: &str) -> Option<String> {
     let known = known_variables();
-    nearest(without_prefix(name), known.iter().map(String::as_str)).map(|known| format!("{PREFIX}{known}"))
+    nearest(without_prefix(name), known.iter().map(String::as_str))
+        .map(|known| format!("{PREFIX}{known}"))
 }
 
 /// The merged layers.
@@ -308,14 +398,24 @@ impl MergedLayers {
         let figment = layers.iter().fold(Figment::new(), Figment::merge);
         let tagged = figment.find_value("").map_err(|error| unmerged(&error))?;
         let values = merged_table(&tagged)?;
-        let sources = layers.into_iter().map(|layer| (layer.source.name(), layer.source)).collect();
-        Ok(Self { sources, figment, tagged, values })
+        let sources = layers
+            .into_iter()
+            .map(|layer| (layer.source.name(), layer.source))
+            .collect();
+        Ok(Self {
+            sources,
+            figment,
+            tagged,
+            values,
+        })
     }
 
     /// Where the effective value at `path` comes from. One layer gives a list as a whole.
     fn origin(&self, path: &KeyPath, end: KeyOrValue) -> ValueOrigin {
         let tables = path.tables();
-        let value = tables.iter().try_fold(&self.tagged, |value, key| value.as_dict()?.get(*key));
+        let value = tables
+            .iter()
+            .try_fold(&self.tagged, |value, key| value.as_dict()?.get(*key));
         let metadata = value.and_then(|value| self.figment.get_metadata(value.tag()));
         let source = metadata.and_then(|metadata| self.sources.get(metadata.name.as_ref()));
         source.map_or(ValueOrigin::Default, |source| source.origin(path, end))
@@ -326,12 +426,18 @@ impl MergedLayers {
     /// written.
     fn report(&self, complaint: RuleViolation, found: &mut Diagnostics) {
         let RuleViolation { path, other, wrong } = complaint;
-        if [Some(&path), other.as_ref()].into_iter().flatten().any(|path| found.covers(path)) {
+        if [Some(&path), other.as_ref()]
+            .into_iter()
+            .flatten()
+            .any(|path| found.covers(path))
+        {
             return;
         }
         let origin = self.origin(&path, KeyOrValue::Value);
         match (origin, other) {
-            (ValueOrigin::Default, Some(other)) => found.add(self.origin(&other, KeyOrValue::Value), &other, wrong),
+            (ValueOrigin::Default, Some(other)) => {
+                found.add(self.origin(&other, KeyOrValue::Value), &other, wrong)
+            }
             (origin, _) => found.add(origin, &path, wrong),
         }
     }
@@ -358,7 +464,9 @@ impl figment::Provider for &ConfigLayer {
     }
 
     fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
-        let dict = figment::value::Value::serialize(&self.values)?.into_dict().unwrap_or_default();
+        let dict = figment::value::Value::serialize(&self.values)?
+            .into_dict()
+            .unwrap_or_default();
         Ok(Profile::Default.collect(dict))
     }
 }
@@ -369,7 +477,9 @@ mod tests {
 
     #[test]
     fn values_that_no_table_can_hold_are_a_problem_and_not_the_defaults() {
-        let dict = |number: figment::value::Value| figment::value::Value::from(Dict::from([("a".to_owned(), number)]));
+        let dict = |number: figment::value::Value| {
+            figment::value::Value::from(Dict::from([("a".to_owned(), number)]))
+        };
         assert_eq!(merged_table(&dict(7_i64.into())).unwrap().len(), 1);
         let problem = merged_table(&dict(u64::MAX.into())).unwrap_err();
         assert!(problem.message.contains("cannot be merged"), "{problem}");

@@ -92,8 +92,12 @@ fn glob(pattern: &str, text: &str) -> bool {
     let text = text.to_lowercase();
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = text.strip_prefix(first) else { return false };
-    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    let Some(mut rest) = text.strip_prefix(first) else {
+        return false;
+    };
+    let Some(last) = parts.next_back() else {
+        return rest.is_empty();
+    };
     for part in parts {
         match rest.find(part) {
             Some(at) => rest = &rest[at + part.len()..],
@@ -132,7 +136,10 @@ fn trust(text: &str) -> Result<MdnsTrust, ValueError> {
 fn pattern(text: &str) -> Result<TrustPattern, ValueError> {
     if let Some(name) = text.strip_prefix("name:") {
         return if name.is_empty() {
-            Err(ValueError::new("this pattern has no name", "write a name after `name:`, such as \"name:lab-*\""))
+            Err(ValueError::new(
+                "this pattern has no name",
+                "write a name after `name:`, such as \"name:lab-*\"",
+            ))
         } else {
             Ok(TrustPattern::Name(name.to_owned()))
         };
@@ -149,7 +156,10 @@ fn pattern(text: &str) -> Result<TrustPattern, ValueError> {
 /// domain may be written.
 pub(super) fn service_type(text: &str) -> Result<String, ValueError> {
     let bare = text.trim_end_matches('.').trim_end_matches(".local");
-    let name = bare.strip_suffix("._tcp").and_then(|name| name.strip_prefix('_')).unwrap_or_default();
+    let name = bare
+        .strip_suffix("._tcp")
+        .and_then(|name| name.strip_prefix('_'))
+        .unwrap_or_default();
     let fits = (1..=15).contains(&name.len())
         && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-')
         && name.bytes().any(|c| c.is_ascii_alphabetic())
@@ -193,13 +203,18 @@ pub(super) fn id(text: &str) -> Result<String, ValueError> {
     }
     Err(ValueError::new(
         format!("{text:?} cannot be an id"),
-        format!("use 1 to {ID_MAX} letters, digits, `.`, `_` or `-`, such as a UUID; without this key one is made"),
+        format!(
+            "use 1 to {ID_MAX} letters, digits, `.`, `_` or `-`, such as a UUID; without this key one is made"
+        ),
     ))
 }
 
 /// Whether a text may be the id of a daemon.
 pub(crate) fn is_id(text: &str) -> bool {
-    (1..=ID_MAX).contains(&text.len()) && text.bytes().all(|c| c.is_ascii_alphanumeric() || b"._-".contains(&c))
+    (1..=ID_MAX).contains(&text.len())
+        && text
+            .bytes()
+            .all(|c| c.is_ascii_alphanumeric() || b"._-".contains(&c))
 }
 
 #[cfg(test)]
@@ -219,7 +234,9 @@ mod tests {
             ("::/0", "2001:db8::1", true),
             ("192.168.1.128/25", "192.168.1.127", false),
         ] {
-            let found = pattern(network).unwrap().matches("any", address.parse().unwrap());
+            let found = pattern(network)
+                .unwrap()
+                .matches("any", address.parse().unwrap());
             assert_eq!(found, expected, "{address} in {network}");
         }
     }

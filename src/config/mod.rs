@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use crate::bundles::BundleSettings;
 use crate::catalog::NamingStyle;
-use crate::model::{AcceptedVersions, PreferenceSet, Profile, ScenarioName, Secret, Target, UnknownLevel};
+use crate::model::{
+    AcceptedVersions, PreferenceSet, Profile, ScenarioName, Secret, Target, UnknownLevel,
+};
 use crate::protocols::definitions::Definition;
 use crate::transports::http::credentials::oauth::LoginSettings;
 

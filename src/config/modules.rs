@@ -56,7 +56,11 @@ impl Default for ModulesConfig {
 impl ModulesConfig {
     /// How long one call of a tool of this module may take.
     pub fn timeout_of(&self, module: &ScenarioName) -> Duration {
-        if self.slow.contains(module) { self.slow_timeout } else { self.timeout }
+        if self.slow.contains(module) {
+            self.slow_timeout
+        } else {
+            self.timeout
+        }
     }
 
     /// Where the bearer token for this module is.
@@ -68,19 +72,33 @@ impl ModulesConfig {
 impl Config {
     /// Every scenario at a known address: those of `[[scenarios]]`, then those of `[modules]`.
     pub fn static_scenarios(&self) -> Vec<StaticScenario> {
-        let modules = self.modules.services.iter().map(|(name, url)| StaticScenario {
-            name: name.clone(),
-            target: Target::at(url.clone()),
-            protocol: Some(MODULE.to_owned()),
-        });
+        let modules = self
+            .modules
+            .services
+            .iter()
+            .map(|(name, url)| StaticScenario {
+                name: name.clone(),
+                target: Target::at(url.clone()),
+                protocol: Some(MODULE.to_owned()),
+            });
         self.scenarios.iter().cloned().chain(modules).collect()
     }
 }
 
 /// Whether a program that prints a token stands at this path.
 pub(super) fn names_program(path: &KeyPath) -> bool {
-    let [PathStep::Key(section), PathStep::Key(key), .., PathStep::Key(last)] = path.steps() else { return false };
-    section == "module_settings" && last == "command" && (key == "token" || key == "tokens" && path.steps().len() > 3)
+    let [
+        PathStep::Key(section),
+        PathStep::Key(key),
+        ..,
+        PathStep::Key(last),
+    ] = path.steps()
+    else {
+        return false;
+    };
+    section == "module_settings"
+        && last == "command"
+        && (key == "token" || key == "tokens" && path.steps().len() > 3)
 }
 
 /// Reads the map of modules.
@@ -90,12 +108,22 @@ pub(super) fn services(written: &mut ValueReader<'_>, config: &mut Config) {
         at.text(&mut url, address);
         match scenario_name(text) {
             Err(wrong) => at.reject(wrong),
-            Ok(name) => match config.scenarios.iter().position(|scenario| scenario.name == name) {
+            Ok(name) => match config
+                .scenarios
+                .iter()
+                .position(|scenario| scenario.name == name)
+            {
                 Some(first) => {
                     let message = format!("`{name}` is already the name of scenarios[{first}]");
-                    at.reject(ValueError::new(message, "give each scenario a name of its own"));
+                    at.reject(ValueError::new(
+                        message,
+                        "give each scenario a name of its own",
+                    ));
                 }
-                None => config.modules.services.extend(url.map(|url| (name, without_route(url)))),
+                None => config
+                    .modules
+                    .services
+                    .extend(url.map(|url| (name, without_route(url)))),
             },
         }
     });
@@ -114,15 +142,23 @@ pub(super) fn tokens(written: &mut ValueReader<'_>, config: &mut Config) {
             Err(wrong) => at.reject(wrong),
             Ok(name) if !is_module(&name, config) => {
                 let hint = "name it in `[modules]`, or take its token out";
-                at.reject(ValueError::new(format!("there is no module called `{name}`"), hint));
+                at.reject(ValueError::new(
+                    format!("there is no module called `{name}`"),
+                    hint,
+                ));
             }
-            Ok(name) => config.modules.tokens.extend(token.map(|token| (name, token))),
+            Ok(name) => config
+                .modules
+                .tokens
+                .extend(token.map(|token| (name, token))),
         }
     });
 }
 
 /// Whether a scenario of this name is configured that speaks the module protocol.
 fn is_module(name: &ScenarioName, config: &Config) -> bool {
-    let is_module = |scenario: &StaticScenario| scenario.name == *name && scenario.protocol.as_deref() == Some(MODULE);
+    let is_module = |scenario: &StaticScenario| {
+        scenario.name == *name && scenario.protocol.as_deref() == Some(MODULE)
+    };
     config.modules.services.contains_key(name) || config.scenarios.iter().any(is_module)
 }

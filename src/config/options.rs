@@ -34,7 +34,9 @@ impl LoadOptions {
         Self {
             file: None,
             flags: Vec::new(),
-            env: std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect(),
+            env: std::env::vars_os()
+                .map(|(name, value)| (text(name), text(value)))
+                .collect(),
             // A working folder that was deleted under us has no files either.
             cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
             etc: PathBuf::from("/etc"),
@@ -49,7 +51,9 @@ impl LoadOptions {
         }
         // A place that cannot be looked at counts as there: reading it then says why it cannot be
         // read.
-        self.candidate_files().into_iter().find(|path| path.try_exists().unwrap_or(true))
+        self.candidate_files()
+            .into_iter()
+            .find(|path| path.try_exists().unwrap_or(true))
     }
 
     /// The places where the file may be, absolute, the first one first: the one that is named, else
@@ -69,30 +73,50 @@ impl LoadOptions {
     /// The file of this user: the one that `CALLSHEET_CONFIG` names, or the one in the
     /// configuration folder. `None` without a home folder.
     pub(crate) fn user_file(&self) -> Option<PathBuf> {
-        let own = || Some(self.base_folder("XDG_CONFIG_HOME", ".config")?.join("callsheet").join("callsheet.toml"));
+        let own = || {
+            Some(
+                self.base_folder("XDG_CONFIG_HOME", ".config")?
+                    .join("callsheet")
+                    .join("callsheet.toml"),
+            )
+        };
         self.named_file().or_else(own)
     }
 
     fn named_file(&self) -> Option<PathBuf> {
-        let named = self.file.clone().or_else(|| self.variable("CALLSHEET_CONFIG").map(PathBuf::from));
+        let named = self
+            .file
+            .clone()
+            .or_else(|| self.variable("CALLSHEET_CONFIG").map(PathBuf::from));
         named.map(|path| self.cwd.join(path))
     }
 
     /// Where the database is by default.
     pub(super) fn state_path(&self) -> Option<PathBuf> {
-        Some(self.base_folder("XDG_STATE_HOME", ".local/state")?.join("callsheet").join("state.db"))
+        Some(
+            self.base_folder("XDG_STATE_HOME", ".local/state")?
+                .join("callsheet")
+                .join("state.db"),
+        )
     }
 
     /// The folder in which a running daemon says where it is: that of this session, or else that of
     /// the state.
     pub fn runtime_folder(&self) -> Option<PathBuf> {
-        let set = self.variable("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-        set.or_else(|| self.base_folder("XDG_STATE_HOME", ".local/state")).map(|folder| folder.join("callsheet"))
+        let set = self
+            .variable("XDG_RUNTIME_DIR")
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute());
+        set.or_else(|| self.base_folder("XDG_STATE_HOME", ".local/state"))
+            .map(|folder| folder.join("callsheet"))
     }
 
     /// The folder of what may be deleted at any time.
     pub fn cache_folder(&self) -> Option<PathBuf> {
-        Some(self.base_folder("XDG_CACHE_HOME", ".cache")?.join("callsheet"))
+        Some(
+            self.base_folder("XDG_CACHE_HOME", ".cache")?
+                .join("callsheet"),
+        )
     }
 
     /// Where Vrooli's process files are by default.
@@ -118,20 +142,32 @@ impl LoadOptions {
 
     /// An XDG base folder. The specification has relative values ignored.
     fn base_folder(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
-        let set = self.variable(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+        let set = self
+            .variable(variable)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute());
         set.or_else(|| Some(self.home()?.join(below_home)))
     }
 
     fn home(&self) -> Option<PathBuf> {
-        self.variable("HOME").map(PathBuf::from).filter(|path| path.is_absolute())
+        self.variable("HOME")
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
     }
 
     /// A variable as it was set, also if it is empty.
     pub(super) fn set_variable(&self, name: &str) -> Option<String> {
-        self.env.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
+        self.env
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.clone())
     }
 
     fn variable(&self, name: &str) -> Option<&str> {
-        self.env.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+        self.env
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
+            .filter(|value| !value.is_empty())
     }
 }

@@ -48,12 +48,17 @@ pub struct EffectiveValue {
 pub(super) fn masked(text: &str) -> String {
     let address = Url::parse(text);
     // `user:password@host:port` is an address too, of the scheme `user` and without a host.
-    let is_plain = |url: &Url| url.has_host() && url.username().is_empty() && url.password().is_none();
+    let is_plain =
+        |url: &Url| url.has_host() && url.username().is_empty() && url.password().is_none();
     if address.as_ref().is_ok_and(is_plain) {
         return text.to_owned();
     }
     let (scheme, rest) = text.split_at(text.find("://").map_or(0, |at| at + 3));
-    let authority = if address.is_ok() && !scheme.is_empty() { rest.find(['/', '?', '#', '\\']) } else { None };
+    let authority = if address.is_ok() && !scheme.is_empty() {
+        rest.find(['/', '?', '#', '\\'])
+    } else {
+        None
+    };
     let (authority, path) = rest.split_at(authority.unwrap_or(rest.len()));
     // The last `@`: a password may hold others.
     match authority.rfind('@') {
@@ -75,8 +80,14 @@ pub(super) fn refused_address(text: &str) -> String {
 impl fmt::Display for ValueOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File { path, position: Some(position) } => write!(f, "file {}:{}", path.display(), position.line),
-            Self::File { path, position: None } => write!(f, "file {}", path.display()),
+            Self::File {
+                path,
+                position: Some(position),
+            } => write!(f, "file {}:{}", path.display(), position.line),
+            Self::File {
+                path,
+                position: None,
+            } => write!(f, "file {}", path.display()),
             Self::Environment(variable) => write!(f, "environment {variable}"),
             Self::Flag(flag) => write!(f, "flag {flag}"),
             Self::Default => f.write_str("default"),

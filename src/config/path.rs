@@ -20,7 +20,11 @@ pub(super) enum PathStep {
 impl KeyPath {
     /// The path of a dotted key such as `server.listen`.
     pub(super) fn dotted(text: &str) -> Self {
-        Self(text.split('.').map(|part| PathStep::Key(part.to_owned())).collect())
+        Self(
+            text.split('.')
+                .map(|part| PathStep::Key(part.to_owned()))
+                .collect(),
+        )
     }
 
     /// The path one key further.
@@ -50,14 +54,25 @@ impl KeyPath {
 
     /// The keys from the root to the value, or to the list that holds it.
     pub(super) fn tables(&self) -> Vec<&str> {
-        self.0.iter().map_while(|step| if let PathStep::Key(key) = step { Some(key.as_str()) } else { None }).collect()
+        self.0
+            .iter()
+            .map_while(|step| {
+                if let PathStep::Key(key) = step {
+                    Some(key.as_str())
+                } else {
+                    None
+                }
+            })
+            .collect()
     }
 
     /// The value at this path of tables.
     pub(super) fn find<'a>(&self, values: &'a Table) -> Option<&'a Value> {
         let keys = self.tables();
         let (first, below) = keys.split_first()?;
-        below.iter().try_fold(values.get(*first)?, |value, key| value.get(key))
+        below
+            .iter()
+            .try_fold(values.get(*first)?, |value, key| value.get(key))
     }
 }
 
@@ -67,9 +82,16 @@ impl fmt::Display for KeyPath {
             match step {
                 PathStep::Index(index) => write!(f, "[{index}]")?,
                 PathStep::Key(key) => {
-                    let bare = !key.is_empty() && key.bytes().all(|c| c.is_ascii_alphanumeric() || b"_-".contains(&c));
+                    let bare = !key.is_empty()
+                        && key
+                            .bytes()
+                            .all(|c| c.is_ascii_alphanumeric() || b"_-".contains(&c));
                     f.write_str(if i == 0 { "" } else { "." })?;
-                    if bare { f.write_str(key)? } else { write!(f, "{key:?}")? }
+                    if bare {
+                        f.write_str(key)?
+                    } else {
+                        write!(f, "{key:?}")?
+                    }
                 }
             }
         }

@@ -7,7 +7,9 @@ use super::shape::Shape;
 use super::units::ValueError;
 use super::value_reader::ValueReader;
 use super::{CallsConfig, Config};
-use crate::model::{ApprovalPolicy, PreferenceSet, PreferenceTarget, PublishedName, Scope, Settings};
+use crate::model::{
+    ApprovalPolicy, PreferenceSet, PreferenceTarget, PublishedName, Scope, Settings,
+};
 
 /// The shape of the list.
 pub(super) const SHAPE: Shape = Shape::List(&Shape::Table(&[
@@ -24,23 +26,39 @@ impl Config {
     /// The stored preferences, below them those of the configuration, and below these the approval
     /// that `calls.require_approval` wants.
     pub(crate) fn effective_preferences(&self, stored: &Arc<PreferenceSet>) -> Arc<PreferenceSet> {
-        let CallsConfig { require_approval, unannotated, .. } = &self.calls;
-        let is_plain = require_approval.is_empty() && unannotated.is_empty() && self.assumed_tags.is_empty();
+        let CallsConfig {
+            require_approval,
+            unannotated,
+            ..
+        } = &self.calls;
+        let is_plain =
+            require_approval.is_empty() && unannotated.is_empty() && self.assumed_tags.is_empty();
         if self.preferences.is_empty() && is_plain {
             return Arc::clone(stored);
         }
         let mut required = PreferenceSet::default();
         for tag in require_approval {
-            let settings = Settings { approval: Some(ApprovalPolicy::Require), ..Settings::default() };
+            let settings = Settings {
+                approval: Some(ApprovalPolicy::Require),
+                ..Settings::default()
+            };
             required.set(Scope::Global, PreferenceTarget::Tag(tag.clone()), settings);
         }
         let all = stored.over(&self.preferences).over(&required);
-        Arc::new(all.with_unannotated(unannotated).with_assumed_tags(&self.assumed_tags))
+        Arc::new(
+            all.with_unannotated(unannotated)
+                .with_assumed_tags(&self.assumed_tags),
+        )
     }
 
     /// Whether two configurations have the same effect on preferences.
     pub(crate) fn prefers_like(&self, other: &Self) -> bool {
-        let of_calls = |config: &Self| (config.calls.require_approval.clone(), config.calls.unannotated.clone());
+        let of_calls = |config: &Self| {
+            (
+                config.calls.require_approval.clone(),
+                config.calls.unannotated.clone(),
+            )
+        };
         self.preferences == other.preferences
             && self.assumed_tags == other.assumed_tags
             && of_calls(self) == of_calls(other)
@@ -67,14 +85,21 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
         let mut scope: Scope = Scope::Global;
         let mut target: Option<PreferenceTarget> = None;
         let missing = "this preference has no target";
-        at.require("target", ValueError::new(missing, "add `target = \"tool:SCENARIO/TOOL\"` to it"));
+        at.require(
+            "target",
+            ValueError::new(missing, "add `target = \"tool:SCENARIO/TOOL\"` to it"),
+        );
         at.key("scope").text(&mut scope, |text| {
-            let hint = "write \"global\", \"profile:NAME\" or \"chat:ID\", or leave it out for \"global\"";
-            text.parse::<Scope>().map_err(|wrong| ValueError::new(wrong.to_string(), hint))
+            let hint =
+                "write \"global\", \"profile:NAME\" or \"chat:ID\", or leave it out for \"global\"";
+            text.parse::<Scope>()
+                .map_err(|wrong| ValueError::new(wrong.to_string(), hint))
         });
         at.key("target").text(&mut target, |text| {
-            let hint = "write \"scenario:NAME\", \"category:ID\", \"tag:TAG\" or \"tool:SCENARIO/TOOL\"";
-            text.parse::<PreferenceTarget>().map_err(|wrong| ValueError::new(wrong.to_string(), hint))
+            let hint =
+                "write \"scenario:NAME\", \"category:ID\", \"tag:TAG\" or \"tool:SCENARIO/TOOL\"";
+            text.parse::<PreferenceTarget>()
+                .map_err(|wrong| ValueError::new(wrong.to_string(), hint))
         });
         let settings = settings(&mut at, target.as_ref());
         let Some(target) = target else { return };
@@ -87,7 +112,8 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
             at.reject(ValueError::new("this preference sets nothing", hint));
         } else if config.preferences.get(&scope, &target).is_some() {
             let message = format!("`{target}` has a preference in the scope `{scope}` already");
-            at.key("target").reject(ValueError::new(message, "make one preference of the two"));
+            at.key("target")
+                .reject(ValueError::new(message, "make one preference of the two"));
         } else {
             config.preferences.set(scope, target, settings);
         }
@@ -103,10 +129,15 @@ fn settings(at: &mut ValueReader<'_>, target: Option<&PreferenceTarget>) -> Sett
         let parsed = text.parse::<ApprovalPolicy>();
         parsed.map_err(|wrong| ValueError::new(wrong.to_string(), "write \"require\" or \"skip\""))
     });
-    at.key("alias").text(&mut settings.alias, |text| match target {
-        Some(PreferenceTarget::Tool(_)) => PublishedName::alias(text)
-            .map_err(|wrong| ValueError::new(wrong.to_string(), "use letters, digits, `_` and `-`")),
-        _ => Err(ValueError::new("an alias needs a single tool", "write `target = \"tool:SCENARIO/TOOL\"`")),
-    });
+    at.key("alias")
+        .text(&mut settings.alias, |text| match target {
+            Some(PreferenceTarget::Tool(_)) => PublishedName::alias(text).map_err(|wrong| {
+                ValueError::new(wrong.to_string(), "use letters, digits, `_` and `-`")
+            }),
+            _ => Err(ValueError::new(
+                "an alias needs a single tool",
+                "write `target = \"tool:SCENARIO/TOOL\"`",
+            )),
+        });
     settings
 }

@@ -23,9 +23,16 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
     let unknown = config.unknown_level;
     written.each(|_, mut at| {
         let mut name = None;
-        let mut profile = Profile { unknown, ..Profile::default() };
-        at.require("name", ValueError::new("this profile has no name", "add `name = \"...\"` to it"));
-        at.key("name").text(&mut name, |text| profile_name(text, &config.profiles));
+        let mut profile = Profile {
+            unknown,
+            ..Profile::default()
+        };
+        at.require(
+            "name",
+            ValueError::new("this profile has no name", "add `name = \"...\"` to it"),
+        );
+        at.key("name")
+            .text(&mut name, |text| profile_name(text, &config.profiles));
         // One key under two names: what either says is allowed.
         for key in ["scenarios", "allowed_modules"] {
             if at.key(key).value.is_some() {
@@ -34,9 +41,13 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
                 profile.scenarios.get_or_insert_default().extend(allowed);
             }
         }
-        at.key("permission").text(&mut profile.permission, |text| level(text, unknown));
-        at.key("mcp_mode").text(&mut profile.searches, super::rules::mcp_mode);
-        config.profiles.extend(name.map(|name: String| (name, profile)));
+        at.key("permission")
+            .text(&mut profile.permission, |text| level(text, unknown));
+        at.key("mcp_mode")
+            .text(&mut profile.searches, super::rules::mcp_mode);
+        config
+            .profiles
+            .extend(name.map(|name: String| (name, profile)));
     });
 }
 
@@ -45,19 +56,35 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
 pub(super) fn default_name(text: &str) -> Result<String, ValueError> {
     match format!("profile:{text}").parse() {
         Ok(Scope::Profile(name)) => Ok(name),
-        _ => Err(ValueError::new(format!("{text:?} cannot be the name of a profile"), "name one of `[[profiles]]`")),
+        _ => Err(ValueError::new(
+            format!("{text:?} cannot be the name of a profile"),
+            "name one of `[[profiles]]`",
+        )),
     }
 }
 
 /// What is wrong if no profile has the name that `permissions.default_profile` has.
 pub(super) fn unknown_default(config: &Config) -> Option<ValueError> {
-    let name = config.default_profile.as_ref().filter(|name| !config.profiles.contains_key(*name))?;
-    let known: Vec<String> = config.profiles.keys().map(|name| format!("`{name}`")).collect();
+    let name = config
+        .default_profile
+        .as_ref()
+        .filter(|name| !config.profiles.contains_key(*name))?;
+    let known: Vec<String> = config
+        .profiles
+        .keys()
+        .map(|name| format!("`{name}`"))
+        .collect();
     let hint = match known.as_slice() {
         [] => "add it as `[[profiles]]`".to_owned(),
-        known => format!("name one of {}, or add it as `[[profiles]]`", known.join(", ")),
+        known => format!(
+            "name one of {}, or add it as `[[profiles]]`",
+            known.join(", ")
+        ),
     };
-    Some(ValueError::new(format!("no profile is called {name:?}"), hint))
+    Some(ValueError::new(
+        format!("no profile is called {name:?}"),
+        hint,
+    ))
 }
 
 impl Config {
@@ -65,7 +92,13 @@ impl Config {
     pub fn marked_profiles(&self) -> BTreeMap<String, Profile> {
         let marked = self.profiles.iter().map(|(name, profile)| {
             let is_default = profile.is_default || self.default_profile.as_ref() == Some(name);
-            (name.clone(), Profile { is_default, ..profile.clone() })
+            (
+                name.clone(),
+                Profile {
+                    is_default,
+                    ..profile.clone()
+                },
+            )
         });
         marked.collect()
     }
@@ -76,7 +109,10 @@ pub(super) fn unknown_level(text: &str) -> Result<UnknownLevel, ValueError> {
     match text {
         "refuse" => Ok(UnknownLevel::Refuse),
         "guest" => Ok(UnknownLevel::Guest),
-        _ => Err(ValueError::new(format!("{text:?} is not such a reading"), "write \"refuse\" or \"guest\"")),
+        _ => Err(ValueError::new(
+            format!("{text:?} is not such a reading"),
+            "write \"refuse\" or \"guest\"",
+        )),
     }
 }
 
@@ -84,9 +120,10 @@ fn level(text: &str, unknown: UnknownLevel) -> Result<Permission, ValueError> {
     match (text.parse::<Permission>(), unknown) {
         (Ok(level), _) => Ok(level),
         (Err(_), UnknownLevel::Guest) => Ok(Permission::Guest),
-        (Err(wrong), UnknownLevel::Refuse) => {
-            Err(ValueError::new(wrong.to_string(), "without this key every permission is allowed"))
-        }
+        (Err(wrong), UnknownLevel::Refuse) => Err(ValueError::new(
+            wrong.to_string(),
+            "without this key every permission is allowed",
+        )),
     }
 }
 
@@ -94,7 +131,10 @@ fn level(text: &str, unknown: UnknownLevel) -> Result<Permission, ValueError> {
 fn profile_name(text: &str, others: &BTreeMap<String, Profile>) -> Result<String, ValueError> {
     if others.contains_key(text) {
         let message = format!("`{text}` is already the name of another profile");
-        return Err(ValueError::new(message, "give each profile a name of its own"));
+        return Err(ValueError::new(
+            message,
+            "give each profile a name of its own",
+        ));
     }
     match format!("profile:{text}").parse() {
         Ok(Scope::Profile(name)) => Ok(name),

@@ -38,7 +38,11 @@ impl Config {
                 }
             }
         }
-        Reloaded { config: next, changed, waiting }
+        Reloaded {
+            config: next,
+            changed,
+            waiting,
+        }
     }
 
     /// The limits of one request to a scenario.
@@ -54,12 +58,19 @@ impl Config {
     /// How long the answers of scenarios may be used.
     pub fn cache_rules(&self) -> CacheRules {
         let CacheConfig { scope, last_good } = self.cache;
-        CacheRules { scope, default_lifetime: self.refresh.default_lifetime, last_good }
+        CacheRules {
+            scope,
+            default_lifetime: self.refresh.default_lifetime,
+            last_good,
+        }
     }
 
     /// How much of a manifest is taken.
     pub fn manifest_bounds(&self) -> Bounds {
-        Bounds { tools: self.refresh.max_tools, part: self.refresh.max_tool }
+        Bounds {
+            tools: self.refresh.max_tools,
+            part: self.refresh.max_tool,
+        }
     }
 }
 
@@ -73,22 +84,34 @@ mod tests {
 
     #[test]
     fn the_file_says_which_keys_wait_for_a_restart() {
-        let (_, text) = DEFAULT_TOML.split_once("keep their value until a restart: ").unwrap();
+        let (_, text) = DEFAULT_TOML
+            .split_once("keep their value until a restart: ")
+            .unwrap();
         let (text, _) = text.split_once(".\n").unwrap();
         // Alternately what stands before a key, and the key.
         let parts: Vec<&str> = text.split('`').collect();
-        let (excepted, listed): (Vec<&[&str]>, Vec<&[&str]>) =
-            parts.chunks_exact(2).partition(|part| part[0].trim_end().ends_with("except"));
-        let [excepted, listed] = [excepted, listed].map(|all| all.iter().map(|part| part[1]).collect::<BTreeSet<_>>());
+        let (excepted, listed): (Vec<&[&str]>, Vec<&[&str]>) = parts
+            .chunks_exact(2)
+            .partition(|part| part[0].trim_end().ends_with("except"));
+        let [excepted, listed] =
+            [excepted, listed].map(|all| all.iter().map(|part| part[1]).collect::<BTreeSet<_>>());
         let mut sections = BTreeSet::new();
         for key in KEYS {
-            let whole = format!("{}.*", key.path.split_once('.').map_or("", |(section, _)| section));
+            let whole = format!(
+                "{}.*",
+                key.path.split_once('.').map_or("", |(section, _)| section)
+            );
             let named = listed.contains(key.path) || listed.contains(whole.as_str());
             let waits = named && !excepted.contains(key.path);
             assert_eq!(waits, key.reload == Reload::Restart, "{}", key.path);
             sections.extend([key.path.to_owned(), whole]);
         }
-        assert!(listed.union(&excepted).all(|named| sections.contains(*named)), "{text}");
+        assert!(
+            listed
+                .union(&excepted)
+                .all(|named| sections.contains(*named)),
+            "{text}"
+        );
     }
 
     #[test]
@@ -102,9 +125,16 @@ mod tests {
         next.server.max_body += 1;
         next.refresh.timeout = Duration::from_secs(77);
         next.naming = crate::catalog::NamingStyle::Always;
-        let Reloaded { config, changed, waiting } = before.reloaded(next.clone());
+        let Reloaded {
+            config,
+            changed,
+            waiting,
+        } = before.reloaded(next.clone());
         assert_eq!(changed, ["refresh.timeout", "naming.style"]);
-        assert_eq!(waiting, ["server.max_body", "discovery.mdns.id", "state.path"]);
+        assert_eq!(
+            waiting,
+            ["server.max_body", "discovery.mdns.id", "state.path"]
+        );
         assert_eq!(config.server, before.server);
         assert_eq!(config.state, before.state);
         assert_eq!(config.refresh, next.refresh);

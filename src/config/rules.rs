@@ -47,7 +47,10 @@ pub(super) fn naming_style(text: &str) -> Result<NamingStyle, ValueError> {
     match text {
         "on-collision" => Ok(NamingStyle::OnCollision),
         "always" => Ok(NamingStyle::Always),
-        _ => Err(ValueError::new(format!("{text:?} is not a naming style"), "write \"on-collision\" or \"always\"")),
+        _ => Err(ValueError::new(
+            format!("{text:?} is not a naming style"),
+            "write \"on-collision\" or \"always\"",
+        )),
     }
 }
 
@@ -56,7 +59,10 @@ pub(super) fn mcp_mode(text: &str) -> Result<bool, ValueError> {
     match text {
         "list" => Ok(false),
         "search" => Ok(true),
-        _ => Err(ValueError::new(format!("{text:?} is no mode of the list"), "write \"list\" or \"search\"")),
+        _ => Err(ValueError::new(
+            format!("{text:?} is no mode of the list"),
+            "write \"list\" or \"search\"",
+        )),
     }
 }
 
@@ -65,7 +71,10 @@ pub(super) fn bearer(token: Secret) -> Result<Secret, ValueError> {
     if !token.expose().is_empty() && token.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(token);
     }
-    Err(ValueError::new("it can be no bearer token", "write visible ASCII characters without blanks"))
+    Err(ValueError::new(
+        "it can be no bearer token",
+        "write visible ASCII characters without blanks",
+    ))
 }
 
 /// A bearer token that is too long to be guessed.
@@ -75,7 +84,10 @@ pub(super) fn operator_token(token: Secret) -> Result<Secret, ValueError> {
         return Ok(token);
     }
     let message = format!("it has less than {SHORTEST_TOKEN} characters, so it can be guessed");
-    Err(ValueError::new(message, "make one, for example with `openssl rand -hex 32`"))
+    Err(ValueError::new(
+        message,
+        "make one, for example with `openssl rand -hex 32`",
+    ))
 }
 
 /// The path of the database. It is required where there is no home folder for a default path.

@@ -61,13 +61,21 @@ pub(super) fn is_file_only(path: &KeyPath) -> bool {
     if modules::names_program(path) {
         return true;
     }
-    let [PathStep::Key(list), PathStep::Index(_), PathStep::Key(member), below @ ..] = path.steps() else {
+    let [
+        PathStep::Key(list),
+        PathStep::Index(_),
+        PathStep::Key(member),
+        below @ ..,
+    ] = path.steps()
+    else {
         return false;
     };
     let names_program = match (member.as_str(), below) {
         (member, []) => member == "command" || OF_COMMAND.contains(&member),
         // Below `headers` the first step is the name of a header.
-        ("headers", [_, PathStep::Key(step)]) | ("auth", [.., PathStep::Key(step)]) => step == "command",
+        ("headers", [_, PathStep::Key(step)]) | ("auth", [.., PathStep::Key(step)]) => {
+            step == "command"
+        }
         _ => false,
     };
     list == "scenarios" && names_program
@@ -79,7 +87,10 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
     written.each(|i, mut at| {
         let mut name: Option<ScenarioName> = None;
         let mut protocol: Option<String> = None;
-        at.require("name", ValueError::new("this scenario has no name", "add `name = \"...\"` to it"));
+        at.require(
+            "name",
+            ValueError::new("this scenario has no name", "add `name = \"...\"` to it"),
+        );
         at.key("name").text(&mut name, |text| {
             let name = scenario_name(text)?;
             match indices.get(&name) {
@@ -106,7 +117,11 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
                 Arc::make_mut(http).login = Some(name.clone());
             }
             indices.insert(name.clone(), i);
-            config.scenarios.push(StaticScenario { name, target, protocol });
+            config.scenarios.push(StaticScenario {
+                name,
+                target,
+                protocol,
+            });
         }
     });
 }
@@ -117,12 +132,15 @@ fn target(at: &mut ValueReader<'_>) -> Option<Target> {
     match (is_written(at, "url"), is_written(at, "command")) {
         (true, true) => {
             let hint = "take one of the two out; two scenarios need two entries";
-            at.key("command").reject(ValueError::new("this scenario has a `url` too", hint));
+            at.key("command")
+                .reject(ValueError::new("this scenario has a `url` too", hint));
             None
         }
         (false, false) => {
-            let hint = "add `url = \"http://...\"` to it, or `command = \"...\"` for a program to start";
-            at.key("url").reject(ValueError::new("this scenario has no address", hint));
+            let hint =
+                "add `url = \"http://...\"` to it, or `command = \"...\"` for a program to start";
+            at.key("url")
+                .reject(ValueError::new("this scenario has no address", hint));
             None
         }
         (true, false) => {
@@ -141,7 +159,10 @@ fn misplaced(at: &mut ValueReader<'_>, keys: &[&str], owner: &str) {
     for key in keys {
         let mut at = at.key(key);
         if at.value.is_some() {
-            at.reject(ValueError::new(format!("it belongs to a scenario with a `{owner}`"), "take it out"));
+            at.reject(ValueError::new(
+                format!("it belongs to a scenario with a `{owner}`"),
+                "take it out",
+            ));
         }
     }
 }
@@ -152,12 +173,23 @@ fn http(at: &mut ValueReader<'_>) -> Option<Target> {
     let mut headers: Vec<(HeaderName, SecretSource)> = Vec::new();
     at.key("url").text(&mut url, address);
     let auth = auth::read(&mut at.key("auth"));
-    at.key("headers").each_key(|name, mut at| match header_name(name, sets_authorization(auth.as_ref())) {
-        Ok(name) => headers.extend(at.secret_source(header_value).map(|value| (name, value))),
-        Err(wrong) => at.reject(wrong),
+    at.key("headers").each_key(|name, mut at| {
+        match header_name(name, sets_authorization(auth.as_ref())) {
+            Ok(name) => headers.extend(at.secret_source(header_value).map(|value| (name, value))),
+            Err(wrong) => at.reject(wrong),
+        }
     });
     let (interaction, revision) = interaction(at);
-    url.map(|url| HttpTarget { auth, headers, interaction, revision, ..HttpTarget::at(url) }.into())
+    url.map(|url| {
+        HttpTarget {
+            auth,
+            headers,
+            interaction,
+            revision,
+            ..HttpTarget::at(url)
+        }
+        .into()
+    })
 }
 
 /// Whether the header `Authorization` is set already.
@@ -174,11 +206,17 @@ fn stdio(at: &mut ValueReader<'_>) -> Option<Target> {
     let mut written = at.key("command");
     written.text(&mut command, |text| {
         if text.is_empty() {
-            return Err(ValueError::new("it is empty", "write a name or path of a program"));
+            return Err(ValueError::new(
+                "it is empty",
+                "write a name or path of a program",
+            ));
         }
         without_nul(text)
     });
-    if command.as_ref().is_some_and(|command| command.contains('/')) {
+    if command
+        .as_ref()
+        .is_some_and(|command| command.contains('/'))
+    {
         written.path(&mut path);
     }
     at.key("args").texts(&mut args, without_nul);
@@ -188,13 +226,26 @@ fn stdio(at: &mut ValueReader<'_>) -> Option<Target> {
         if let Err(wrong) = variable_name(name) {
             at.reject(wrong);
         }
-        env.extend(at.secret_value(variable_value).map(|value| (name.to_owned(), value)));
+        env.extend(
+            at.secret_value(variable_value)
+                .map(|value| (name.to_owned(), value)),
+        );
     });
     // A path counts from the folder of the file it is written in.
-    let command = path.map(|path| path.to_string_lossy().into_owned()).or(command)?;
+    let command = path
+        .map(|path| path.to_string_lossy().into_owned())
+        .or(command)?;
     let (interaction, revision) = interaction(at);
-    let target = StdioTarget::new(command).with_args(args).with_env(env).with_cwd(cwd);
-    Some(target.with_interaction(interaction).with_revision(revision).into())
+    let target = StdioTarget::new(command)
+        .with_args(args)
+        .with_env(env)
+        .with_cwd(cwd);
+    Some(
+        target
+            .with_interaction(interaction)
+            .with_revision(revision)
+            .into(),
+    )
 }
 
 /// The id of a supported protocol.
@@ -206,6 +257,9 @@ fn known_protocol(text: &str) -> Result<String, ValueError> {
     if known.contains(&text) {
         return Ok(text.to_owned());
     }
-    let hint = format!("known are: {}; leave it out to find out by probing", known.join(", "));
+    let hint = format!(
+        "known are: {}; leave it out to find out by probing",
+        known.join(", ")
+    );
     Err(ValueError::new(format!("{text:?} is not a protocol"), hint))
 }

@@ -11,8 +11,11 @@ use crate::model::{Secret, SecretSource};
 use crate::transports::http::credentials::read_secret;
 
 /// A text that is never shown, or a table that says where it is, for what is read once.
-pub(super) const READ_ONCE: Shape =
-    Shape::SecretOr(&[("env", Shape::Text), ("file", Shape::Text), ("key", Shape::Text)]);
+pub(super) const READ_ONCE: Shape = Shape::SecretOr(&[
+    ("env", Shape::Text),
+    ("file", Shape::Text),
+    ("key", Shape::Text),
+]);
 
 /// The same for what is read for each request: it may be what a program prints, too.
 pub(super) const FOLLOWED: Shape = Shape::SecretOr(&[
@@ -38,9 +41,12 @@ impl ValueReader<'_> {
         match source {
             SecretSource::Text(secret) => Some(secret),
             SecretSource::File { path, key } => {
-                let hint = "put the text alone into it, of at most 65536 bytes, readable by the daemon";
+                let hint =
+                    "put the text alone into it, of at most 65536 bytes, readable by the daemon";
                 let read = read_secret(&path, key.as_deref());
-                let read = read.map_err(|error| ValueError::of_this_process(error.to_string(), hint)).and_then(rule);
+                let read = read
+                    .map_err(|error| ValueError::of_this_process(error.to_string(), hint))
+                    .and_then(rule);
                 read.map_err(|wrong| self.reject(wrong)).ok()
             }
             // No shape of what is read once has it.
@@ -60,11 +66,15 @@ impl ValueReader<'_> {
         let mut file: Option<PathBuf> = None;
         let mut key: Option<String> = None;
         self.key("key").text(&mut key, |name| Ok(name.to_owned()));
-        self.key("env").text(&mut variable, |name| Ok(name.to_owned()));
+        self.key("env")
+            .text(&mut variable, |name| Ok(name.to_owned()));
         self.key("file").path(&mut file);
         let has_command = self.key("command").value.is_some();
         let source = match (variable, file, has_command) {
-            (Some(name), None, false) => self.of_variable(&name).and_then(rule).map(SecretSource::Text),
+            (Some(name), None, false) => self
+                .of_variable(&name)
+                .and_then(rule)
+                .map(SecretSource::Text),
             (None, Some(path), false) => Ok(SecretSource::File { path, key }),
             (None, None, true) => return self.command(),
             _ => Err(ValueError::new(
@@ -82,11 +92,17 @@ impl ValueReader<'_> {
         let mut at = self.key("command");
         at.texts(&mut command, without_nul);
         match command.first_mut() {
-            None => at.reject(ValueError::new("it names no program", "write `[\"program\", \"argument\"]`")),
+            None => at.reject(ValueError::new(
+                "it names no program",
+                "write `[\"program\", \"argument\"]`",
+            )),
             // A path counts from the folder of the file it is written in.
             Some(program) if program.contains('/') => {
                 let path = (at.surroundings.to_path)(&at.path.index(0), program);
-                *program = path.map_or_else(|| program.clone(), |path| path.to_string_lossy().into_owned());
+                *program = path.map_or_else(
+                    || program.clone(),
+                    |path| path.to_string_lossy().into_owned(),
+                );
             }
             Some(_) => {}
         }
@@ -114,7 +130,10 @@ impl ValueReader<'_> {
 /// A text that the system can hand to a program.
 pub(super) fn without_nul(text: &str) -> Result<String, ValueError> {
     if text.contains('\0') {
-        return Err(ValueError::new("it has a NUL character in it", "take the character out"));
+        return Err(ValueError::new(
+            "it has a NUL character in it",
+            "take the character out",
+        ));
     }
     Ok(text.to_owned())
 }
@@ -122,7 +141,10 @@ pub(super) fn without_nul(text: &str) -> Result<String, ValueError> {
 /// A name that the system takes for a variable.
 pub(super) fn variable_name(name: &str) -> Result<(), ValueError> {
     if name.is_empty() || name.contains(['=', '\0']) {
-        return Err(ValueError::new("it is not a name of a variable", "use letters, digits and `_`"));
+        return Err(ValueError::new(
+            "it is not a name of a variable",
+            "use letters, digits and `_`",
+        ));
     }
     Ok(())
 }

@@ -41,21 +41,28 @@ impl Shape {
 
     /// The shape at `path` below a value of this shape, if anything may stand there.
     pub(super) fn at(self, path: &KeyPath) -> Option<Self> {
-        path.steps().iter().try_fold(self, |shape, step| match (shape, step) {
-            (Self::Table(keys) | Self::SecretOr(keys), PathStep::Key(key)) => {
-                keys.iter().find(|(name, _)| name == key).map(|(_, below)| *below)
-            }
-            (Self::TextOrList(keys), PathStep::Index(_)) => Some(Self::Table(keys)),
-            (Self::List(each), PathStep::Index(_)) | (Self::Map(each), PathStep::Key(_)) => Some(*each),
-            _ => None,
-        })
+        path.steps()
+            .iter()
+            .try_fold(self, |shape, step| match (shape, step) {
+                (Self::Table(keys) | Self::SecretOr(keys), PathStep::Key(key)) => keys
+                    .iter()
+                    .find(|(name, _)| name == key)
+                    .map(|(_, below)| *below),
+                (Self::TextOrList(keys), PathStep::Index(_)) => Some(Self::Table(keys)),
+                (Self::List(each), PathStep::Index(_)) | (Self::Map(each), PathStep::Key(_)) => {
+                    Some(*each)
+                }
+                _ => None,
+            })
     }
 
     /// Whether what stands there may be a secret, or something written in its place by mistake: of
     /// any table it may be.
     pub(super) fn may_hold_a_secret(self) -> bool {
         match self {
-            Self::Table(_) | Self::Map(_) | Self::Secret | Self::SecretOr(_) | Self::Foreign => true,
+            Self::Table(_) | Self::Map(_) | Self::Secret | Self::SecretOr(_) | Self::Foreign => {
+                true
+            }
             Self::List(each) => each.may_hold_a_secret(),
             Self::Text
             | Self::Verbatim

@@ -7,7 +7,9 @@ use strsim::osa_distance;
 pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = word.chars().count().div_ceil(3);
     let word = word.to_lowercase();
-    let distances = known.into_iter().map(|other| (osa_distance(&word, &other.to_lowercase()), other));
+    let distances = known
+        .into_iter()
+        .map(|other| (osa_distance(&word, &other.to_lowercase()), other));
     let (distance, best) = distances.min_by_key(|(distance, _)| *distance)?;
     (distance <= near).then_some(best)
 }

@@ -23,13 +23,20 @@ pub(super) struct ValueError {
 
 impl ValueError {
     pub(super) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: hint.into(), is_of_this_process: false }
+        Self {
+            message: message.into(),
+            hint: hint.into(),
+            is_of_this_process: false,
+        }
     }
 
     /// The value names what this process lacks: a variable that is not set for it, or a file that
     /// it may not read.
     pub(super) fn of_this_process(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { is_of_this_process: true, ..Self::new(message, hint) }
+        Self {
+            is_of_this_process: true,
+            ..Self::new(message, hint)
+        }
     }
 }
 
@@ -47,7 +54,10 @@ pub(super) fn duration(text: &str) -> Result<Duration, ValueError> {
     };
     match Duration::try_from(signed) {
         Ok(duration) if duration <= MAX_DURATION => Ok(duration),
-        Ok(_) => Err(ValueError::new(format!("{text:?} is too long"), "write at most a year: \"8760h\"")),
+        Ok(_) => Err(ValueError::new(
+            format!("{text:?} is too long"),
+            "write at most a year: \"8760h\"",
+        )),
         Err(_) => Err(ValueError::new(format!("{text:?} is negative"), units)),
     }
 }
@@ -55,7 +65,10 @@ pub(super) fn duration(text: &str) -> Result<Duration, ValueError> {
 /// Reads a duration that zero would make senseless.
 pub(super) fn positive_duration(text: &str) -> Result<Duration, ValueError> {
     match duration(text)? {
-        Duration::ZERO => Err(ValueError::new("it must be longer than zero", "write at least \"1ms\"")),
+        Duration::ZERO => Err(ValueError::new(
+            "it must be longer than zero",
+            "write at least \"1ms\"",
+        )),
         duration => Ok(duration),
     }
 }
@@ -73,7 +86,10 @@ pub(super) fn bytes(text: &str) -> Result<u64, ValueError> {
 /// The number of bytes that a text means.
 fn in_bytes(text: &str) -> Option<u64> {
     let text = text.trim();
-    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let (number, unit) = text.split_at(
+        text.find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len()),
+    );
     let unit = match unit.trim_start() {
         "" | "B" => 1,
         "KiB" => KIB,
@@ -85,8 +101,16 @@ fn in_bytes(text: &str) -> Option<u64> {
 }
 
 /// The number, if it is within `range`.
-pub(super) fn within<V: TryFrom<u64>>(number: u64, range: &RangeInclusive<u64>, unit: &str) -> Result<V, ValueError> {
-    let fits = if range.contains(&number) { V::try_from(number).ok() } else { None };
+pub(super) fn within<V: TryFrom<u64>>(
+    number: u64,
+    range: &RangeInclusive<u64>,
+    unit: &str,
+) -> Result<V, ValueError> {
+    let fits = if range.contains(&number) {
+        V::try_from(number).ok()
+    } else {
+        None
+    };
     fits.ok_or_else(|| {
         let hint = format!("write {} to {}{unit}", range.start(), range.end());
         ValueError::new(format!("{number}{unit} is out of range"), hint)

@@ -48,12 +48,21 @@ pub(super) struct ValueReader<'a> {
 impl ValueReader<'_> {
     /// Notes that the value breaks a rule.
     pub(super) fn reject(&mut self, wrong: ValueError) {
-        self.violations.push(RuleViolation { path: self.path.clone(), other: None, wrong });
+        self.violations.push(RuleViolation {
+            path: self.path.clone(),
+            other: None,
+            wrong,
+        });
     }
 
     /// What is written below, at `path`.
     fn child<'b>(&'b mut self, path: KeyPath, value: Option<&'b Value>) -> ValueReader<'b> {
-        ValueReader { path, value, surroundings: self.surroundings, violations: &mut *self.violations }
+        ValueReader {
+            path,
+            value,
+            surroundings: self.surroundings,
+            violations: &mut *self.violations,
+        }
     }
 
     /// What is written at a key of this table.
@@ -72,7 +81,13 @@ impl ValueReader<'_> {
 
     /// Hands each element of this list to `read`, with its index.
     pub(super) fn each(&mut self, mut read: impl FnMut(usize, ValueReader<'_>)) {
-        for (i, value) in self.value.and_then(Value::as_array).into_iter().flatten().enumerate() {
+        for (i, value) in self
+            .value
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .enumerate()
+        {
             read(i, self.child(self.path.index(i), Some(value)));
         }
     }
@@ -93,7 +108,11 @@ impl ValueReader<'_> {
     }
 
     /// A text.
-    pub(super) fn text<V, F: From<V>>(&mut self, field: &mut F, rule: impl FnOnce(&str) -> Result<V, ValueError>) {
+    pub(super) fn text<V, F: From<V>>(
+        &mut self,
+        field: &mut F,
+        rule: impl FnOnce(&str) -> Result<V, ValueError>,
+    ) {
         if let Some(text) = self.value.and_then(Value::as_str) {
             self.set(field, rule(text));
         }
@@ -109,20 +128,37 @@ impl ValueReader<'_> {
     }
 
     /// A list of texts. Each element that breaks the rule is a complaint of its own.
-    pub(super) fn texts<V, F: FromIterator<V>>(&mut self, field: &mut F, rule: impl Fn(&str) -> Result<V, ValueError>) {
-        let Some(texts) = self.value.map(listed) else { return };
-        let read = texts.iter().enumerate().filter_map(|(i, text)| match rule(text) {
-            Ok(value) => Some(value),
-            Err(wrong) => {
-                self.violations.push(RuleViolation { path: self.path.index(i), other: None, wrong });
-                None
-            }
-        });
+    pub(super) fn texts<V, F: FromIterator<V>>(
+        &mut self,
+        field: &mut F,
+        rule: impl Fn(&str) -> Result<V, ValueError>,
+    ) {
+        let Some(texts) = self.value.map(listed) else {
+            return;
+        };
+        let read = texts
+            .iter()
+            .enumerate()
+            .filter_map(|(i, text)| match rule(text) {
+                Ok(value) => Some(value),
+                Err(wrong) => {
+                    self.violations.push(RuleViolation {
+                        path: self.path.index(i),
+                        other: None,
+                        wrong,
+                    });
+                    None
+                }
+            });
         *field = read.collect();
     }
 
     /// The same, where one text may stand for the list.
-    pub(super) fn words<V, F: FromIterator<V>>(&mut self, field: &mut F, rule: impl Fn(&str) -> Result<V, ValueError>) {
+    pub(super) fn words<V, F: FromIterator<V>>(
+        &mut self,
+        field: &mut F,
+        rule: impl Fn(&str) -> Result<V, ValueError>,
+    ) {
         self.texts(field, rule);
     }
 
@@ -140,7 +176,10 @@ impl ValueReader<'_> {
             Some(Value::String(text)) => bytes(text),
             _ => return,
         };
-        self.set(field, read.and_then(|bytes| within(bytes, &range, " bytes")));
+        self.set(
+            field,
+            read.and_then(|bytes| within(bytes, &range, " bytes")),
+        );
     }
 
     /// `true` or `false`.
@@ -158,7 +197,10 @@ impl ValueReader<'_> {
         if let Some(number) = self.value.and_then(Value::as_integer) {
             let hint = || format!("write {} to {}", i32::MIN, i32::MAX);
             let read = i32::try_from(number);
-            self.set(field, read.map_err(|_| ValueError::new(format!("{number} is out of range"), hint())));
+            self.set(
+                field,
+                read.map_err(|_| ValueError::new(format!("{number} is out of range"), hint())),
+            );
         }
     }
 
@@ -168,7 +210,10 @@ impl ValueReader<'_> {
         let place = self.path.clone();
         self.text(field, |text| {
             if text.is_empty() {
-                return Err(ValueError::new("the path is empty", "write a path, or leave the key out for its default"));
+                return Err(ValueError::new(
+                    "the path is empty",
+                    "write a path, or leave the key out for its default",
+                ));
             }
             let message = || format!("{text:?} needs a home folder, and none is known");
             to_path(&place, text).ok_or_else(|| ValueError::new(message(), "write the whole path"))
@@ -188,9 +233,17 @@ impl ValueReader<'_> {
 /// The texts of a list. One text is a list with commas between its elements, or a list in JSON.
 fn listed(value: &Value) -> Vec<String> {
     match value {
-        Value::Array(list) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Value::Array(list) => list
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
         Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| {
-            text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+            text.split(',')
+                .map(str::trim)
+                .filter(|word| !word.is_empty())
+                .map(str::to_owned)
+                .collect()
         }),
         _ => Vec::new(),
     }

@@ -35,7 +35,9 @@ pub(super) fn web_origin(text: &str) -> Result<String, ValueError> {
         && url.password().is_none();
     match url.host_str() {
         Some(host) if bare && !host.contains('*') => {
-            let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
+            let port = url
+                .port()
+                .map_or_else(String::new, |port| format!(":{port}"));
             Ok(format!("{}://{host}{port}", url.scheme()))
         }
         _ => Err(refused()),
@@ -50,11 +52,19 @@ pub(super) fn client_metadata_url(text: &str) -> Result<Option<Url>, ValueError>
     }
     let refused = || {
         ValueError::new(
-            format!("{:?} is not the address of a client metadata document", refused_address(text)),
+            format!(
+                "{:?} is not the address of a client metadata document",
+                refused_address(text)
+            ),
             "write an address with https and a path, such as \"https://tools.example/callsheet.json\"",
         )
     };
     let url = Url::parse(text).map_err(|_| refused())?;
-    let is_plain = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
-    if url.scheme() == "https" && url.path() != "/" && is_plain { Ok(Some(url)) } else { Err(refused()) }
+    let is_plain =
+        url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
+    if url.scheme() == "https" && url.path() != "/" && is_plain {
+        Ok(Some(url))
+    } else {
+        Err(refused())
+    }
 }

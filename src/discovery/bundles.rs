@@ -71,8 +71,19 @@ fn endpoints(set: &BundleSet) -> EndpointSet {
         let name = Some(bundle.scenario.clone());
         let protocol = Some(BUNDLE.to_owned());
         let id = EndpointId(bundle.definition.id.to_string().into());
-        Some((id, Endpoint { name, protocol, ..Endpoint::new(target, SourceTrust::Trusted) }))
+        Some((
+            id,
+            Endpoint {
+                name,
+                protocol,
+                ..Endpoint::new(target, SourceTrust::Trusted)
+            },
+        ))
     };
     let endpoints = set.listed().filter_map(|bundle| endpoint(bundle)).collect();
-    EndpointSet { initial_scan_done: true, endpoints, findings: set.findings.clone() }
+    EndpointSet {
+        initial_scan_done: true,
+        endpoints,
+        findings: set.findings.clone(),
+    }
 }

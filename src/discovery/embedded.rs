@@ -11,7 +11,8 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 
 use super::{
-    Endpoint, EndpointId, EndpointSet, KnownSources, Source, SourceError, SourceTrust, announce, publish_once,
+    Endpoint, EndpointId, EndpointSet, KnownSources, Source, SourceError, SourceTrust, announce,
+    publish_once,
 };
 use crate::model::{Finding, FindingCode, ScenarioName, SourceAbsence, SourceId, SourceSpec};
 use crate::runtime::Stop;
@@ -43,15 +44,25 @@ struct InProcessSource(Vec<ScenarioName>);
 impl ProgramSource {
     /// These sources, and that of the scenarios inside this process if there are any, each id once.
     /// An id that is one of ours counts as [`SourceId::EMBEDDED`].
-    pub fn by_id(sources: Vec<Box<dyn Source>>, inside: Vec<ScenarioName>) -> impl Iterator<Item = Self> {
+    pub fn by_id(
+        sources: Vec<Box<dyn Source>>,
+        inside: Vec<ScenarioName>,
+    ) -> impl Iterator<Item = Self> {
         let mut by_id = BTreeMap::<SourceId, Vec<Box<dyn Source>>>::new();
         if !inside.is_empty() {
-            by_id.entry(SourceId::EMBEDDED).or_default().push(Box::new(InProcessSource(inside)));
+            by_id
+                .entry(SourceId::EMBEDDED)
+                .or_default()
+                .push(Box::new(InProcessSource(inside)));
         }
         let ours = KnownSources::with([]);
         for source in sources {
             let is_own = ours.named(source.id().as_str()) == SourceId::UNKNOWN;
-            let id = if is_own { source.id() } else { SourceId::EMBEDDED };
+            let id = if is_own {
+                source.id()
+            } else {
+                SourceId::EMBEDDED
+            };
             by_id.entry(id).or_default().push(source);
         }
         by_id.into_iter().map(|(id, parts)| Self { id, parts })
@@ -101,13 +112,20 @@ async fn changed(set: &mut watch::Receiver<EndpointSet>) {
 }
 
 fn joined(sets: &[watch::Receiver<EndpointSet>], failed: &BTreeMap<usize, String>) -> EndpointSet {
-    let mut whole = EndpointSet { initial_scan_done: true, ..EndpointSet::default() };
+    let mut whole = EndpointSet {
+        initial_scan_done: true,
+        ..EndpointSet::default()
+    };
     for (index, set) in sets.iter().enumerate() {
         let set = set.borrow();
         // One that failed before it had looked everywhere is waited for no longer.
         whole.initial_scan_done &= set.initial_scan_done || failed.contains_key(&index);
         let own = |id: &EndpointId| EndpointId(format!("{index}/{id}").into());
-        whole.endpoints.extend(set.endpoints.iter().map(|(id, endpoint)| (own(id), endpoint.clone())));
+        whole.endpoints.extend(
+            set.endpoints
+                .iter()
+                .map(|(id, endpoint)| (own(id), endpoint.clone())),
+        );
         whole.findings.extend(set.findings.iter().cloned());
     }
     whole.findings.extend(failed.values().map(|message| {
@@ -130,10 +148,22 @@ impl Source for InProcessSource {
         let endpoint = |name: &ScenarioName| {
             let url = format!("local:{name}").parse().ok()?;
             let protocol = Some(NATIVE.to_owned());
-            let endpoint = Endpoint { name: Some(name.clone()), protocol, ..Endpoint::at(url, SourceTrust::Trusted) };
+            let endpoint = Endpoint {
+                name: Some(name.clone()),
+                protocol,
+                ..Endpoint::at(url, SourceTrust::Trusted)
+            };
             Some((EndpointId(Arc::from(name.as_str())), endpoint))
         };
         let endpoints = self.0.iter().filter_map(endpoint).collect();
-        Box::pin(publish_once(EndpointSet { initial_scan_done: true, endpoints, findings: Vec::new() }, out, stop))
+        Box::pin(publish_once(
+            EndpointSet {
+                initial_scan_done: true,
+                endpoints,
+                findings: Vec::new(),
+            },
+            out,
+            stop,
+        ))
     }
 }

@@ -19,7 +19,8 @@ use tokio::sync::watch;
 use super::client_entries::{endpoint, findings, unusable};
 use super::{EndpointSet, Source, SourceError, SourceFactory, SourceTrust, announce};
 use crate::config::client_files::{
-    ClientServer, ClientServers, EntryTarget, MAX_CLIENT_FILE, ReadEntry, Variables, read_client_file,
+    ClientServer, ClientServers, EntryTarget, MAX_CLIENT_FILE, ReadEntry, Variables,
+    read_client_file,
 };
 use crate::config::{Config, StaticScenario};
 use crate::model::{Finding, FindingCode, SourceAbsence, SourceId, SourceSpec, Target};
@@ -53,11 +54,16 @@ impl SourceId {
 }
 
 /// How the source is made.
-pub const FACTORY: SourceFactory = SourceFactory { id: SourceId::MCP_FILES, make, same_settings };
+pub const FACTORY: SourceFactory = SourceFactory {
+    id: SourceId::MCP_FILES,
+    make,
+    same_settings,
+};
 
 /// The source, when any file is named.
 fn make(config: &Config, clock: Clock) -> Option<Box<dyn Source>> {
-    (!config.mcp.files.is_empty()).then(|| Box::new(McpFiles::new(config, clock)) as Box<dyn Source>)
+    (!config.mcp.files.is_empty())
+        .then(|| Box::new(McpFiles::new(config, clock)) as Box<dyn Source>)
 }
 
 /// What the configuration has is not proposed again.
@@ -68,10 +74,23 @@ fn same_settings(one: &Config, other: &Config) -> bool {
 impl McpFiles {
     /// The source over the files of this configuration.
     pub fn new(config: &Config, clock: Clock) -> Self {
-        let files = config.mcp.files.iter().map(|file| (file.clone(), Vec::new())).collect();
+        let files = config
+            .mcp
+            .files
+            .iter()
+            .map(|file| (file.clone(), Vec::new()))
+            .collect();
         let own = config.server.listen;
         let configured = config.scenarios.clone();
-        Self { reader: FileReader { order: config.mcp.files.clone(), files, own, configured }, clock }
+        Self {
+            reader: FileReader {
+                order: config.mcp.files.clone(),
+                files,
+                own,
+                configured,
+            },
+            clock,
+        }
     }
 
     async fn follow(self, out: watch::Sender<EndpointSet>, stop: &Stop) -> Result<(), SourceError> {
@@ -93,9 +112,11 @@ impl McpFiles {
             };
             (reader, watch) = (reader_back, watch_back);
             if let Err(why) = watched {
-                let message =
-                    format!("the files of MCP clients cannot be watched, so they are read every {POLL:?}: {why}");
-                set.findings.push(Finding::new(FindingCode::SourceFailed, message));
+                let message = format!(
+                    "the files of MCP clients cannot be watched, so they are read every {POLL:?}: {why}"
+                );
+                set.findings
+                    .push(Finding::new(FindingCode::SourceFailed, message));
             }
             announce(&out, set);
             tokio::select! {
@@ -127,17 +148,28 @@ struct FileReader {
 
 impl FileReader {
     fn look(&mut self) -> EndpointSet {
-        let mut servers = ClientServers { own: Some(self.own), ..ClientServers::default() };
+        let mut servers = ClientServers {
+            own: Some(self.own),
+            ..ClientServers::default()
+        };
         let mut problems = Vec::new();
         for file in &self.order {
             match read(file) {
                 Ok(entries) => _ = self.files.insert(file.clone(), entries),
                 Err(FileProblem::Missing) => {
                     self.files.remove(file);
-                    problems.push(unusable(file, "there is no such file", "make it, or take it out of `mcp.files`"));
+                    problems.push(unusable(
+                        file,
+                        "there is no such file",
+                        "make it, or take it out of `mcp.files`",
+                    ));
                 }
                 Err(FileProblem::Unreadable(why)) => {
-                    problems.push(unusable(file, &why, "correct it; its last entries stay as they are"));
+                    problems.push(unusable(
+                        file,
+                        &why,
+                        "correct it; its last entries stay as they are",
+                    ));
                 }
             }
             servers.add(self.files.get(file).cloned().unwrap_or_default(), file);
@@ -145,12 +177,20 @@ impl FileReader {
         problems.extend(findings(&servers));
         let mut endpoints = BTreeMap::new();
         for server in &servers.taken {
-            match self.configured.iter().find(|scenario| scenario.name == server.name) {
+            match self
+                .configured
+                .iter()
+                .find(|scenario| scenario.name == server.name)
+            {
                 None => endpoints.extend(endpoint(server, SourceTrust::Proposed)),
                 Some(scenario) => problems.extend(differs(scenario, server)),
             }
         }
-        EndpointSet { initial_scan_done: true, endpoints, findings: problems }
+        EndpointSet {
+            initial_scan_done: true,
+            endpoints,
+            findings: problems,
+        }
     }
 }
 
@@ -159,7 +199,8 @@ fn differs(scenario: &StaticScenario, server: &ClientServer) -> Option<Finding> 
     let is_same = match (&scenario.target, &server.entry.target) {
         // An import writes the absolute path of the command.
         (Target::Stdio(known), EntryTarget::Program { command, args, .. }) => {
-            known.args() == args && Path::new(known.command()).file_name() == Path::new(command).file_name()
+            known.args() == args
+                && Path::new(known.command()).file_name() == Path::new(command).file_name()
         }
         (Target::Http(known), EntryTarget::Address { url, .. }) => known.url == *url,
         _ => false,
@@ -171,7 +212,8 @@ fn differs(scenario: &StaticScenario, server: &ClientServer) -> Option<Finding> 
             server.entry.target
         )
     };
-    (!is_same).then(|| Finding::new(FindingCode::SourceShadowed, message()).of_scenario(&scenario.name))
+    (!is_same)
+        .then(|| Finding::new(FindingCode::SourceShadowed, message()).of_scenario(&scenario.name))
 }
 
 /// Why a file gives no entries.
@@ -206,7 +248,10 @@ impl Source for McpFiles {
 }
 
 fn failed(error: &tokio::task::JoinError) -> SourceError {
-    SourceError { id: SourceId::MCP_FILES, message: format!("reading the files of MCP clients broke off: {error}") }
+    SourceError {
+        id: SourceId::MCP_FILES,
+        message: format!("reading the files of MCP clients broke off: {error}"),
+    }
 }
 
 #[cfg(test)]
@@ -225,7 +270,12 @@ mod tests {
         fs::write(&file, whole).unwrap();
         let own = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
         let files = BTreeMap::new();
-        let mut reader = FileReader { order: vec![file.clone()], files, own, configured: Vec::new() };
+        let mut reader = FileReader {
+            order: vec![file.clone()],
+            files,
+            own,
+            configured: Vec::new(),
+        };
         assert_eq!(reader.look().endpoints.len(), 1);
         for half in [&whole[..20], ""] {
             fs::write(&file, half).unwrap();

@@ -67,12 +67,23 @@ impl Endpoint {
 
     /// An endpoint of which only the target is known.
     pub fn new(target: Target, trust: SourceTrust) -> Self {
-        Self { target: Some(target), ..Self::unplaced(trust) }
+        Self {
+            target: Some(target),
+            ..Self::unplaced(trust)
+        }
     }
 
     /// An endpoint without a target, identity or protocol yet.
     pub(crate) fn unplaced(trust: SourceTrust) -> Self {
-        Self { name: None, target: None, protocol: None, trust, boot: None, identity: None, ended: None }
+        Self {
+            name: None,
+            target: None,
+            protocol: None,
+            trust,
+            boot: None,
+            identity: None,
+            ended: None,
+        }
     }
 }
 
@@ -118,8 +129,11 @@ pub trait Source: Send {
 
     /// Runs until `stop`, sending a whole set first as soon as it can, and again after each change.
     /// Returns early only when it can never send a set again; its last set then stays valid.
-    fn run(self: Box<Self>, out: watch::Sender<EndpointSet>, stop: Stop)
-    -> BoxFuture<'static, Result<(), SourceError>>;
+    fn run(
+        self: Box<Self>,
+        out: watch::Sender<EndpointSet>,
+        stop: Stop,
+    ) -> BoxFuture<'static, Result<(), SourceError>>;
 }
 
 /// How a source is made from the configuration.
@@ -134,8 +148,13 @@ pub struct SourceFactory {
 }
 
 /// Every source that is made from the configuration.
-pub const SOURCES: &[SourceFactory] =
-    &[static_list::FACTORY, vrooli::environment::FACTORY, vrooli::FACTORY, mcp_files::FACTORY, mdns::FACTORY];
+pub const SOURCES: &[SourceFactory] = &[
+    static_list::FACTORY,
+    vrooli::environment::FACTORY,
+    vrooli::FACTORY,
+    mcp_files::FACTORY,
+    mdns::FACTORY,
+];
 
 /// The sources that this program has, by their names.
 #[derive(Debug, Clone)]
@@ -145,12 +164,20 @@ impl KnownSources {
     /// Those of callsheet, and these.
     pub(crate) fn with(others: impl IntoIterator<Item = SourceId>) -> Self {
         let ours = SOURCES.iter().map(|factory| factory.id);
-        Self(ours.chain([SourceId::EMBEDDED, SourceId::BUNDLES]).chain(others).collect())
+        Self(
+            ours.chain([SourceId::EMBEDDED, SourceId::BUNDLES])
+                .chain(others)
+                .collect(),
+        )
     }
 
     /// The source with this name. A name of the state may be of a program that had further sources.
     pub(crate) fn named(&self, name: &str) -> SourceId {
-        self.0.iter().copied().find(|id| id.as_str() == name).unwrap_or(SourceId::UNKNOWN)
+        self.0
+            .iter()
+            .copied()
+            .find(|id| id.as_str() == name)
+            .unwrap_or(SourceId::UNKNOWN)
     }
 }
 

@@ -12,10 +12,16 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use super::client_entries::{endpoint, findings};
-use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceFactory, SourceTrust, publish_once};
+use super::{
+    Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceFactory, SourceTrust,
+    publish_once,
+};
 use crate::config::client_files::{ClientServers, ReadEntry};
 use crate::config::{Config, MODULE, ModulesConfig, StaticScenario};
-use crate::model::{Auth, DEFINITIONS, Finding, FindingCode, HttpTarget, SourceAbsence, SourceId, SourceSpec, Target};
+use crate::model::{
+    Auth, DEFINITIONS, Finding, FindingCode, HttpTarget, SourceAbsence, SourceId, SourceSpec,
+    Target,
+};
 use crate::runtime::{Clock, Stop};
 
 /// The file that `mcpServers` stands in, for findings.
@@ -40,7 +46,11 @@ impl SourceId {
 }
 
 /// How the source is made.
-pub const FACTORY: SourceFactory = SourceFactory { id: SourceId::STATIC, make, same_settings };
+pub const FACTORY: SourceFactory = SourceFactory {
+    id: SourceId::STATIC,
+    make,
+    same_settings,
+};
 
 /// The source, when any scenario is configured.
 fn make(config: &Config, _clock: Clock) -> Option<Box<dyn Source>> {
@@ -48,8 +58,14 @@ fn make(config: &Config, _clock: Clock) -> Option<Box<dyn Source>> {
     let servers = &config.mcp.servers;
     let defines = !config.definitions.is_empty();
     (!scenarios.is_empty() || !servers.is_empty() || defines).then(|| {
-        let list = StaticList::new(scenarios).with(&config.modules).with_servers(servers, config.server.listen);
-        Box::new(if defines { list.with_definitions() } else { list }) as Box<dyn Source>
+        let list = StaticList::new(scenarios)
+            .with(&config.modules)
+            .with_servers(servers, config.server.listen);
+        Box::new(if defines {
+            list.with_definitions()
+        } else {
+            list
+        }) as Box<dyn Source>
     })
 }
 
@@ -67,27 +83,52 @@ impl StaticList {
     pub fn new(scenarios: Vec<StaticScenario>) -> Self {
         let endpoints = scenarios.into_iter().map(|scenario| {
             let id = EndpointId(scenario.name.as_str().into());
-            let StaticScenario { name, target, protocol } = scenario;
-            (id, Endpoint { name: Some(name), protocol, ..Endpoint::new(target, SourceTrust::Trusted) })
+            let StaticScenario {
+                name,
+                target,
+                protocol,
+            } = scenario;
+            (
+                id,
+                Endpoint {
+                    name: Some(name),
+                    protocol,
+                    ..Endpoint::new(target, SourceTrust::Trusted)
+                },
+            )
         });
-        Self { set: EndpointSet { initial_scan_done: true, endpoints: endpoints.collect(), findings: Vec::new() } }
+        Self {
+            set: EndpointSet {
+                initial_scan_done: true,
+                endpoints: endpoints.collect(),
+                findings: Vec::new(),
+            },
+        }
     }
 
     /// Adds the servers that are written as MCP clients write them. `own` is the address that this
     /// daemon listens on.
     #[must_use]
     pub fn with_servers(mut self, entries: &[ReadEntry], own: SocketAddr) -> Self {
-        let mut servers = ClientServers { own: Some(own), ..ClientServers::default() };
+        let mut servers = ClientServers {
+            own: Some(own),
+            ..ClientServers::default()
+        };
         servers.add(entries.iter().cloned(), Path::new(CONFIGURATION));
         self.set.findings.extend(findings(&servers));
         for server in &servers.taken {
-            let Some((id, endpoint)) = endpoint(server, SourceTrust::Trusted) else { continue };
+            let Some((id, endpoint)) = endpoint(server, SourceTrust::Trusted) else {
+                continue;
+            };
             match self.set.endpoints.entry(id) {
                 Entry::Vacant(free) => _ = free.insert(endpoint),
                 Entry::Occupied(_) => {
                     let message = "`mcpServers` has this name too, and that entry is left out";
-                    let finding = Finding::new(FindingCode::EntryIgnored, message).of_scenario(&server.name);
-                    self.set.findings.push(finding.hint("give one of the two another name"));
+                    let finding =
+                        Finding::new(FindingCode::EntryIgnored, message).of_scenario(&server.name);
+                    self.set
+                        .findings
+                        .push(finding.hint("give one of the two another name"));
                 }
             }
         }
@@ -101,9 +142,15 @@ impl StaticList {
             let name = DEFINITIONS.parse().ok()?;
             let url = format!("local:{DEFINITIONS}").parse().ok()?;
             let protocol = Some(DEFINITIONS.to_owned());
-            Some(Endpoint { name: Some(name), protocol, ..Endpoint::at(url, SourceTrust::Trusted) })
+            Some(Endpoint {
+                name: Some(name),
+                protocol,
+                ..Endpoint::at(url, SourceTrust::Trusted)
+            })
         };
-        self.set.endpoints.extend(endpoint().map(|endpoint| (EndpointId(DEFINITIONS.into()), endpoint)));
+        self.set
+            .endpoints
+            .extend(endpoint().map(|endpoint| (EndpointId(DEFINITIONS.into()), endpoint)));
         self
     }
 
@@ -112,14 +159,31 @@ impl StaticList {
     #[must_use]
     pub fn with(mut self, modules: &ModulesConfig) -> Self {
         for endpoint in self.set.endpoints.values_mut() {
-            let Some(name) = endpoint.name.as_ref().filter(|_| endpoint.protocol.as_deref() == Some(MODULE)) else {
+            let Some(name) = endpoint
+                .name
+                .as_ref()
+                .filter(|_| endpoint.protocol.as_deref() == Some(MODULE))
+            else {
                 continue;
             };
-            let Some(target) = endpoint.target.as_ref().and_then(Target::http) else { continue };
-            let token = || modules.token_of(name).map(|token| Auth::Bearer(token.clone()));
+            let Some(target) = endpoint.target.as_ref().and_then(Target::http) else {
+                continue;
+            };
+            let token = || {
+                modules
+                    .token_of(name)
+                    .map(|token| Auth::Bearer(token.clone()))
+            };
             let auth = target.auth.clone().or_else(token);
             let call_timeout = Some(modules.timeout_of(name));
-            endpoint.target = Some(HttpTarget { auth, call_timeout, ..target.clone() }.into());
+            endpoint.target = Some(
+                HttpTarget {
+                    auth,
+                    call_timeout,
+                    ..target.clone()
+                }
+                .into(),
+            );
         }
         self
     }

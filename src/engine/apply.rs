@@ -59,12 +59,18 @@ impl Core {
         let names = match scenarios {
             PollSet::These(names) => names,
             PollSet::Trusted => {
-                let trusted = self.fleet.scenarios().values().filter(|record| record.is_trusted());
+                let trusted = self
+                    .fleet
+                    .scenarios()
+                    .values()
+                    .filter(|record| record.is_trusted());
                 trusted.map(|record| record.name.clone()).collect()
             }
         };
         for name in &names {
-            let Some(record) = self.fleet.get_mut(name) else { continue };
+            let Some(record) = self.fleet.get_mut(name) else {
+                continue;
+            };
             if record.poll_by(now.mono + within.mul_f64(fastrand::f64()), now) {
                 self.reevaluate(name, now, ChangeKind::Same);
             }
@@ -115,7 +121,9 @@ impl Core {
     /// that has waited long has its reason in there: they are not kept for as long as a program may
     /// take to start.
     fn answer_waiters(&mut self, name: &ScenarioName) {
-        let Some(record) = self.fleet.get_mut(name) else { return };
+        let Some(record) = self.fleet.get_mut(name) else {
+            return;
+        };
         let waiters = record.take_waiters();
         if waiters.is_empty() {
             return;
@@ -124,7 +132,8 @@ impl Core {
         self.publisher.after_publish(move |snapshot| {
             for waiter in waiters {
                 let health = snapshot.health.get(&name).cloned();
-                let _ = waiter.send(health.ok_or_else(|| EngineError::UnknownScenario(name.clone())));
+                let _ =
+                    waiter.send(health.ok_or_else(|| EngineError::UnknownScenario(name.clone())));
             }
         });
     }
@@ -143,7 +152,9 @@ impl Core {
     /// After any change of a scenario: evaluates it, passes changes on to the catalog, and plans
     /// its next evaluation.
     pub(super) fn reevaluate(&mut self, name: &ScenarioName, now: Now, settled: ChangeKind) {
-        let Some(record) = self.fleet.get_mut(name) else { return };
+        let Some(record) = self.fleet.get_mut(name) else {
+            return;
+        };
         let session = self.sessions.sync(name, record.session_spec(), now.mono);
         record.set_session(session);
         let judgement = record.evaluate(&self.parts.config, self.partition.shown().is_some(), now);
@@ -163,7 +174,11 @@ impl Core {
             self.publisher.mark_dirty_later(name, now);
         }
         let is_quiet = record.is_steady() && !self.sessions.is_hinted(name);
-        let poll = if is_quiet { judgement.poll.map(|at| self.rounds.after(at)) } else { judgement.poll };
+        let poll = if is_quiet {
+            judgement.poll.map(|at| self.rounds.after(at))
+        } else {
+            judgement.poll
+        };
         let wake = [poll, judgement.until].into_iter().flatten().min();
         self.fleet.wake(name, wake);
     }

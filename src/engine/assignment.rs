@@ -25,7 +25,10 @@ pub(super) fn address_key(endpoint: &Endpoint) -> Option<String> {
 pub(super) fn restarted(before: &Assignment, after: &Assignment) -> bool {
     let old = &before.endpoint;
     let new = &after.endpoint;
-    let booted = before.source == after.source && old.boot.is_some() && new.boot.is_some() && old.boot != new.boot;
+    let booted = before.source == after.source
+        && old.boot.is_some()
+        && new.boot.is_some()
+        && old.boot != new.boot;
     booted || address_key(old) != address_key(new)
 }
 
@@ -49,7 +52,13 @@ mod tests {
     fn a_restart_is_another_address_or_another_boot_of_one_source() {
         let place = |source, url: &str, boot: Option<&str>| {
             let endpoint = Endpoint::at(url.parse().unwrap(), SourceTrust::Trusted);
-            Assignment { source, endpoint: Arc::new(Endpoint { boot: boot.map(Into::into), ..endpoint }) }
+            Assignment {
+                source,
+                endpoint: Arc::new(Endpoint {
+                    boot: boot.map(Into::into),
+                    ..endpoint
+                }),
+            }
         };
         let here = "http://127.0.0.1:1";
         let before = place(SourceId::VROOLI, here, Some("41"));
@@ -59,7 +68,10 @@ mod tests {
             (place(SourceId::VROOLI, here, None), false),
             (place(SourceId::MDNS, here, Some("x")), false),
             (place(SourceId::STATIC, "http://localhost:1/", None), false),
-            (place(SourceId::VROOLI, "http://127.0.0.1:2", Some("41")), true),
+            (
+                place(SourceId::VROOLI, "http://127.0.0.1:2", Some("41")),
+                true,
+            ),
             (place(SourceId::STATIC, "http://127.0.0.1:2", None), true),
         ] {
             assert_eq!(restarted(&before, &after), expected, "{after:?}");

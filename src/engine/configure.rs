@@ -18,7 +18,12 @@ use crate::model::ConfigState;
 impl Core {
     /// Activates another configuration (`None` when it is the same), and records the state of the
     /// configuration.
-    pub(super) fn configure(&mut self, config: Option<Arc<Config>>, state: Arc<ConfigState>, now: Now) {
+    pub(super) fn configure(
+        &mut self,
+        config: Option<Arc<Config>>,
+        state: Arc<ConfigState>,
+        now: Now,
+    ) {
         self.publisher.configuration(state);
         let Some(config) = config else { return };
         let before = std::mem::replace(&mut self.parts.config, Arc::clone(&config));
@@ -34,20 +39,36 @@ impl Core {
                 record.handle(ScenarioInput::Replanned { followed, random }, &config, now);
             }
         }
-        if before.protocol.accept != config.protocol.accept || before.manifest_bounds() != config.manifest_bounds() {
+        if before.protocol.accept != config.protocol.accept
+            || before.manifest_bounds() != config.manifest_bounds()
+        {
             // Manifests that were refused or cut may be acceptable now, or the other way round:
             // only the whole manifest can show that.
             for record in self.fleet.scenarios_mut() {
                 record.handle(ScenarioInput::Reread, &config, now);
             }
-            let all = Effects { poll: vec![(PollSet::Trusted, RELOAD_SPREAD)], ..Effects::default() };
+            let all = Effects {
+                poll: vec![(PollSet::Trusted, RELOAD_SPREAD)],
+                ..Effects::default()
+            };
             self.apply(all, now);
         }
         self.parts.configured.send_replace(config);
         self.await_first_lists(Some(&before), now);
         self.reconcile(now);
         // Every state and deadline is evaluated by the active rules.
-        let all = self.fleet.scenarios().keys().cloned().map(|name| Dirty::Scenario(name, ChangeKind::Changed));
-        self.apply(Effects { publish: all.collect(), ..Effects::default() }, now);
+        let all = self
+            .fleet
+            .scenarios()
+            .keys()
+            .cloned()
+            .map(|name| Dirty::Scenario(name, ChangeKind::Changed));
+        self.apply(
+            Effects {
+                publish: all.collect(),
+                ..Effects::default()
+            },
+            now,
+        );
     }
 }

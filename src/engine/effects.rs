@@ -74,12 +74,18 @@ pub(super) enum ChangeKind {
 impl Effects {
     /// A scenario that has to be evaluated again.
     pub(super) fn scenario(name: &ScenarioName, settled: ChangeKind) -> Self {
-        Self { publish: vec![Dirty::Scenario(name.clone(), settled)], ..Self::default() }
+        Self {
+            publish: vec![Dirty::Scenario(name.clone(), settled)],
+            ..Self::default()
+        }
     }
 
     /// Scenarios that have to be polled within a time.
     pub(super) fn poll(names: Vec<ScenarioName>, within: Duration) -> Self {
-        Self { poll: vec![(PollSet::These(names), within)], ..Self::default() }
+        Self {
+            poll: vec![(PollSet::These(names), within)],
+            ..Self::default()
+        }
     }
 
     /// The effects of both, these first.

@@ -1,7 +1,9 @@
 //! Errors of requests to the engine.
 
 use crate::model::{ScenarioName, ScenarioState, Scope};
-use crate::state::{CLIENT_PREFERENCES_MAX, CLIENT_PREFERENCES_OF_SCOPE_MAX, PREFERENCES_MAX, StateError};
+use crate::state::{
+    CLIENT_PREFERENCES_MAX, CLIENT_PREFERENCES_OF_SCOPE_MAX, PREFERENCES_MAX, StateError,
+};
 
 /// Why a request to the engine failed.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -33,13 +33,22 @@ struct AwaitedList {
 impl FirstLists {
     /// No scenario is awaited. `awaited` is what the clients wait for.
     pub(super) fn new(awaited: Readiness) -> Self {
-        Self { awaited, latches: BTreeMap::new() }
+        Self {
+            awaited,
+            latches: BTreeMap::new(),
+        }
     }
 
     /// Awaits the first answer of a scenario that appears now.
     pub(super) fn add(&mut self, name: ScenarioName, now: Instant) {
         let latch = self.awaited.latch(name.as_str());
-        self.latches.insert(name, AwaitedList { until: now + FIRST_LIST_TIMEOUT, latch });
+        self.latches.insert(
+            name,
+            AwaitedList {
+                until: now + FIRST_LIST_TIMEOUT,
+                latch,
+            },
+        );
     }
 
     /// Takes the latch of a scenario that answered, to be dropped once the answer is published.

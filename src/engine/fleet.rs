@@ -48,7 +48,13 @@ impl Fleet {
         now: Now,
     ) -> Self {
         restore::decided(&decisions, &mut scenarios, &sources, 0, now);
-        Self { scenarios, decisions, sources, wakes: BTreeSet::new(), begun: 0 }
+        Self {
+            scenarios,
+            decisions,
+            sources,
+            wakes: BTreeSet::new(),
+            begun: 0,
+        }
     }
 
     /// All scenarios.
@@ -73,7 +79,9 @@ impl Fleet {
 
     /// Whether an operator blocked this name.
     pub(super) fn is_blocked(&self, name: &ScenarioName) -> bool {
-        self.decisions.get(name).is_some_and(|ruling| ruling.decision == Decision::Blocked)
+        self.decisions
+            .get(name)
+            .is_some_and(|ruling| ruling.decision == Decision::Blocked)
     }
 
     /// Gives an input to a scenario, if it is known.
@@ -84,7 +92,10 @@ impl Fleet {
         config: &Config,
         now: Now,
     ) -> Effects {
-        self.get_mut(name).map_or_else(Effects::default, |scenario| scenario.handle(input, config, now))
+        self.get_mut(name)
+            .map_or_else(Effects::default, |scenario| {
+                scenario.handle(input, config, now)
+            })
     }
 
     /// A scenario is new, or its endpoint changed.
@@ -99,9 +110,22 @@ impl Fleet {
     ) -> Effects {
         let vouched = assignment.endpoint.trust == SourceTrust::Trusted;
         let generation = self.generation();
-        let new = || Box::new(Scenario::new(name.clone(), assignment.source, vouched, generation, now));
+        let new = || {
+            Box::new(Scenario::new(
+                name.clone(),
+                assignment.source,
+                vouched,
+                generation,
+                now,
+            ))
+        };
         let scenario = self.scenarios.entry(name.clone()).or_insert_with(new);
-        let world = AssignContext { transports, protocols, decisions: &self.decisions, generation };
+        let world = AssignContext {
+            transports,
+            protocols,
+            decisions: &self.decisions,
+            generation,
+        };
         scenario.handle(ScenarioInput::Assigned(assignment, world), config, now)
     }
 
@@ -123,10 +147,14 @@ impl Fleet {
             Some(ruling) => self.decisions.insert(name.clone(), ruling),
             None => self.decisions.remove(name),
         };
-        let Self { scenarios, decisions, .. } = self;
-        let ruled = scenarios
-            .values_mut()
-            .map(|scenario| scenario.handle(ScenarioInput::DecisionsChanged(decisions), config, now));
+        let Self {
+            scenarios,
+            decisions,
+            ..
+        } = self;
+        let ruled = scenarios.values_mut().map(|scenario| {
+            scenario.handle(ScenarioInput::DecisionsChanged(decisions), config, now)
+        });
         ruled.fold(Effects::default(), Effects::and)
     }
 
@@ -134,22 +162,38 @@ impl Fleet {
     pub(super) fn holders(&self) -> NameHolders {
         let mut known = NameHolders::new();
         for (name, record) in &self.scenarios {
-            let Some(party) = record.party().cloned() else { continue };
+            let Some(party) = record.party().cloned() else {
+                continue;
+            };
             let lives = record.target().is_some() && !record.is_absent();
-            known.insert(name.clone(), NameHolder { party, lives, pending_claimant: None });
+            known.insert(
+                name.clone(),
+                NameHolder {
+                    party,
+                    lives,
+                    pending_claimant: None,
+                },
+            );
         }
         for (name, ruling) in &self.decisions {
             let record = self.scenarios.get(name);
             // An approved peer keeps its name while another peer uses it in its absence, unless a
             // source vouches for that other peer.
             let held = record.is_some_and(|record| {
-                record.is_vouched() || record.party().is_some_and(|party| trust::same(&ruling.party, party))
+                record.is_vouched()
+                    || record
+                        .party()
+                        .is_some_and(|party| trust::same(&ruling.party, party))
             });
             if ruling.decision == Decision::Trusted && ruling.party.origin.is_some() && !held {
                 let stands_in = record.and_then(|record| record.party().cloned());
                 known.insert(
                     name.clone(),
-                    NameHolder { party: ruling.party.clone(), lives: false, pending_claimant: stands_in },
+                    NameHolder {
+                        party: ruling.party.clone(),
+                        lives: false,
+                        pending_claimant: stands_in,
+                    },
                 );
             }
         }
@@ -161,7 +205,9 @@ impl Fleet {
         let mut census = Census::default();
         for record in self.scenarios.values() {
             if record.is_well() && record.may_be_polled() {
-                census.answering.push((record.last_poll(), record.name.clone()));
+                census
+                    .answering
+                    .push((record.last_poll(), record.name.clone()));
             }
             if record.failures() > 0 {
                 census.failing.push(record.name.clone());
@@ -175,19 +221,32 @@ impl Fleet {
 
     /// Marks leaving scenarios as silent, not gone, when too many on the local network leave at
     /// once.
-    pub(super) fn silence(&mut self, leaving: &[ScenarioName], config: &Config, now: Now) -> Effects {
+    pub(super) fn silence(
+        &mut self,
+        leaving: &[ScenarioName],
+        config: &Config,
+        now: Now,
+    ) -> Effects {
         let announced = |record: &Scenario| {
             let (source, is_named) = record.source();
             source.spec().is_announced && record.is_trusted() && is_named
         };
-        let of = self.scenarios.values().filter(|record| announced(record)).count();
-        let leaving = leaving.iter().filter(|name| self.get(name).is_some_and(announced));
+        let of = self
+            .scenarios
+            .values()
+            .filter(|record| announced(record))
+            .count();
+        let leaving = leaving
+            .iter()
+            .filter(|name| self.get(name).is_some_and(announced));
         let leaving: Vec<_> = leaving.cloned().collect();
         if !partition::is_silence(leaving.len(), of, &config.health) {
             return Effects::default();
         }
         let until = now.mono + config.health.grace;
-        let silenced = leaving.iter().map(|name| self.handle(name, ScenarioInput::Silenced(until), config, now));
+        let silenced = leaving
+            .iter()
+            .map(|name| self.handle(name, ScenarioInput::Silenced(until), config, now));
         silenced.fold(Effects::default(), Effects::and)
     }
 
@@ -199,9 +258,15 @@ impl Fleet {
         assigned: &BTreeMap<ScenarioName, Assignment>,
         now: Now,
     ) -> Effects {
-        let Some(record) = self.get(name) else { return Effects::default() };
-        let party = record.party().filter(|_| !self.decisions.contains_key(name));
-        let Some(party) = party else { return Effects::default() };
+        let Some(record) = self.get(name) else {
+            return Effects::default();
+        };
+        let party = record
+            .party()
+            .filter(|_| !self.decisions.contains_key(name));
+        let Some(party) = party else {
+            return Effects::default();
+        };
         let dismissed = record.assignment().filter(|_| record.is_dismissed());
         let address = dismissed.and_then(|place| address_key(&place.endpoint));
         let now_known = assigned.values().any(|place| {
@@ -209,19 +274,32 @@ impl Fleet {
             match &address {
                 // Several entries of the configuration may share one origin.
                 Some(_) => address == address_key(&place.endpoint),
-                None => !record.is_trusted() && (placed.same_identity(party) || placed.same_origin(party)),
+                None => {
+                    !record.is_trusted()
+                        && (placed.same_identity(party) || placed.same_origin(party))
+                }
             }
         });
         if !now_known {
             return Effects::default();
         }
         let gone = Dirty::Gone(record.forgotten("it is known under another name", now));
-        self.remove(name).and(Effects { publish: vec![gone], ..Effects::default() })
+        self.remove(name).and(Effects {
+            publish: vec![gone],
+            ..Effects::default()
+        })
     }
 
     /// Forgets a scenario that has been gone for long; `None` if it has not.
-    pub(super) fn forget(&mut self, name: &ScenarioName, config: &Config, now: Now) -> Option<Effects> {
-        let Some(record) = self.get(name) else { return Some(Effects::default()) };
+    pub(super) fn forget(
+        &mut self,
+        name: &ScenarioName,
+        config: &Config,
+        now: Now,
+    ) -> Option<Effects> {
+        let Some(record) = self.get(name) else {
+            return Some(Effects::default());
+        };
         let long = record.forgotten_at(config).is_some_and(|at| now.mono >= at);
         long.then(|| self.drop_record(name, now))
     }
@@ -230,33 +308,51 @@ impl Fleet {
     /// scenarios may be known at once. Named scenarios have their own limit; without this one, an
     /// announcer that invents new names could fill the memory.
     pub(super) fn forget_many(&mut self, config: &Config, now: Now) -> Effects {
-        let undecided = self.scenarios.values().filter(|record| !self.decisions.contains_key(&record.name));
-        let gone = undecided.filter_map(|record| Some((record.absent_since()?, record.name.clone())));
+        let undecided = self
+            .scenarios
+            .values()
+            .filter(|record| !self.decisions.contains_key(&record.name));
+        let gone =
+            undecided.filter_map(|record| Some((record.absent_since()?, record.name.clone())));
         let mut gone: Vec<_> = gone.collect();
         let more = gone.len().saturating_sub(config.refresh.max_scenarios);
         gone.sort_unstable();
-        let dropped = gone.into_iter().take(more).map(|(_, name)| self.drop_record(&name, now));
+        let dropped = gone
+            .into_iter()
+            .take(more)
+            .map(|(_, name)| self.drop_record(&name, now));
         dropped.fold(Effects::default(), Effects::and)
     }
 
     /// Forgets a scenario. If an operator decided about its name, only the decision stays visible;
     /// an unapproved scenario that waited under the name leaves no trace.
     fn drop_record(&mut self, name: &ScenarioName, now: Now) -> Effects {
-        let Some(record) = self.get(name) else { return Effects::default() };
+        let Some(record) = self.get(name) else {
+            return Effects::default();
+        };
         let decided = self.decisions.get(name).cloned();
         let is_another = decided.as_ref().is_some_and(|ruling| {
-            !record.is_trusted() && record.party().is_none_or(|party| !trust::same(&ruling.party, party))
+            !record.is_trusted()
+                && record
+                    .party()
+                    .is_none_or(|party| !trust::same(&ruling.party, party))
         });
         if decided.is_some() && !is_another {
             return Effects::default();
         }
-        let gone = Dirty::Gone(record.forgotten("no source has named it for long, and it did not answer", now));
+        let gone = Dirty::Gone(record.forgotten(
+            "no source has named it for long, and it did not answer",
+            now,
+        ));
         let mut effects = self.remove(name);
         if let Some(ruling) = decided {
             self.show_decided(name, ruling, now);
         }
-        let next =
-            if self.scenarios.contains_key(name) { Dirty::Scenario(name.clone(), ChangeKind::Changed) } else { gone };
+        let next = if self.scenarios.contains_key(name) {
+            Dirty::Scenario(name.clone(), ChangeKind::Changed)
+        } else {
+            gone
+        };
         effects.publish.push(next);
         effects
     }
@@ -283,14 +379,27 @@ impl Fleet {
         // The name of a removed scenario becomes free, so the approval under it ends once that is
         // durable. A scenario that is still named keeps its approval.
         let approval_ended = was == ScenarioState::Removed && self.decisions.contains_key(name);
-        let effects = self.remove(name).and(Effects { publish: vec![gone], ..Effects::default() });
-        Ok((Forgotten { name: name.clone(), was, named_by, approval_ended }, effects))
+        let effects = self.remove(name).and(Effects {
+            publish: vec![gone],
+            ..Effects::default()
+        });
+        Ok((
+            Forgotten {
+                name: name.clone(),
+                was,
+                named_by,
+                approval_ended,
+            },
+            effects,
+        ))
     }
 
     /// The approval of a forgotten scenario is still stored: it is shown again, so that an operator
     /// can remove it.
     pub(super) fn unforget(&mut self, name: &ScenarioName, now: Now) -> Effects {
-        let Some(ruling) = self.decisions.get(name).cloned() else { return Effects::default() };
+        let Some(ruling) = self.decisions.get(name).cloned() else {
+            return Effects::default();
+        };
         self.show_decided(name, ruling, now);
         Effects::scenario(name, ChangeKind::Changed)
     }
@@ -299,7 +408,13 @@ impl Fleet {
     fn show_decided(&mut self, name: &ScenarioName, ruling: TrustDecision, now: Now) {
         let generation = self.generation();
         let decided = BTreeMap::from([(name.clone(), ruling)]);
-        restore::decided(&decided, &mut self.scenarios, &self.sources, generation, now);
+        restore::decided(
+            &decided,
+            &mut self.scenarios,
+            &self.sources,
+            generation,
+            now,
+        );
     }
 
     /// Removes a scenario from the known ones.
@@ -309,7 +424,12 @@ impl Fleet {
         }
         // If this is not stored, the next start forgets the scenario again.
         let store = vec![SaveRequest::Forget(name.clone())];
-        Effects { close: vec![name.clone()], publish: vec![Dirty::Cleared(name.clone())], store, ..Effects::default() }
+        Effects {
+            close: vec![name.clone()],
+            publish: vec![Dirty::Cleared(name.clone())],
+            store,
+            ..Effects::default()
+        }
     }
 
     /// When the first scenario has to be evaluated.
@@ -331,7 +451,13 @@ impl Fleet {
 
     /// Sets when a scenario is evaluated.
     pub(super) fn wake(&mut self, name: &ScenarioName, at: Option<Instant>) {
-        let Some(scenario) = self.scenarios.get_mut(name).filter(|scenario| scenario.wake() != at) else { return };
+        let Some(scenario) = self
+            .scenarios
+            .get_mut(name)
+            .filter(|scenario| scenario.wake() != at)
+        else {
+            return;
+        };
         if let Some(old) = scenario.set_wake(at) {
             self.wakes.remove(&(old, name.clone()));
         }
@@ -348,16 +474,27 @@ mod tests {
 
     fn now() -> Now {
         let clock = Clock::following(jiff::Timestamp::UNIX_EPOCH);
-        Now { mono: clock.now(), wall: clock.wall() }
+        Now {
+            mono: clock.now(),
+            wall: clock.wall(),
+        }
     }
 
     /// Scenarios of the configuration with these names.
     fn fleet(names: &[&str], now: Now) -> Fleet {
         let scenario = |name: &&str| {
             let name: ScenarioName = name.parse().unwrap();
-            (name.clone(), Box::new(Scenario::new(name, SourceId::STATIC, true, 0, now)))
+            (
+                name.clone(),
+                Box::new(Scenario::new(name, SourceId::STATIC, true, 0, now)),
+            )
         };
-        Fleet::new(names.iter().map(scenario).collect(), BTreeMap::new(), KnownSources::with([]), now)
+        Fleet::new(
+            names.iter().map(scenario).collect(),
+            BTreeMap::new(),
+            KnownSources::with([]),
+            now,
+        )
     }
 
     #[test]
@@ -371,7 +508,10 @@ mod tests {
         fleet.wake(&one, at(3));
         fleet.wake(&two, at(2));
         assert_eq!(fleet.due(), at(2));
-        let later = |seconds| Now { mono: start.mono + Duration::from_secs(seconds), ..start };
+        let later = |seconds| Now {
+            mono: start.mono + Duration::from_secs(seconds),
+            ..start
+        };
         assert_eq!(fleet.take_due(later(1)), None);
         assert_eq!(fleet.take_due(later(2)), Some(two));
         assert_eq!(fleet.take_due(later(2)), None);
@@ -387,17 +527,39 @@ mod tests {
         let mut fleet = fleet(&["first", "kept", "second"], start);
         for (name, after) in [("first", 0), ("second", 1)] {
             let name = name.parse().unwrap();
-            let now = Now { mono: start.mono + Duration::from_secs(after), ..start };
+            let now = Now {
+                mono: start.mono + Duration::from_secs(after),
+                ..start
+            };
             fleet.wake(&name, Some(start.mono));
             fleet.handle(&name, ScenarioInput::Left { dismissed: true }, &config, now);
         }
         let effects = fleet.forget_many(&config, start);
-        let names = |fleet: &Fleet| fleet.scenarios().keys().map(ToString::to_string).collect::<Vec<_>>();
+        let names = |fleet: &Fleet| {
+            fleet
+                .scenarios()
+                .keys()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(names(&fleet), ["kept", "second"]);
-        assert_eq!(effects.close.iter().map(ScenarioName::as_str).collect::<Vec<_>>(), ["first"]);
-        assert!(matches!(effects.publish.as_slice(), [Dirty::Cleared(_), Dirty::Gone(_)]));
+        assert_eq!(
+            effects
+                .close
+                .iter()
+                .map(ScenarioName::as_str)
+                .collect::<Vec<_>>(),
+            ["first"]
+        );
+        assert!(matches!(
+            effects.publish.as_slice(),
+            [Dirty::Cleared(_), Dirty::Gone(_)]
+        ));
         // Its wake time is removed too.
-        assert_eq!(fleet.take_due(start).as_ref().map(ScenarioName::as_str), Some("second"));
+        assert_eq!(
+            fleet.take_due(start).as_ref().map(ScenarioName::as_str),
+            Some("second")
+        );
         assert_eq!(fleet.take_due(start), None);
     }
 }

@@ -11,7 +11,9 @@ use super::poll_task::PollResult;
 use super::sessions::news::SessionNews;
 use crate::config::Config;
 use crate::discovery::{EndpointSet, SourceError};
-use crate::model::{Awaited, ConfigState, Health, PreferenceSet, ScenarioName, ScenarioState, Settings, SourceId};
+use crate::model::{
+    Awaited, ConfigState, Health, PreferenceSet, ScenarioName, ScenarioState, Settings, SourceId,
+};
 use crate::state::{StateError, TrustDecision};
 use crate::transports::TransportError;
 use crate::transports::http::Upstream;
@@ -75,7 +77,11 @@ pub(super) enum EngineEvent {
         reply: ReplySender<Vec<Settings>>,
     },
     /// An operator decided, and it is durable.
-    Decided(ScenarioName, Option<TrustDecision>, ReplySender<Arc<Health>>),
+    Decided(
+        ScenarioName,
+        Option<TrustDecision>,
+        ReplySender<Arc<Health>>,
+    ),
     /// A session reported something by itself.
     Session(SessionNews),
     /// A save ended, also of these scenarios' manifests.

@@ -15,8 +15,8 @@ use crate::config::Config;
 use crate::discovery::Source;
 use crate::metrics::{ConfigLoads, Fetches, Listings};
 use crate::model::{
-    ConfigState, Health, PreferenceAuthor, PreferenceTarget, ScenarioName, ScenarioState, Scope, ScopePattern,
-    Settings, SettingsPatch,
+    ConfigState, Health, PreferenceAuthor, PreferenceTarget, ScenarioName, ScenarioState, Scope,
+    ScopePattern, Settings, SettingsPatch,
 };
 use crate::protocols::Protocols;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
@@ -127,7 +127,18 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     let (command, commands) = mpsc::channel(COMMANDS);
     let (operation, operations) = mpsc::channel(COMMANDS);
     let (save, saves) = mpsc::channel(WRITES);
-    let Setup { config, store, restored, client, children, protocols, clock, tasks, readiness, sources } = setup;
+    let Setup {
+        config,
+        store,
+        restored,
+        client,
+        children,
+        protocols,
+        clock,
+        tasks,
+        readiness,
+        sources,
+    } = setup;
     let keeper = MutationWriter {
         store: Arc::clone(&store),
         preferences: KeptPreferences::restored(&restored),
@@ -136,7 +147,13 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
         events: events.clone(),
     };
     tasks.spawn(keeper.run(stop.clone()));
-    let archive = ManifestWriter { store, saves, events: events.clone(), clock, tasks: tasks.clone() };
+    let archive = ManifestWriter {
+        store,
+        saves,
+        events: events.clone(),
+        clock,
+        tasks: tasks.clone(),
+    };
     tasks.spawn(archive.run(stop.clone()));
     let ids = sources.iter().map(|source| source.id()).collect();
     let (configured, follow) = watch::channel(Arc::clone(&config));
@@ -149,7 +166,10 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
         stop: stop.clone(),
     };
     let routes = CallRoutes::default();
-    let counts = EngineCounters { fetches: Arc::clone(client.fetches()), ..EngineCounters::default() };
+    let counts = EngineCounters {
+        fetches: Arc::clone(client.fetches()),
+        ..EngineCounters::default()
+    };
     counts.loads.started(clock.wall());
     let transports = Transports::new(client).with_children(children);
     let poller = Poller::new(
@@ -180,7 +200,18 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     tasks.spawn(Box::new(core).run(received, commands, stop.clone()));
     let commands = command;
     let operations = operation;
-    (EngineHandle { commands, operations, reader: reader.clone(), routes, counts, first_lists, tasks }, reader)
+    (
+        EngineHandle {
+            commands,
+            operations,
+            reader: reader.clone(),
+            routes,
+            counts,
+            first_lists,
+            tasks,
+        },
+        reader,
+    )
 }
 
 impl EngineHandle {
@@ -192,7 +223,15 @@ impl EngineHandle {
         let routes = CallRoutes::default();
         let counts = EngineCounters::default();
         let tasks = Tasks::new();
-        Self { commands, operations, reader, routes, counts, first_lists: Readiness::new(), tasks }
+        Self {
+            commands,
+            operations,
+            reader,
+            routes,
+            counts,
+            first_lists: Readiness::new(),
+            tasks,
+        }
     }
 
     /// The route to a scenario for calls, as of the latest snapshot or the one about to be
@@ -210,7 +249,11 @@ impl EngineHandle {
         if report == CallReport::Answered && route.state == ScenarioState::Live {
             return;
         }
-        let _ = self.commands.try_send(EngineCommand::Called(name.clone(), route.generation, report));
+        let _ = self.commands.try_send(EngineCommand::Called(
+            name.clone(),
+            route.generation,
+            report,
+        ));
     }
 
     /// The configured scenarios without a stored list whose first answer is awaited: each for at
@@ -230,7 +273,10 @@ impl EngineHandle {
     pub async fn refresh(&self, names: Vec<ScenarioName>) -> Result<Vec<Arc<Health>>, EngineError> {
         let all = names.is_empty();
         let (reply, answer) = oneshot::channel();
-        self.commands.send(EngineCommand::Refresh(names, reply)).await.map_err(|_| EngineError::Stopping)?;
+        self.commands
+            .send(EngineCommand::Refresh(names, reply))
+            .await
+            .map_err(|_| EngineError::Stopping)?;
         let waiting = answer.await.map_err(|_| EngineError::Stopping)??;
         let mut healths = Vec::with_capacity(waiting.len());
         for health in waiting {
@@ -253,7 +299,10 @@ impl EngineHandle {
         name: ScenarioName,
     ) -> Result<Result<HttpResponse, TransportError>, EngineError> {
         let (reply, answer) = oneshot::channel();
-        self.commands.send(EngineCommand::Locate(name, reply)).await.map_err(|_| EngineError::Stopping)?;
+        self.commands
+            .send(EngineCommand::Locate(name, reply))
+            .await
+            .map_err(|_| EngineError::Stopping)?;
         match answer.await.map_err(|_| EngineError::Stopping)?? {
             Ok((upstream, path)) => Ok(upstream.get_any_status(path, None).await),
             Err(error) => Ok(Err(error)),
@@ -263,17 +312,27 @@ impl EngineHandle {
     /// Activates another configuration, as far as the engine and the sources follow it (`None` when
     /// it is the same), and records the state of the configuration. The limits of polls are the
     /// client's ([`Client::adjust`]).
-    pub async fn configure(&self, config: Option<Arc<Config>>, state: Arc<ConfigState>) -> Result<(), EngineError> {
+    pub async fn configure(
+        &self,
+        config: Option<Arc<Config>>,
+        state: Arc<ConfigState>,
+    ) -> Result<(), EngineError> {
         let (reply, answer) = oneshot::channel();
         let command = EngineCommand::Configure(config, state, reply);
-        self.commands.send(command).await.map_err(|_| EngineError::Stopping)?;
+        self.commands
+            .send(command)
+            .await
+            .map_err(|_| EngineError::Stopping)?;
         answer.await.map_err(|_| EngineError::Stopping)?
     }
 
     /// Completes when the loop has handled it, which shows that the loop runs.
     pub async fn ping(&self) -> Result<(), EngineError> {
         let (reply, answer) = oneshot::channel();
-        self.commands.send(EngineCommand::Ping(reply)).await.map_err(|_| EngineError::Stopping)?;
+        self.commands
+            .send(EngineCommand::Ping(reply))
+            .await
+            .map_err(|_| EngineError::Stopping)?;
         answer.await.map_err(|_| EngineError::Stopping)?
     }
 
@@ -282,16 +341,26 @@ impl EngineHandle {
     ///
     /// The decision is made for the peer that the latest snapshot shows under the name. Trust for a
     /// scenario without an address is refused ([`EngineError::NoAddress`]).
-    pub async fn decide(&self, name: ScenarioName, decision: Option<Decision>) -> Result<Arc<Health>, EngineError> {
+    pub async fn decide(
+        &self,
+        name: ScenarioName,
+        decision: Option<Decision>,
+    ) -> Result<Arc<Health>, EngineError> {
         let shown = self.reader.snapshot().health.get(&name).cloned();
-        let Some(shown) = shown else { return Err(EngineError::UnknownScenario(name)) };
+        let Some(shown) = shown else {
+            return Err(EngineError::UnknownScenario(name));
+        };
         let party = shown.party.clone();
         if decision == Some(Decision::Trusted) && party.origin.is_none() {
             return Err(EngineError::NoAddress(name));
         }
-        let ruling =
-            decision.map(|decision| TrustDecision { decision, party, source: Some(shown.source.as_str().into()) });
-        self.operate(|reply| Mutation::Decide(name, ruling, reply)).await
+        let ruling = decision.map(|decision| TrustDecision {
+            decision,
+            party,
+            source: Some(shown.source.as_str().into()),
+        });
+        self.operate(|reply| Mutation::Decide(name, ruling, reply))
+            .await
     }
 
     /// Removes everything known of a scenario that is removed or down: its health, its tools with
@@ -305,15 +374,23 @@ impl EngineHandle {
     pub async fn forget(&self, name: ScenarioName) -> Result<Forgotten, EngineError> {
         let this = self.clone();
         // If the client went away between the steps, the operator's decision would stay.
-        self.tasks.run_to_completion(async move { this.forget_whole(name).await }).await
+        self.tasks
+            .run_to_completion(async move { this.forget_whole(name).await })
+            .await
     }
 
     async fn forget_whole(&self, name: ScenarioName) -> Result<Forgotten, EngineError> {
         let (reply, answer) = oneshot::channel();
-        self.commands.send(EngineCommand::Forget(name.clone(), reply)).await.map_err(|_| EngineError::Stopping)?;
+        self.commands
+            .send(EngineCommand::Forget(name.clone(), reply))
+            .await
+            .map_err(|_| EngineError::Stopping)?;
         let forgotten = answer.await.map_err(|_| EngineError::Stopping)??;
         if forgotten.approval_ended {
-            match self.operate(|reply| Mutation::Decide(name.clone(), None, reply)).await {
+            match self
+                .operate(|reply| Mutation::Decide(name.clone(), None, reply))
+                .await
+            {
                 // There is no health left to show.
                 Ok(_) | Err(EngineError::UnknownScenario(_)) => {}
                 Err(error) => {
@@ -344,7 +421,8 @@ impl EngineHandle {
         &self,
         changes: Vec<(Scope, PreferenceTarget, SettingsPatch)>,
     ) -> Result<Vec<Settings>, EngineError> {
-        self.prefer_all_as(PreferenceAuthor::Operator, changes).await
+        self.prefer_all_as(PreferenceAuthor::Operator, changes)
+            .await
     }
 
     /// The same for changes of this author: those of clients have a limit of their own.
@@ -353,19 +431,40 @@ impl EngineHandle {
         author: PreferenceAuthor,
         changes: Vec<(Scope, PreferenceTarget, SettingsPatch)>,
     ) -> Result<Vec<Settings>, EngineError> {
-        self.operate(|reply| Mutation::Prefer { author, changes, reply }).await
+        self.operate(|reply| Mutation::Prefer {
+            author,
+            changes,
+            reply,
+        })
+        .await
     }
 
     /// Has all settings of the stored preferences of these scopes inherit again, as one change of
     /// an operator, or with `preview` only counts them. Returns how many there were.
-    pub(crate) async fn reset_preferences(&self, scopes: ScopePattern, preview: bool) -> Result<usize, EngineError> {
-        let reset = self.operate(|reply| Mutation::Reset { scopes, preview, reply }).await?;
+    pub(crate) async fn reset_preferences(
+        &self,
+        scopes: ScopePattern,
+        preview: bool,
+    ) -> Result<usize, EngineError> {
+        let reset = self
+            .operate(|reply| Mutation::Reset {
+                scopes,
+                preview,
+                reply,
+            })
+            .await?;
         Ok(reset.len())
     }
 
-    async fn operate<T>(&self, make: impl FnOnce(ReplySender<T>) -> Mutation) -> Result<T, EngineError> {
+    async fn operate<T>(
+        &self,
+        make: impl FnOnce(ReplySender<T>) -> Mutation,
+    ) -> Result<T, EngineError> {
         let (reply, answer) = oneshot::channel();
-        self.operations.send(make(reply)).await.map_err(|_| EngineError::Stopping)?;
+        self.operations
+            .send(make(reply))
+            .await
+            .map_err(|_| EngineError::Stopping)?;
         answer.await.map_err(|_| EngineError::Stopping)?
     }
 }

@@ -159,18 +159,30 @@ impl Partition {
     /// stale because of a jump.
     fn clocks(&mut self, now: Now) -> Effects {
         let jump = jump(std::mem::replace(&mut self.looked, now), now);
-        let Some(jump) = jump else { return Effects::default() };
+        let Some(jump) = jump else {
+            return Effects::default();
+        };
         tracing::warn!(
             seconds = jump.as_secs(),
             "the wall clock jumped, or the machine slept: every scenario is polled again"
         );
-        Effects { poll: vec![(PollSet::Trusted, SPREAD)], publish: vec![Dirty::Times], ..Effects::default() }
+        Effects {
+            poll: vec![(PollSet::Trusted, SPREAD)],
+            publish: vec![Dirty::Times],
+            ..Effects::default()
+        }
     }
 
     /// Whether a source is believed that does not name a scenario any more, once the scenario does
     /// not answer. If the local network stops announcing a scenario, that is not believed when many
     /// others fell silent with it.
-    pub(super) fn believes(&self, source: SourceId, name: &ScenarioName, silenced: Option<Instant>, now: Now) -> bool {
+    pub(super) fn believes(
+        &self,
+        source: SourceId,
+        name: &ScenarioName,
+        silenced: Option<Instant>,
+        now: Now,
+    ) -> bool {
         if !source.spec().is_announced {
             return true;
         }
@@ -181,14 +193,22 @@ impl Partition {
 
     /// Evaluates whether the daemon is cut off, and which other scenarios are to be polled because
     /// of the lost ones.
-    fn weighed(&mut self, census: Census, rules: &HealthConfig, refresh: &RefreshConfig, now: Now) -> Effects {
+    fn weighed(
+        &mut self,
+        census: Census,
+        rules: &HealthConfig,
+        refresh: &RefreshConfig,
+        now: Now,
+    ) -> Effects {
         self.lost.retain(|name, _| census.lost.contains(name));
         let mut effects = Effects::default();
         if let Some(turning) = self.judge(census.answering.len(), rules, now) {
             effects = self.turned(turning, census.failing, refresh, now);
         }
-        let lately = |at: &Option<Instant>| at.is_some_and(|at| at + rules.isolation_window > now.mono);
-        let (recent, mut others): (Vec<_>, Vec<_>) = census.answering.into_iter().partition(|(at, _)| lately(at));
+        let lately =
+            |at: &Option<Instant>| at.is_some_and(|at| at + rules.isolation_window > now.mono);
+        let (recent, mut others): (Vec<_>, Vec<_>) =
+            census.answering.into_iter().partition(|(at, _)| lately(at));
         let spread = match self.others_to_probe(recent.len(), rules, now.mono) {
             None => return effects,
             Some(ProbeScope::All) => rules.isolation_window / 3,
@@ -199,7 +219,10 @@ impl Partition {
                 rules.isolation_window / 8
             }
         };
-        effects.and(Effects::poll(others.into_iter().map(|(_, name)| name).collect(), spread))
+        effects.and(Effects::poll(
+            others.into_iter().map(|(_, name)| name).collect(),
+            spread,
+        ))
     }
 
     /// Applies the begin or end of isolation.
@@ -215,11 +238,19 @@ impl Partition {
         match turning {
             IsolationChange::Began => {
                 if let Some(shown) = &shown {
-                    tracing::warn!(lost = shown.lost, of = shown.of, "isolated: {}", shown.reason());
+                    tracing::warn!(
+                        lost = shown.lost,
+                        of = shown.of,
+                        "isolated: {}",
+                        shown.reason()
+                    );
                 }
             }
             IsolationChange::Healed(left) => {
-                tracing::info!(still_lost = left.len(), "no longer isolated: enough scenarios answer again");
+                tracing::info!(
+                    still_lost = left.len(),
+                    "no longer isolated: enough scenarios answer again"
+                );
                 // Scenarios that have not answered yet may have been polled too early.
                 let until = now.mono + SPREAD + refresh.timeout + REPRIEVE;
                 effects = Effects::poll(left.clone(), SPREAD);
@@ -232,7 +263,11 @@ impl Partition {
             }
         }
         effects.publish.push(Dirty::Isolated(shown));
-        effects.publish.extend(failing.into_iter().map(|name| Dirty::Scenario(name, ChangeKind::Same)));
+        effects.publish.extend(
+            failing
+                .into_iter()
+                .map(|name| Dirty::Scenario(name, ChangeKind::Same)),
+        );
         effects
     }
 
@@ -275,10 +310,17 @@ impl Partition {
     }
 
     /// Evaluates. `answering` is the number of scenarios that answer; lost ones are not included.
-    fn judge(&mut self, answering: usize, rules: &HealthConfig, now: Now) -> Option<IsolationChange> {
+    fn judge(
+        &mut self,
+        answering: usize,
+        rules: &HealthConfig,
+        now: Now,
+    ) -> Option<IsolationChange> {
         self.stirred = false;
         let Some(cut) = &self.cut else {
-            self.lost.retain(|_, since| now.mono.saturating_duration_since(*since) <= rules.isolation_window);
+            self.lost.retain(|_, since| {
+                now.mono.saturating_duration_since(*since) <= rules.isolation_window
+            });
             return self.begin(answering, rules, now);
         };
         if cut.until <= now.mono {
@@ -293,33 +335,64 @@ impl Partition {
         Some(IsolationChange::Healed(left))
     }
 
-    fn begin(&mut self, answering: usize, rules: &HealthConfig, now: Now) -> Option<IsolationChange> {
+    fn begin(
+        &mut self,
+        answering: usize,
+        rules: &HealthConfig,
+        now: Now,
+    ) -> Option<IsolationChange> {
         let lost = self.lost.len();
         let of = answering + self.lost.len();
         if rules.isolation_max.is_zero() || !is_mass(lost, of, rules) {
             return None;
         }
-        let until = now.wall.saturating_add(rules.isolation_max).unwrap_or(now.wall);
-        let shown = Isolated { since: now.wall, until, lost, of, window: rules.isolation_window };
-        self.cut = Some(Isolation { shown, until: now.mono + rules.isolation_max });
+        let until = now
+            .wall
+            .saturating_add(rules.isolation_max)
+            .unwrap_or(now.wall);
+        let shown = Isolated {
+            since: now.wall,
+            until,
+            lost,
+            of,
+            window: rules.isolation_window,
+        };
+        self.cut = Some(Isolation {
+            shown,
+            until: now.mono + rules.isolation_max,
+        });
         Some(IsolationChange::Began)
     }
 
     fn end(&mut self) {
-        *self = Self { sampled: self.sampled, ..Self::new(self.looked) };
+        *self = Self {
+            sampled: self.sampled,
+            ..Self::new(self.looked)
+        };
     }
 
     /// Whether other scenarios are to be polled because of the lost ones, and how many; `answered`
     /// is the number that answered lately. A sample is polled at most once per window, because the
     /// loss may be one scenario that comes and goes.
-    fn others_to_probe(&mut self, answered: usize, rules: &HealthConfig, now: Instant) -> Option<ProbeScope> {
-        if !std::mem::take(&mut self.doubtful) || self.cut.is_some() || rules.isolation_max.is_zero() {
+    fn others_to_probe(
+        &mut self,
+        answered: usize,
+        rules: &HealthConfig,
+        now: Instant,
+    ) -> Option<ProbeScope> {
+        if !std::mem::take(&mut self.doubtful)
+            || self.cut.is_some()
+            || rules.isolation_max.is_zero()
+        {
             return None;
         }
         if is_mass(self.lost.len(), answered + self.lost.len(), rules) {
             return Some(ProbeScope::All);
         }
-        if self.sampled.is_some_and(|at| now.saturating_duration_since(at) < rules.isolation_window) {
+        if self
+            .sampled
+            .is_some_and(|at| now.saturating_duration_since(at) < rules.isolation_window)
+        {
             return None;
         }
         self.sampled = Some(now);
@@ -329,7 +402,9 @@ impl Partition {
     /// Whether the lost scenarios are to be polled because one of them just answered; at most once
     /// in a fifth of the window.
     fn probes(&mut self, rules: &HealthConfig, now: Instant) -> bool {
-        let lately = self.probed.is_some_and(|at| now.saturating_duration_since(at) < rules.isolation_window / 5);
+        let lately = self
+            .probed
+            .is_some_and(|at| now.saturating_duration_since(at) < rules.isolation_window / 5);
         let due = self.cut.is_some() && !lately;
         if due {
             self.probed = Some(now);
@@ -374,18 +449,29 @@ mod tests {
     impl Case {
         fn new() -> Self {
             let start = Clock::following(Timestamp::UNIX_EPOCH).now();
-            let now = Now { mono: start, wall: Timestamp::UNIX_EPOCH };
-            Self { isolation: Partition::new(now), rules: HealthConfig::default(), start }
+            let now = Now {
+                mono: start,
+                wall: Timestamp::UNIX_EPOCH,
+            };
+            Self {
+                isolation: Partition::new(now),
+                rules: HealthConfig::default(),
+                start,
+            }
         }
 
         fn at(&self, second: u64) -> Now {
             let wall = Timestamp::from_second(i64::try_from(second).unwrap()).unwrap();
-            Now { mono: self.start + Duration::from_secs(second), wall }
+            Now {
+                mono: self.start + Duration::from_secs(second),
+                wall,
+            }
         }
 
         fn lose(&mut self, names: &[&str], second: u64) {
             for name in names {
-                self.isolation.lost(&name.parse().unwrap(), self.at(second).mono);
+                self.isolation
+                    .lost(&name.parse().unwrap(), self.at(second).mono);
             }
         }
 
@@ -415,7 +501,11 @@ mod tests {
                 case.lose(&[format!("s{i}").as_str()], *second);
             }
             let turned = case.judge(answering, *lost.last().unwrap());
-            assert_eq!(turned == Some(IsolationChange::Began), isolated, "{lost:?} of {answering} more");
+            assert_eq!(
+                turned == Some(IsolationChange::Began),
+                isolated,
+                "{lost:?} of {answering} more"
+            );
             assert_eq!(case.isolation.shown().is_some(), isolated);
         }
     }
@@ -448,7 +538,9 @@ mod tests {
                 assert_eq!(turned, Some(IsolationChange::Healed(left)));
             }
         }
-        assert!(case.isolation.shown().is_none() && !case.isolation.needs_evaluation(case.at(601).mono));
+        assert!(
+            case.isolation.shown().is_none() && !case.isolation.needs_evaluation(case.at(601).mono)
+        );
     }
 
     #[test]
@@ -457,7 +549,8 @@ mod tests {
         case.lose(&["a", "b"], 0);
         assert_eq!(case.judge(0, 0), Some(IsolationChange::Began));
         assert!(
-            !case.isolation.needs_evaluation(case.at(3599).mono) && case.isolation.needs_evaluation(case.at(3600).mono)
+            !case.isolation.needs_evaluation(case.at(3599).mono)
+                && case.isolation.needs_evaluation(case.at(3600).mono)
         );
         assert_eq!(case.judge(0, 3600), Some(IsolationChange::Capped));
         assert_eq!(case.judge(0, 3601), None);
@@ -469,7 +562,11 @@ mod tests {
         case.rules.isolation_max = Duration::ZERO;
         case.lose(&["a", "b"], 0);
         assert_eq!(case.judge(0, 0), None);
-        assert_eq!(case.isolation.others_to_probe(0, &case.rules, case.at(0).mono), None);
+        assert_eq!(
+            case.isolation
+                .others_to_probe(0, &case.rules, case.at(0).mono),
+            None
+        );
     }
 
     #[test]
@@ -490,7 +587,8 @@ mod tests {
     #[test]
     fn many_goodbyes_at_once_are_none() {
         let rules = HealthConfig::default();
-        let silences = [(1, 1), (2, 2), (3, 3), (3, 10), (4, 10)].map(|(leaving, of)| is_silence(leaving, of, &rules));
+        let silences = [(1, 1), (2, 2), (3, 3), (3, 10), (4, 10)]
+            .map(|(leaving, of)| is_silence(leaving, of, &rules));
         assert_eq!(silences, [false, false, true, false, true]);
     }
 

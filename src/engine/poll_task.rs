@@ -79,8 +79,14 @@ pub(super) async fn poll(poll_request: PollRequest) -> PollResult {
     let caught = AssertUnwindSafe(listed).catch_unwind();
     let result = match tokio::time::timeout(longest, caught).await {
         Ok(Ok(result)) => result,
-        Ok(Err(_)) => Err(ListError::Malformed("reading the answer failed inside callsheet; see its log".into())),
-        Err(_) => Err(TransportError::Timeout { url: name.to_string(), limit: longest }.into()),
+        Ok(Err(_)) => Err(ListError::Malformed(
+            "reading the answer failed inside callsheet; see its log".into(),
+        )),
+        Err(_) => Err(TransportError::Timeout {
+            url: name.to_string(),
+            limit: longest,
+        }
+        .into()),
     };
     let outcome = match &result {
         Ok((_, Listing::Manifest { .. })) => "manifest",
@@ -90,14 +96,27 @@ pub(super) async fn poll(poll_request: PollRequest) -> PollResult {
     };
     span.record("outcome", outcome);
     listings.ended(outcome);
-    PollResult { name, generation, connected, followed: false, result }
+    PollResult {
+        name,
+        generation,
+        connected,
+        followed: false,
+        result,
+    }
 }
 
 async fn list(
     poll_request: PollRequest,
     connected: &mut Option<Connected>,
 ) -> Result<(Arc<dyn Protocol>, Listing), ListError> {
-    let PollRequest { target, mode, transports, request, current, .. } = poll_request;
+    let PollRequest {
+        target,
+        mode,
+        transports,
+        request,
+        current,
+        ..
+    } = poll_request;
     let (protocol, listing) = match mode {
         PollMode::Session(protocol, session) => {
             current.set(&session);
@@ -106,15 +125,29 @@ async fn list(
         }
         PollMode::Connect(protocol) => {
             let session = protocol.connect(&target, &transports).await?;
-            *connected = Some(Connected { target, protocol: Arc::clone(&protocol), session: Arc::clone(&session) });
+            *connected = Some(Connected {
+                target,
+                protocol: Arc::clone(&protocol),
+                session: Arc::clone(&session),
+            });
             current.set(&session);
             let listing = session.list(&request).await?;
             (protocol, listing)
         }
         PollMode::Probe(protocols) => {
-            let probe::Probed { protocol, session, listing } =
-                probe::probe(&protocols, &target, &transports, &request, &|session| current.set(session)).await?;
-            *connected = Some(Connected { target, protocol: Arc::clone(&protocol), session });
+            let probe::Probed {
+                protocol,
+                session,
+                listing,
+            } = probe::probe(&protocols, &target, &transports, &request, &|session| {
+                current.set(session)
+            })
+            .await?;
+            *connected = Some(Connected {
+                target,
+                protocol: Arc::clone(&protocol),
+                session,
+            });
             (protocol, listing)
         }
     };
@@ -148,8 +181,19 @@ mod tests {
 
     fn poll_request(session: Arc<dyn Session>) -> PollRequest {
         let second = Duration::from_secs(1);
-        let limits = ClientLimits { connect: second, whole: second, max_body: 1, max_redirects: 0 };
-        let client = Client::new(limits, 1, second, Clock::system(), crate::runtime::Tasks::new());
+        let limits = ClientLimits {
+            connect: second,
+            whole: second,
+            max_body: 1,
+            max_redirects: 0,
+        };
+        let client = Client::new(
+            limits,
+            1,
+            second,
+            Clock::system(),
+            crate::runtime::Tasks::new(),
+        );
         PollRequest {
             name: "files".parse().unwrap(),
             generation: 7,
@@ -168,12 +212,18 @@ mod tests {
         let answered = poll(poll_request(Arc::new(Broken))).await;
         assert_eq!(answered.name.as_str(), "files");
         assert_eq!(answered.generation, 7);
-        assert_eq!(answered.result.err().map(|error| error.kind()), Some("malformed"));
+        assert_eq!(
+            answered.result.err().map(|error| error.kind()),
+            Some("malformed")
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_poll_without_end_times_out() {
         let answered = poll(poll_request(Arc::new(NeverEndingList))).await;
-        assert_eq!(answered.result.err().map(|error| error.kind()), Some("timeout"));
+        assert_eq!(
+            answered.result.err().map(|error| error.kind()),
+            Some("timeout")
+        );
     }
 }

@@ -48,7 +48,15 @@ impl Poller {
         stop: Stop,
     ) -> Self {
         let untrusted = untrusted_permits(refresh);
-        Self { transports, protocols, listings, untrusted, tasks, events, stop }
+        Self {
+            transports,
+            protocols,
+            listings,
+            untrusted,
+            tasks,
+            events,
+            stop,
+        }
     }
 
     /// Activates another configuration. Polls under way keep their settings.
@@ -65,7 +73,14 @@ impl Poller {
         session: Option<Arc<dyn Session>>,
         refresh: &RefreshConfig,
     ) -> AbortOnDropHandle<()> {
-        let DuePoll { name, generation, target, protocol, request, is_untrusted } = due;
+        let DuePoll {
+            name,
+            generation,
+            target,
+            protocol,
+            request,
+            is_untrusted,
+        } = due;
         let mode = match (session, protocol) {
             (Some(session), Some(protocol)) => PollMode::Session(protocol, session),
             (None, Some(protocol)) => PollMode::Connect(protocol),
@@ -73,8 +88,12 @@ impl Poller {
             (_, None) => PollMode::Probe(self.protocols.clone()),
         };
         let current = CurrentSession::default();
-        let waits =
-            report_waits((name.clone(), generation), current.clone(), self.events.clone(), self.transports.clock());
+        let waits = report_waits(
+            (name.clone(), generation),
+            current.clone(),
+            self.events.clone(),
+            self.transports.clock(),
+        );
         let poll_request = PollRequest {
             name,
             generation,
@@ -127,14 +146,20 @@ async fn report_waits(
     loop {
         clock.sleep(wait).await;
         wait = LONG_POLL_CHECK_INTERVAL;
-        let Some(awaited) = current.awaited() else { continue };
+        let Some(awaited) = current.awaited() else {
+            continue;
+        };
         let missing = REPORTED_AFTER.saturating_sub(awaited.waited);
         if !missing.is_zero() {
             wait = missing;
             continue;
         }
         wait = REPORTED_AFTER;
-        let event = EngineEvent::Waits { name: name.clone(), generation, awaited: Box::new(awaited) };
+        let event = EngineEvent::Waits {
+            name: name.clone(),
+            generation,
+            awaited: Box::new(awaited),
+        };
         if events.send(event).await.is_err() {
             return;
         }

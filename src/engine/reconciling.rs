@@ -22,13 +22,26 @@ impl Core {
 
     /// Merges once. Returns whether a scenario was removed at once.
     fn reconcile_once(&mut self, now: Now) -> bool {
-        let Self { reconciler, fleet, parts, .. } = self;
+        let Self {
+            reconciler,
+            fleet,
+            parts,
+            ..
+        } = self;
         let max = parts.config.refresh.max_scenarios;
-        let (news, effects) = reconciler.reassign(fleet.holders(), |name| fleet.get(name).is_some(), max, now);
+        let (news, effects) =
+            reconciler.reassign(fleet.holders(), |name| fleet.get(name).is_some(), max, now);
         self.apply(effects, now);
         for (name, assignment) in news {
             let Self { fleet, parts, .. } = self;
-            let effects = fleet.assign(&name, &assignment, &parts.transports, &parts.protocols, &parts.config, now);
+            let effects = fleet.assign(
+                &name,
+                &assignment,
+                &parts.transports,
+                &parts.protocols,
+                &parts.config,
+                now,
+            );
             self.apply(effects, now);
         }
         let leaving = self.leaving();
@@ -36,13 +49,17 @@ impl Core {
         self.apply(effects, now);
         let mut went = false;
         for name in leaving {
-            let Some(record) = self.fleet.get(&name) else { continue };
+            let Some(record) = self.fleet.get(&name) else {
+                continue;
+            };
             let was_absent = record.is_absent();
             let dismissed = self.reconciler.dismisses(record.source().0);
             self.give(&name, ScenarioInput::Left { dismissed }, now);
             if !was_absent && self.fleet.get(&name).is_some_and(Scenario::is_absent) {
                 went = true;
-                let effects = self.fleet.drop_double(&name, self.reconciler.assigned(), now);
+                let effects = self
+                    .fleet
+                    .drop_double(&name, self.reconciler.assigned(), now);
                 self.apply(effects, now);
             }
         }
@@ -54,7 +71,11 @@ impl Core {
     /// Scenarios that no source names any more, as far as their sources are believed.
     fn leaving(&self) -> Vec<ScenarioName> {
         let assigned = self.reconciler.assigned();
-        let unnamed = self.fleet.scenarios().values().filter(|record| !assigned.contains_key(&record.name));
+        let unnamed = self
+            .fleet
+            .scenarios()
+            .values()
+            .filter(|record| !assigned.contains_key(&record.name));
         let leaving = unnamed.filter(|record| {
             let (source, was_named) = record.source();
             self.reconciler.may_leave(source, was_named)
@@ -79,7 +100,11 @@ impl Core {
 
     /// Forgets a scenario on an operator's request.
     pub(super) fn end(&mut self, name: &ScenarioName, now: Now) -> Result<Forgotten, EngineError> {
-        let named_by = self.reconciler.assigned().get(name).map(|place| place.source);
+        let named_by = self
+            .reconciler
+            .assigned()
+            .get(name)
+            .map(|place| place.source);
         let (forgotten, effects) = self.fleet.forget_by_operator(name, named_by, now)?;
         self.latches.remove(name);
         drop(self.first_lists.take(name));

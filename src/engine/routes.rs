@@ -86,13 +86,17 @@ impl CallRoute {
     /// Whether this is still the route to the scenario.
     fn is_of(&self, record: &Scenario) -> bool {
         record.has_route()
-            && record
-                .session()
-                .is_some_and(|link| link.ended == self.ended && Arc::ptr_eq(&link.session, &self.session))
+            && record.session().is_some_and(|link| {
+                link.ended == self.ended && Arc::ptr_eq(&link.session, &self.session)
+            })
             && record.generation() == self.generation
             && record.is_listed() == self.is_listed
             && record.state() == self.state
-            && record.party().map_or(self.party == PeerIdentity::default(), |party| *party == self.party)
+            && record
+                .party()
+                .map_or(self.party == PeerIdentity::default(), |party| {
+                    *party == self.party
+                })
     }
 }
 
@@ -102,7 +106,12 @@ impl Scenario {
         let target = self.target()?;
         let protocol = self.protocol()?;
         let version = self.held().map(|held| &*held.manifest.protocol_version);
-        self.may_be_polled().then_some(SessionSpec { target, protocol, version, followed: self.is_trusted() })
+        self.may_be_polled().then_some(SessionSpec {
+            target,
+            protocol,
+            version,
+            followed: self.is_trusted(),
+        })
     }
 
     /// Whether it has a route: it is trusted, not blocked, and has a session.

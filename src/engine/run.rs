@@ -71,24 +71,57 @@ impl Core {
         sources: BTreeSet<SourceId>,
         readiness: &Readiness,
     ) -> (Self, CatalogReader) {
-        let now = Now { mono: parts.clock.now(), wall: parts.clock.wall() };
+        let now = Now {
+            mono: parts.clock.now(),
+            wall: parts.clock.wall(),
+        };
         // The stored calls are handled elsewhere.
-        let Restored { manifests, preferences, decisions, claims, revision, mut findings, .. } = restored;
+        let Restored {
+            manifests,
+            preferences,
+            decisions,
+            claims,
+            revision,
+            mut findings,
+            ..
+        } = restored;
         let decisions: BTreeMap<_, _> = decisions.into_iter().collect();
         let known = KnownSources::with(sources.iter().copied());
-        let (records, unusable) = restore::records(manifests, &decisions, &known, &parts.config, &parts.protocols, now);
+        let (records, unusable) = restore::records(
+            manifests,
+            &decisions,
+            &known,
+            &parts.config,
+            &parts.protocols,
+            now,
+        );
         findings.extend(unusable);
         let latches = parts
             .config
             .static_scenarios()
             .iter()
             // A blocked scenario is never polled, so readiness does not wait for it.
-            .filter(|scenario| decisions.get(&scenario.name).is_none_or(|ruling| ruling.decision != Decision::Blocked))
-            .map(|scenario| (scenario.name.clone(), readiness.latch(format!("scenario {}", scenario.name))))
+            .filter(|scenario| {
+                decisions
+                    .get(&scenario.name)
+                    .is_none_or(|ruling| ruling.decision != Decision::Blocked)
+            })
+            .map(|scenario| {
+                (
+                    scenario.name.clone(),
+                    readiness.latch(format!("scenario {}", scenario.name)),
+                )
+            })
             .collect();
         let fleet = Fleet::new(records, decisions, known, now);
-        let (publisher, reader) =
-            SnapshotPublisher::new(&parts, fleet.scenarios(), Arc::new(preferences), revision, findings, now);
+        let (publisher, reader) = SnapshotPublisher::new(
+            &parts,
+            fleet.scenarios(),
+            Arc::new(preferences),
+            revision,
+            findings,
+            now,
+        );
         let claims_until = now.mono + parts.config.refresh.max_interval;
         let rounds = PollGrid::new(now.mono, &parts.config.refresh);
         let mut core = Self {
@@ -159,7 +192,8 @@ impl Core {
             }
             let now = self.now();
             self.time_passed(now);
-            if self.publisher.is_large() && self.publisher.due().is_some_and(|due| due <= now.mono) {
+            if self.publisher.is_large() && self.publisher.due().is_some_and(|due| due <= now.mono)
+            {
                 // On another thread, as this one also serves requests.
                 let tasks = self.parts.transports.tasks().clone();
                 self = tasks
@@ -175,17 +209,30 @@ impl Core {
     }
 
     fn publish_when_due(&mut self, now: Now) {
-        self.publisher.publish_when_due(self.fleet.scenarios(), !self.latches.is_empty(), now);
+        self.publisher
+            .publish_when_due(self.fleet.scenarios(), !self.latches.is_empty(), now);
     }
 
     fn now(&self) -> Now {
-        Now { mono: self.parts.clock.now(), wall: self.parts.clock.wall() }
+        Now {
+            mono: self.parts.clock.now(),
+            wall: self.parts.clock.wall(),
+        }
     }
 
     fn next_wake(&self) -> Instant {
         let ready = (!self.latches.is_empty()).then_some(self.ready_deadline);
-        let others = [self.fleet.due(), ready, self.first_lists.due(), self.publisher.due(), self.reconciler.due()];
-        others.into_iter().flatten().fold(self.partition.due().min(self.answer_times_due), Instant::min)
+        let others = [
+            self.fleet.due(),
+            ready,
+            self.first_lists.due(),
+            self.publisher.due(),
+            self.reconciler.due(),
+        ];
+        others.into_iter().flatten().fold(
+            self.partition.due().min(self.answer_times_due),
+            Instant::min,
+        )
     }
 
     /// Everything that time alone makes due.
@@ -217,7 +264,11 @@ impl Core {
     /// Stores when scenarios last answered, which a start shows until they answer again. An answer
     /// that changes no tool is not stored by itself.
     fn store_answer_times(&mut self) {
-        let times: Vec<_> = self.fleet.scenarios_mut().filter_map(Scenario::take_answer_time).collect();
+        let times: Vec<_> = self
+            .fleet
+            .scenarios_mut()
+            .filter_map(Scenario::take_answer_time)
+            .collect();
         if !times.is_empty() {
             // If there is no room, the next answers bring later times.
             let _ = self.parts.saves.try_send(SaveRequest::AnswerTimes(times));
@@ -228,23 +279,42 @@ impl Core {
         let now = self.now();
         match event {
             EngineEvent::Endpoints(source, set) => {
-                self.reconciler.handle(reconciler::ReconcilerInput::Set(source, set));
+                self.reconciler
+                    .handle(reconciler::ReconcilerInput::Set(source, set));
                 self.reconcile(now);
             }
             EngineEvent::SourceOff(source) => {
-                self.reconciler.handle(reconciler::ReconcilerInput::Off(source));
+                self.reconciler
+                    .handle(reconciler::ReconcilerInput::Off(source));
                 self.reconcile(now);
             }
             EngineEvent::SourceEnded(error) => {
-                self.reconciler.handle(reconciler::ReconcilerInput::Ended(error));
+                self.reconciler
+                    .handle(reconciler::ReconcilerInput::Ended(error));
                 self.reconcile(now);
             }
             EngineEvent::Polled(answered) => self.poll_ended(answered, now),
-            EngineEvent::Waits { name, generation, awaited } => {
-                self.give(&name, ScenarioInput::Waits { generation, awaited }, now);
+            EngineEvent::Waits {
+                name,
+                generation,
+                awaited,
+            } => {
+                self.give(
+                    &name,
+                    ScenarioInput::Waits {
+                        generation,
+                        awaited,
+                    },
+                    now,
+                );
             }
             EngineEvent::Session(news) => self.spoke(news, now),
-            EngineEvent::PreferencesChanged { preferences, gave_way, settings, reply } => {
+            EngineEvent::PreferencesChanged {
+                preferences,
+                gave_way,
+                settings,
+                reply,
+            } => {
                 self.publisher.prefer(preferences, &self.parts.config);
                 self.publisher.preferences_gave_way(gave_way);
                 self.publisher.mark_all_dirty(self.fleet.scenarios().keys());
@@ -281,11 +351,15 @@ impl Core {
             }
             EngineCommand::Configure(config, state, reply) => {
                 self.configure(config, state, now);
-                return self.publisher.after_publish(move |_| _ = reply.send(Ok(())));
+                return self
+                    .publisher
+                    .after_publish(move |_| _ = reply.send(Ok(())));
             }
             EngineCommand::Forget(name, reply) => {
                 match self.end(&name, now) {
-                    Ok(forgotten) => self.publisher.after_publish(move |_| _ = reply.send(Ok(forgotten))),
+                    Ok(forgotten) => self
+                        .publisher
+                        .after_publish(move |_| _ = reply.send(Ok(forgotten))),
                     Err(error) => drop(reply.send(Err(error))),
                 }
                 return;
@@ -296,23 +370,40 @@ impl Core {
             }
             // The client may have gone.
             EngineCommand::Ping(reply) => return drop(reply.send(Ok(()))),
-            EngineCommand::Called(name, generation, report) => return self.called(&name, generation, report, now),
+            EngineCommand::Called(name, generation, report) => {
+                return self.called(&name, generation, report, now);
+            }
         };
         let names = if names.is_empty() {
             // A scenario that waits for approval is polled only when its name is given.
-            let polled = self.fleet.scenarios().values().filter(|record| record.may_be_polled() && record.is_trusted());
+            let polled = self
+                .fleet
+                .scenarios()
+                .values()
+                .filter(|record| record.may_be_polled() && record.is_trusted());
             polled.map(|record| record.name.clone()).collect()
         } else {
             names
         };
-        let waiting = names.iter().map(|name| self.force(name, now)).collect::<Result<Vec<_>, _>>();
+        let waiting = names
+            .iter()
+            .map(|name| self.force(name, now))
+            .collect::<Result<Vec<_>, _>>();
         let _ = reply.send(waiting);
     }
 
     fn poll_ended(&mut self, mut answered: Box<PollResult>, now: Now) {
         let name = answered.name.clone();
-        let Self { fleet, sessions, partition, parts, .. } = self;
-        let Some(record) = fleet.get_mut(&name) else { return };
+        let Self {
+            fleet,
+            sessions,
+            partition,
+            parts,
+            ..
+        } = self;
+        let Some(record) = fleet.get_mut(&name) else {
+            return;
+        };
         if answered.generation != record.generation() {
             return;
         }
@@ -328,13 +419,27 @@ impl Core {
         let goodbye = partition.believes(record.source().0, &name, record.silenced(), now);
         let rules = &parts.config.health;
         let refresh = &parts.config.refresh;
-        let effects =
-            record.handle(ScenarioInput::Polled { answered, goodbye, random: fastrand::f64() }, &parts.config, now);
+        let effects = record.handle(
+            ScenarioInput::Polled {
+                answered,
+                goodbye,
+                random: fastrand::f64(),
+            },
+            &parts.config,
+            now,
+        );
         let is_absent = record.is_absent();
         let fails = record.failures() > 0;
         let others = match (reached, was_well && fails && !is_absent) {
-            (true, _) => partition.handle(partition::PartitionInput::Reached(&name), rules, refresh, now),
-            (false, true) => partition.handle(partition::PartitionInput::Lost(&name), rules, refresh, now),
+            (true, _) => partition.handle(
+                partition::PartitionInput::Reached(&name),
+                rules,
+                refresh,
+                now,
+            ),
+            (false, true) => {
+                partition.handle(partition::PartitionInput::Lost(&name), rules, refresh, now)
+            }
             (false, false) => Effects::default(),
         };
         if let Some(program) = program {
@@ -350,7 +455,9 @@ impl Core {
     /// Compares the clocks, does what is due, and evaluates whether the daemon is cut off, if
     /// anything relevant changed.
     fn time_passed(&mut self, now: Now) {
-        let Self { partition, parts, .. } = self;
+        let Self {
+            partition, parts, ..
+        } = self;
         let rules = &parts.config.health;
         let refresh = &parts.config.refresh;
         let effects = partition.handle(partition::PartitionInput::Clocks, rules, refresh, now);
@@ -358,10 +465,17 @@ impl Core {
         self.tick(now);
         if self.partition.needs_evaluation(now.mono) {
             let census = self.fleet.census();
-            let Self { partition, parts, .. } = self;
+            let Self {
+                partition, parts, ..
+            } = self;
             let rules = &parts.config.health;
             let refresh = &parts.config.refresh;
-            let effects = partition.handle(partition::PartitionInput::Weighed(census), rules, refresh, now);
+            let effects = partition.handle(
+                partition::PartitionInput::Weighed(census),
+                rules,
+                refresh,
+                now,
+            );
             self.apply(effects, now);
         }
     }
@@ -369,7 +483,14 @@ impl Core {
 
 /// The names of the scenarios that the configuration names itself.
 fn configured_names(config: &Config) -> BTreeSet<ScenarioName> {
-    let scenarios = config.static_scenarios().into_iter().map(|scenario| scenario.name);
-    let servers = config.mcp.servers.iter().filter_map(|server| server.name.parse().ok());
+    let scenarios = config
+        .static_scenarios()
+        .into_iter()
+        .map(|scenario| scenario.name);
+    let servers = config
+        .mcp
+        .servers
+        .iter()
+        .filter_map(|server| server.name.parse().ok());
     scenarios.chain(servers).collect()
 }

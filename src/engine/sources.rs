@@ -48,7 +48,13 @@ impl SourceRunner {
                 let _ = events.send(EngineEvent::SourceEnded(error)).await;
             }
         });
-        self.running.insert(id, RunningSource { stop: trigger, ended });
+        self.running.insert(
+            id,
+            RunningSource {
+                stop: trigger,
+                ended,
+            },
+        );
     }
 
     /// Follows the configuration until the end.
@@ -61,7 +67,8 @@ impl SourceRunner {
             let next = configured.borrow_and_update().clone();
             for factory in SOURCES {
                 if !(factory.same_settings)(&self.config, &next) {
-                    self.exchange(factory.id, (factory.make)(&next, self.clock)).await;
+                    self.exchange(factory.id, (factory.make)(&next, self.clock))
+                        .await;
                 }
             }
             self.config = next;
@@ -85,7 +92,11 @@ impl SourceRunner {
 }
 
 /// Passes sets on until the source drops its sender, or the loop is gone.
-async fn pass(id: SourceId, mut sets: watch::Receiver<EndpointSet>, events: &mpsc::Sender<EngineEvent>) {
+async fn pass(
+    id: SourceId,
+    mut sets: watch::Receiver<EndpointSet>,
+    events: &mpsc::Sender<EngineEvent>,
+) {
     while sets.changed().await.is_ok() {
         let set = sets.borrow_and_update().clone();
         if events.send(EngineEvent::Endpoints(id, set)).await.is_err() {

@@ -41,10 +41,18 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Self, InvalidCursor> {
         let (epoch, seq) = text.split_once('.').ok_or(InvalidCursor)?;
-        let epoch = Some(epoch).filter(|epoch| epoch.len() == 16 && epoch.bytes().all(|c| c.is_ascii_hexdigit()));
-        let epoch = epoch.and_then(|epoch| u64::from_str_radix(epoch, 16).ok()).ok_or(InvalidCursor)?;
-        let seq = Some(seq).filter(|seq| seq.bytes().all(|c| c.is_ascii_digit())).and_then(|seq| seq.parse().ok());
-        Ok(Self { epoch: Epoch(epoch), seq: seq.ok_or(InvalidCursor)? })
+        let epoch = Some(epoch)
+            .filter(|epoch| epoch.len() == 16 && epoch.bytes().all(|c| c.is_ascii_hexdigit()));
+        let epoch = epoch
+            .and_then(|epoch| u64::from_str_radix(epoch, 16).ok())
+            .ok_or(InvalidCursor)?;
+        let seq = Some(seq)
+            .filter(|seq| seq.bytes().all(|c| c.is_ascii_digit()))
+            .and_then(|seq| seq.parse().ok());
+        Ok(Self {
+            epoch: Epoch(epoch),
+            seq: seq.ok_or(InvalidCursor)?,
+        })
     }
 }
 
@@ -54,9 +62,21 @@ mod tests {
 
     #[test]
     fn a_cursor_reads_what_it_writes_and_nothing_else() {
-        let cursor = Cursor { epoch: Epoch::random(), seq: 7 };
+        let cursor = Cursor {
+            epoch: Epoch::random(),
+            seq: 7,
+        };
         assert_eq!(cursor.to_string().parse(), Ok(cursor));
-        for text in ["", "7", ".", "0123456789abcdef.", "0123456789abcdef.+7", "123.7", "+123456789abcdef.7", "x.7"] {
+        for text in [
+            "",
+            "7",
+            ".",
+            "0123456789abcdef.",
+            "0123456789abcdef.+7",
+            "123.7",
+            "+123456789abcdef.7",
+            "x.7",
+        ] {
             assert_eq!(text.parse::<Cursor>(), Err(InvalidCursor), "{text}");
         }
     }

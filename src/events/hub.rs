@@ -93,7 +93,9 @@ const TRY_LATER: &str = "try again later";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SubscribeError {
     /// The limit of subscribers is reached.
-    #[error("{0} readers follow changes already, as many as `events.max_subscribers` allows; {TRY_LATER}")]
+    #[error(
+        "{0} readers follow changes already, as many as `events.max_subscribers` allows; {TRY_LATER}"
+    )]
     Full(usize),
 }
 
@@ -106,7 +108,12 @@ impl WithNextStep for SubscribeError {
 impl Default for SubscribeRequest {
     /// All kinds of events of the plain list, from now on.
     fn default() -> Self {
-        Self { query: ViewQuery::default(), kinds: EventType::ALL.into(), cursor: None, calls: CallsSeen::All }
+        Self {
+            query: ViewQuery::default(),
+            kinds: EventType::ALL.into(),
+            cursor: None,
+            calls: CallsSeen::All,
+        }
     }
 }
 
@@ -119,8 +126,12 @@ impl Hub {
         tasks: &Tasks,
         stop: &Stop,
     ) -> Self {
-        let moment =
-            Arc::new(Moment { epoch: Epoch::random(), seq: 0, snapshot: reader.snapshot(), findings: Arc::default() });
+        let moment = Arc::new(Moment {
+            epoch: Epoch::random(),
+            seq: 0,
+            snapshot: reader.snapshot(),
+            findings: Arc::default(),
+        });
         let published = watch::Sender::new(moment.snapshot.sequence);
         // Most readers follow the plain list, so its ring is never dropped and they can always
         // resume.
@@ -152,7 +163,9 @@ impl Hub {
             counts,
         };
         let shared = Arc::new(shared);
-        shared.tasks.spawn(Arc::clone(&shared).follow(followed, received));
+        shared
+            .tasks
+            .spawn(Arc::clone(&shared).follow(followed, received));
         Self(shared)
     }
 
@@ -160,10 +173,15 @@ impl Hub {
     /// [`Ending::GaveWay`](super::Ending::GaveWay)). Everything that was published before is in its
     /// snapshot or in the ring. If a snapshot was published just now, this waits for it, which
     /// takes some milliseconds.
-    pub async fn subscribe(&self, request: SubscribeRequest) -> Result<Subscription, SubscribeError> {
+    pub async fn subscribe(
+        &self,
+        request: SubscribeRequest,
+    ) -> Result<Subscription, SubscribeError> {
         let shared = &self.0;
         let config = shared.config.load_full();
-        let place = shared.places.take(PlaceHolder::of(&request.query, &request.calls));
+        let place = shared
+            .places
+            .take(PlaceHolder::of(&request.query, &request.calls));
         let place = place.ok_or(SubscribeError::Full(config.max_subscribers))?;
         let published = shared.reader.snapshot().sequence;
         let mut followed = shared.published.subscribe();
@@ -172,10 +190,17 @@ impl Hub {
             _ = followed.wait_for(|followed| *followed >= published) => {}
             () = shared.stop.wait() => {}
         }
-        let SubscribeRequest { query, kinds, cursor, calls } = request;
+        let SubscribeRequest {
+            query,
+            kinds,
+            cursor,
+            calls,
+        } = request;
         let mut state = shared.state();
         let HubState { moment, topics } = &mut *state;
-        let topic = topics.entry(query).or_insert_with_key(|query| Arc::new(Topic::new(query.clone(), moment)));
+        let topic = topics
+            .entry(query)
+            .or_insert_with_key(|query| Arc::new(Topic::new(query.clone(), moment)));
         let topic = Arc::clone(topic);
         let begun = topic.begin(cursor, config.reader_queue);
         place.used_by(&begun.reader);
@@ -224,7 +249,12 @@ impl Hub {
 
     /// How many bytes of events are remembered for all filters, roughly.
     pub fn remembered(&self) -> usize {
-        self.0.state().topics.values().map(|topic| topic.bytes()).sum()
+        self.0
+            .state()
+            .topics
+            .values()
+            .map(|topic| topic.bytes())
+            .sum()
     }
 
     /// How often a stream without events should send a sign of life (`events.keep_alive`).
@@ -235,7 +265,10 @@ impl Hub {
     /// Applies other limits, except for the limit of subscribers.
     pub fn configure(&self, config: &config::EventsConfig) {
         let max_subscribers = self.0.config.load().max_subscribers;
-        self.0.config.store(Arc::new(config::EventsConfig { max_subscribers, ..config.clone() }));
+        self.0.config.store(Arc::new(config::EventsConfig {
+            max_subscribers,
+            ..config.clone()
+        }));
     }
 }
 
@@ -259,7 +292,9 @@ impl HubInner {
             let Some(snapshot) = snapshot else { return };
             let begun = self.clock.now();
             let shared = Arc::clone(&self);
-            self.tasks.off_thread(move || shared.publish_snapshot(&snapshot)).await;
+            self.tasks
+                .off_thread(move || shared.publish_snapshot(&snapshot))
+                .await;
             let pause = LONGEST_PAUSE.min((self.clock.now() - begun) * PAUSE_TIMES);
             tokio::select! {
                 () = self.stop.wait() => return,
@@ -274,20 +309,40 @@ impl HubInner {
         let config = self.config.load_full();
         let mut state = self.state();
         for event in events {
-            let Moment { epoch, seq, ref snapshot, ref findings } = *state.moment;
+            let Moment {
+                epoch,
+                seq,
+                ref snapshot,
+                ref findings,
+            } = *state.moment;
             let snapshot = Arc::clone(snapshot);
             let findings = Arc::clone(findings);
-            let moment = Arc::new(Moment { epoch, seq: seq + 1, snapshot, findings });
-            let message = Message::new(Cursor { epoch, seq: seq + 1 }, event);
+            let moment = Arc::new(Moment {
+                epoch,
+                seq: seq + 1,
+                snapshot,
+                findings,
+            });
+            let message = Message::new(
+                Cursor {
+                    epoch,
+                    seq: seq + 1,
+                },
+                event,
+            );
             state.moment = Arc::clone(&moment);
             for topic in state.topics.values() {
                 let covered = message.event.call().is_some_and(|(scenario, asker)| {
                     let query = &topic.query;
-                    let of_scenario =
-                        query.scenarios.is_empty() || scenario.is_some_and(|name| query.scenarios.contains(name));
+                    let of_scenario = query.scenarios.is_empty()
+                        || scenario.is_some_and(|name| query.scenarios.contains(name));
                     of_scenario && asker.is_within(query.chat.as_deref(), query.profile.as_deref())
                 });
-                let messages = if covered { vec![Published::Change(Arc::clone(&message))] } else { Vec::new() };
+                let messages = if covered {
+                    vec![Published::Change(Arc::clone(&message))]
+                } else {
+                    Vec::new()
+                };
                 self.push(topic, messages, &moment, &config);
             }
         }
@@ -296,11 +351,20 @@ impl HubInner {
         self.call_events.send_modify(|count| *count += 1);
     }
 
-    fn push(&self, topic: &Topic, messages: Vec<Published>, moment: &Arc<Moment>, config: &config::EventsConfig) {
+    fn push(
+        &self,
+        topic: &Topic,
+        messages: Vec<Published>,
+        moment: &Arc<Moment>,
+        config: &config::EventsConfig,
+    ) {
         let (overrun, unread) = topic.push(messages, moment, config);
         if overrun > 0 {
             self.counts.overrun(overrun, unread);
-            tracing::info!(readers = overrun, "readers of events did not keep up and were disconnected");
+            tracing::info!(
+                readers = overrun,
+                "readers of events did not keep up and were disconnected"
+            );
         }
     }
 
@@ -309,7 +373,10 @@ impl HubInner {
     fn publish_snapshot(&self, snapshot: &Arc<Snapshot>) {
         let (before, topics) = {
             let state = self.state();
-            (Arc::clone(&state.moment), state.topics.values().cloned().collect::<Vec<_>>())
+            (
+                Arc::clone(&state.moment),
+                state.topics.values().cloned().collect::<Vec<_>>(),
+            )
         };
         let change = SnapshotDiff::between(before.epoch, before.seq, &before.snapshot, snapshot);
         let moment = Arc::new(Moment {
@@ -322,14 +389,19 @@ impl HubInner {
         let mut room = rings_max(&config);
         let mut by_query: HashMap<ViewQuery, Vec<Published>> = HashMap::new();
         for topic in topics {
-            by_query.insert(topic.query.clone(), messages_within(&mut room, &change, &topic.query, &config));
+            by_query.insert(
+                topic.query.clone(),
+                messages_within(&mut room, &change, &topic.query, &config),
+            );
         }
         let mut state = self.state();
         state.moment = Arc::clone(&moment);
         for topic in state.topics.values() {
             // A filter that was added meanwhile has none of these messages yet.
             let messages = by_query.remove(&topic.query);
-            let messages = messages.unwrap_or_else(|| self::messages_within(&mut room, &change, &topic.query, &config));
+            let messages = messages.unwrap_or_else(|| {
+                self::messages_within(&mut room, &change, &topic.query, &config)
+            });
             self.push(topic, messages, &moment, &config);
         }
         state.forget_idle(self);
@@ -365,12 +437,20 @@ fn messages_within(
 /// The messages of a change for one filter. If they would take more than half of the ring, a
 /// snapshot is published instead. So the memory is bounded, and a reader that has read all earlier
 /// events never loses a part of a change.
-fn messages_for_topic(change: &SnapshotDiff, query: &ViewQuery, config: &config::EventsConfig) -> Vec<Published> {
+fn messages_for_topic(
+    change: &SnapshotDiff,
+    query: &ViewQuery,
+    config: &config::EventsConfig,
+) -> Vec<Published> {
     // In a first listing nearly all of the work would be in comparing the lists.
     if change.is_beyond(query, (config.ring / 2).max(1)) {
         return vec![Published::Snapshot];
     }
-    let mut messages: Vec<_> = change.messages_for(query).into_iter().map(Published::Change).collect();
+    let mut messages: Vec<_> = change
+        .messages_for(query)
+        .into_iter()
+        .map(Published::Change)
+        .collect();
     let bytes: usize = messages.iter().map(Published::weight).sum();
     if messages.len() > 1 && (messages.len() > config.ring / 2 || bytes > config.ring_bytes / 2) {
         return vec![Published::Snapshot];
@@ -410,7 +490,9 @@ impl HubState {
         let linger = shared.config.load().linger;
         let mut idle = Vec::new();
         self.topics.retain(|query, topic| {
-            let Some(left) = topic.left().filter(|_| *query != plain) else { return true };
+            let Some(left) = topic.left().filter(|_| *query != plain) else {
+                return true;
+            };
             let keep = now < left + linger;
             if keep {
                 idle.push((left, query.clone()));

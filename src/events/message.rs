@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use super::cursor::Cursor;
 use crate::catalog::{CatalogDiff, Revision, ToolChange};
 use crate::model::{
-    ApprovalRequest, CallEvent, CallerInfo, Finding, Health, Operation, PublishedName, ScenarioName, StateTransition,
+    ApprovalRequest, CallEvent, CallerInfo, Finding, Health, Operation, PublishedName,
+    ScenarioName, StateTransition,
 };
 use crate::runtime::SharedReservation;
 
@@ -109,8 +110,14 @@ pub enum FindingChange {
 
 impl EventType {
     /// All kinds.
-    pub const ALL: [Self; 6] =
-        [Self::Catalog, Self::Scenario, Self::Finding, Self::Approval, Self::Operation, Self::Call];
+    pub const ALL: [Self; 6] = [
+        Self::Catalog,
+        Self::Scenario,
+        Self::Finding,
+        Self::Approval,
+        Self::Operation,
+        Self::Call,
+    ];
 
     /// The written name of the kind.
     pub fn as_str(self) -> &'static str {
@@ -157,15 +164,20 @@ impl Event {
 
     /// Roughly how many bytes it needs in memory.
     fn weight(&self) -> usize {
-        let named = |named: &ToolChange| 2 * named.reason.len() + 6 * named.name.as_str().len() + 270;
+        let named =
+            |named: &ToolChange| 2 * named.reason.len() + 6 * named.name.as_str().len() + 270;
         let inner = match self {
             Self::Snapshot(all) => all.names.len() * 96 + all.scenarios.len() * 300,
-            Self::Catalog(CatalogChange { difference: found, .. }) => {
+            Self::Catalog(CatalogChange {
+                difference: found, ..
+            }) => {
                 let lists = [&found.added, &found.removed, &found.changed];
                 lists.into_iter().flatten().map(named).sum::<usize>() + found.scenarios.len() * 32
             }
             Self::Scenario(turn) => turn.reason.len() * 2,
-            Self::Finding(FindingChange::Added(finding) | FindingChange::Removed(finding)) => finding.message.len() * 2,
+            Self::Finding(FindingChange::Added(finding) | FindingChange::Removed(finding)) => {
+                finding.message.len() * 2
+            }
             // The contents are kept elsewhere anyhow, and neither answers nor arguments are
             // written.
             Self::Approval(_) | Self::Operation(_) => 1_000,
@@ -178,7 +190,12 @@ impl Event {
 impl Message {
     /// An event with its cursor.
     pub(super) fn new(id: Cursor, event: Event) -> Arc<Self> {
-        Arc::new(Self { id, event, written: Default::default(), reservations: Default::default() })
+        Arc::new(Self {
+            id,
+            event,
+            written: Default::default(),
+            reservations: Default::default(),
+        })
     }
 
     /// The reservation of this written form, for as long as clients hold it.

@@ -80,14 +80,22 @@ impl PlaceHolder {
             CallsSeen::All | CallsSeen::WithIds(_) => None,
             CallsSeen::OwnWithIds(owner, _) => Some(Arc::clone(owner)),
         };
-        Self { owner, profile: query.profile.clone(), chat: query.chat.clone() }
+        Self {
+            owner,
+            profile: query.profile.clone(),
+            chat: query.chat.clone(),
+        }
     }
 }
 
 impl SubscriberPlaces {
     /// So many places.
     pub(super) fn new(size: usize, clock: Clock) -> Self {
-        Self(Arc::new(PlacesInner { size, clock, table: Mutex::default() }))
+        Self(Arc::new(PlacesInner {
+            size,
+            clock,
+            table: Mutex::default(),
+        }))
     }
 
     /// Takes a place; `None` if there is none and no stream gives way.
@@ -95,7 +103,9 @@ impl SubscriberPlaces {
         let mut table = self.table();
         if table.taken.len() >= self.0.size {
             let gives_way = self.0.size >= PLACES_TO_GIVE_WAY;
-            let number = table.gives_way(self.0.size / SMALL_GROUP_DIVISOR).filter(|_| gives_way)?;
+            let number = table
+                .gives_way(self.0.size / SMALL_GROUP_DIVISOR)
+                .filter(|_| gives_way)?;
             let gone = table.taken.remove(&number);
             if let Some(reader) = gone.and_then(|place| place.reader?.upgrade()) {
                 reader.fate.send_replace(ReaderState::GaveWay);
@@ -104,8 +114,17 @@ impl SubscriberPlaces {
         }
         let number = table.next;
         table.next += 1;
-        table.taken.insert(number, TakenPlace { holder, reader: None });
-        Some(SubscriberPlace { places: self.clone(), number })
+        table.taken.insert(
+            number,
+            TakenPlace {
+                holder,
+                reader: None,
+            },
+        );
+        Some(SubscriberPlace {
+            places: self.clone(),
+            number,
+        })
     }
 
     /// How many are taken.
@@ -118,7 +137,10 @@ impl SubscriberPlaces {
         if table.noted.is_none_or(|at| now - at >= FULL_NOTE) {
             table.noted = Some(now);
             let readers = self.0.size;
-            tracing::warn!(readers, "too many clients follow events (`events.max_subscribers`); some streams give way");
+            tracing::warn!(
+                readers,
+                "too many clients follow events (`events.max_subscribers`); some streams give way"
+            );
         }
     }
 
@@ -131,8 +153,13 @@ impl PlaceTable {
     /// The oldest place of the largest conversation of the largest profile of the owner with most.
     /// Groups of up to `small` places are equal.
     fn gives_way(&self, small: usize) -> Option<u64> {
-        let used = self.taken.iter().filter(|(_, place)| place.reader.is_some());
-        let mut left: Vec<UsedPlace<'_>> = used.map(|(number, place)| (*number, &place.holder)).collect();
+        let used = self
+            .taken
+            .iter()
+            .filter(|(_, place)| place.reader.is_some());
+        let mut left: Vec<UsedPlace<'_>> = used
+            .map(|(number, place)| (*number, &place.holder))
+            .collect();
         keep_largest(&mut left, small, |holder| holder.owner.as_deref());
         keep_largest(&mut left, small, |holder| holder.profile.as_deref());
         keep_largest(&mut left, small, |holder| holder.chat.as_deref());
@@ -144,12 +171,24 @@ impl PlaceTable {
 type UsedPlace<'a> = (u64, &'a PlaceHolder);
 
 /// Keeps the places of the largest group by this name; of equal ones, the one with the oldest.
-fn keep_largest<'a, K: Eq + Hash>(places: &mut Vec<UsedPlace<'a>>, small: usize, name: impl Fn(&'a PlaceHolder) -> K) {
+fn keep_largest<'a, K: Eq + Hash>(
+    places: &mut Vec<UsedPlace<'a>>,
+    small: usize,
+    name: impl Fn(&'a PlaceHolder) -> K,
+) {
     let mut groups: HashMap<K, PlaceGroup> = HashMap::new();
     for place in places.iter() {
-        groups.entry(name(place.1)).or_insert(PlaceGroup { streams: 0, oldest: place.0 }).streams += 1;
+        groups
+            .entry(name(place.1))
+            .or_insert(PlaceGroup {
+                streams: 0,
+                oldest: place.0,
+            })
+            .streams += 1;
     }
-    let largest = groups.into_iter().max_by_key(|(_, group)| (group.streams.max(small), Reverse(group.oldest)));
+    let largest = groups
+        .into_iter()
+        .max_by_key(|(_, group)| (group.streams.max(small), Reverse(group.oldest)));
     if let Some((largest, _)) = largest {
         places.retain(|place| name(place.1) == largest);
     }

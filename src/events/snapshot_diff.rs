@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::cursor::{Cursor, Epoch};
 use super::message::{CatalogChange, Event, FindingChange, Message};
-use crate::catalog::{Catalog, Revision, Snapshot, Touched, ViewQuery, difference, findings_between};
+use crate::catalog::{
+    Catalog, Revision, Snapshot, Touched, ViewQuery, difference, findings_between,
+};
 use crate::model::{Finding, ScenarioName};
 
 /// The changes between two snapshots, from which the messages of each filter are made.
@@ -26,7 +28,12 @@ pub(super) struct SnapshotDiff {
 impl SnapshotDiff {
     /// The changes since `before`, with cursors after `last`. The states come first, then the
     /// lists, then the findings.
-    pub(super) fn between(epoch: Epoch, last: u64, before: &Arc<Snapshot>, after: &Arc<Snapshot>) -> Self {
+    pub(super) fn between(
+        epoch: Epoch,
+        last: u64,
+        before: &Arc<Snapshot>,
+        after: &Arc<Snapshot>,
+    ) -> Self {
         let mut seq = last;
         let mut place = || {
             seq += 1;
@@ -35,14 +42,24 @@ impl SnapshotDiff {
         let turns = after.transitions.since(&before.transitions);
         let missed = turns.is_none();
         let turns = turns.unwrap_or_default().into_iter();
-        let turns = turns.map(|turn| (turn.name.clone(), Message::new(place(), Event::Scenario(turn)))).collect();
+        let turns = turns
+            .map(|turn| {
+                (
+                    turn.name.clone(),
+                    Message::new(place(), Event::Scenario(turn)),
+                )
+            })
+            .collect();
         let touched = Touched::between(&before.catalog, &after.catalog);
         let may_differ = !touched.is_empty() || before.catalog.scopes_differ(&after.catalog);
         let catalog = may_differ.then(&mut place);
         let findings = findings(before, after, &touched);
         let findings = findings.into_iter().map(|change| {
             let (FindingChange::Added(finding) | FindingChange::Removed(finding)) = &change;
-            (finding.scenario.clone(), Message::new(place(), Event::Finding(change)))
+            (
+                finding.scenario.clone(),
+                Message::new(place(), Event::Finding(change)),
+            )
         });
         let findings = findings.collect();
         if missed {
@@ -64,20 +81,35 @@ impl SnapshotDiff {
     /// Whether a filter would get more than `most` messages, as far as that is known without
     /// comparing its list.
     pub(super) fn is_beyond(&self, query: &ViewQuery, most: usize) -> bool {
-        let covers = |name: &ScenarioName| query.scenarios.is_empty() || query.scenarios.contains(name);
+        let covers =
+            |name: &ScenarioName| query.scenarios.is_empty() || query.scenarios.contains(name);
         self.turns.len() > most && self.turns.iter().filter(|(name, _)| covers(name)).count() > most
     }
 
     /// The messages for a filter.
     pub(super) fn messages_for(&self, query: &ViewQuery) -> Vec<Arc<Message>> {
-        let covers = |name: &ScenarioName| query.scenarios.is_empty() || query.scenarios.contains(name);
-        let mut messages: Vec<_> =
-            self.turns.iter().filter(|(name, _)| covers(name)).map(|(_, message)| Arc::clone(message)).collect();
+        let covers =
+            |name: &ScenarioName| query.scenarios.is_empty() || query.scenarios.contains(name);
+        let mut messages: Vec<_> = self
+            .turns
+            .iter()
+            .filter(|(name, _)| covers(name))
+            .map(|(_, message)| Arc::clone(message))
+            .collect();
         if let Some(place) = self.catalog {
-            let difference = difference(&self.before.catalog, &self.after.catalog, &self.touched, query);
+            let difference = difference(
+                &self.before.catalog,
+                &self.after.catalog,
+                &self.touched,
+                query,
+            );
             if !difference.is_empty() {
                 let revision = revision(&self.after.catalog, query);
-                let change = CatalogChange { revision, generated_at: self.after.generated_at, difference };
+                let change = CatalogChange {
+                    revision,
+                    generated_at: self.after.generated_at,
+                    difference,
+                };
                 messages.push(Message::new(place, Event::Catalog(change)));
             }
         }
@@ -92,7 +124,11 @@ impl SnapshotDiff {
 
 /// The revision of the list of this query.
 pub(super) fn revision(catalog: &Catalog, query: &ViewQuery) -> Revision {
-    if catalog.is_scoped(query) { catalog.revision_for(query) } else { catalog.revision() }
+    if catalog.is_scoped(query) {
+        catalog.revision_for(query)
+    } else {
+        catalog.revision()
+    }
 }
 
 /// The findings that were removed, then those that were added.
@@ -106,11 +142,20 @@ fn findings(before: &Snapshot, after: &Snapshot, touched: &Touched) -> Vec<Findi
         findings.sort_unstable();
         findings.dedup();
     }
-    let mut gone: Vec<Finding> = old.iter().filter(|finding| new.binary_search(finding).is_err()).cloned().collect();
-    let mut come: Vec<Finding> = new.iter().filter(|finding| old.binary_search(finding).is_err()).cloned().collect();
+    let mut gone: Vec<Finding> = old
+        .iter()
+        .filter(|finding| new.binary_search(finding).is_err())
+        .cloned()
+        .collect();
+    let mut come: Vec<Finding> = new
+        .iter()
+        .filter(|finding| old.binary_search(finding).is_err())
+        .cloned()
+        .collect();
     drop_reworded(&mut gone, &mut come);
     let gone = gone.into_iter().map(FindingChange::Removed);
-    gone.chain(come.into_iter().map(FindingChange::Added)).collect()
+    gone.chain(come.into_iter().map(FindingChange::Added))
+        .collect()
 }
 
 /// Removes the pairs that only say the same of the same thing in other words, from both lists.
@@ -120,7 +165,12 @@ fn drop_reworded(gone: &mut Vec<Finding>, come: &mut Vec<Finding>) {
     let key = |finding: &Finding| {
         // Without a scenario, only the message says what the finding is about.
         let scenario = finding.scenario.clone()?;
-        Some((scenario, finding.tool.clone(), finding.code, finding.pointer.clone()))
+        Some((
+            scenario,
+            finding.tool.clone(),
+            finding.code,
+            finding.pointer.clone(),
+        ))
     };
     let mut pairs: BTreeMap<_, usize> = BTreeMap::new();
     for key in gone.iter().filter_map(key) {
@@ -129,13 +179,18 @@ fn drop_reworded(gone: &mut Vec<Finding>, come: &mut Vec<Finding>) {
     let mut reworded: BTreeMap<_, usize> = BTreeMap::new();
     come.retain(|finding| {
         let Some(key) = key(finding) else { return true };
-        let Some(left) = pairs.get_mut(&key).filter(|left| **left > 0) else { return true };
+        let Some(left) = pairs.get_mut(&key).filter(|left| **left > 0) else {
+            return true;
+        };
         *left -= 1;
         *reworded.entry(key).or_default() += 1;
         false
     });
     gone.retain(|finding| {
-        let Some(left) = key(finding).and_then(|key| reworded.get_mut(&key)).filter(|left| **left > 0) else {
+        let Some(left) = key(finding)
+            .and_then(|key| reworded.get_mut(&key))
+            .filter(|left| **left > 0)
+        else {
             return true;
         };
         *left -= 1;

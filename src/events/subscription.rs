@@ -80,11 +80,38 @@ pub(super) struct SubscriptionParts {
 
 impl Subscription {
     pub(super) fn new(topic: Arc<Topic>, begun: ReaderStart, parts: SubscriptionParts) -> Self {
-        let ReaderStart { reader, opening, pushed } = begun;
-        let SubscriptionParts { kinds, calls, clock, tasks, openings, stop, place, counts } = parts;
+        let ReaderStart {
+            reader,
+            opening,
+            pushed,
+        } = begun;
+        let SubscriptionParts {
+            kinds,
+            calls,
+            clock,
+            tasks,
+            openings,
+            stop,
+            place,
+            counts,
+        } = parts;
         let fate = reader.fate.subscribe();
         let opening = opening.map(|opening| make(opening, tasks.clone(), openings.clone()));
-        Self { topic, reader, opening, pushed, fate, kinds, calls, clock, tasks, openings, stop, counts, _place: place }
+        Self {
+            topic,
+            reader,
+            opening,
+            pushed,
+            fate,
+            kinds,
+            calls,
+            clock,
+            tasks,
+            openings,
+            stop,
+            counts,
+            _place: place,
+        }
     }
 
     /// Waits for the next message. Cancel-safe.
@@ -157,7 +184,10 @@ impl Subscription {
     /// A watch that reports when this reader has to be disconnected, even while its next message is
     /// not awaited.
     pub fn watch(&self) -> DisconnectWatch {
-        DisconnectWatch { fate: self.reader.fate.subscribe(), stop: self.stop.clone() }
+        DisconnectWatch {
+            fate: self.reader.fate.subscribe(),
+            stop: self.stop.clone(),
+        }
     }
 }
 
@@ -177,7 +207,9 @@ fn make(opening: Arc<Opening>, tasks: Tasks, openings: WorkQueue) -> MakingOpeni
 
 impl std::fmt::Debug for Subscription {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Subscription").field("reader", &self.reader).finish_non_exhaustive()
+        f.debug_struct("Subscription")
+            .field("reader", &self.reader)
+            .finish_non_exhaustive()
     }
 }
 

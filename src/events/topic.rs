@@ -44,7 +44,10 @@ impl FindingCounts {
         if scenarios.is_empty() {
             return counted.all;
         }
-        scenarios.iter().filter_map(|name| counted.by_scenario.get(name)).sum()
+        scenarios
+            .iter()
+            .filter_map(|name| counted.by_scenario.get(name))
+            .sum()
     }
 }
 
@@ -55,13 +58,19 @@ impl CountedFindings {
         findings.sort_unstable();
         findings.dedup();
         let mut by_scenario = BTreeMap::new();
-        for name in findings.iter().filter_map(|finding| finding.scenario.as_ref()) {
+        for name in findings
+            .iter()
+            .filter_map(|finding| finding.scenario.as_ref())
+        {
             match by_scenario.get_mut(name) {
                 Some(count) => *count += 1,
                 None => _ = by_scenario.insert(name.clone(), 1),
             }
         }
-        Self { all: findings.len(), by_scenario }
+        Self {
+            all: findings.len(),
+            by_scenario,
+        }
     }
 }
 
@@ -171,7 +180,11 @@ pub(super) struct ReaderStart {
 
 impl Opening {
     pub(super) fn new(moment: &Arc<Moment>, query: &ViewQuery) -> Arc<Self> {
-        Arc::new(Self { moment: Arc::clone(moment), query: query.clone(), made: Mutex::default() })
+        Arc::new(Self {
+            moment: Arc::clone(moment),
+            query: query.clone(),
+            made: Mutex::default(),
+        })
     }
 
     /// The snapshot message. The first reader makes it, which takes as long as a listing; others
@@ -182,8 +195,13 @@ impl Opening {
             return message;
         }
         let overview = overview(&self.moment, &self.query);
-        let message =
-            Message::new(Cursor { epoch: self.moment.epoch, seq: self.moment.seq }, Event::Snapshot(overview));
+        let message = Message::new(
+            Cursor {
+                epoch: self.moment.epoch,
+                seq: self.moment.seq,
+            },
+            Event::Snapshot(overview),
+        );
         *made = Arc::downgrade(&message);
         message
     }
@@ -205,7 +223,11 @@ impl RingMessage {
             Published::Change(message) => message.id.seq,
             Published::Snapshot => moment_seq,
         };
-        Self { push, seq, published }
+        Self {
+            push,
+            seq,
+            published,
+        }
     }
 
     fn weight(&self) -> usize {
@@ -216,7 +238,8 @@ impl RingMessage {
 impl TopicReader {
     /// How many pushes it is behind, if `messages` came after `first` others.
     fn behind(&self, messages: &VecDeque<RingMessage>, first: u64) -> u64 {
-        self.missed.load(Ordering::Acquire) + behind(messages, first, self.next.load(Ordering::Acquire))
+        self.missed.load(Ordering::Acquire)
+            + behind(messages, first, self.next.load(Ordering::Acquire))
     }
 }
 
@@ -229,8 +252,14 @@ fn overview(moment: &Moment, query: &ViewQuery) -> Overview {
     Overview {
         revision: snapshot_diff::revision(catalog, query),
         generated_at: snapshot.generated_at,
-        names: View::select(catalog, query).tools().map(|tool| tool.name.clone()).collect(),
-        scenarios: health.filter(|health| covered.is_empty() || covered.contains(&health.name)).cloned().collect(),
+        names: View::select(catalog, query)
+            .tools()
+            .map(|tool| tool.name.clone())
+            .collect(),
+        scenarios: health
+            .filter(|health| covered.is_empty() || covered.contains(&health.name))
+            .cloned()
+            .collect(),
         findings: moment.findings.about(snapshot, covered),
     }
 }
@@ -249,7 +278,11 @@ impl Topic {
             readers: Vec::new(),
             left: None,
         };
-        Self { query, ring: Mutex::new(ring), pushed: watch::Sender::new(0) }
+        Self {
+            query,
+            ring: Mutex::new(ring),
+            pushed: watch::Sender::new(0),
+        }
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
@@ -277,8 +310,12 @@ impl Topic {
             ring.bytes += message.weight();
             ring.messages.push_back(message);
         }
-        while ring.messages.len() > limits.ring || (ring.bytes > limits.ring_bytes && ring.messages.len() > 1) {
-            let Some(oldest) = ring.messages.pop_front() else { break };
+        while ring.messages.len() > limits.ring
+            || (ring.bytes > limits.ring_bytes && ring.messages.len() > 1)
+        {
+            let Some(oldest) = ring.messages.pop_front() else {
+                break;
+            };
             ring.bytes -= oldest.weight();
             ring.first += 1;
             ring.floor = oldest.seq;
@@ -287,9 +324,13 @@ impl Topic {
         let end = ring.end();
         let mut overrun = 0;
         let mut unread = 0;
-        let Ring { readers, messages, .. } = &mut *ring;
+        let Ring {
+            readers, messages, ..
+        } = &mut *ring;
         readers.retain(|reader| {
-            let Some(reader) = reader.upgrade() else { return false };
+            let Some(reader) = reader.upgrade() else {
+                return false;
+            };
             let next = reader.next.load(Ordering::Acquire);
             let keeps_up = next >= first && reader.behind(messages, first) <= reader.leeway;
             if !keeps_up {
@@ -308,8 +349,11 @@ impl Topic {
     pub(super) fn begin(&self, cursor: Option<Cursor>, queue: usize) -> ReaderStart {
         let mut ring = self.ring();
         let now = &ring.opening.moment;
-        let resumed = cursor.filter(|cursor| cursor.epoch == now.epoch && (ring.floor..=now.seq).contains(&cursor.seq));
-        let seen = resumed.map(|cursor| ring.messages.partition_point(|kept| kept.seq <= cursor.seq) as u64);
+        let resumed = cursor.filter(|cursor| {
+            cursor.epoch == now.epoch && (ring.floor..=now.seq).contains(&cursor.seq)
+        });
+        let seen = resumed
+            .map(|cursor| ring.messages.partition_point(|kept| kept.seq <= cursor.seq) as u64);
         let next = seen.map_or_else(|| ring.end(), |seen| ring.first + seen);
         // The messages that it still has to catch up on do not count against it.
         let leeway = queue as u64 + behind(&ring.messages, ring.first, next);
@@ -323,7 +367,11 @@ impl Topic {
         ring.readers.push(Arc::downgrade(&reader));
         ring.left = None;
         let opening = resumed.is_none().then(|| Arc::clone(&ring.opening));
-        ReaderStart { reader, opening, pushed: self.pushed.subscribe() }
+        ReaderStart {
+            reader,
+            opening,
+            pushed: self.pushed.subscribe(),
+        }
     }
 
     /// The next message for a reader. The reader's position moves past it.
@@ -351,14 +399,21 @@ impl Topic {
     /// message, and one that comes back gets that, too.
     pub(super) fn forget(&self) {
         let mut ring = self.ring();
-        let Ring { messages, first, readers, .. } = &mut *ring;
+        let Ring {
+            messages,
+            first,
+            readers,
+            ..
+        } = &mut *ring;
         let end = *first + messages.len() as u64;
         let mut is_missed = false;
         let readers: Vec<_> = readers.iter().filter_map(Weak::upgrade).collect();
         for reader in &readers {
             // One behind the ring has been disconnected.
             if (*first..end).contains(&reader.next.load(Ordering::Acquire)) {
-                reader.missed.store(reader.behind(messages, *first), Ordering::Release);
+                reader
+                    .missed
+                    .store(reader.behind(messages, *first), Ordering::Release);
                 reader.next.store(end, Ordering::Release);
                 is_missed = true;
             } else {
@@ -383,14 +438,21 @@ impl Topic {
     /// How old what it remembers is, for the choice of a topic that forgets.
     pub(super) fn age(&self) -> TopicAge {
         let ring = self.ring();
-        let oldest = ring.messages.front().map_or(ring.floor, |oldest| oldest.seq);
-        TopicAge { is_followed: ring.left.is_none(), oldest }
+        let oldest = ring
+            .messages
+            .front()
+            .map_or(ring.floor, |oldest| oldest.seq);
+        TopicAge {
+            is_followed: ring.left.is_none(),
+            oldest,
+        }
     }
 
     /// Removes a reader.
     pub(super) fn leave(&self, reader: &TopicReader, now: Instant) {
         let mut ring = self.ring();
-        ring.readers.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), reader));
+        ring.readers
+            .retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), reader));
         if ring.readers.is_empty() {
             ring.left = Some(now);
         }
@@ -405,9 +467,14 @@ impl Topic {
 /// How many pushes a reader is behind, if `next` messages are behind it and `first` messages came
 /// before these.
 fn behind(messages: &VecDeque<RingMessage>, first: u64, next: u64) -> u64 {
-    let at = next.checked_sub(first).and_then(|at| usize::try_from(at).ok());
+    let at = next
+        .checked_sub(first)
+        .and_then(|at| usize::try_from(at).ok());
     let oldest = at.and_then(|at| messages.get(at));
-    messages.back().zip(oldest).map_or(0, |(latest, oldest)| latest.push - oldest.push + 1)
+    messages
+        .back()
+        .zip(oldest)
+        .map_or(0, |(latest, oldest)| latest.push - oldest.push + 1)
 }
 
 impl Ring {

@@ -16,13 +16,62 @@ use crate::json::write::ObjectWriter;
 pub(super) static FORMAT: Vendor = Vendor {
     as_is: None,
     variants: &[
-        (FormatOptions { strict: false, cache: true, deferring: false }, &CACHED),
-        (FormatOptions { strict: true, cache: false, deferring: false }, &STRICT),
-        (FormatOptions { strict: true, cache: true, deferring: false }, &STRICT_CACHED),
-        (FormatOptions { strict: false, cache: false, deferring: true }, &DEFERRING),
-        (FormatOptions { strict: false, cache: true, deferring: true }, &CACHED_DEFERRING),
-        (FormatOptions { strict: true, cache: false, deferring: true }, &STRICT_DEFERRING),
-        (FormatOptions { strict: true, cache: true, deferring: true }, &STRICT_CACHED_DEFERRING),
+        (
+            FormatOptions {
+                strict: false,
+                cache: true,
+                deferring: false,
+            },
+            &CACHED,
+        ),
+        (
+            FormatOptions {
+                strict: true,
+                cache: false,
+                deferring: false,
+            },
+            &STRICT,
+        ),
+        (
+            FormatOptions {
+                strict: true,
+                cache: true,
+                deferring: false,
+            },
+            &STRICT_CACHED,
+        ),
+        (
+            FormatOptions {
+                strict: false,
+                cache: false,
+                deferring: true,
+            },
+            &DEFERRING,
+        ),
+        (
+            FormatOptions {
+                strict: false,
+                cache: true,
+                deferring: true,
+            },
+            &CACHED_DEFERRING,
+        ),
+        (
+            FormatOptions {
+                strict: true,
+                cache: false,
+                deferring: true,
+            },
+            &STRICT_DEFERRING,
+        ),
+        (
+            FormatOptions {
+                strict: true,
+                cache: true,
+                deferring: true,
+            },
+            &STRICT_CACHED_DEFERRING,
+        ),
     ],
     ..shape("anthropic", EndMark::None, None)
 };
@@ -31,7 +80,9 @@ const MARK: EndMark = EndMark::InLast(r#","cache_control":{"type":"ephemeral"}"#
 /// Their SDK: `ToolSearchToolBm25_20251119`; 10,000 is the documented bound of what it searches.
 const SEARCH: Deferral = Deferral {
     most: 10_000,
-    search: EndMark::Behind(r#",{"type":"tool_search_tool_bm25_20251119","name":"tool_search_tool_bm25"}"#),
+    search: EndMark::Behind(
+        r#",{"type":"tool_search_tool_bm25_20251119","name":"tool_search_tool_bm25"}"#,
+    ),
     name: "tool_search_tool_bm25",
 };
 const CACHED_SEARCH: Deferral = Deferral {
@@ -44,13 +95,30 @@ const CACHED_SEARCH: Deferral = Deferral {
 static CACHED: Vendor = shape("anthropic+cache", MARK, None);
 static STRICT: Vendor = shape("anthropic+strict", EndMark::None, Some(&strict::ANTHROPIC));
 static STRICT_CACHED: Vendor = shape("anthropic+strict+cache", MARK, Some(&strict::ANTHROPIC));
-static DEFERRING: Vendor = Vendor { deferral: Some(SEARCH), ..shape("anthropic+defer", EndMark::None, None) };
-static CACHED_DEFERRING: Vendor =
-    Vendor { deferral: Some(CACHED_SEARCH), ..shape("anthropic+cache+defer", MARK, None) };
-static STRICT_DEFERRING: Vendor =
-    Vendor { deferral: Some(SEARCH), ..shape("anthropic+strict+defer", EndMark::None, Some(&strict::ANTHROPIC)) };
-static STRICT_CACHED_DEFERRING: Vendor =
-    Vendor { deferral: Some(CACHED_SEARCH), ..shape("anthropic+strict+cache+defer", MARK, Some(&strict::ANTHROPIC)) };
+static DEFERRING: Vendor = Vendor {
+    deferral: Some(SEARCH),
+    ..shape("anthropic+defer", EndMark::None, None)
+};
+static CACHED_DEFERRING: Vendor = Vendor {
+    deferral: Some(CACHED_SEARCH),
+    ..shape("anthropic+cache+defer", MARK, None)
+};
+static STRICT_DEFERRING: Vendor = Vendor {
+    deferral: Some(SEARCH),
+    ..shape(
+        "anthropic+strict+defer",
+        EndMark::None,
+        Some(&strict::ANTHROPIC),
+    )
+};
+static STRICT_CACHED_DEFERRING: Vendor = Vendor {
+    deferral: Some(CACHED_SEARCH),
+    ..shape(
+        "anthropic+strict+cache+defer",
+        MARK,
+        Some(&strict::ANTHROPIC),
+    )
+};
 
 const fn shape(id: &'static str, cached: EndMark, strict: Option<&'static Strict>) -> Vendor {
     Vendor {

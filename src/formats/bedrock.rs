@@ -12,11 +12,21 @@ use crate::json::write::ObjectWriter;
 /// `format=bedrock`.
 pub(super) static FORMAT: Vendor = Vendor {
     as_is: None,
-    variants: &[(FormatOptions { strict: false, cache: true, deferring: false }, &CACHED)],
+    variants: &[(
+        FormatOptions {
+            strict: false,
+            cache: true,
+            deferring: false,
+        },
+        &CACHED,
+    )],
     ..shape("bedrock", EndMark::None)
 };
 
-static CACHED: Vendor = shape("bedrock+cache", EndMark::Behind(r#",{"cachePoint":{"type":"default"}}"#));
+static CACHED: Vendor = shape(
+    "bedrock+cache",
+    EndMark::Behind(r#",{"cachePoint":{"type":"default"}}"#),
+);
 
 const fn shape(id: &'static str, cached: EndMark) -> Vendor {
     Vendor {

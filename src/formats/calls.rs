@@ -11,12 +11,20 @@ use serde_json::{Map, Value, json};
 use super::EndMark;
 use super::latent::OUTPUT_STEPS;
 use super::limits;
-use super::schema::{COMPILED, Context, Transform, TransformError, apply, inline, join, steps, take};
+use super::schema::{
+    COMPILED, Context, Transform, TransformError, apply, inline, join, steps, take,
+};
 use super::vendor::{Piece, Vendor};
 use crate::model::{Execution, META_FIELDS};
 
-const STEPS: [Transform; COMPILED.len() + 3] =
-    join(COMPILED, &steps![inline::inline, own_words, super::schema::required::known_required]);
+const STEPS: [Transform; COMPILED.len() + 3] = join(
+    COMPILED,
+    &steps![
+        inline::inline,
+        own_words,
+        super::schema::required::known_required
+    ],
+);
 
 /// `format=calls`.
 pub(super) static FORMAT: Vendor = Vendor {
@@ -44,7 +52,10 @@ pub(super) static FORMAT: Vendor = Vendor {
 fn own_words(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     for name in META_FIELDS {
         let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
-        if properties.and_then(|properties| take(properties, name)).is_some() {
+        if properties
+            .and_then(|properties| take(properties, name))
+            .is_some()
+        {
             let required = schema.get_mut("required").and_then(Value::as_array_mut);
             let message = format_args!(
                 "its parameter `{name}` is left out of `calls`: a call has a field of its own by that name"
@@ -69,8 +80,15 @@ fn call(piece: &Piece<'_>) -> Vec<u8> {
         Some(Value::Object(own)) => own,
         _ => Map::new(),
     };
-    let required = schema.shift_remove("required").and_then(|names| names.as_array().cloned()).unwrap_or_default();
-    let output = piece.tool.tool.output().and_then(|schema| apply(schema, &OUTPUT_STEPS).ok());
+    let required = schema
+        .shift_remove("required")
+        .and_then(|names| names.as_array().cloned())
+        .unwrap_or_default();
+    let output = piece
+        .tool
+        .tool
+        .output()
+        .and_then(|schema| apply(schema, &OUTPUT_STEPS).ok());
     let output = output.and_then(|applied| serde_json::from_str(&applied.json).ok());
     let mut properties = Map::new();
     properties.insert("_tool".into(), constant(piece.tool.name.as_str()));
@@ -86,7 +104,12 @@ fn call(piece: &Piece<'_>) -> Vec<u8> {
     let mut composed = Map::new();
     composed.insert("type".into(), "object".into());
     let own_text = schema.shift_remove("description");
-    if let Some(text) = piece.description.filter(|text| !text.is_empty()).map(Value::from).or(own_text) {
+    if let Some(text) = piece
+        .description
+        .filter(|text| !text.is_empty())
+        .map(Value::from)
+        .or(own_text)
+    {
         composed.insert("description".into(), text);
     }
     composed.insert("properties".into(), Value::Object(properties));

@@ -12,8 +12,10 @@ use super::schema::{Context, SIMPLE, Transform, TransformError, join, steps};
 use super::vendor::{Piece, Vendor};
 use crate::json::write::ObjectWriter;
 
-const STEPS: [Transform; SIMPLE.len() + 2] =
-    join(SIMPLE, &steps![supported_keywords, super::schema::required::known_required]);
+const STEPS: [Transform; SIMPLE.len() + 2] = join(
+    SIMPLE,
+    &steps![supported_keywords, super::schema::required::known_required],
+);
 
 /// `format=gemini`.
 pub(super) static FORMAT: Vendor = Vendor {
@@ -34,7 +36,15 @@ pub(super) static FORMAT: Vendor = Vendor {
 /// `format` is not taken for all types.
 const VOCABULARY: Vocabulary = Vocabulary {
     target: "gemini",
-    at_root: &["type", "title", "description", "properties", "required", "additionalProperties", "propertyOrdering"],
+    at_root: &[
+        "type",
+        "title",
+        "description",
+        "properties",
+        "required",
+        "additionalProperties",
+        "propertyOrdering",
+    ],
     elsewhere: &[
         "type",
         "title",
@@ -58,7 +68,10 @@ const VOCABULARY: Vocabulary = Vocabulary {
 /// An `enum` of texts and numbers only.
 fn takes(keyword: &str, value: &Value) -> bool {
     let plain = |value: &Value| value.is_string() || value.is_number();
-    keyword != "enum" || value.as_array().is_some_and(|values| values.iter().all(plain))
+    keyword != "enum"
+        || value
+            .as_array()
+            .is_some_and(|values| values.iter().all(plain))
 }
 
 fn supported_keywords(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
@@ -67,9 +80,14 @@ fn supported_keywords(schema: &mut Value, context: &mut Context) -> Result<(), T
 
 fn declaration(piece: &Piece<'_>) -> Vec<u8> {
     let mut declaration = ObjectWriter::after(Vec::new());
-    declaration.text("name", piece.tool.name.as_str()).optional("description", piece.description);
+    declaration
+        .text("name", piece.tool.name.as_str())
+        .optional("description", piece.description);
     let schema: Option<Value> = serde_json::from_str(piece.schema).ok();
-    let properties = schema.as_ref().and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    let properties = schema
+        .as_ref()
+        .and_then(|schema| schema.get("properties"))
+        .and_then(Value::as_object);
     if properties.is_none_or(|properties| !properties.is_empty()) {
         declaration.raw("parametersJsonSchema", piece.schema);
     }

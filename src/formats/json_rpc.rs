@@ -11,7 +11,12 @@ use super::mcp;
 use super::vendor::{Piece, Vendor};
 use crate::json::write::ObjectWriter;
 
-static LIST: Vendor = Vendor { id: "json-rpc", write: tool, frame: (r#"{"tools":["#, "]}"), ..mcp::BASE };
+static LIST: Vendor = Vendor {
+    id: "json-rpc",
+    write: tool,
+    frame: (r#"{"tools":["#, "]}"),
+    ..mcp::BASE
+};
 
 /// The format of the list.
 pub(crate) fn json_rpc_tools() -> &'static dyn Format {

@@ -23,10 +23,16 @@ const DESCRIPTION: &str = "The result of this call, which you produce: no progra
 /// stand within another one.
 pub(super) fn parameters(tool: &Tool) -> Result<JsonText, TransformError> {
     let unreadable = |error: serde_json::Error| TransformError::Unreadable(error.to_string());
-    let mut schema: Map<String, Value> = serde_json::from_str(tool.parameters.get()).map_err(unreadable)?;
+    let mut schema: Map<String, Value> =
+        serde_json::from_str(tool.parameters.get()).map_err(unreadable)?;
     let properties = schema.entry("properties").or_insert_with(|| json!({}));
-    let Some(properties) = properties.as_object_mut().filter(|properties| !properties.contains_key(OUTPUT)) else {
-        return Err(TransformError::Unsupported(format!("a latent tool with a parameter `{OUTPUT}` of its own")));
+    let Some(properties) = properties
+        .as_object_mut()
+        .filter(|properties| !properties.contains_key(OUTPUT))
+    else {
+        return Err(TransformError::Unsupported(format!(
+            "a latent tool with a parameter `{OUTPUT}` of its own"
+        )));
     };
     properties.insert(OUTPUT.to_owned(), output(tool)?);
     let required = schema.entry("required").or_insert_with(|| json!([]));
@@ -38,12 +44,16 @@ pub(super) fn parameters(tool: &Tool) -> Result<JsonText, TransformError> {
 
 /// The schema of the result, which stands at another place than it was written for.
 fn output(tool: &Tool) -> Result<Value, TransformError> {
-    let Some(declared) = tool.output() else { return Ok(json!({"description": DESCRIPTION})) };
+    let Some(declared) = tool.output() else {
+        return Ok(json!({"description": DESCRIPTION}));
+    };
     let applied = apply(declared, &OUTPUT_STEPS)?;
     let unreadable = |error: serde_json::Error| TransformError::Unreadable(error.to_string());
     let mut schema: Value = serde_json::from_str(&applied.json).map_err(unreadable)?;
     if let Some(members) = schema.as_object_mut() {
-        members.entry("description").or_insert_with(|| DESCRIPTION.into());
+        members
+            .entry("description")
+            .or_insert_with(|| DESCRIPTION.into());
     }
     Ok(schema)
 }

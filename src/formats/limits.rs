@@ -72,13 +72,18 @@ pub enum Unions {
 
 impl NameRule {
     const fn plain(max: usize) -> Self {
-        Self { max, also: "-", leads_with_letter: false }
+        Self {
+            max,
+            also: "-",
+            leads_with_letter: false,
+        }
     }
 
     /// Whether this is such a name.
     pub fn allow(&self, name: &str) -> bool {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || self.also.contains(c);
-        let leads = !self.leads_with_letter || name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        let leads = !self.leads_with_letter
+            || name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
         !name.is_empty() && name.len() <= self.max && leads && name.chars().all(fits)
     }
 }
@@ -128,7 +133,10 @@ pub const OPENAI_RESPONSES: FormatLimits = FormatLimits {
 };
 
 /// The same with deferred tools: the tool that searches them takes one place of the array.
-pub const OPENAI_RESPONSES_DEFERRING: FormatLimits = FormatLimits { max_tools: Some(127), ..OPENAI_RESPONSES };
+pub const OPENAI_RESPONSES_DEFERRING: FormatLimits = FormatLimits {
+    max_tools: Some(127),
+    ..OPENAI_RESPONSES
+};
 
 /// Anthropic Messages.
 pub const ANTHROPIC: FormatLimits = FormatLimits {
@@ -140,7 +148,11 @@ pub const ANTHROPIC: FormatLimits = FormatLimits {
     // or anyOf at the top level".
     root_barred: NO_ALTERNATIVES,
     // Recorded: property keys match ^[a-zA-Z0-9_.-]{1,64}$.
-    key: Some(NameRule { max: 64, also: "-.", leads_with_letter: false }),
+    key: Some(NameRule {
+        max: 64,
+        also: "-.",
+        leads_with_letter: false,
+    }),
     // The one tokenizer of the four that needs most is an old one of theirs; the present one is not
     // public, so some more is allowed for.
     token_bytes: 25,
@@ -153,7 +165,11 @@ pub const GEMINI: FormatLimits = FormatLimits {
     max_tools: Some(512),
     // google-genai FunctionDeclaration.name: a letter or `_` first; it says 128, the server
     // (recorded) 64.
-    name: Some(NameRule { max: 64, also: ".:-", leads_with_letter: true }),
+    name: Some(NameRule {
+        max: 64,
+        also: ".:-",
+        leads_with_letter: true,
+    }),
     empty_description: false,
     root_barred: NO_ALTERNATIVES,
     // The documentation of JSON Schema support lists what is taken; these are common and not in it.
@@ -178,7 +194,11 @@ pub const GEMINI: FormatLimits = FormatLimits {
         "$schema",
     ],
     // Documentation of Schema.properties: ^[a-zA-Z_][a-zA-Z0-9_]{0,63}$.
-    key: Some(NameRule { max: 64, also: "", leads_with_letter: true }),
+    key: Some(NameRule {
+        max: 64,
+        also: "",
+        leads_with_letter: true,
+    }),
     unions: Unions::AnyOf,
     ..OPEN
 };
@@ -254,31 +274,55 @@ pub const OLLAMA: FormatLimits = FormatLimits {
 /// MCP `tools/list`.
 pub const MCP: FormatLimits = FormatLimits {
     // Revision 2026-07-28, tools: 1 to 128 of A-Z, a-z, 0-9, `_`, `-` and `.`.
-    name: Some(NameRule { max: 128, also: "-.", leads_with_letter: false }),
+    name: Some(NameRule {
+        max: 128,
+        also: "-.",
+        leads_with_letter: false,
+    }),
     ..OPEN
 };
 
 /// The composition of the Tool Protocol; its reader is any LLM that takes a schema.
-pub const CALLS: FormatLimits = FormatLimits { root_barred: NO_ALTERNATIVES, barred: &["$ref", "$defs"], ..OPEN };
+pub const CALLS: FormatLimits = FormatLimits {
+    root_barred: NO_ALTERNATIVES,
+    barred: &["$ref", "$defs"],
+    ..OPEN
+};
 
 /// Whether a schema that was made for a target is within its limits.
 pub(super) fn check(schema: &mut Value, limits: &FormatLimits) -> Result<(), TransformError> {
-    if let Some(keyword) = limits.root_barred.iter().find(|keyword| schema.get(**keyword).is_some()) {
-        return Err(TransformError::Unsupported(format!("`{keyword}` at its root")));
+    if let Some(keyword) = limits
+        .root_barred
+        .iter()
+        .find(|keyword| schema.get(**keyword).is_some())
+    {
+        return Err(TransformError::Unsupported(format!(
+            "`{keyword}` at its root"
+        )));
     }
     if limits.key.is_none() && limits.max_depth.is_none() && limits.barred.is_empty() {
         return Ok(());
     }
     each_object(schema, |members, place| {
         let fault = |what: String| Err(TransformError::Unsupported(what));
-        let mut named = members.get("properties").and_then(Value::as_object).into_iter().flat_map(|names| names.keys());
+        let mut named = members
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flat_map(|names| names.keys());
         if let Some(name) = named.find(|name| limits.key.is_some_and(|rule| !rule.allow(name))) {
-            return fault(format!("a property called `{}`", truncate_at_char_boundary(name, 60).text));
+            return fault(format!(
+                "a property called `{}`",
+                truncate_at_char_boundary(name, 60).text
+            ));
         }
         if limits.unions == Unions::AnyOf && members.contains_key("oneOf") {
             return fault("`oneOf` in its schema".to_owned());
         }
-        if let Some(keyword) = members.keys().find(|keyword| limits.barred.contains(&keyword.as_str())) {
+        if let Some(keyword) = members
+            .keys()
+            .find(|keyword| limits.barred.contains(&keyword.as_str()))
+        {
             return fault(format!("`{keyword}` in its schema"));
         }
         let depth = place.depth;

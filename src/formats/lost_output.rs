@@ -16,9 +16,13 @@ pub(super) fn lost_output(tool: &Tool) -> Option<(&'static str, &'static str)> {
         return Some(("common JSON readers refuse it", hint));
     }
     let root = serde_json::from_str::<OutputRoot<'_>>(json);
-    let is_object = root.is_ok_and(|root| root.kind.is_some_and(|kind| kind.get() == r#""object""#));
+    let is_object =
+        root.is_ok_and(|root| root.kind.is_some_and(|kind| kind.get() == r#""object""#));
     let hint = "give the schema the type `object`, and the result as a member of it";
-    (!is_object).then_some(("many clients take no list with an output that is no object", hint))
+    (!is_object).then_some((
+        "many clients take no list with an output that is no object",
+        hint,
+    ))
 }
 
 /// The outermost level of a schema.

@@ -7,7 +7,9 @@
 use super::EndMark;
 use super::limits;
 use super::lost_output::lost_output;
-use super::schema::{Transform, items, noise, plain, references, root, steps, upgrade, valid, well_formed};
+use super::schema::{
+    Transform, items, noise, plain, references, root, steps, upgrade, valid, well_formed,
+};
 use super::vendor::{Piece, Vendor};
 use crate::json::soundness::is_sound;
 use crate::json::write::ObjectWriter;
@@ -61,14 +63,21 @@ pub(super) static FORMAT: Vendor = BASE;
 
 /// The members of a tool that the model does not know and the protocol does, with the first byte of
 /// their values. They come from scenarios that speak MCP themselves.
-const PASSED_ON: [(&str, u8); 4] = [("title", b'"'), (OUTPUT, b'{'), ("annotations", b'{'), ("icons", b'[')];
+const PASSED_ON: [(&str, u8); 4] = [
+    ("title", b'"'),
+    (OUTPUT, b'{'),
+    ("annotations", b'{'),
+    ("icons", b'['),
+];
 
 /// The member with the schema of the results, in whatever spelling its scenario wrote it.
 const OUTPUT: &str = "outputSchema";
 
 /// The schema of the results, if every reader can read it.
 fn output(tool: &Tool) -> Option<&str> {
-    tool.output().filter(|_| lost_output(tool).is_none()).map(JsonText::get)
+    tool.output()
+        .filter(|_| lost_output(tool).is_none())
+        .map(JsonText::get)
 }
 
 fn tool(piece: &Piece<'_>) -> Vec<u8> {
@@ -80,18 +89,29 @@ pub(super) fn named(piece: &Piece<'_>, name: &str) -> Vec<u8> {
     let offered = &piece.tool.tool;
     let needs_approval = piece.tool.effective.requires_approval;
     let mut tool = ObjectWriter::after(Vec::new());
-    tool.text("name", name).optional("description", piece.description).raw("inputSchema", piece.schema);
+    tool.text("name", name)
+        .optional("description", piece.description)
+        .raw("inputSchema", piece.schema);
     for (name, first) in PASSED_ON {
-        let json = if name == OUTPUT { output(offered) } else { member(&offered.extra, name, first) };
+        let json = if name == OUTPUT {
+            output(offered)
+        } else {
+            member(&offered.extra, name, first)
+        };
         if let Some(json) = json {
             tool.raw(name, json);
         } else if name == "annotations" && offered.facts.idempotent {
             tool.raw(name, r#"{"idempotentHint":true}"#);
         }
     }
-    let mut own = vec![format!(r#""{DEFINITION_VERSION}":"{}""#, offered.version().short())];
+    let mut own = vec![format!(
+        r#""{DEFINITION_VERSION}":"{}""#,
+        offered.version().short()
+    )];
     own.extend(needs_approval.then(|| APPROVAL.to_owned()));
-    own.extend(member(&offered.extra, "via", b'[').map(|chain| format!(r#""callsheet/via":{chain}"#)));
+    own.extend(
+        member(&offered.extra, "via", b'[').map(|chain| format!(r#""callsheet/via":{chain}"#)),
+    );
     let own = own.join(",");
     let meta = member(&offered.extra, META, b'{').map(|meta| client_member(META, meta));
     match meta.as_deref() {

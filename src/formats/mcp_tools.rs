@@ -48,19 +48,39 @@ macro_rules! lists {
                 concat!($id, "+operations"),
                 $write,
                 concat!(mcp::frame_open!(), get_operation!(), ","),
-                Some(concat!(mcp::frame_open!(), get_operation!(), mcp::frame_close!())),
+                Some(concat!(
+                    mcp::frame_open!(),
+                    get_operation!(),
+                    mcp::frame_close!()
+                )),
             ),
             list(
                 concat!($id, "+search"),
                 $write,
                 concat!(mcp::frame_open!(), search_tools!(), ","),
-                Some(concat!(mcp::frame_open!(), search_tools!(), mcp::frame_close!())),
+                Some(concat!(
+                    mcp::frame_open!(),
+                    search_tools!(),
+                    mcp::frame_close!()
+                )),
             ),
             list(
                 concat!($id, "+search+operations"),
                 $write,
-                concat!(mcp::frame_open!(), search_tools!(), ",", get_operation!(), ","),
-                Some(concat!(mcp::frame_open!(), search_tools!(), ",", get_operation!(), mcp::frame_close!())),
+                concat!(
+                    mcp::frame_open!(),
+                    search_tools!(),
+                    ",",
+                    get_operation!(),
+                    ","
+                ),
+                Some(concat!(
+                    mcp::frame_open!(),
+                    search_tools!(),
+                    ",",
+                    get_operation!(),
+                    mcp::frame_close!()
+                )),
             ),
         ]
     };
@@ -71,13 +91,21 @@ static ON_COLLISION: [Vendor; 4] = lists!("mcp:on-collision", published);
 
 /// The format of a list.
 pub(crate) fn mcp_tools(list: McpToolList) -> &'static dyn Format {
-    let lists = if list.published_names { &ON_COLLISION } else { &ALWAYS };
+    let lists = if list.published_names {
+        &ON_COLLISION
+    } else {
+        &ALWAYS
+    };
     &lists[usize::from(list.operations) + 2 * usize::from(list.search)]
 }
 
 /// The name of a tool in a list.
 fn name(tool: &ViewTool, published_names: bool) -> PublishedName {
-    let is_wanted = if published_names { !is_own(tool.name.as_str()) } else { has_alias(tool) };
+    let is_wanted = if published_names {
+        !is_own(tool.name.as_str())
+    } else {
+        has_alias(tool)
+    };
     if is_wanted && tool.name.as_str().len() <= MCP_NAME_MAX {
         tool.name.clone()
     } else {
@@ -115,5 +143,12 @@ const fn list(
     open: &'static str,
     empty_list: Option<&'static str>,
 ) -> Vendor {
-    Vendor { id, limits: &limits::MCP, write, frame: (open, mcp::FRAME.1), empty_list, ..mcp::BASE }
+    Vendor {
+        id,
+        limits: &limits::MCP,
+        write,
+        frame: (open, mcp::FRAME.1),
+        empty_list,
+        ..mcp::BASE
+    }
 }

@@ -181,16 +181,27 @@ pub fn by_id(id: &str) -> Option<&'static dyn Format> {
 }
 
 /// The format with these options; `None` if it has no such options.
-pub fn with_options(format: &'static dyn Format, options: FormatOptions) -> Option<&'static dyn Format> {
-    if options == FormatOptions::default() { Some(format) } else { format.variant(options) }
+pub fn with_options(
+    format: &'static dyn Format,
+    options: FormatOptions,
+) -> Option<&'static dyn Format> {
+    if options == FormatOptions::default() {
+        Some(format)
+    } else {
+        format.variant(options)
+    }
 }
 
 /// A finding about a tool that a format leaves out.
 fn quarantined(tool: &ViewTool, message: impl Into<String>) -> Finding {
-    Finding::new(FindingCode::ToolQuarantined, message).of_scenario(&tool.id.scenario).of_tool(tool.id.tool.clone())
+    Finding::new(FindingCode::ToolQuarantined, message)
+        .of_scenario(&tool.id.scenario)
+        .of_tool(tool.id.tool.clone())
 }
 
 /// A finding about a part of `tool` that a format could not express.
 fn lossy(tool: &ViewTool, message: impl Into<String>) -> Finding {
-    Finding::new(FindingCode::Lossy, message).of_scenario(&tool.id.scenario).of_tool(tool.id.tool.clone())
+    Finding::new(FindingCode::Lossy, message)
+        .of_scenario(&tool.id.scenario)
+        .of_tool(tool.id.tool.clone())
 }

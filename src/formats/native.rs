@@ -17,7 +17,8 @@ use super::{Encoded, Format, ListFrame, ListHead, lossy};
 use crate::json::soundness::is_sound;
 use crate::json::write::{ObjectWriter, quoted};
 use crate::model::{
-    ACTIVITY, Category, CompanionName, Execution, Extra, Finding, PROVIDER_VERSION, ViewTool, client_member,
+    ACTIVITY, Category, CompanionName, Execution, Extra, Finding, PROVIDER_VERSION, ViewTool,
+    client_member,
 };
 
 /// `format=native`.
@@ -61,13 +62,22 @@ impl Format for NativeFormat {
     fn encode(&self, tool: &ViewTool) -> Encoded {
         let offered = &tool.tool;
         let effective = &tool.effective;
-        for (key, raw) in [("parameters", &offered.parameters), ("metadata", &offered.metadata)] {
+        for (key, raw) in [
+            ("parameters", &offered.parameters),
+            ("metadata", &offered.metadata),
+        ] {
             if !is_sound(raw.get()) {
-                return Encoded { json: None, findings: vec![unreadable(tool, key)] };
+                return Encoded {
+                    json: None,
+                    findings: vec![unreadable(tool, key)],
+                };
             }
         }
         let (members, findings) = passed_on(tool);
-        let size = offered.parameters.get().len() + offered.metadata.get().len() + offered.description.len() + 400;
+        let size = offered.parameters.get().len()
+            + offered.metadata.get().len()
+            + offered.description.len()
+            + 400;
         let mut object = ObjectWriter::after(Vec::with_capacity(size));
         object
             .text("name", tool.name.as_str())
@@ -87,10 +97,15 @@ impl Format for NativeFormat {
             .text("approval_source", &effective.approval_source.to_string())
             .text("definition_version", &offered.version().short())
             .optional(PROVIDER_VERSION, offered.provider_version().as_deref());
-        if offered.own_activity().is_some() || !matches!(tool.execution, Execution::Own | Execution::ActivityOf(_)) {
+        if offered.own_activity().is_some()
+            || !matches!(tool.execution, Execution::Own | Execution::ActivityOf(_))
+        {
             object.text(ACTIVITY, tool.activity());
         }
-        Encoded { json: Some(object.end()), findings }
+        Encoded {
+            json: Some(object.end()),
+            findings,
+        }
     }
 
     fn frame(&self, head: &ListHead<'_>) -> ListFrame {
@@ -134,7 +149,10 @@ pub(crate) fn written(tool: &ViewTool) -> Option<Value> {
 fn metadata(tool: &ViewTool) -> Cow<'_, str> {
     let raw = tool.tool.metadata.get();
     let needs_approval = tool.effective.requires_approval && !tool.tool.facts.requires_approval;
-    let is_renamed = tool.companions.iter().any(|companion| *companion.original != *companion.published.as_str());
+    let is_renamed = tool
+        .companions
+        .iter()
+        .any(|companion| *companion.original != *companion.published.as_str());
     if !needs_approval && !is_renamed {
         return raw.into();
     }
@@ -144,8 +162,14 @@ fn metadata(tool: &ViewTool) -> Cow<'_, str> {
         members.insert("requires_approval".to_owned(), true.into());
     }
     for pointer in CompanionName::POINTERS {
-        let Some(name) = metadata.pointer_mut(pointer) else { continue };
-        if let Some(known) = tool.companions.iter().find(|known| name.as_str() == Some(&*known.original)) {
+        let Some(name) = metadata.pointer_mut(pointer) else {
+            continue;
+        };
+        if let Some(known) = tool
+            .companions
+            .iter()
+            .find(|known| name.as_str() == Some(&*known.original))
+        {
             *name = known.published.as_str().into();
         }
     }
@@ -157,11 +181,18 @@ fn passed_on(tool: &ViewTool) -> (Vec<ClientMember<'_>>, Vec<Finding>) {
     let (mut members, taken) = free_members(&tool.tool.extra, TOOL_KEYS);
     // Written by callsheet from what it was decided.
     members.retain(|(key, _)| *key != ACTIVITY);
-    let (members, broken): (Vec<_>, Vec<_>) = members.into_iter().partition(|(_, json)| is_sound(json));
-    let mut findings: Vec<_> = broken.into_iter().map(|(key, _)| unreadable(tool, key)).collect();
+    let (members, broken): (Vec<_>, Vec<_>) =
+        members.into_iter().partition(|(_, json)| is_sound(json));
+    let mut findings: Vec<_> = broken
+        .into_iter()
+        .map(|(key, _)| unreadable(tool, key))
+        .collect();
     if !taken.is_empty() {
         let taken: Vec<_> = taken.iter().map(|key| format!("`{key}`")).collect();
-        let message = format!("left out the tool's own {}: callsheet writes these members itself", taken.join(", "));
+        let message = format!(
+            "left out the tool's own {}: callsheet writes these members itself",
+            taken.join(", ")
+        );
         findings.push(lossy(tool, message));
     }
     (members, findings)
@@ -172,7 +203,10 @@ type ClientMember<'a> = (&'a str, Cow<'a, str>);
 
 /// The unknown members apart from those whose key is one of `ours`, which come second; the first of
 /// equal keys stays.
-fn free_members<'a>(extra: &'a Extra, own_keys: &[&str]) -> (Vec<ClientMember<'a>>, BTreeSet<&'a str>) {
+fn free_members<'a>(
+    extra: &'a Extra,
+    own_keys: &[&str],
+) -> (Vec<ClientMember<'a>>, BTreeSet<&'a str>) {
     let mut seen = BTreeSet::new();
     let mut taken = BTreeSet::new();
     let mut members = Vec::new();

@@ -12,8 +12,14 @@ use super::schema::keywords::{self, Vocabulary};
 use super::schema::{Context, SIMPLE, Transform, TransformError, join, required, steps, types};
 use super::vendor::Vendor;
 
-const STEPS: [Transform; SIMPLE.len() + 3] =
-    join(SIMPLE, &steps![supported_keywords, types::alternatives_to_types, required::known_required]);
+const STEPS: [Transform; SIMPLE.len() + 3] = join(
+    SIMPLE,
+    &steps![
+        supported_keywords,
+        types::alternatives_to_types,
+        required::known_required
+    ],
+);
 
 /// `format=ollama`.
 pub(super) static FORMAT: Vendor = Vendor {
@@ -34,7 +40,15 @@ pub(super) static FORMAT: Vendor = Vendor {
 const VOCABULARY: Vocabulary = Vocabulary {
     target: "ollama",
     at_root: &["type", "properties", "required", "items"],
-    elsewhere: &["type", "description", "enum", "anyOf", "items", "properties", "required"],
+    elsewhere: &[
+        "type",
+        "description",
+        "enum",
+        "anyOf",
+        "items",
+        "properties",
+        "required",
+    ],
     takes: |_, _| true,
 };
 

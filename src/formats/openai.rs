@@ -16,11 +16,21 @@ pub struct OpenAiFormat;
 
 static VENDOR: Vendor = Vendor {
     as_is: None,
-    variants: &[(FormatOptions { strict: true, cache: false, deferring: false }, &STRICT)],
+    variants: &[(
+        FormatOptions {
+            strict: true,
+            cache: false,
+            deferring: false,
+        },
+        &STRICT,
+    )],
     ..chat::like("openai", &limits::OPENAI)
 };
 
-static STRICT: Vendor = Vendor { strict: Some(&strict::OPENAI), ..chat::like("openai+strict", &limits::OPENAI) };
+static STRICT: Vendor = Vendor {
+    strict: Some(&strict::OPENAI),
+    ..chat::like("openai+strict", &limits::OPENAI)
+};
 
 impl Format for OpenAiFormat {
     fn id(&self) -> &'static str {

@@ -15,27 +15,73 @@ use crate::json::write::ObjectWriter;
 pub(super) static FORMAT: Vendor = Vendor {
     as_is: None,
     variants: &[
-        (FormatOptions { strict: true, cache: false, deferring: false }, &STRICT),
-        (FormatOptions { strict: false, cache: false, deferring: true }, &DEFERRING),
-        (FormatOptions { strict: true, cache: false, deferring: true }, &STRICT_DEFERRING),
+        (
+            FormatOptions {
+                strict: true,
+                cache: false,
+                deferring: false,
+            },
+            &STRICT,
+        ),
+        (
+            FormatOptions {
+                strict: false,
+                cache: false,
+                deferring: true,
+            },
+            &DEFERRING,
+        ),
+        (
+            FormatOptions {
+                strict: true,
+                cache: false,
+                deferring: true,
+            },
+            &STRICT_DEFERRING,
+        ),
     ],
     ..shape("openai-responses", &limits::OPENAI_RESPONSES, None)
 };
 
 /// No bound of its own is known: deferred functions count among those of the array.
-const SEARCH: Deferral =
-    Deferral { most: usize::MAX, search: EndMark::Behind(r#",{"type":"tool_search"}"#), name: "tool_search" };
-
-static STRICT: Vendor = shape("openai-responses+strict", &limits::OPENAI_RESPONSES, Some(&strict::OPENAI));
-static DEFERRING: Vendor =
-    Vendor { deferral: Some(SEARCH), ..shape("openai-responses+defer", &limits::OPENAI_RESPONSES_DEFERRING, None) };
-static STRICT_DEFERRING: Vendor = Vendor {
-    deferral: Some(SEARCH),
-    ..shape("openai-responses+strict+defer", &limits::OPENAI_RESPONSES_DEFERRING, Some(&strict::OPENAI))
+const SEARCH: Deferral = Deferral {
+    most: usize::MAX,
+    search: EndMark::Behind(r#",{"type":"tool_search"}"#),
+    name: "tool_search",
 };
 
-const fn shape(id: &'static str, limits: &'static FormatLimits, strict: Option<&'static Strict>) -> Vendor {
-    Vendor { write: function, strict, ..chat::like(id, limits) }
+static STRICT: Vendor = shape(
+    "openai-responses+strict",
+    &limits::OPENAI_RESPONSES,
+    Some(&strict::OPENAI),
+);
+static DEFERRING: Vendor = Vendor {
+    deferral: Some(SEARCH),
+    ..shape(
+        "openai-responses+defer",
+        &limits::OPENAI_RESPONSES_DEFERRING,
+        None,
+    )
+};
+static STRICT_DEFERRING: Vendor = Vendor {
+    deferral: Some(SEARCH),
+    ..shape(
+        "openai-responses+strict+defer",
+        &limits::OPENAI_RESPONSES_DEFERRING,
+        Some(&strict::OPENAI),
+    )
+};
+
+const fn shape(
+    id: &'static str,
+    limits: &'static FormatLimits,
+    strict: Option<&'static Strict>,
+) -> Vendor {
+    Vendor {
+        write: function,
+        strict,
+        ..chat::like(id, limits)
+    }
 }
 
 fn function(piece: &Piece<'_>) -> Vec<u8> {

@@ -8,7 +8,9 @@ use super::limits::{self, FormatLimits};
 use super::lost_output;
 use super::schema::{self, Transform, TransformError, TransformNote};
 use super::strict::{Spent, Strict};
-use super::{Encoded, EndMark, Format, FormatOptions, ListFrame, ListHead, Loading, lossy, quarantined};
+use super::{
+    Encoded, EndMark, Format, FormatOptions, ListFrame, ListHead, Loading, lossy, quarantined,
+};
 use crate::model::{Execution, Finding, FindingCode, ViewTool};
 
 /// One vendor's shape.
@@ -66,30 +68,48 @@ impl Vendor {
         loading: Loading,
         strict: Option<(&Strict, &mut Spent)>,
     ) -> Result<(Vec<u8>, Vec<TransformNote>), TransformError> {
-        if self.deferral.as_ref().is_some_and(|deferral| deferral.name == tool.name.as_str()) {
+        if self
+            .deferral
+            .as_ref()
+            .is_some_and(|deferral| deferral.name == tool.name.as_str())
+        {
             return Err(TransformError::Unsupported(
                 "the name of the vendor's own tool that searches deferred ones".into(),
             ));
         }
-        if self.limits.name.is_some_and(|rule| !rule.allow(tool.name.as_str())) {
-            return Err(TransformError::Unsupported(format!("a tool called `{}`", tool.name.as_str())));
+        if self
+            .limits
+            .name
+            .is_some_and(|rule| !rule.allow(tool.name.as_str()))
+        {
+            return Err(TransformError::Unsupported(format!(
+                "a tool called `{}`",
+                tool.name.as_str()
+            )));
         }
-        let steps = strict.as_ref().map_or(self.steps, |(strict, _)| strict.steps);
+        let steps = strict
+            .as_ref()
+            .map_or(self.steps, |(strict, _)| strict.steps);
         let is_strict = strict.is_some();
         let mut admit = strict;
         let mut check = |schema: &mut serde_json::Value| {
             limits::check(schema, self.limits)?;
-            admit.as_mut().map_or(Ok(()), |(strict, spent)| strict.admit(schema, spent))
+            admit
+                .as_mut()
+                .map_or(Ok(()), |(strict, spent)| strict.admit(schema, spent))
         };
         let is_latent = tool.execution == Execution::Latent && !self.has_meta_fields();
-        let composed = is_latent.then(|| latent::parameters(&tool.tool)).transpose()?;
+        let composed = is_latent
+            .then(|| latent::parameters(&tool.tool))
+            .transpose()?;
         let raw = composed.as_ref().unwrap_or(&tool.tool.parameters);
         let mut applied = schema::apply_within(raw, steps, &mut check)?;
         if applied.means_the_same() && self.as_is.is_some_and(|as_is| as_is(raw.get())) {
             applied = applied.undone(raw);
         }
         let description = Some(tool.tool.description.as_ref());
-        let description = description.filter(|text| self.limits.empty_description || !text.trim().is_empty());
+        let description =
+            description.filter(|text| self.limits.empty_description || !text.trim().is_empty());
         let piece = Piece {
             tool,
             description,
@@ -111,15 +131,23 @@ impl Vendor {
         let most = self.limits.described?;
         let text = &tool.tool.description;
         // Bytes are at least as many as characters, and cheap to count.
-        let count = if text.len() > most { text.chars().count() } else { 0 };
+        let count = if text.len() > most {
+            text.chars().count()
+        } else {
+            0
+        };
         (count > most).then(|| {
-            let message =
-                format!("its description has {count} characters: some servers of `{}` take {most} at most", self.id);
+            let message = format!(
+                "its description has {count} characters: some servers of `{}` take {most} at most",
+                self.id
+            );
             Finding::new(FindingCode::DescriptionLong, message)
                 .of_scenario(&tool.id.scenario)
                 .of_tool(tool.id.tool.clone())
                 .at("/description")
-                .hint("shorten the description; details belong to the descriptions of the parameters")
+                .hint(
+                    "shorten the description; details belong to the descriptions of the parameters",
+                )
         })
     }
 
@@ -128,13 +156,20 @@ impl Vendor {
         // Its lists for clients have ids of their own, such as `mcp:always`.
         let shows = self.id.split(':').next() == Some("mcp");
         let (why, hint) = lost_output::lost_output(&tool.tool).filter(|_| shows)?;
-        let message = format!("the schema of its results is left out of `{}`: {why}", self.id);
+        let message = format!(
+            "the schema of its results is left out of `{}`: {why}",
+            self.id
+        );
         Some(lossy(tool, message).at("/outputSchema").hint(hint))
     }
 
     fn finding_of(tool: &ViewTool, note: TransformNote) -> Finding {
         let finding = lossy(tool, note.message).at(format!("/parameters{}", note.pointer));
-        if note.hint.is_empty() { finding } else { finding.hint(note.hint) }
+        if note.hint.is_empty() {
+            finding
+        } else {
+            finding.hint(note.hint)
+        }
     }
 }
 
@@ -162,7 +197,10 @@ impl Format for Vendor {
     fn max_bytes(&self, tool: &ViewTool) -> Option<usize> {
         let first = self.encode(tool).json?.len();
         // With no place left among the strict ones it is written otherwise.
-        let later = self.request_wide().then(|| self.fit(tool, Loading::AtOnce, None).ok()).flatten();
+        let later = self
+            .request_wide()
+            .then(|| self.fit(tool, Loading::AtOnce, None).ok())
+            .flatten();
         Some(first.max(later.map_or(0, |(json, _)| json.len())))
     }
 
@@ -175,35 +213,59 @@ impl Format for Vendor {
     }
 
     fn encode_within(&self, tool: &ViewTool, loading: Loading, spent: &mut Spent) -> Encoded {
-        let to_findings = |notes: Vec<TransformNote>| notes.into_iter().map(|note| Self::finding_of(tool, note));
+        let to_findings =
+            |notes: Vec<TransformNote>| notes.into_iter().map(|note| Self::finding_of(tool, note));
         let mut findings = Vec::new();
         if let Some(strict) = self.strict {
             match self.fit(tool, loading, Some((strict, spent))) {
                 Ok((json, notes)) => {
                     let findings = to_findings(notes).chain(self.long(tool)).collect();
-                    return Encoded { json: Some(json), findings };
+                    return Encoded {
+                        json: Some(json),
+                        findings,
+                    };
                 }
                 Err(refused) => {
-                    let finding = lossy(tool, format!("not strict in `{}`: {refused}", self.id)).at("/parameters");
-                    findings.push(finding.hint("close its objects, give each value a type, or request fewer tools"));
+                    let finding = lossy(tool, format!("not strict in `{}`: {refused}", self.id))
+                        .at("/parameters");
+                    findings.push(
+                        finding.hint(
+                            "close its objects, give each value a type, or request fewer tools",
+                        ),
+                    );
                 }
             }
         }
         match self.fit(tool, loading, None) {
             Ok((json, notes)) => {
-                findings.extend(to_findings(notes).chain(self.long(tool)).chain(self.lost_output(tool)));
-                Encoded { json: Some(json), findings }
+                findings.extend(
+                    to_findings(notes)
+                        .chain(self.long(tool))
+                        .chain(self.lost_output(tool)),
+                );
+                Encoded {
+                    json: Some(json),
+                    findings,
+                }
             }
             Err(refused) => {
                 let message = format!("left out of `{}`: {refused}", self.id);
-                let finding = quarantined(tool, message).at("/parameters").hint(refused.hint());
-                Encoded { json: None, findings: vec![finding] }
+                let finding = quarantined(tool, message)
+                    .at("/parameters")
+                    .hint(refused.hint());
+                Encoded {
+                    json: None,
+                    findings: vec![finding],
+                }
             }
         }
     }
 
     fn frame(&self, _head: &ListHead<'_>) -> ListFrame {
-        ListFrame { open: self.frame.0.into(), close: self.frame.1.into() }
+        ListFrame {
+            open: self.frame.0.into(),
+            close: self.frame.1.into(),
+        }
     }
 
     fn without_tools(&self) -> Option<&'static str> {
@@ -211,10 +273,16 @@ impl Format for Vendor {
     }
 
     fn end_mark(&self, deferred: usize) -> EndMark {
-        self.deferral.as_ref().filter(|_| deferred > 0).map_or(self.cached, |deferral| deferral.search)
+        self.deferral
+            .as_ref()
+            .filter(|_| deferred > 0)
+            .map_or(self.cached, |deferral| deferral.search)
     }
 
     fn variant(&self, options: FormatOptions) -> Option<&'static dyn Format> {
-        self.variants.iter().find(|(known, _)| *known == options).map(|(_, format)| *format as &dyn Format)
+        self.variants
+            .iter()
+            .find(|(known, _)| *known == options)
+            .map(|(_, format)| *format as &dyn Format)
     }
 }

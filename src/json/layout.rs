@@ -64,7 +64,13 @@ fn new_line(out: &mut String, depth: usize) {
 /// JSON without line ends. They stand between its values only (RFC 8259 section 7), so a blank in
 /// their place means the same. Results of tools are passed on as they came, and some are indented.
 pub(crate) fn in_one_line(json: &[u8]) -> impl Iterator<Item = u8> {
-    json.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte })
+    json.iter().map(|byte| {
+        if matches!(byte, b'\n' | b'\r') {
+            b' '
+        } else {
+            *byte
+        }
+    })
 }
 
 #[cfg(test)]
@@ -76,8 +82,14 @@ mod tests {
         let json = r#"{"a":[ ], "a" : {"b":1.50,"c\"}\\":"x, y: {"},"d":[1,[]]}"#;
         let expected = "{\n  \"a\": [],\n  \"a\": {\n    \"b\": 1.50,\n    \"c\\\"}\\\\\": \"x, y: {\"\n  },\n  \"d\": [\n    1,\n    []\n  ]\n}";
         assert_eq!(indented(json, 1_000), expected);
-        assert_eq!(compact(expected), r#"{"a":[],"a":{"b":1.50,"c\"}\\":"x, y: {"},"d":[1,[]]}"#);
+        assert_eq!(
+            compact(expected),
+            r#"{"a":[],"a":{"b":1.50,"c\"}\\":"x, y: {"},"d":[1,[]]}"#
+        );
         assert!(indented(json, 10).len() < 20, "cut");
-        assert!(indented(&format!("\"{}\"", "x".repeat(1_000)), 10).len() < 20, "cut within a text");
+        assert!(
+            indented(&format!("\"{}\"", "x".repeat(1_000)), 10).len() < 20,
+            "cut within a text"
+        );
     }
 }

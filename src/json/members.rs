@@ -24,7 +24,10 @@ pub(crate) struct WrittenMember<'a> {
 
 /// Calls `member` with each member of an object, also with several of the same name. Fails for a
 /// text that is not one object, and for a name with a broken escape.
-pub(crate) fn each_member<'a>(text: &'a str, member: impl FnMut(WrittenMember<'a>)) -> Result<(), serde_json::Error> {
+pub(crate) fn each_member<'a>(
+    text: &'a str,
+    member: impl FnMut(WrittenMember<'a>),
+) -> Result<(), serde_json::Error> {
     let mut deserializer = Deserializer::from_str(text);
     deserializer.deserialize_map(MemberVisitor(member))?;
     deserializer.end()
@@ -32,9 +35,14 @@ pub(crate) fn each_member<'a>(text: &'a str, member: impl FnMut(WrittenMember<'a
 
 /// Calls `item` with the index and the text of each item of a list. Returns the number of items;
 /// the error is the kind of a value that is not a list. The text is valid JSON.
-pub(crate) fn each_item<'a>(list: &'a str, item: impl FnMut(usize, &'a RawValue)) -> Result<usize, &'static str> {
+pub(crate) fn each_item<'a>(
+    list: &'a str,
+    item: impl FnMut(usize, &'a RawValue),
+) -> Result<usize, &'static str> {
     // The only possible error is another kind of value.
-    Deserializer::from_str(list).deserialize_seq(ItemVisitor(item)).map_err(|_| kind(list))
+    Deserializer::from_str(list)
+        .deserialize_seq(ItemVisitor(item))
+        .map_err(|_| kind(list))
 }
 
 /// Visits the members of an object where a larger text is read.
@@ -50,9 +58,14 @@ impl<'de, F: FnMut(WrittenMember<'de>)> Visitor<'de> for MemberVisitor<F> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
         while let Some(written) = map.next_key::<&RawValue>()? {
             let written_name = written.get();
-            let name = string(written_name).ok_or_else(|| A::Error::custom("a name has a broken escape"))?;
+            let name = string(written_name)
+                .ok_or_else(|| A::Error::custom("a name has a broken escape"))?;
             let value = map.next_value()?;
-            (self.0)(WrittenMember { name, written_name, value });
+            (self.0)(WrittenMember {
+                name,
+                written_name,
+                value,
+            });
         }
         Ok(())
     }
@@ -91,7 +104,9 @@ impl<'a> MemberTexts<'a> {
 
     /// Each name with the text of its value, in their order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
-        self.0.iter().map(|member| (member.name.as_ref(), member.value.get()))
+        self.0
+            .iter()
+            .map(|member| (member.name.as_ref(), member.value.get()))
     }
 
     /// Their names.
@@ -102,14 +117,18 @@ impl<'a> MemberTexts<'a> {
     /// The text of the value of the member with this name. Of several the last one counts, as where
     /// an object is read as a tree.
     pub(crate) fn get(&self, name: &str) -> Option<&'a str> {
-        self.0.iter().rfind(|member| member.name == name).map(|member| member.value.get())
+        self.0
+            .iter()
+            .rfind(|member| member.name == name)
+            .map(|member| member.value.get())
     }
 
     /// The text of the object with those members only that pass.
     pub(crate) fn filtered(&self, passes: impl Fn(&str) -> bool) -> String {
         let members = self.0.iter().filter(|member| passes(&member.name));
-        let members: Vec<String> =
-            members.map(|member| format!("{}:{}", member.written_name, member.value.get())).collect();
+        let members: Vec<String> = members
+            .map(|member| format!("{}:{}", member.written_name, member.value.get()))
+            .collect();
         format!("{{{}}}", members.join(","))
     }
 }
@@ -125,7 +144,10 @@ mod tests {
         assert_eq!(members.names().collect::<Vec<_>>(), ["ba", "_x", "b", "b"]);
         assert_eq!(members.get("ba"), Some("1e999"));
         assert_eq!(members.get("b"), Some("3"));
-        assert_eq!(members.filtered(|name| name != "_x"), r#"{"b\u0061":1e999,"b":2,"b":3}"#);
+        assert_eq!(
+            members.filtered(|name| name != "_x"),
+            r#"{"b\u0061":1e999,"b":2,"b":3}"#
+        );
         assert_eq!(MemberTexts::parse("{}").unwrap().filtered(|_| true), "{}");
         for text in ["[]", "7", "{", "null", "{} {}", r#"{"\ud800":1}"#] {
             assert!(MemberTexts::parse(text).is_err(), "{text}");
@@ -135,7 +157,11 @@ mod tests {
     #[test]
     fn items_are_visited_in_their_order_and_another_kind_is_named() {
         let mut items = Vec::new();
-        assert_eq!(each_item("[1, {\"a\":2}]", |index, item| items.push((index, item.get().to_owned()))), Ok(2));
+        assert_eq!(
+            each_item("[1, {\"a\":2}]", |index, item| items
+                .push((index, item.get().to_owned()))),
+            Ok(2)
+        );
         assert_eq!(items, [(0, "1".to_owned()), (1, "{\"a\":2}".to_owned())]);
         assert_eq!(each_item("{}", |_, _| {}), Err("an object"));
     }

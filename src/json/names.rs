@@ -16,7 +16,10 @@ pub(crate) struct NameSet<N> {
 
 impl<N> Default for NameSet<N> {
     fn default() -> Self {
-        Self { compared: Vec::new(), hashed: HashSet::new() }
+        Self {
+            compared: Vec::new(),
+            hashed: HashSet::new(),
+        }
     }
 }
 

@@ -30,7 +30,10 @@ pub(crate) enum RpcMessage {
     /// A request, which wants an answer with the same id.
     Request(RpcRequest),
     /// A message that wants no answer.
-    Notification { method: String, params: Option<JsonText> },
+    Notification {
+        method: String,
+        params: Option<JsonText>,
+    },
 }
 
 /// A request that was received.
@@ -72,9 +75,13 @@ pub(crate) fn parse(text: &str) -> Result<Vec<RpcMessage>, String> {
     if !text.starts_with('[') {
         return parse_one(text).map(|message| vec![message]);
     }
-    let batch: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
+    let batch: Vec<&RawValue> =
+        serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
     if batch.len() > MAX_BATCH {
-        return Err(format!("its batch has {} messages, more than {MAX_BATCH}", batch.len()));
+        return Err(format!(
+            "its batch has {} messages, more than {MAX_BATCH}",
+            batch.len()
+        ));
     }
     batch.into_iter().map(|raw| parse_one(raw.get())).collect()
 }
@@ -85,19 +92,41 @@ fn parse_one(text: &str) -> Result<RpcMessage, String> {
     let kept = |raw: &RawValue| JsonText::known(raw.get());
     let params = set(envelope.params).map(kept);
     let id = set(envelope.id);
-    let method = set(envelope.method).map(|raw| serde_json::from_str::<String>(raw.get())).transpose();
-    let error = set(envelope.error).map(|raw| serde_json::from_str::<ErrorObject<'_>>(raw.get())).transpose();
-    match (method.map_err(no_message)?, envelope.result, error.map_err(no_message)?) {
+    let method = set(envelope.method)
+        .map(|raw| serde_json::from_str::<String>(raw.get()))
+        .transpose();
+    let error = set(envelope.error)
+        .map(|raw| serde_json::from_str::<ErrorObject<'_>>(raw.get()))
+        .transpose();
+    match (
+        method.map_err(no_message)?,
+        envelope.result,
+        error.map_err(no_message)?,
+    ) {
         (Some(method), None, None) => Ok(match id {
-            Some(id) => RpcMessage::Request(RpcRequest { id: kept(id), method, params }),
+            Some(id) => RpcMessage::Request(RpcRequest {
+                id: kept(id),
+                method,
+                params,
+            }),
             None => RpcMessage::Notification { method, params },
         }),
-        (None, Some(result), None) => Ok(RpcMessage::Response { id: own_id(id)?, result: Ok(kept(result)) }),
+        (None, Some(result), None) => Ok(RpcMessage::Response {
+            id: own_id(id)?,
+            result: Ok(kept(result)),
+        }),
         (None, None, Some(error)) => {
             let code = error.code.as_i64().unwrap_or_default();
-            let error = RpcError { code, message: error.message, data: error.data.map(kept) };
+            let error = RpcError {
+                code,
+                message: error.message,
+                data: error.data.map(kept),
+            };
             // Servers that could not read the id write a text of their own instead.
-            Ok(RpcMessage::Response { id: own_id(id).unwrap_or_default(), result: Err(error) })
+            Ok(RpcMessage::Response {
+                id: own_id(id).unwrap_or_default(),
+                result: Err(error),
+            })
         }
         _ => Err("it is neither a request nor an answer of JSON-RPC".to_owned()),
     }
@@ -114,8 +143,13 @@ fn own_id(id: Option<&RawValue>) -> Result<Option<u64>, String> {
     let Some(id) = id else { return Ok(None) };
     let text = id.get();
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let number = whole.parse().ok().filter(|_| fraction.bytes().all(|digit| digit == b'0'));
-    number.map(Some).ok_or_else(|| format!("it answers a request with the id {text}, which was never sent"))
+    let number = whole
+        .parse()
+        .ok()
+        .filter(|_| fraction.bytes().all(|digit| digit == b'0'));
+    number
+        .map(Some)
+        .ok_or_else(|| format!("it answers a request with the id {text}, which was never sent"))
 }
 
 /// Writes a request. `params` is the text of an object.
@@ -125,7 +159,9 @@ pub(crate) fn request(id: u64, method: &str, params: &str) -> String {
 
 /// Writes a notification. `params` is the text of an object, if there are any.
 pub(crate) fn notification(method: &str, params: Option<&str>) -> String {
-    let params = params.map(|params| format!(r#","params":{params}"#)).unwrap_or_default();
+    let params = params
+        .map(|params| format!(r#","params":{params}"#))
+        .unwrap_or_default();
     format!(r#"{{"jsonrpc":"2.0","method":"{method}"{params}}}"#)
 }
 
@@ -149,7 +185,11 @@ pub(crate) fn response(id: &JsonText, result: Result<&str, &RpcError>) -> String
 /// Writes the answer to a request that failed. It is without an id if that could not be read.
 pub(crate) fn refusal(id: Option<&str>, error: &RpcError) -> String {
     let id = id.map(|id| format!(r#""id":{id},"#)).unwrap_or_default();
-    let data = error.data.as_ref().map(|data| format!(r#","data":{}"#, data.get())).unwrap_or_default();
+    let data = error
+        .data
+        .as_ref()
+        .map(|data| format!(r#","data":{}"#, data.get()))
+        .unwrap_or_default();
     let code = error.code;
     let message = quoted(&error.message);
     format!(r#"{{"jsonrpc":"2.0",{id}"error":{{"code":{code},"message":{message}{data}}}}}"#)
@@ -170,25 +210,51 @@ mod tests {
         let json = |text: &str| JsonText::parse(text).unwrap();
         assert_eq!(
             one(r#"{"jsonrpc":"2.0","id":7,"result":{"a": 1}}"#),
-            RpcMessage::Response { id: Some(7), result: Ok(json("{\"a\": 1}")) }
+            RpcMessage::Response {
+                id: Some(7),
+                result: Ok(json("{\"a\": 1}"))
+            }
         );
-        assert_eq!(one(r#"{"id":7.0,"result":null}"#), RpcMessage::Response { id: Some(7), result: Ok(json("null")) });
-        let error = RpcError { code: -32_601, message: "no".into(), data: Some(json("[1]")) };
+        assert_eq!(
+            one(r#"{"id":7.0,"result":null}"#),
+            RpcMessage::Response {
+                id: Some(7),
+                result: Ok(json("null"))
+            }
+        );
+        let error = RpcError {
+            code: -32_601,
+            message: "no".into(),
+            data: Some(json("[1]")),
+        };
         assert_eq!(
             one(r#"{"id":null,"error":{"code":-32601,"message":"no","data":[1]}}"#),
-            RpcMessage::Response { id: None, result: Err(error.clone()) }
+            RpcMessage::Response {
+                id: None,
+                result: Err(error.clone())
+            }
         );
         assert_eq!(
             one(r#"{"id":"server-error","error":{"code":-32601,"message":"no","data":[1]}}"#),
-            RpcMessage::Response { id: None, result: Err(error) }
+            RpcMessage::Response {
+                id: None,
+                result: Err(error)
+            }
         );
         assert_eq!(
             one(r#"{"id":"a","method":"ping"}"#),
-            RpcMessage::Request(RpcRequest { id: json("\"a\""), method: "ping".into(), params: None })
+            RpcMessage::Request(RpcRequest {
+                id: json("\"a\""),
+                method: "ping".into(),
+                params: None
+            })
         );
         assert_eq!(
             one(r#"{"method":"n","params":{}}"#),
-            RpcMessage::Notification { method: "n".into(), params: Some(json("{}")) }
+            RpcMessage::Notification {
+                method: "n".into(),
+                params: Some(json("{}"))
+            }
         );
     }
 
@@ -198,7 +264,10 @@ mod tests {
             ("", "not a JSON-RPC message"),
             ("{", "not a JSON-RPC message"),
             ("{}", "neither a request nor an answer"),
-            (r#"{"id":1,"result":1,"error":{"code":1}}"#, "neither a request nor an answer"),
+            (
+                r#"{"id":1,"result":1,"error":{"code":1}}"#,
+                "neither a request nor an answer",
+            ),
             (r#"{"id":"1","result":1}"#, "never sent"),
             (r#"{"id":1.5,"result":1}"#, "never sent"),
             ("[", "not JSON"),
@@ -208,7 +277,8 @@ mod tests {
             assert!(error.contains(part), "{text}: {error}");
         }
         assert_eq!(parse("[]").unwrap(), []);
-        let batch = |messages: usize| format!("[{}]", vec![r#"{"method":"n"}"#; messages].join(","));
+        let batch =
+            |messages: usize| format!("[{}]", vec![r#"{"method":"n"}"#; messages].join(","));
         assert_eq!(parse(&batch(MAX_BATCH)).unwrap().len(), MAX_BATCH);
         let error = parse(&batch(MAX_BATCH + 1)).unwrap_err();
         assert!(error.contains("more than 1000"), "{error}");
@@ -216,12 +286,28 @@ mod tests {
 
     #[test]
     fn what_is_written_can_be_read() {
-        assert!(matches!(one(&request(3, "tools/list", "{}")), RpcMessage::Request(_)));
-        assert!(matches!(one(&notification("x", None)), RpcMessage::Notification { .. }));
-        let error = RpcError { code: METHOD_NOT_FOUND, message: "a \"b\"".into(), data: None };
+        assert!(matches!(
+            one(&request(3, "tools/list", "{}")),
+            RpcMessage::Request(_)
+        ));
+        assert!(matches!(
+            one(&notification("x", None)),
+            RpcMessage::Notification { .. }
+        ));
+        let error = RpcError {
+            code: METHOD_NOT_FOUND,
+            message: "a \"b\"".into(),
+            data: None,
+        };
         for result in [Ok("{}"), Err(&error)] {
             let id = JsonText::parse("5").unwrap();
-            let RpcMessage::Response { id: Some(5), result: read } = one(&response(&id, result)) else { panic!() };
+            let RpcMessage::Response {
+                id: Some(5),
+                result: read,
+            } = one(&response(&id, result))
+            else {
+                panic!()
+            };
             assert_eq!(read.is_ok(), result.is_ok());
         }
     }

@@ -64,7 +64,12 @@ impl<'a> Iterator for Tokens<'a> {
             _ => scalar_end(bytes, at),
         };
         // Every token ends behind an ASCII character, or with the text.
-        Some(JsonToken { first, at, text: self.text.get(at..self.at)?, has_escapes })
+        Some(JsonToken {
+            first,
+            at,
+            text: self.text.get(at..self.at)?,
+            has_escapes,
+        })
     }
 }
 
@@ -85,15 +90,26 @@ fn string_end(bytes: &[u8], at: usize, has_escapes: &mut bool) -> usize {
 
 /// The index after the number or the literal that begins at `at`.
 fn scalar_end(bytes: &[u8], at: usize) -> usize {
-    let ends =
-        |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'{' | b'}' | b'[' | b']' | b',' | b':' | b'"');
-    bytes[at..].iter().position(ends).map_or(bytes.len(), |length| at + length)
+    let ends = |byte: &u8| {
+        matches!(
+            byte,
+            b' ' | b'\t' | b'\n' | b'\r' | b'{' | b'}' | b'[' | b']' | b',' | b':' | b'"'
+        )
+    };
+    bytes[at..]
+        .iter()
+        .position(ends)
+        .map_or(bytes.len(), |length| at + length)
 }
 
 /// The decoded text of a JSON string. `None` if it is not a string or its escapes are broken.
 pub(crate) fn string(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') { serde_json::from_str(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
+    if inner.contains('\\') {
+        serde_json::from_str(json).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
 }
 
 /// Calls `item` with each item, as written, of the list at the start of a JSON text. False when the
@@ -136,10 +152,28 @@ mod tests {
     #[test]
     fn a_text_is_split_into_its_tokens_without_blanks() {
         let text = " {\"a\\\"{\" : [ -1.5e3,true ],\r\n\t\"é\":null}";
-        let expected = ["{", "\"a\\\"{\"", ":", "[", "-1.5e3", ",", "true", "]", ",", "\"é\"", ":", "null", "}"];
+        let expected = [
+            "{",
+            "\"a\\\"{\"",
+            ":",
+            "[",
+            "-1.5e3",
+            ",",
+            "true",
+            "]",
+            ",",
+            "\"é\"",
+            ":",
+            "null",
+            "}",
+        ];
         assert_eq!(tokens(text), expected);
         let found: Vec<JsonToken<'_>> = Tokens::new(text).collect();
-        assert!(found.iter().all(|token| text[token.at..token.end()] == *token.text));
+        assert!(
+            found
+                .iter()
+                .all(|token| text[token.at..token.end()] == *token.text)
+        );
         assert!(found[1].has_escapes);
         assert!(!found[9].has_escapes);
         assert_eq!(found[1].unquoted(), "a\\\"{");
@@ -160,7 +194,10 @@ mod tests {
             let is_list = each_string(json, |item| items.push(item.to_owned()));
             is_list.then_some(items)
         };
-        assert_eq!(visit(r#"[ "a" , "b\"" ], "c""#).unwrap(), ["\"a\"", "\"b\\\"\""]);
+        assert_eq!(
+            visit(r#"[ "a" , "b\"" ], "c""#).unwrap(),
+            ["\"a\"", "\"b\\\"\""]
+        );
         for other in ["", "\"a\"", "[1]", "[\"a\"", "{}"] {
             assert_eq!(visit(other), None, "{other}");
         }

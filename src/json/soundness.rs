@@ -105,7 +105,10 @@ pub(crate) fn is_sound(json: &str) -> bool {
 fn is_suspicious(json: &[u8]) -> bool {
     let mut brackets = 0;
     let mut at = 0;
-    while let Some(skipped) = json[at..].iter().position(|byte| IS_TELLING[usize::from(*byte)]) {
+    while let Some(skipped) = json[at..]
+        .iter()
+        .position(|byte| IS_TELLING[usize::from(*byte)])
+    {
         at += skipped + 1;
         let after = &json[at..];
         match json[at - 1] {
@@ -117,7 +120,10 @@ fn is_suspicious(json: &[u8]) -> bool {
                 at = json.len().min(at + 1);
             }
             _ => {
-                let more = after.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(after.len());
+                let more = after
+                    .iter()
+                    .position(|byte| !byte.is_ascii_digit())
+                    .unwrap_or(after.len());
                 if more >= DOUBLE_DIGITS_MAX || matches!(after.get(more), Some(b'e' | b'E')) {
                     return true;
                 }
@@ -145,7 +151,12 @@ mod tests {
 
     #[test]
     fn unreadable_texts_are_distinguished_from_odd_ones() {
-        for good in [r#"{"a":"\u00e9 1e5 \ud83d\ude00"}"#, "[1e5]", "[\"3e9d\"]", "[]"] {
+        for good in [
+            r#"{"a":"\u00e9 1e5 \ud83d\ude00"}"#,
+            "[1e5]",
+            "[\"3e9d\"]",
+            "[]",
+        ] {
             assert!(is_sound(good), "{good}");
         }
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
@@ -161,16 +172,40 @@ mod tests {
     fn a_scan_removes_blanks_and_reports_what_needs_a_tree() {
         let mut members = Vec::new();
         let text = " {\"a\" : [1, {\"b\":2}],\n \"c\":\"x y\" } ";
-        let scanned = scan(text, |_| false, |name, value| members.push((name, &value[..1])));
+        let scanned = scan(
+            text,
+            |_| false,
+            |name, value| members.push((name, &value[..1])),
+        );
         assert_eq!(scanned.0, ScanResult::Plain);
         assert_eq!(scanned.1, r#"{"a":[1,{"b":2}],"c":"x y"}"#);
         assert_eq!(members, [("a", "["), ("c", "\"")]);
-        assert!(matches!(scan("[1]", |_| false, |_, _| {}).1, Cow::Borrowed("[1]")));
-        for odd in ["[null]", r#"["\u0041"]"#, r#"{"\n":1}"#, "[1e2]", "[123456789012345678901]", r#"{"odd":1}"#] {
-            assert_eq!(scan(odd, |name| name == "odd", |_, _| {}).0, ScanResult::Odd, "{odd}");
+        assert!(matches!(
+            scan("[1]", |_| false, |_, _| {}).1,
+            Cow::Borrowed("[1]")
+        ));
+        for odd in [
+            "[null]",
+            r#"["\u0041"]"#,
+            r#"{"\n":1}"#,
+            "[1e2]",
+            "[123456789012345678901]",
+            r#"{"odd":1}"#,
+        ] {
+            assert_eq!(
+                scan(odd, |name| name == "odd", |_, _| {}).0,
+                ScanResult::Odd,
+                "{odd}"
+            );
         }
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        assert_eq!(scan(&nested(LEVELS_MAX), |_| false, |_, _| {}).0, ScanResult::Plain);
-        assert_eq!(scan(&nested(LEVELS_MAX + 1), |_| false, |_, _| {}).0, ScanResult::TooDeep);
+        assert_eq!(
+            scan(&nested(LEVELS_MAX), |_| false, |_, _| {}).0,
+            ScanResult::Plain
+        );
+        assert_eq!(
+            scan(&nested(LEVELS_MAX + 1), |_| false, |_, _| {}).0,
+            ScanResult::TooDeep
+        );
     }
 }

@@ -43,7 +43,12 @@ impl<'a> Node<'a> {
     /// more than `bytes_max`, is a flaw. Of members with the same name the last one counts, as in
     /// most readers.
     pub(crate) fn parse(text: &'a str, bytes_max: usize) -> Result<Self, TreeFlaw> {
-        NodeParser { tokens: Tokens::new(text), depth: 0, bytes_left: bytes_max }.node()
+        NodeParser {
+            tokens: Tokens::new(text),
+            depth: 0,
+            bytes_left: bytes_max,
+        }
+        .node()
     }
 
     /// A scalar, from its JSON text.
@@ -86,7 +91,10 @@ impl<'a> Node<'a> {
             Self::Scalar(text) => text.len(),
             Self::List(items) => 2 + items.iter().map(|item| item.bytes() + 1).sum::<usize>(),
             Self::Object(members) => {
-                2 + members.iter().map(|(name, value)| name.len() + value.bytes() + 4).sum::<usize>()
+                2 + members
+                    .iter()
+                    .map(|(name, value)| name.len() + value.bytes() + 4)
+                    .sum::<usize>()
             }
         }
     }
@@ -157,7 +165,10 @@ impl<'a> NodeParser<'a> {
                 Ok(Node::List(items))
             }
             // A lone surrogate passes as JSON here and fails in the next reader.
-            b'"' if token.has_escapes && token.text.contains("\\u") && string(token.text).is_none() => {
+            b'"' if token.has_escapes
+                && token.text.contains("\\u")
+                && string(token.text).is_none() =>
+            {
                 Err(TreeFlaw::BrokenString)
             }
             b'-' | b'0'..=b'9' if !is_double(token.text) => Err(TreeFlaw::NumberTooLarge),
@@ -181,13 +192,19 @@ impl<'a> NodeParser<'a> {
     }
 
     fn take(&mut self, bytes: usize) -> Result<(), TreeFlaw> {
-        self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or(TreeFlaw::TooLarge)?;
+        self.bytes_left = self
+            .bytes_left
+            .checked_sub(bytes)
+            .ok_or(TreeFlaw::TooLarge)?;
         Ok(())
     }
 
     /// Reads the list or object that was just opened, item by item. `item` gets the first token of
     /// each.
-    fn each(&mut self, mut item: impl FnMut(&mut Self, JsonToken<'a>) -> Result<(), TreeFlaw>) -> Result<(), TreeFlaw> {
+    fn each(
+        &mut self,
+        mut item: impl FnMut(&mut Self, JsonToken<'a>) -> Result<(), TreeFlaw>,
+    ) -> Result<(), TreeFlaw> {
         self.depth += 1;
         if self.depth > LEVELS_MAX {
             return Err(TreeFlaw::TooDeep);

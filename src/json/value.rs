@@ -7,7 +7,9 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// The types of JSON Schema (core, section 4.2.1; `integer` by validation, section 6.1.1).
-pub(crate) const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
+pub(crate) const TYPES: [&str; 7] = [
+    "string", "number", "integer", "boolean", "array", "object", "null",
+];
 
 /// One JSON value. Numbers are `f64`, which is enough to check ranges and types.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,7 +32,10 @@ impl<'a> Json<'a> {
 
     /// A member of an object. Searches linearly.
     pub(crate) fn get(&self, name: &str) -> Option<&Self> {
-        self.members().iter().rfind(|(own, _)| own == name).map(|(_, value)| value)
+        self.members()
+            .iter()
+            .rfind(|(own, _)| own == name)
+            .map(|(_, value)| value)
     }
 
     /// The same, but `None` for `null`.

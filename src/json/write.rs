@@ -31,7 +31,9 @@ pub(crate) fn quoted(text: &str) -> String {
 /// tools has half a million.
 pub(crate) fn write_string(out: &mut impl TextSink, text: &str) {
     // The pass does not stop at the first match, so that the compiler can check many bytes at once.
-    let escapes = text.bytes().map(|byte| u8::from(byte < b' ' || byte == b'"' || byte == b'\\'));
+    let escapes = text
+        .bytes()
+        .map(|byte| u8::from(byte < b' ' || byte == b'"' || byte == b'\\'));
     if escapes.fold(0, |any, escapes| any | escapes) > 0 {
         out.add(&quoted(text));
     } else {
@@ -110,7 +112,14 @@ mod tests {
     #[test]
     fn members_are_escaped_and_stand_in_the_order_written() {
         let mut object = ObjectWriter::after(b"[".to_vec());
-        object.text("a\"b", "line\nend").raw("raw", "[ 1 ]").flag("on", true).optional("none", None);
-        assert_eq!(object.end(), br#"[{"a\"b":"line\nend","raw":[ 1 ],"on":true}"#);
+        object
+            .text("a\"b", "line\nend")
+            .raw("raw", "[ 1 ]")
+            .flag("on", true)
+            .optional("none", None);
+        assert_eq!(
+            object.end(),
+            br#"[{"a\"b":"line\nend","raw":[ 1 ],"on":true}"#
+        );
     }
 }

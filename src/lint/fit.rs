@@ -34,20 +34,38 @@ impl StepBudget {
 }
 
 /// Checks a value. `None` if it fits, or if the budget ends before a misfit is found.
-pub(super) fn misfit(schema: &Json<'_>, value: &Json<'_>, budget: &mut StepBudget) -> Option<Misfit> {
+pub(super) fn misfit(
+    schema: &Json<'_>,
+    value: &Json<'_>,
+    budget: &mut StepBudget,
+) -> Option<Misfit> {
     let mut at = String::new();
     let what = judge(schema, value, &mut at, budget)?;
     Some(Misfit { at, what })
 }
 
 /// The misfit, if there is one; `at` then points to it.
-fn judge(schema: &Json<'_>, value: &Json<'_>, at: &mut String, budget: &mut StepBudget) -> Option<String> {
+fn judge(
+    schema: &Json<'_>,
+    value: &Json<'_>,
+    at: &mut String,
+    budget: &mut StepBudget,
+) -> Option<String> {
     budget.pay(1 + schema.members().len())?;
     // An unknown type has a finding of its own, and any value fits it.
-    let fits = |kind: &Json<'_>| kind.text().is_none_or(|kind| !TYPES.contains(&kind) || value.is_of(kind));
+    let fits = |kind: &Json<'_>| {
+        kind.text()
+            .is_none_or(|kind| !TYPES.contains(&kind) || value.is_of(kind))
+    };
     let (right, wanted) = match schema.get_non_null("type") {
         Some(Json::List(kinds)) => (kinds.iter().any(fits), "of one of its types".to_owned()),
-        Some(kind) => (fits(kind), format!("of the type {}", quoted_excerpt(kind.text().unwrap_or_default()))),
+        Some(kind) => (
+            fits(kind),
+            format!(
+                "of the type {}",
+                quoted_excerpt(kind.text().unwrap_or_default())
+            ),
+        ),
         None => (true, String::new()),
     };
     if !right {
@@ -56,14 +74,17 @@ fn judge(schema: &Json<'_>, value: &Json<'_>, at: &mut String, budget: &mut Step
     if let Some(allowed) = schema.get_non_null("enum").and_then(Json::list) {
         budget.pay(allowed.len())?;
         if !allowed.contains(value) {
-            let shown = value.text().map_or_else(|| value.kind().to_owned(), quoted_excerpt);
+            let shown = value
+                .text()
+                .map_or_else(|| value.kind().to_owned(), quoted_excerpt);
             return Some(format!("is {shown}, which `enum` does not allow"));
         }
     }
     match value {
         Json::Number(number) => out_of_range(schema, *number, "minimum", "maximum", ""),
         Json::Text(text)
-            if schema.get_non_null("minLength").is_some() || schema.get_non_null("maxLength").is_some() =>
+            if schema.get_non_null("minLength").is_some()
+                || schema.get_non_null("maxLength").is_some() =>
         {
             budget.pay(text.len() / 16)?;
             #[expect(clippy::cast_precision_loss, reason = "no text is that long")]
@@ -71,8 +92,13 @@ fn judge(schema: &Json<'_>, value: &Json<'_>, at: &mut String, budget: &mut Step
             out_of_range(schema, length, "minLength", "maxLength", " characters long")
         }
         Json::List(items) => {
-            let schema = schema.get_non_null("items").filter(|items| matches!(items, Json::Object(_)))?;
-            items.iter().enumerate().find_map(|(index, item)| further(&index.to_string(), schema, item, at, budget))
+            let schema = schema
+                .get_non_null("items")
+                .filter(|items| matches!(items, Json::Object(_)))?;
+            items
+                .iter()
+                .enumerate()
+                .find_map(|(index, item)| further(&index.to_string(), schema, item, at, budget))
         }
         Json::Object(_) => members(schema, value, at, budget),
         _ => None,
@@ -95,29 +121,50 @@ fn further(
     found
 }
 
-fn out_of_range(schema: &Json<'_>, number: f64, least: &str, most: &str, unit: &str) -> Option<String> {
+fn out_of_range(
+    schema: &Json<'_>,
+    number: f64,
+    least: &str,
+    most: &str,
+    unit: &str,
+) -> Option<String> {
     let bound = |keyword| schema.get_non_null(keyword).and_then(Json::number);
     if let Some(low) = bound(least).filter(|low| number < *low) {
         return Some(format!("is {number}{unit}, and `{least}` is {low}"));
     }
-    bound(most).filter(|high| number > *high).map(|high| format!("is {number}{unit}, and `{most}` is {high}"))
+    bound(most)
+        .filter(|high| number > *high)
+        .map(|high| format!("is {number}{unit}, and `{most}` is {high}"))
 }
 
-fn members(schema: &Json<'_>, value: &Json<'_>, at: &mut String, budget: &mut StepBudget) -> Option<String> {
+fn members(
+    schema: &Json<'_>,
+    value: &Json<'_>,
+    at: &mut String,
+    budget: &mut StepBudget,
+) -> Option<String> {
     let properties = schema.get_non_null("properties");
     let others = schema.get("additionalProperties");
     // Members that another keyword may describe are not checked here.
     let closed = properties.is_some()
         && matches!(others, None | Some(Json::Bool(false) | Json::Null))
-        && ["patternProperties", "anyOf", "oneOf", "allOf", "$ref"].iter().all(|keyword| schema.get(keyword).is_none());
+        && ["patternProperties", "anyOf", "oneOf", "allOf", "$ref"]
+            .iter()
+            .all(|keyword| schema.get(keyword).is_none());
     for (name, member) in value.members() {
         budget.pay(properties.map_or(0, |properties| properties.members().len()))?;
-        let found = match properties.and_then(|properties| properties.get(name)).or(others) {
+        let found = match properties
+            .and_then(|properties| properties.get(name))
+            .or(others)
+        {
             Some(schema @ Json::Object(_)) => further(name, schema, member, at, budget),
             Some(Json::Bool(true)) => None,
             _ if closed => {
                 push_step(at, name);
-                Some(format!("has {}, which the schema does not know", quoted_excerpt(name)))
+                Some(format!(
+                    "has {}, which the schema does not know",
+                    quoted_excerpt(name)
+                ))
             }
             _ => None,
         };
@@ -125,7 +172,13 @@ fn members(schema: &Json<'_>, value: &Json<'_>, at: &mut String, budget: &mut St
             return found;
         }
     }
-    for name in schema.get_non_null("required").and_then(Json::list).unwrap_or_default().iter().filter_map(Json::text) {
+    for name in schema
+        .get_non_null("required")
+        .and_then(Json::list)
+        .unwrap_or_default()
+        .iter()
+        .filter_map(Json::text)
+    {
         budget.pay(value.members().len())?;
         if value.get(name).is_none() {
             return Some(format!("lacks {}, which is required", quoted_excerpt(name)));
@@ -170,12 +223,24 @@ mod tests {
         for (value, at, part) in [
             ("[]", "", "is a list, not of the type `object`"),
             ("{}", "", "lacks `c`, which is required"),
-            (r#"{"a/b":[1,2.5]}"#, "/a~1b/1", "is a number, not of the type `integer`"),
+            (
+                r#"{"a/b":[1,2.5]}"#,
+                "/a~1b/1",
+                "is a number, not of the type `integer`",
+            ),
             (r#"{"a/b":[10]}"#, "/a~1b/0", "is 10, and `maximum` is 9"),
             (r#"{"c":"y"}"#, "/c", "is `y`, which `enum` does not allow"),
-            (r#"{"c":"x","d":1}"#, "/d", "has `d`, which the schema does not know"),
+            (
+                r#"{"c":"x","d":1}"#,
+                "/d",
+                "has `d`, which the schema does not know",
+            ),
         ] {
-            assert_eq!(judged(schema, value), Some((at.into(), part.into())), "{value}");
+            assert_eq!(
+                judged(schema, value),
+                Some((at.into(), part.into())),
+                "{value}"
+            );
         }
     }
 

@@ -21,7 +21,9 @@ fn is_hidden(c: char, before: char) -> bool {
         '\u{200c}' | '\u{200d}' => before.is_ascii() || matches!(before, '\u{200b}'..='\u{200d}'),
         // A letter of Mongolian has one of these forms.
         '\u{180b}'..='\u{180d}' => before.is_ascii(),
-        '\u{fe0e}' | '\u{fe0f}' => before.is_ascii_alphabetic() || matches!(before, ' ' | '\u{fe0e}' | '\u{fe0f}'),
+        '\u{fe0e}' | '\u{fe0f}' => {
+            before.is_ascii_alphabetic() || matches!(before, ' ' | '\u{fe0e}' | '\u{fe0f}')
+        }
         // An empty pattern of Braille is a blank in drawings of dots.
         '\u{2800}' => before.is_ascii_alphabetic(),
         c => is_invisible(c),
@@ -34,9 +36,12 @@ mod tests {
 
     #[test]
     fn emoji_and_line_breaks_are_no_hidden_characters() {
-        for plain in
-            ["two\nlines\t", "warning \u{26a0}\u{fe0f}", "\u{1f469}\u{200d}\u{1f4bb}", "\u{645}\u{6cc}\u{200c}\u{62e}"]
-        {
+        for plain in [
+            "two\nlines\t",
+            "warning \u{26a0}\u{fe0f}",
+            "\u{1f469}\u{200d}\u{1f4bb}",
+            "\u{645}\u{6cc}\u{200c}\u{62e}",
+        ] {
             assert!(characters(plain).is_empty(), "{plain:?}");
         }
         for text in [

@@ -28,7 +28,10 @@ pub struct McpServing {
 pub fn check_mcp(manifest: &Manifest) -> Vec<Finding> {
     let mut findings = CappedFindings::default();
     if manifest.scenario.name.is_empty() {
-        let finding = Finding::new(FindingCode::ScenarioNaming, "the server gives no name of itself");
+        let finding = Finding::new(
+            FindingCode::ScenarioNaming,
+            "the server gives no name of itself",
+        );
         findings.push(finding.hint("give `serverInfo` with `name` and `version`"));
     }
     texts::document(manifest, &mut findings);
@@ -40,7 +43,10 @@ pub fn check_mcp(manifest: &Manifest) -> Vec<Finding> {
         if let Some(parameters) = Json::parse(tool.parameters.get()) {
             place.within("inputSchema", |place| schema::judge(place, &parameters));
         }
-        let output = tool.extra.iter().find(|(name, _)| &**name == "outputSchema");
+        let output = tool
+            .extra
+            .iter()
+            .find(|(name, _)| &**name == "outputSchema");
         if let Some(output) = output.and_then(|(_, json)| Json::parse(json.get())) {
             place.within("outputSchema", |place| schema::judge(place, &output));
         }
@@ -51,7 +57,9 @@ pub fn check_mcp(manifest: &Manifest) -> Vec<Finding> {
 /// Reports keys of `_meta` that clients do not get.
 fn meta_keys(place: &mut RuleContext<'_>, tool: &Tool) {
     let meta = tool.extra.iter().find(|(name, _)| &**name == META);
-    let refused = meta.map(|(_, meta)| refused_meta_keys(meta.get())).unwrap_or_default();
+    let refused = meta
+        .map(|(_, meta)| refused_meta_keys(meta.get()))
+        .unwrap_or_default();
     if let Some(first) = refused.first() {
         let message = format!(
             "{} of its keys, such as {}, is outside the grammar of MCP and left out for clients, which may refuse the whole list for it",
@@ -59,13 +67,17 @@ fn meta_keys(place: &mut RuleContext<'_>, tool: &Tool) {
             quoted_excerpt(first)
         );
         let hint = "begin and end each name with a letter or digit, as in `example.com/my-key`";
-        place.within(META, |place| place.report(FindingCode::MetaKeyLeftOut, message, hint));
+        place.within(META, |place| {
+            place.report(FindingCode::MetaKeyLeftOut, message, hint)
+        });
     }
 }
 
 fn names(place: &mut RuleContext<'_>, tool: &Tool) {
     let name = tool.name.as_ref();
-    let is_plain = name.bytes().all(|c| c.is_ascii_alphanumeric() || b"_-./".contains(&c));
+    let is_plain = name
+        .bytes()
+        .all(|c| c.is_ascii_alphanumeric() || b"_-./".contains(&c));
     let (message, hint) = if !is_plain || name.len() > NAME_MAX {
         let message = format!(
             "names of tools have at most {NAME_MAX} letters, digits, `_`, `-`, `.` or `/`, but this is {}",
@@ -73,18 +85,27 @@ fn names(place: &mut RuleContext<'_>, tool: &Tool) {
         );
         (message, "rename the tool; clients may refuse it")
     } else if name.len() > PUBLISHED_NAME_MAX {
-        let message = format!("several LLM vendors refuse names of more than {PUBLISHED_NAME_MAX} characters");
-        (message, "rename the tool; until then it is published under a shorter name")
+        let message = format!(
+            "several LLM vendors refuse names of more than {PUBLISHED_NAME_MAX} characters"
+        );
+        (
+            message,
+            "rename the tool; until then it is published under a shorter name",
+        )
     } else {
         (String::new(), "")
     };
     if !message.is_empty() {
-        place.within("name", |place| place.report(FindingCode::ToolNaming, message, hint));
+        place.within("name", |place| {
+            place.report(FindingCode::ToolNaming, message, hint)
+        });
     }
     if tool.description.trim().is_empty() {
         let message = "the tool has no description, so LLMs cannot know when to use it";
         let hint = "describe it in one or two sentences";
-        place.within("description", |place| place.report(FindingCode::ToolUndescribed, message, hint));
+        place.within("description", |place| {
+            place.report(FindingCode::ToolUndescribed, message, hint)
+        });
     }
 }
 
@@ -94,13 +115,17 @@ pub fn check_mcp_serving(serving: &McpServing) -> Vec<Finding> {
     findings.extend(check_content(&serving.answers));
     let (pages, empty) = serving.pages;
     if pages > 1 {
-        let message = format!("the list comes in {pages} pages, and several clients read the first one only");
+        let message =
+            format!("the list comes in {pages} pages, and several clients read the first one only");
         let hint = "give the whole list in one page; `callsheet` does so for all its clients";
         findings.push(Finding::new(FindingCode::Paging, message).hint(hint));
     }
     if empty > 0 && pages > 1 {
         let message = format!("{empty} of the {pages} pages have no tools");
-        findings.push(Finding::new(FindingCode::Paging, message).hint("leave `nextCursor` out on the last page"));
+        findings.push(
+            Finding::new(FindingCode::Paging, message)
+                .hint("leave `nextCursor` out on the last page"),
+        );
     }
     if !serving.list_changed {
         let message = "the server does not promise to signal changes of its list, so clients see them late or never";

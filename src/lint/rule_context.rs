@@ -17,12 +17,22 @@ pub(super) struct RuleContext<'f> {
 impl<'f> RuleContext<'f> {
     /// Starts at the tool itself.
     pub(super) fn new(findings: &'f mut CappedFindings, tool: &Tool, index: usize) -> Self {
-        Self { findings, tool: Some(Arc::clone(&tool.name)), pointer: format!("/tools/{index}"), name: None }
+        Self {
+            findings,
+            tool: Some(Arc::clone(&tool.name)),
+            pointer: format!("/tools/{index}"),
+            name: None,
+        }
     }
 
     /// Starts at the document.
     pub(super) fn of_document(findings: &'f mut CappedFindings) -> Self {
-        Self { findings, tool: None, pointer: String::new(), name: None }
+        Self {
+            findings,
+            tool: None,
+            pointer: String::new(),
+            name: None,
+        }
     }
 
     /// Runs `judge` at a part of the current list that is found by its name.
@@ -57,7 +67,10 @@ impl<'f> RuleContext<'f> {
 
     /// The steps from the document to this position, unescaped.
     pub(super) fn steps(&self) -> impl Iterator<Item = String> {
-        self.pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"))
+        self.pointer
+            .split('/')
+            .skip(1)
+            .map(|step| step.replace("~1", "/").replace("~0", "~"))
     }
 
     /// Whether this is in the schema of a tool's results, which no LLM vendor gets and whose
@@ -67,16 +80,35 @@ impl<'f> RuleContext<'f> {
     }
 
     /// Reports a finding at this position.
-    pub(super) fn report(&mut self, code: FindingCode, message: impl Into<String>, hint: impl Into<String>) {
-        let Self { findings, tool, pointer, .. } = self;
+    pub(super) fn report(
+        &mut self,
+        code: FindingCode,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        let Self {
+            findings,
+            tool,
+            pointer,
+            ..
+        } = self;
         findings.push_with(code, || {
             let finding = Finding::new(code, message).at(pointer).hint(hint);
-            Finding { tool: tool.clone(), ..finding }
+            Finding {
+                tool: tool.clone(),
+                ..finding
+            }
         });
     }
 
     /// Reports a finding at `further`, a JSON pointer relative to this position.
-    pub(super) fn report_at(&mut self, further: &str, code: FindingCode, message: impl Into<String>, hint: &str) {
+    pub(super) fn report_at(
+        &mut self,
+        further: &str,
+        code: FindingCode,
+        message: impl Into<String>,
+        hint: &str,
+    ) {
         let length = self.pointer.len();
         self.pointer.push_str(further);
         self.report(code, message, hint);

@@ -10,7 +10,9 @@ use crate::model::FindingCode;
 use crate::model::finding::quoted_excerpt;
 
 /// Keywords that replace `type`.
-const INSTEAD_OF_TYPE: [&str; 8] = ["$ref", "anyOf", "oneOf", "allOf", "not", "if", "const", "enum"];
+const INSTEAD_OF_TYPE: [&str; 8] = [
+    "$ref", "anyOf", "oneOf", "allOf", "not", "if", "const", "enum",
+];
 /// Keywords with a list of schemas.
 const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
 /// Keywords with schemas by name. None of these schemas is a parameter.
@@ -18,8 +20,12 @@ const MAPS: [&str; 3] = ["$defs", "definitions", "patternProperties"];
 /// Up to this many properties are searched linearly.
 const FEW: usize = 12;
 /// Pairs of keywords with a number: the lower bound and the upper bound.
-const RANGES: [(&str, &str); 4] =
-    [("minimum", "maximum"), ("minLength", "maxLength"), ("minItems", "maxItems"), ("minProperties", "maxProperties")];
+const RANGES: [(&str, &str); 4] = [
+    ("minimum", "maximum"),
+    ("minLength", "maxLength"),
+    ("minItems", "maxItems"),
+    ("minProperties", "maxProperties"),
+];
 
 /// Checks the outermost schema, which the decoder has made an object with `type` and `properties`.
 pub(super) fn judge(place: &mut RuleContext<'_>, schema: &Json<'_>) {
@@ -35,7 +41,11 @@ fn inner(place: &mut RuleContext<'_>, schema: &Json<'_>) {
         Json::Object(_) => {}
         other => {
             let message = format!("a schema is an object, but this is {}", other.kind());
-            return place.report(FindingCode::SchemaKeyword, message, "write it like `{\"type\": \"string\"}`");
+            return place.report(
+                FindingCode::SchemaKeyword,
+                message,
+                "write it like `{\"type\": \"string\"}`",
+            );
         }
     }
     types(place, schema);
@@ -46,9 +56,16 @@ fn inner(place: &mut RuleContext<'_>, schema: &Json<'_>) {
 
 fn types(place: &mut RuleContext<'_>, schema: &Json<'_>) {
     match schema.get_non_null("type") {
-        None if INSTEAD_OF_TYPE.iter().all(|keyword| schema.get(keyword).is_none()) => {
+        None if INSTEAD_OF_TYPE
+            .iter()
+            .all(|keyword| schema.get(keyword).is_none()) =>
+        {
             let message = format!("{} has no type", parameter(place));
-            place.report(FindingCode::SchemaUntyped, message, "add a `type`, such as `\"string\"`");
+            place.report(
+                FindingCode::SchemaUntyped,
+                message,
+                "add a `type`, such as `\"string\"`",
+            );
         }
         None => {}
         Some(Json::List(types)) if !types.is_empty() => {
@@ -61,10 +78,15 @@ fn types(place: &mut RuleContext<'_>, schema: &Json<'_>) {
         Some(one) => place.within("type", |place| known_type(place, one)),
     }
     let is_list = schema.get("type").and_then(Json::text) == Some("array");
-    let has_items = schema.get_non_null("items").is_some() || schema.get_non_null("prefixItems").is_some();
+    let has_items =
+        schema.get_non_null("items").is_some() || schema.get_non_null("prefixItems").is_some();
     if is_list && !has_items && !place.is_in_output() {
         let message = "the list parameter has no `items`, and some LLM vendors refuse such a tool";
-        place.report(FindingCode::ItemsMissing, message, "add `items` with the schema of one element");
+        place.report(
+            FindingCode::ItemsMissing,
+            message,
+            "add `items` with the schema of one element",
+        );
     }
 }
 
@@ -82,7 +104,11 @@ fn parameter(place: &RuleContext<'_>) -> String {
             _ => {}
         }
     }
-    if name.is_empty() { "the parameter".to_owned() } else { format!("the parameter {}", quoted_excerpt(&name)) }
+    if name.is_empty() {
+        "the parameter".to_owned()
+    } else {
+        format!("the parameter {}", quoted_excerpt(&name))
+    }
 }
 
 fn known_type(place: &mut RuleContext<'_>, one: &Json<'_>) {
@@ -94,7 +120,8 @@ fn known_type(place: &mut RuleContext<'_>, one: &Json<'_>) {
         None => format!("a type must be a string, but this is {}", one.kind()),
     };
     let meant = match one.text().unwrap_or_default().to_ascii_lowercase().as_str() {
-        "str" | "text" | "char" | "date" | "datetime" | "uuid" | "uri" | "url" | "email" | "string" => "`string`",
+        "str" | "text" | "char" | "date" | "datetime" | "uuid" | "uri" | "url" | "email"
+        | "string" => "`string`",
         "int" | "int32" | "int64" | "long" | "integer" | "uint" => "`integer`",
         "float" | "float64" | "double" | "decimal" | "number" => "`number`",
         "bool" | "boolean" => "`boolean`",
@@ -115,8 +142,15 @@ fn properties(place: &mut RuleContext<'_>, schema: &Json<'_>) {
 
 fn each_property(place: &mut RuleContext<'_>, properties: &Json<'_>) {
     if !matches!(properties, Json::Object(_)) {
-        let message = format!("`properties` is an object, but this is {}", properties.kind());
-        return place.report(FindingCode::SchemaKeyword, message, "give each property a name and a schema");
+        let message = format!(
+            "`properties` is an object, but this is {}",
+            properties.kind()
+        );
+        return place.report(
+            FindingCode::SchemaKeyword,
+            message,
+            "give each property a name and a schema",
+        );
     }
     for (name, property) in properties.members() {
         place.within(name, |place| {
@@ -125,7 +159,11 @@ fn each_property(place: &mut RuleContext<'_>, properties: &Json<'_>) {
                 && !place.is_in_output()
             {
                 let message = format!("the parameter {} has no description", quoted_excerpt(name));
-                place.report(FindingCode::ParameterUndescribed, message, "add a `description`");
+                place.report(
+                    FindingCode::ParameterUndescribed,
+                    message,
+                    "add a `description`",
+                );
             }
             inner(place, property);
         });
@@ -137,27 +175,56 @@ fn is_blank(text: &str) -> bool {
 }
 
 fn required(place: &mut RuleContext<'_>, schema: &Json<'_>) {
-    let Some(required) = schema.get_non_null("required") else { return };
-    let known = schema.get_non_null("properties").map(Json::members).unwrap_or_default();
+    let Some(required) = schema.get_non_null("required") else {
+        return;
+    };
+    let known = schema
+        .get_non_null("properties")
+        .map(Json::members)
+        .unwrap_or_default();
     // For few properties a linear search costs less than hashing.
-    let set = (known.len() > FEW).then(|| known.iter().map(|(name, _)| name.as_ref()).collect::<HashSet<&str>>());
-    let known =
-        |name: &str| set.as_ref().map_or_else(|| known.iter().any(|(own, _)| own == name), |set| set.contains(name));
+    let set = (known.len() > FEW).then(|| {
+        known
+            .iter()
+            .map(|(name, _)| name.as_ref())
+            .collect::<HashSet<&str>>()
+    });
+    let known = |name: &str| {
+        set.as_ref().map_or_else(
+            || known.iter().any(|(own, _)| own == name),
+            |set| set.contains(name),
+        )
+    };
     // A schema without `properties` may require what the schema around it describes.
-    let judged = schema.get("properties").is_some() || matches!(schema.text_of("type"), Some("object"));
+    let judged =
+        schema.get("properties").is_some() || matches!(schema.text_of("type"), Some("object"));
     place.within("required", |place| {
         let Some(names) = required.list() else {
-            let message = format!("`required` is a list of names, but this is {}", required.kind());
-            return place.report(FindingCode::SchemaKeyword, message, "list the names of the required properties");
+            let message = format!(
+                "`required` is a list of names, but this is {}",
+                required.kind()
+            );
+            return place.report(
+                FindingCode::SchemaKeyword,
+                message,
+                "list the names of the required properties",
+            );
         };
         for (index, name) in names.iter().enumerate() {
             place.at(index, |place| match name.text() {
                 None => {
                     let message = format!("`required` lists names, but this is {}", name.kind());
-                    place.report(FindingCode::SchemaKeyword, message, "list the names of the required properties");
+                    place.report(
+                        FindingCode::SchemaKeyword,
+                        message,
+                        "list the names of the required properties",
+                    );
                 }
                 Some(name) if judged && !known(name) => {
-                    let message = format!("{} is required, but there is no such parameter", quoted_excerpt(name));
+                    let message = format!(
+                        "{} is required, but there is no such parameter",
+                        quoted_excerpt(name)
+                    );
                     place.report(
                         FindingCode::RequiredUnknown,
                         message,
@@ -176,7 +243,10 @@ fn keywords(place: &mut RuleContext<'_>, schema: &Json<'_>) {
         range(place, schema, least, most);
     }
     for keyword in ["pattern", "format", "description"] {
-        if let Some(value) = schema.get_non_null(keyword).filter(|value| value.text().is_none()) {
+        if let Some(value) = schema
+            .get_non_null(keyword)
+            .filter(|value| value.text().is_none())
+        {
             wrong(place, keyword, value, "a text");
         }
     }
@@ -199,7 +269,9 @@ fn keywords(place: &mut RuleContext<'_>, schema: &Json<'_>) {
         }
     }
     for keyword in MAPS {
-        let Some(schemas) = schema.get_non_null(keyword) else { continue };
+        let Some(schemas) = schema.get_non_null(keyword) else {
+            continue;
+        };
         place.within(keyword, |place| {
             for (name, schema) in schemas.members() {
                 place.within(name, |place| held(place, schema));
@@ -229,16 +301,35 @@ fn held(place: &mut RuleContext<'_>, schema: &Json<'_>) {
 
 fn allowed_values(place: &mut RuleContext<'_>, schema: &Json<'_>, value: &Json<'_>) {
     let Some(values) = value.list().filter(|values| !values.is_empty()) else {
-        let found = if value.list().is_some() { "an empty list" } else { value.kind() };
+        let found = if value.list().is_some() {
+            "an empty list"
+        } else {
+            value.kind()
+        };
         let message = format!("`enum` is a list of values, but this is {found}");
-        return place.report_at("/enum", FindingCode::SchemaKeyword, message, "list what is allowed, or leave it out");
+        return place.report_at(
+            "/enum",
+            FindingCode::SchemaKeyword,
+            message,
+            "list what is allowed, or leave it out",
+        );
     };
-    let Some(kind) = schema.text_of("type").filter(|kind| TYPES.contains(kind)) else { return };
+    let Some(kind) = schema.text_of("type").filter(|kind| TYPES.contains(kind)) else {
+        return;
+    };
     place.within("enum", |place| {
-        for (index, value) in values.iter().enumerate().filter(|(_, value)| !value.is_of(kind)) {
+        for (index, value) in values
+            .iter()
+            .enumerate()
+            .filter(|(_, value)| !value.is_of(kind))
+        {
             place.at(index, |place| {
                 let message = format!("`enum` allows {}, but the type is `{kind}`", value.kind());
-                place.report(FindingCode::SchemaKeyword, message, "write values of the type, or change the type");
+                place.report(
+                    FindingCode::SchemaKeyword,
+                    message,
+                    "write values of the type, or change the type",
+                );
             });
         }
     });
@@ -248,9 +339,20 @@ fn range(place: &mut RuleContext<'_>, schema: &Json<'_>, least: &str, most: &str
     let whole = least != "minimum";
     let mut bound = |keyword: &str| {
         let value = schema.get_non_null(keyword)?;
-        let number = value.number().filter(|number| !whole || *number >= 0.0 && number.fract() == 0.0);
+        let number = value
+            .number()
+            .filter(|number| !whole || *number >= 0.0 && number.fract() == 0.0);
         if number.is_none() {
-            wrong(place, keyword, value, if whole { "a whole number, 0 or more" } else { "a number" });
+            wrong(
+                place,
+                keyword,
+                value,
+                if whole {
+                    "a whole number, 0 or more"
+                } else {
+                    "a number"
+                },
+            );
         }
         number
     };
@@ -258,7 +360,12 @@ fn range(place: &mut RuleContext<'_>, schema: &Json<'_>, least: &str, most: &str
         && low > high
     {
         let message = format!("`{least}` is {low} and `{most}` is {high}, so no value is allowed");
-        place.report_at(&format!("/{least}"), FindingCode::SchemaKeyword, message, "swap or change them");
+        place.report_at(
+            &format!("/{least}"),
+            FindingCode::SchemaKeyword,
+            message,
+            "swap or change them",
+        );
     }
 }
 
@@ -267,12 +374,19 @@ fn wrong(place: &mut RuleContext<'_>, keyword: &str, value: &Json<'_>, wanted: &
         Json::Number(number) => format!("`{keyword}` is {wanted}, but this is {number}"),
         other => format!("`{keyword}` is {wanted}, but this is {}", other.kind()),
     };
-    place.report_at(&format!("/{keyword}"), FindingCode::SchemaKeyword, message, &format!("make it {wanted}"));
+    place.report_at(
+        &format!("/{keyword}"),
+        FindingCode::SchemaKeyword,
+        message,
+        &format!("make it {wanted}"),
+    );
 }
 
 fn default(place: &mut RuleContext<'_>, schema: &Json<'_>) {
     // Many providers write `null` for "no default".
-    let Some(value) = schema.get_non_null("default") else { return };
+    let Some(value) = schema.get_non_null("default") else {
+        return;
+    };
     if let Some(misfit) = fit::misfit(schema, value, &mut fit::StepBudget::new()) {
         let message = format!("the default {}", misfit.what);
         place.report_at(

@@ -48,17 +48,25 @@ pub fn health(status: StatusCode, body: &[u8]) -> Option<Finding> {
     let message = if status != StatusCode::OK {
         format!("`GET /health` answers {status}")
     } else if says["status"] != "ok" {
-        format!("`GET /health` does not answer `ok`, but {}", quoted_excerpt(&String::from_utf8_lossy(body)))
+        format!(
+            "`GET /health` does not answer `ok`, but {}",
+            quoted_excerpt(&String::from_utf8_lossy(body))
+        )
     } else {
         return None;
     };
-    Some(Finding::new(FindingCode::HealthRoute, message).hint(r#"answer 200 with `{"status": "ok"}`"#))
+    Some(
+        Finding::new(FindingCode::HealthRoute, message)
+            .hint(r#"answer 200 with `{"status": "ok"}`"#),
+    )
 }
 
 /// Checks answers to the same unconditional request, in the order in which they came.
 pub fn check_list(answers: &[ListResponse]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let Some(first) = answers.first() else { return findings };
+    let Some(first) = answers.first() else {
+        return findings;
+    };
     if !first.headers.contains_key(CACHE_CONTROL) {
         let message = "the list is served without `Cache-Control`, so clients must guess how long they may use it";
         let finding = Finding::new(FindingCode::CacheControlMissing, message);
@@ -67,9 +75,11 @@ pub fn check_list(answers: &[ListResponse]) -> Vec<Finding> {
     findings.extend(content_type(&first.headers, "the list"));
     findings.extend(slow(answers));
     if !first.headers.contains_key(ETAG) {
-        let message = "the list is served without an `ETag`, so clients fetch the whole list each time";
+        let message =
+            "the list is served without an `ETag`, so clients fetch the whole list each time";
         let finding = Finding::new(FindingCode::EtagMissing, message);
-        findings.push(finding.hint("send a hash of the content, without `generated_at`, as `ETag`"));
+        findings
+            .push(finding.hint("send a hash of the content, without `generated_at`, as `ETag`"));
     }
     findings.extend(check_content(answers));
     findings
@@ -77,28 +87,46 @@ pub fn check_list(answers: &[ListResponse]) -> Vec<Finding> {
 
 /// The finding for an answer that took long.
 pub(super) fn slow(answers: &[ListResponse]) -> Option<Finding> {
-    let slowest = answers.iter().map(|answer| answer.took).max().filter(|took| *took > SLOW)?;
+    let slowest = answers
+        .iter()
+        .map(|answer| answer.took)
+        .max()
+        .filter(|took| *took > SLOW)?;
     let message = format!("an answer took {:.1} s", slowest.as_secs_f64());
-    Some(Finding::new(FindingCode::SlowAnswer, message).hint("prepare the manifest before clients request it"))
+    Some(
+        Finding::new(FindingCode::SlowAnswer, message)
+            .hint("prepare the manifest before clients request it"),
+    )
 }
 
 /// Checks whether answers to the same request agree.
 pub(super) fn check_content(answers: &[ListResponse]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let Some(first) = answers.first() else { return findings };
+    let Some(first) = answers.first() else {
+        return findings;
+    };
     if answers.iter().any(|answer| answer.digest != first.digest) {
         let message = "two answers in a row offer different tools";
-        findings.push(Finding::new(FindingCode::ContentMoves, message).at("").hint(STEADY));
+        findings.push(
+            Finding::new(FindingCode::ContentMoves, message)
+                .at("")
+                .hint(STEADY),
+        );
     }
     // Only answers with the same content can be compared further.
-    let same: Vec<&ListResponse> = answers.iter().filter(|answer| answer.digest == first.digest).collect();
+    let same: Vec<&ListResponse> = answers
+        .iter()
+        .filter(|answer| answer.digest == first.digest)
+        .collect();
     findings.extend(moves(&same));
     findings
 }
 
 fn moves(same: &[&ListResponse]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let Some(first) = same.first() else { return findings };
+    let Some(first) = same.first() else {
+        return findings;
+    };
     if same.iter().any(|answer| answer.stamp != first.stamp) {
         let message = "`generated_at` changes in each answer, so it does not show whether the content changed";
         findings.push(
@@ -109,7 +137,11 @@ fn moves(same: &[&ListResponse]) -> Vec<Finding> {
     }
     if same.iter().any(|answer| answer.order != first.order) {
         let message = "the order of the tools changes, though the tools are the same";
-        findings.push(Finding::new(FindingCode::OrderUnstable, message).at("/tools").hint("sort the tools by name"));
+        findings.push(
+            Finding::new(FindingCode::OrderUnstable, message)
+                .at("/tools")
+                .hint("sort the tools by name"),
+        );
     }
     let tag = |answer: &ListResponse| answer.headers.get(ETAG).cloned();
     if tag(first).is_some() && same.iter().any(|answer| tag(answer) != tag(first)) {
@@ -124,8 +156,10 @@ fn moves(same: &[&ListResponse]) -> Vec<Finding> {
 pub fn conditional(tag: &HeaderValue, status: StatusCode) -> Option<Finding> {
     (status != StatusCode::NOT_MODIFIED).then(|| {
         let tag = quoted_excerpt(&String::from_utf8_lossy(tag.as_bytes()));
-        let message =
-            format!("a request with `If-None-Match: {}` was answered {status}, not 304", tag.trim_matches('`'));
+        let message = format!(
+            "a request with `If-None-Match: {}` was answered {status}, not 304",
+            tag.trim_matches('`')
+        );
         Finding::new(FindingCode::NotModifiedMissing, message)
             .hint("answer 304 without a body while the tag is current")
     })
@@ -140,38 +174,61 @@ pub fn known_tool(answer: &ToolResponse<'_>) -> Option<Finding> {
             .hint("answer 200 with the tool's definition as in the list")
     };
     if answer.status != StatusCode::OK {
-        return Some(finding(format!("{route} answers {}, though the tool is in the list", answer.status)));
+        return Some(finding(format!(
+            "{route} answers {}, though the tool is in the list",
+            answer.status
+        )));
     }
     let document = serde_json::from_slice::<serde_json::Value>(answer.body).unwrap_or_default();
-    (document["name"] != answer.name)
-        .then(|| finding(format!("{route} does not answer with the definition of the tool")))
+    (document["name"] != answer.name).then(|| {
+        finding(format!(
+            "{route} does not answer with the definition of the tool"
+        ))
+    })
 }
 
 /// Checks the answer for an unknown tool: 404 with an object that has a string in `error`.
 pub fn unknown_tool(answer: &ToolResponse<'_>) -> Option<Finding> {
     let route = format!("`GET /api/v1/tools/{}`", answer.name);
     let finding = |message: String| {
-        Finding::new(FindingCode::ToolRoute, message)
-            .hint("answer 404 and `{\"error\": \"Not Found\", \"message\": \"tool not found: ...\"}`")
+        Finding::new(FindingCode::ToolRoute, message).hint(
+            "answer 404 and `{\"error\": \"Not Found\", \"message\": \"tool not found: ...\"}`",
+        )
     };
     if answer.status != StatusCode::NOT_FOUND {
-        return Some(finding(format!("{route} answers {}, not 404, though there is no such tool", answer.status)));
+        return Some(finding(format!(
+            "{route} answers {}, not 404, though there is no such tool",
+            answer.status
+        )));
     }
     let document = serde_json::from_slice::<serde_json::Value>(answer.body).unwrap_or_default();
     if !document["error"].is_string() {
-        return Some(finding(format!("{route} answers 404 without a JSON object with `error`")));
+        return Some(finding(format!(
+            "{route} answers 404 without a JSON object with `error`"
+        )));
     }
     content_type(answer.headers, "the answer for an unknown tool")
 }
 
 fn content_type(headers: &HeaderMap, what: &str) -> Option<Finding> {
-    let written = headers.get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    let essence =
-        written.as_deref().unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let is_json = essence == "application/json" || essence.starts_with("application/") && essence.ends_with("+json");
+    let written = headers
+        .get(CONTENT_TYPE)
+        .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let essence = written
+        .as_deref()
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    let is_json = essence == "application/json"
+        || essence.starts_with("application/") && essence.ends_with("+json");
     (!is_json).then(|| {
-        let seen = written
-            .map_or_else(|| "without a content type".to_owned(), |written| format!("as {}", quoted_excerpt(&written)));
+        let seen = written.map_or_else(
+            || "without a content type".to_owned(),
+            |written| format!("as {}", quoted_excerpt(&written)),
+        );
         Finding::new(FindingCode::ContentType, format!("{what} is served {seen}"))
             .hint("send `Content-Type: application/json`")
     })

@@ -18,12 +18,21 @@ const MEMBERS: [&str; 4] = ["title", "annotations", "outputSchema", "output_sche
 /// instructions, prompts and resources.
 pub(super) fn document(manifest: &Manifest, findings: &mut CappedFindings) {
     let mut place = RuleContext::of_document(findings);
-    let own = OwnNames { manifest, tool: None };
+    let own = OwnNames {
+        manifest,
+        tool: None,
+    };
     let scenario = &manifest.scenario;
     place.within("scenario", |place| {
-        place.within("description", |place| text(place, &scenario.description, false, &own));
+        place.within("description", |place| {
+            text(place, &scenario.description, false, &own)
+        });
     });
-    if let Some((_, instructions)) = scenario.extra.iter().find(|(name, _)| &**name == "instructions") {
+    if let Some((_, instructions)) = scenario
+        .extra
+        .iter()
+        .find(|(name, _)| &**name == "instructions")
+    {
         place.within("instructions", |place| member(place, instructions, &own));
     }
     for kind in RelayedKind::ALL {
@@ -32,7 +41,10 @@ pub(super) fn document(manifest: &Manifest, findings: &mut CappedFindings) {
                 // Providers list them in their own order, so no index leads to one.
                 place.named(&offer.key, |place| {
                     text(place, &offer.key, true, &own);
-                    offer.members.iter().for_each(|(_, json)| member(place, json, &own));
+                    offer
+                        .members
+                        .iter()
+                        .for_each(|(_, json)| member(place, json, &own));
                 });
             }
         });
@@ -41,9 +53,14 @@ pub(super) fn document(manifest: &Manifest, findings: &mut CappedFindings) {
 
 /// Checks the texts of a tool. `schema` is the member with its parameters.
 pub(super) fn tool(place: &mut RuleContext<'_>, tool: &Tool, schema: &str, manifest: &Manifest) {
-    let own = OwnNames { manifest, tool: Some(tool) };
+    let own = OwnNames {
+        manifest,
+        tool: Some(tool),
+    };
     place.within("name", |place| text(place, &tool.name, true, &own));
-    place.within("description", |place| text(place, &tool.description, false, &own));
+    place.within("description", |place| {
+        text(place, &tool.description, false, &own)
+    });
     place.within(schema, |place| member(place, &tool.parameters, &own));
     for name in MEMBERS {
         if let Some((_, json)) = tool.extra.iter().find(|(known, _)| &**known == name) {
@@ -64,8 +81,12 @@ impl OwnNames<'_> {
     fn has(&self, name: &str) -> bool {
         let tools = &self.manifest.tools;
         let at = tools.partition_point(|tool| *tool.name < *name);
-        tools.get(at).is_some_and(|tool| tool.name.starts_with(name))
-            || self.tool.is_some_and(|tool| tool.parameters.get().contains(&format!("\"{name}\"")))
+        tools
+            .get(at)
+            .is_some_and(|tool| tool.name.starts_with(name))
+            || self
+                .tool
+                .is_some_and(|tool| tool.parameters.get().contains(&format!("\"{name}\"")))
     }
 }
 
@@ -100,7 +121,10 @@ fn text(place: &mut RuleContext<'_>, text: &str, is_name: bool, own: &OwnNames<'
     let hidden = hidden::characters(text);
     if let Some(first) = hidden.first() {
         let code = u32::from(*first);
-        let message = format!("it has {} hidden characters, the first is U+{code:04X}", hidden.len());
+        let message = format!(
+            "it has {} hidden characters, the first is U+{code:04X}",
+            hidden.len()
+        );
         let hint = "take them out: people do not see them, and models read them";
         place.report(FindingCode::HiddenCharacters, place.subject(message), hint);
     }

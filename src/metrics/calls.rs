@@ -48,7 +48,10 @@ pub struct CallCounts([DurationHistogram; OUTCOMES.len()]);
 impl CallCounts {
     /// A call ended with `outcome`. `took` includes the time in the queue.
     pub fn ended(&self, outcome: &str, took: Duration) {
-        let place = OUTCOMES.iter().position(|known| *known == outcome).unwrap_or(OUTCOMES.len() - 1);
+        let place = OUTCOMES
+            .iter()
+            .position(|known| *known == outcome)
+            .unwrap_or(OUTCOMES.len() - 1);
         if let Some(times) = self.0.get(place) {
             times.observe(took);
         }
@@ -66,15 +69,21 @@ impl CallCounts {
             "callsheet_call_duration_seconds",
             "How long calls of tools took, from the request to the answer, time in the queue included.",
         );
-        for (outcome, measured) in OUTCOMES.iter().zip(self.0.iter().map(DurationHistogram::measured)) {
+        for (outcome, measured) in OUTCOMES
+            .iter()
+            .zip(self.0.iter().map(DurationHistogram::measured))
+        {
             counts = counts.with_label("outcome", *outcome, measured.count);
             if measured.count > 0 {
                 times = times.with_label("outcome", *outcome, measured);
             }
         }
-        let waiting =
-            Family::new(MetricKind::Gauge, "callsheet_calls_waiting", "Calls of tools that wait in the queue.")
-                .value(waiting);
+        let waiting = Family::new(
+            MetricKind::Gauge,
+            "callsheet_calls_waiting",
+            "Calls of tools that wait in the queue.",
+        )
+        .value(waiting);
         vec![counts, times, waiting]
     }
 }

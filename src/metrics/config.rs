@@ -23,7 +23,11 @@ pub struct ConfigLoads {
 
 impl Default for ConfigLoads {
     fn default() -> Self {
-        Self { reloads: CounterVec::new(OUTCOMES), refused: AtomicBool::new(false), applied_at: AtomicI64::new(0) }
+        Self {
+            reloads: CounterVec::new(OUTCOMES),
+            refused: AtomicBool::new(false),
+            applied_at: AtomicI64::new(0),
+        }
     }
 }
 
@@ -52,7 +56,10 @@ impl ConfigLoads {
     }
 
     /// The metrics.
-    #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^53")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "seconds since 1970 are far below 2^53"
+    )]
     pub fn families(&self) -> Vec<Family> {
         let reloads = Family::new(
             MetricKind::Counter,
@@ -88,16 +95,35 @@ mod tests {
         let shown = || {
             let [reloads, valid, at] = loads.families().try_into().unwrap();
             let value = |family: &Family, at: usize| family.samples[at].value.clone();
-            (value(&reloads, 0), value(&reloads, 1), value(&valid, 0), value(&at, 0))
+            (
+                value(&reloads, 0),
+                value(&reloads, 1),
+                value(&valid, 0),
+                value(&at, 0),
+            )
         };
         let none = MetricValue::Whole(0);
         let one = MetricValue::Whole(1);
         let at = |second| Timestamp::from_second(second).unwrap();
         loads.started(at(5));
-        assert_eq!(shown(), (none.clone(), none.clone(), one.clone(), MetricValue::Real(5.0)));
+        assert_eq!(
+            shown(),
+            (
+                none.clone(),
+                none.clone(),
+                one.clone(),
+                MetricValue::Real(5.0)
+            )
+        );
         loads.refused();
-        assert_eq!(shown(), (none.clone(), one.clone(), none, MetricValue::Real(5.0)));
+        assert_eq!(
+            shown(),
+            (none.clone(), one.clone(), none, MetricValue::Real(5.0))
+        );
         loads.applied(at(9));
-        assert_eq!(shown(), (one.clone(), one.clone(), one, MetricValue::Real(9.0)));
+        assert_eq!(
+            shown(),
+            (one.clone(), one.clone(), one, MetricValue::Real(9.0))
+        );
     }
 }

@@ -14,7 +14,10 @@ pub struct CounterVec {
 impl CounterVec {
     /// All counters at zero. If `values` is empty, no value is counted.
     pub fn new(values: &'static [&'static str]) -> Self {
-        Self { values, counts: values.iter().map(|_| AtomicU64::new(0)).collect() }
+        Self {
+            values,
+            counts: values.iter().map(|_| AtomicU64::new(0)).collect(),
+        }
     }
 
     /// Adds 1 to the counter of `value`.
@@ -24,7 +27,10 @@ impl CounterVec {
 
     /// The index of a value; that of the last one for an unknown value.
     pub(super) fn place(&self, value: &str) -> usize {
-        self.values.iter().position(|known| *known == value).unwrap_or(self.values.len().saturating_sub(1))
+        self.values
+            .iter()
+            .position(|known| *known == value)
+            .unwrap_or(self.values.len().saturating_sub(1))
     }
 
     pub(super) fn add(&self, place: usize, count: u64) {
@@ -35,12 +41,17 @@ impl CounterVec {
 
     /// Every value with its count since the start.
     pub fn counted(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.values.iter().zip(&self.counts).map(|(value, count)| (*value, count.load(Ordering::Relaxed)))
+        self.values
+            .iter()
+            .zip(&self.counts)
+            .map(|(value, count)| (*value, count.load(Ordering::Relaxed)))
     }
 
     /// `family` with one sample for each value of `label`.
     pub(super) fn to_family(&self, label: &'static str, family: Family) -> Family {
-        self.counted().fold(family, |family, (value, count)| family.with_label(label, value, count))
+        self.counted().fold(family, |family, (value, count)| {
+            family.with_label(label, value, count)
+        })
     }
 }
 
@@ -54,7 +65,10 @@ mod tests {
         for value in ["good", "good", "strange", "other"] {
             tally.count(value);
         }
-        assert_eq!(tally.counted().collect::<Vec<_>>(), [("good", 2), ("other", 2)]);
+        assert_eq!(
+            tally.counted().collect::<Vec<_>>(),
+            [("good", 2), ("other", 2)]
+        );
         CounterVec::new(&[]).count("anything");
     }
 }

@@ -6,7 +6,15 @@ use super::counter_vec::CounterVec;
 use super::family::{Family, MetricKind};
 
 /// All names of events.
-const EVENTS: &[&str] = &["snapshot", "catalog", "scenario", "finding", "approval", "operation", "call"];
+const EVENTS: &[&str] = &[
+    "snapshot",
+    "catalog",
+    "scenario",
+    "finding",
+    "approval",
+    "operation",
+    "call",
+];
 
 /// Counts sent events, and subscribers that were disconnected because they were too slow.
 #[derive(Debug)]
@@ -18,7 +26,11 @@ pub struct EventCounts {
 
 impl Default for EventCounts {
     fn default() -> Self {
-        Self { sent: CounterVec::new(EVENTS), dropped: AtomicU64::new(0), overrun: AtomicU64::new(0) }
+        Self {
+            sent: CounterVec::new(EVENTS),
+            dropped: AtomicU64::new(0),
+            overrun: AtomicU64::new(0),
+        }
     }
 }
 
@@ -53,7 +65,11 @@ impl EventCounts {
             "callsheet_event_readers_dropped",
             "Subscribers of events that were disconnected because they were too slow.",
         );
-        let follow = Family::new(MetricKind::Gauge, "callsheet_event_subscribers", "Current subscribers of events.");
+        let follow = Family::new(
+            MetricKind::Gauge,
+            "callsheet_event_subscribers",
+            "Current subscribers of events.",
+        );
         let kept = Family::new(
             MetricKind::Gauge,
             "callsheet_event_ring_bytes",

@@ -54,7 +54,12 @@ pub enum MetricValue {
 impl Family {
     /// A metric without samples.
     pub fn new(kind: MetricKind, name: &'static str, help: &'static str) -> Self {
-        Self { name, help, kind, samples: Vec::new() }
+        Self {
+            name,
+            help,
+            kind,
+            samples: Vec::new(),
+        }
     }
 
     /// Adds a sample without labels.
@@ -65,14 +70,26 @@ impl Family {
 
     /// Adds a sample with one label.
     #[must_use]
-    pub fn with_label(self, label: &'static str, text: impl Into<String>, value: impl Into<MetricValue>) -> Self {
+    pub fn with_label(
+        self,
+        label: &'static str,
+        text: impl Into<String>,
+        value: impl Into<MetricValue>,
+    ) -> Self {
         self.sample(vec![(label, text.into())], value)
     }
 
     /// Adds a sample.
     #[must_use]
-    pub fn sample(mut self, labels: Vec<(&'static str, String)>, value: impl Into<MetricValue>) -> Self {
-        self.samples.push(Sample { labels, value: value.into() });
+    pub fn sample(
+        mut self,
+        labels: Vec<(&'static str, String)>,
+        value: impl Into<MetricValue>,
+    ) -> Self {
+        self.samples.push(Sample {
+            labels,
+            value: value.into(),
+        });
         self
     }
 }

@@ -32,7 +32,10 @@ impl Fetches {
     /// A request ended with `ok`, `not-modified` or the kind of an error. `bytes` is the size of
     /// the decoded body.
     pub fn ended(&self, outcome: &str, took: Duration, bytes: usize) {
-        let place = OUTCOMES.iter().position(|known| *known == outcome).unwrap_or(OUTCOMES.len() - 1);
+        let place = OUTCOMES
+            .iter()
+            .position(|known| *known == outcome)
+            .unwrap_or(OUTCOMES.len() - 1);
         if let Some(times) = self.times.get(place) {
             times.observe(took);
         }
@@ -51,7 +54,10 @@ impl Fetches {
             "callsheet_fetch_duration_seconds",
             "How long requests to scenarios took, from the start to the last byte or the failure.",
         );
-        for (outcome, measured) in OUTCOMES.iter().zip(self.times.iter().map(DurationHistogram::measured)) {
+        for (outcome, measured) in OUTCOMES
+            .iter()
+            .zip(self.times.iter().map(DurationHistogram::measured))
+        {
             counts = counts.with_label("outcome", *outcome, measured.count);
             if measured.count > 0 {
                 times = times.with_label("outcome", *outcome, measured);
@@ -62,6 +68,10 @@ impl Fetches {
             "callsheet_fetch_received_bytes",
             "Bytes of bodies that scenarios answered, after decoding.",
         );
-        vec![counts, times, bytes.value(self.bytes.load(Ordering::Relaxed))]
+        vec![
+            counts,
+            times,
+            bytes.value(self.bytes.load(Ordering::Relaxed)),
+        ]
     }
 }

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 /// The inclusive upper bounds (`le`) in microseconds: from a cached list to a request that timed
 /// out. Longer durations are in the last bucket, which has no bound.
-const BOUNDS: [u32; BUCKETS - 1] =
-    [100, 250, 1_000, 2_500, 10_000, 25_000, 100_000, 250_000, 1_000_000, 2_500_000, 10_000_000, 30_000_000];
+const BOUNDS: [u32; BUCKETS - 1] = [
+    100, 250, 1_000, 2_500, 10_000, 25_000, 100_000, 250_000, 1_000_000, 2_500_000, 10_000_000,
+    30_000_000,
+];
 const BUCKETS: usize = 13;
 const MICROS_PER_SECOND: f64 = 1e6;
 
@@ -32,7 +34,9 @@ pub struct HistogramSnapshot {
 impl DurationHistogram {
     /// Counts one duration.
     pub fn observe(&self, took: Duration) {
-        let bucket = BOUNDS.iter().position(|bound| took <= Duration::from_micros(u64::from(*bound)));
+        let bucket = BOUNDS
+            .iter()
+            .position(|bound| took <= Duration::from_micros(u64::from(*bound)));
         if let Some(bucket) = self.buckets.get(bucket.unwrap_or(BUCKETS - 1)) {
             bucket.fetch_add(1, Ordering::Relaxed);
         }
@@ -44,12 +48,22 @@ impl DurationHistogram {
     /// The counts since the start. While other threads count, the sum may include slightly more or
     /// fewer durations than the buckets.
     pub fn measured(&self) -> HistogramSnapshot {
-        let bounds = BOUNDS.iter().map(|bound| f64::from(*bound) / MICROS_PER_SECOND).chain([f64::INFINITY]);
-        let counts = self.buckets.iter().map(|count| count.load(Ordering::Relaxed));
+        let bounds = BOUNDS
+            .iter()
+            .map(|bound| f64::from(*bound) / MICROS_PER_SECOND)
+            .chain([f64::INFINITY]);
+        let counts = self
+            .buckets
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed));
         let buckets: Vec<_> = bounds.zip(counts).collect();
         let count = buckets.iter().map(|(_, count)| count).sum();
         let sum = Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)).as_secs_f64();
-        HistogramSnapshot { sum, count, buckets }
+        HistogramSnapshot {
+            sum,
+            count,
+            buckets,
+        }
     }
 }
 
@@ -65,8 +79,20 @@ mod tests {
         }
         let measured = times.measured();
         assert_eq!(measured.count, 6);
-        assert!((measured.sum - 150.000_202).abs() < 1e-6, "{}", measured.sum);
-        let filled: Vec<_> = measured.buckets.iter().filter(|(_, count)| *count > 0).copied().collect();
-        assert_eq!(filled, [(0.0001, 2), (0.00025, 1), (30.0, 1), (f64::INFINITY, 2)]);
+        assert!(
+            (measured.sum - 150.000_202).abs() < 1e-6,
+            "{}",
+            measured.sum
+        );
+        let filled: Vec<_> = measured
+            .buckets
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .copied()
+            .collect();
+        assert_eq!(
+            filled,
+            [(0.0001, 2), (0.00025, 1), (30.0, 1), (f64::INFINITY, 2)]
+        );
     }
 }

@@ -5,8 +5,15 @@ use super::family::{Family, MetricKind};
 
 /// All outcomes: a manifest, the confirmation of the known one, or the kind of the error. Failed
 /// requests are `unanswered`.
-const OUTCOMES: &[&str] =
-    &["manifest", "unchanged", "unanswered", "unknown-protocol", "malformed", "incompatible", "other"];
+const OUTCOMES: &[&str] = &[
+    "manifest",
+    "unchanged",
+    "unanswered",
+    "unknown-protocol",
+    "malformed",
+    "incompatible",
+    "other",
+];
 
 /// Counts polls by outcome.
 #[derive(Debug)]
@@ -26,8 +33,10 @@ impl Listings {
 
     /// The metric.
     pub fn families(&self) -> Vec<Family> {
-        let help =
-            "Listings of scenarios by outcome, those inside the process and probes of unknown protocols included.";
-        vec![self.0.to_family("outcome", Family::new(MetricKind::Counter, "callsheet_listings", help))]
+        let help = "Listings of scenarios by outcome, those inside the process and probes of unknown protocols included.";
+        vec![self.0.to_family(
+            "outcome",
+            Family::new(MetricKind::Counter, "callsheet_listings", help),
+        )]
     }
 }

@@ -19,21 +19,61 @@ pub fn families() -> Vec<Family> {
     let machine = fs::read_to_string("/proc/stat").unwrap_or_default();
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     // One of them is the folder itself, which is open during the read.
-    let fds = fs::read_dir("/proc/self/fd").ok().map(|open| open.count().saturating_sub(1));
-    let cpu = field(&stat, 14).zip(field(&stat, 15)).map(|(user, system)| (user + system) / TICKS);
-    let started = field(&stat, 22).zip(line(&machine, "btime")).map(|(ticks, boot)| boot + ticks / TICKS);
+    let fds = fs::read_dir("/proc/self/fd")
+        .ok()
+        .map(|open| open.count().saturating_sub(1));
+    let cpu = field(&stat, 14)
+        .zip(field(&stat, 15))
+        .map(|(user, system)| (user + system) / TICKS);
+    let started = field(&stat, 22)
+        .zip(line(&machine, "btime"))
+        .map(|(ticks, boot)| boot + ticks / TICKS);
     let memory = |name| line(&status, name).map(|kib| kib * KIB);
-    let counter = |name, help, value: Option<f64>| Some(Family::new(MetricKind::Counter, name, help).value(value?));
-    let gauge = |name, help, value: Option<f64>| Some(Family::new(MetricKind::Gauge, name, help).value(value?));
-    let fds = fds.and_then(|count| u32::try_from(count).ok()).map(f64::from);
+    let counter = |name, help, value: Option<f64>| {
+        Some(Family::new(MetricKind::Counter, name, help).value(value?))
+    };
+    let gauge = |name, help, value: Option<f64>| {
+        Some(Family::new(MetricKind::Gauge, name, help).value(value?))
+    };
+    let fds = fds
+        .and_then(|count| u32::try_from(count).ok())
+        .map(f64::from);
     let all = [
-        counter("process_cpu_seconds", "Processor time of the process, its own and the kernel's for it.", cpu),
-        gauge("process_resident_memory_bytes", "Memory of the process that is in RAM.", memory("VmRSS:")),
-        gauge("process_virtual_memory_bytes", "Memory that the process has mapped.", memory("VmSize:")),
-        gauge("process_open_fds", "Open file descriptors, sockets included.", fds),
-        gauge("process_max_fds", "Limit of open file descriptors.", line(&limits, "Max open files")),
-        gauge("process_threads", "Threads of the process.", line(&status, "Threads:")),
-        gauge("process_start_time_seconds", "When the process started.", started),
+        counter(
+            "process_cpu_seconds",
+            "Processor time of the process, its own and the kernel's for it.",
+            cpu,
+        ),
+        gauge(
+            "process_resident_memory_bytes",
+            "Memory of the process that is in RAM.",
+            memory("VmRSS:"),
+        ),
+        gauge(
+            "process_virtual_memory_bytes",
+            "Memory that the process has mapped.",
+            memory("VmSize:"),
+        ),
+        gauge(
+            "process_open_fds",
+            "Open file descriptors, sockets included.",
+            fds,
+        ),
+        gauge(
+            "process_max_fds",
+            "Limit of open file descriptors.",
+            line(&limits, "Max open files"),
+        ),
+        gauge(
+            "process_threads",
+            "Threads of the process.",
+            line(&status, "Threads:"),
+        ),
+        gauge(
+            "process_start_time_seconds",
+            "When the process started.",
+            started,
+        ),
     ];
     all.into_iter().flatten().collect()
 }
@@ -42,7 +82,10 @@ pub fn families() -> Vec<Family> {
 /// brackets, which may contain any characters.
 fn field(stat: &str, number: usize) -> Option<f64> {
     let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_ascii_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
+    rest.split_ascii_whitespace()
+        .nth(number.checked_sub(3)?)?
+        .parse()
+        .ok()
 }
 
 /// The number after a name at the beginning of a line. `None` for `unlimited`.
@@ -64,7 +107,13 @@ mod tests {
         assert_eq!(field("", 14), None);
         assert_eq!(field(stat, 1), None);
         assert_eq!(field(stat, 99), None);
-        assert_eq!(line("Max open files            1024                 4096   files", "Max open files"), Some(1024.0));
+        assert_eq!(
+            line(
+                "Max open files            1024                 4096   files",
+                "Max open files"
+            ),
+            Some(1024.0)
+        );
         assert_eq!(line("VmRSS:\t  12 kB\nThreads:\t3", "Threads:"), Some(3.0));
     }
 

@@ -15,7 +15,8 @@ use super::histogram::DurationHistogram;
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "other"];
 /// Statuses with a counter of their own, the most frequent first; any other counts as the last one.
 const STATUSES: [u16; 23] = [
-    200, 304, 101, 204, 202, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 426, 429, 500, 502, 503, 504, 507, OTHER,
+    200, 304, 101, 204, 202, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 426, 429, 500, 502,
+    503, 504, 507, OTHER,
 ];
 /// All other statuses.
 const OTHER: u16 = 0;
@@ -42,7 +43,11 @@ struct RouteCounters {
 impl Requests {
     /// Creates the counters for `routes`. The last one counts requests that match no route.
     pub fn new(routes: impl IntoIterator<Item = &'static str>) -> Self {
-        let route = |path| RouteCounters { path, counts: Default::default(), times: DurationHistogram::default() };
+        let route = |path| RouteCounters {
+            path,
+            counts: Default::default(),
+            times: DurationHistogram::default(),
+        };
         Self(routes.into_iter().map(route).collect())
     }
 
@@ -64,10 +69,25 @@ impl Requests {
     }
 
     /// A request was answered. `took` is the time since its head was read.
-    pub fn answered(&self, route: RouteIndex, method: MethodIndex, status: StatusCode, took: Duration) {
-        let Some(route) = self.0.get(route.0) else { return };
-        let status = STATUSES.iter().position(|known| *known == status.as_u16()).unwrap_or(STATUSES.len() - 1);
-        if let Some(count) = route.counts.get(method.0).and_then(|counts| counts.get(status)) {
+    pub fn answered(
+        &self,
+        route: RouteIndex,
+        method: MethodIndex,
+        status: StatusCode,
+        took: Duration,
+    ) {
+        let Some(route) = self.0.get(route.0) else {
+            return;
+        };
+        let status = STATUSES
+            .iter()
+            .position(|known| *known == status.as_u16())
+            .unwrap_or(STATUSES.len() - 1);
+        if let Some(count) = route
+            .counts
+            .get(method.0)
+            .and_then(|counts| counts.get(status))
+        {
             count.fetch_add(1, Ordering::Relaxed);
         }
         route.times.observe(took);
@@ -90,7 +110,11 @@ impl Requests {
                 for (status, count) in STATUSES.iter().zip(statuses) {
                     let count = count.load(Ordering::Relaxed);
                     if count > 0 {
-                        let status = if *status == OTHER { "other".to_owned() } else { status.to_string() };
+                        let status = if *status == OTHER {
+                            "other".to_owned()
+                        } else {
+                            status.to_string()
+                        };
                         let labels = vec![
                             ("route", route.path.to_owned()),
                             ("method", (*method).to_owned()),
@@ -117,21 +141,40 @@ mod tests {
     fn whatever_is_asked_there_are_no_more_counters_than_at_the_start() {
         let requests = Requests::new(["/a", "unmatched"]);
         let strange = Method::from_bytes(b"BREW").unwrap();
-        for (path, method, status) in
-            [("/a", &Method::GET, 200), ("/b", &strange, 418), ("/c", &strange, 419), ("/a", &Method::GET, 200)]
-        {
+        for (path, method, status) in [
+            ("/a", &Method::GET, 200),
+            ("/b", &strange, 418),
+            ("/c", &strange, 419),
+            ("/a", &Method::GET, 200),
+        ] {
             let route = requests.route(path);
             let method = Requests::method(method);
-            requests.answered(route, method, StatusCode::from_u16(status).unwrap(), Duration::from_millis(1));
+            requests.answered(
+                route,
+                method,
+                StatusCode::from_u16(status).unwrap(),
+                Duration::from_millis(1),
+            );
         }
         let [counts, times] = requests.families().try_into().unwrap();
-        let shown: Vec<_> = counts.samples.iter().map(|sample| (sample.labels.clone(), sample.value.clone())).collect();
+        let shown: Vec<_> = counts
+            .samples
+            .iter()
+            .map(|sample| (sample.labels.clone(), sample.value.clone()))
+            .collect();
         let labels = |route: &str, method: &str, status: &str| {
-            vec![("route", route.to_owned()), ("method", method.to_owned()), ("status", status.to_owned())]
+            vec![
+                ("route", route.to_owned()),
+                ("method", method.to_owned()),
+                ("status", status.to_owned()),
+            ]
         };
         assert_eq!(
             shown,
-            [(labels("/a", "GET", "200"), 2_u64.into()), (labels("unmatched", "other", "other"), 2_u64.into())]
+            [
+                (labels("/a", "GET", "200"), 2_u64.into()),
+                (labels("unmatched", "other", "other"), 2_u64.into())
+            ]
         );
         assert_eq!(times.samples.len(), 2);
     }

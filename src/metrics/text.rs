@@ -33,7 +33,10 @@ impl Style {
 /// Writes metrics in the given order. Values of labels are escaped.  Fails only if formatting
 /// fails, which cannot happen for a text in memory.
 pub fn write(families: Vec<Family>, style: Style) -> Result<String, fmt::Error> {
-    let kinds: BTreeMap<&str, MetricKind> = families.iter().map(|family| (family.name, family.kind)).collect();
+    let kinds: BTreeMap<&str, MetricKind> = families
+        .iter()
+        .map(|family| (family.name, family.kind))
+        .collect();
     let mut registry = Registry::default();
     registry.register_collector(Box::new(FamilyCollector(families)));
     let mut text = String::new();
@@ -52,7 +55,12 @@ impl Collector for FamilyCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
         for family in &self.0 {
             let (name, unit) = split(family);
-            let mut metric = encoder.encode_descriptor(name, family.help, unit.as_ref(), family.kind.metric_type())?;
+            let mut metric = encoder.encode_descriptor(
+                name,
+                family.help,
+                unit.as_ref(),
+                family.kind.metric_type(),
+            )?;
             for sample in &family.samples {
                 if sample.labels.is_empty() || family.kind == MetricKind::Info {
                     sample.encode(&mut metric, family.kind)?;
@@ -98,7 +106,9 @@ impl Sample {
 /// The name without its unit, which the encoder appends, and the unit.
 fn split(family: &Family) -> (&'static str, Option<Unit>) {
     let units = [("_seconds", Unit::Seconds), ("_bytes", Unit::Bytes)];
-    let found = units.into_iter().find_map(|(ending, unit)| Some((family.name.strip_suffix(ending)?, Some(unit))));
+    let found = units
+        .into_iter()
+        .find_map(|(ending, unit)| Some((family.name.strip_suffix(ending)?, Some(unit))));
     found.unwrap_or((family.name, None))
 }
 
@@ -107,7 +117,9 @@ fn split(family: &Family) -> (&'static str, Option<Unit>) {
 fn plain(text: &str, kinds: &BTreeMap<&str, MetricKind>) -> String {
     let mut plain = String::with_capacity(text.len());
     for line in text.lines() {
-        let about = ["# HELP ", "# TYPE "].into_iter().find(|about| line.starts_with(about));
+        let about = ["# HELP ", "# TYPE "]
+            .into_iter()
+            .find(|about| line.starts_with(about));
         let Some(about) = about else {
             if !line.starts_with("# ") {
                 plain.push_str(line);
@@ -138,10 +150,19 @@ mod tests {
         let times = DurationHistogram::default();
         times.observe(Duration::from_millis(2));
         vec![
-            Family::new(MetricKind::Info, "app_build", "Which one.").with_label("version", "1", MetricValue::Fact),
+            Family::new(MetricKind::Info, "app_build", "Which one.").with_label(
+                "version",
+                "1",
+                MetricValue::Fact,
+            ),
             Family::new(MetricKind::Counter, "app_read_bytes", "How much.").value(7_u64),
-            Family::new(MetricKind::Gauge, "app_up", "Who is up.").with_label("name", "a\"\\\nb", true),
-            Family::new(MetricKind::Histogram, "app_wait_seconds", "How long.").with_label("to", "x", times.measured()),
+            Family::new(MetricKind::Gauge, "app_up", "Who is up.")
+                .with_label("name", "a\"\\\nb", true),
+            Family::new(MetricKind::Histogram, "app_wait_seconds", "How long.").with_label(
+                "to",
+                "x",
+                times.measured(),
+            ),
             Family::new(MetricKind::Gauge, "app_none", "Nothing to tell."),
         ]
     }
@@ -154,8 +175,14 @@ mod tests {
             app_read_bytes_total 7\n# HELP app_up Who is up.\n# TYPE app_up gauge\n\
             app_up{name=\"a\\\"\\\\\\nb\"} 1\n";
         assert!(text.starts_with(beginning), "{text}");
-        assert!(text.contains("\napp_wait_seconds_bucket{le=\"0.0025\",to=\"x\"} 1\n"), "{text}");
-        assert!(text.contains("\napp_wait_seconds_count{to=\"x\"} 1\n"), "{text}");
+        assert!(
+            text.contains("\napp_wait_seconds_bucket{le=\"0.0025\",to=\"x\"} 1\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\napp_wait_seconds_count{to=\"x\"} 1\n"),
+            "{text}"
+        );
         assert!(text.ends_with("# TYPE app_none gauge\n# EOF\n"), "{text}");
     }
 
@@ -165,6 +192,9 @@ mod tests {
         let beginning = "# HELP app_build_info Which one.\n# TYPE app_build_info gauge\napp_build_info{version=\"1\"} 1\n\
             # HELP app_read_bytes_total How much.\n# TYPE app_read_bytes_total counter\napp_read_bytes_total 7\n";
         assert!(text.starts_with(beginning), "{text}");
-        assert!(!text.contains("# UNIT") && !text.contains("# EOF"), "{text}");
+        assert!(
+            !text.contains("# UNIT") && !text.contains("# EOF"),
+            "{text}"
+        );
     }
 }

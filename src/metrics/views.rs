@@ -36,12 +36,20 @@ impl ViewCounts {
             "callsheet_view_requests",
             "Requests for lists by outcome: answered as sent before (`repeated`), from a prepared body (`hit`), or with a new body (`miss`).",
         );
-        let count = Family::new(MetricKind::Gauge, "callsheet_view_cache_entries", "Prepared bodies in the cache.");
+        let count = Family::new(
+            MetricKind::Gauge,
+            "callsheet_view_cache_entries",
+            "Prepared bodies in the cache.",
+        );
         let size = Family::new(
             MetricKind::Gauge,
             "callsheet_view_cache_bytes",
             "Memory that prepared bodies use, approximately.",
         );
-        vec![self.0.to_family("outcome", lists), count.value(entries), size.value(bytes)]
+        vec![
+            self.0.to_family("outcome", lists),
+            count.value(entries),
+            size.value(bytes),
+        ]
     }
 }

@@ -120,8 +120,15 @@ pub struct UnknownApprovalState(String);
 
 impl ApprovalState {
     /// Every state.
-    pub const ALL: [Self; 7] =
-        [Self::Waiting, Self::Started, Self::Answered, Self::Failed, Self::Rejected, Self::Expired, Self::Unknown];
+    pub const ALL: [Self; 7] = [
+        Self::Waiting,
+        Self::Started,
+        Self::Answered,
+        Self::Failed,
+        Self::Rejected,
+        Self::Expired,
+        Self::Unknown,
+    ];
 
     /// The state as it is written.
     pub fn as_str(self) -> &'static str {
@@ -168,7 +175,8 @@ impl ApprovalRequest {
     pub fn weight(&self) -> usize {
         let answered = self.answer.as_ref().map_or(0, |answer| {
             let texts = [&answer.result, &answer.content].into_iter().flatten();
-            texts.map(|text| text.get().len()).sum::<usize>() + answer.error.as_ref().map_or(0, |error| error.len())
+            texts.map(|text| text.get().len()).sum::<usize>()
+                + answer.error.as_ref().map_or(0, |error| error.len())
         });
         self.arguments.get().len() + answered
     }

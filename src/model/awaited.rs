@@ -33,13 +33,19 @@ impl Awaited {
     /// requests of a greeting follow each other, and are data.
     pub fn message(&self) -> String {
         let mut message = format!("no answer for {}", elapsed(self.waited));
-        let Some(output) = &self.output else { return message };
+        let Some(output) = &self.output else {
+            return message;
+        };
         if output.stdout.is_empty() && output.stderr.is_empty() {
             message.push_str("; it has written no line on stdout or stderr");
         }
         if !output.stdout.is_empty() {
             let lines = quoted(&output.stdout);
-            message.extend(["; it printed ", &lines, " on stdout, where only JSON-RPC messages may be"]);
+            message.extend([
+                "; it printed ",
+                &lines,
+                " on stdout, where only JSON-RPC messages may be",
+            ]);
         }
         if !output.stderr.is_empty() {
             message.extend(["; it wrote ", &quoted(&output.stderr), " on stderr"]);
@@ -81,22 +87,41 @@ mod tests {
 
     #[test]
     fn a_banner_is_recognised_as_such() {
-        let output = ProgramOutput { stdout: vec!["Welcome!".into()], stderr: vec!["a".into(), "b".into()] };
+        let output = ProgramOutput {
+            stdout: vec!["Welcome!".into()],
+            stderr: vec!["a".into(), "b".into()],
+        };
         let waited = Duration::from_millis(10_400);
-        let awaited = Awaited { answer_to: "initialize", waited, output: Some(output) };
+        let awaited = Awaited {
+            answer_to: "initialize",
+            waited,
+            output: Some(output),
+        };
         assert_eq!(
             awaited.message(),
             "no answer for 10 s; it printed `Welcome!` on stdout, where only JSON-RPC messages may be; \
              it wrote `a` | `b` on stderr"
         );
-        let silent = Awaited { output: Some(ProgramOutput::default()), ..awaited };
-        assert_eq!(silent.message(), "no answer for 10 s; it has written no line on stdout or stderr");
+        let silent = Awaited {
+            output: Some(ProgramOutput::default()),
+            ..awaited
+        };
+        assert_eq!(
+            silent.message(),
+            "no answer for 10 s; it has written no line on stdout or stderr"
+        );
     }
 
     #[test]
     fn a_long_wait_is_shown_in_minutes() {
-        let message =
-            |seconds| Awaited { answer_to: "initialize", waited: Duration::from_secs(seconds), output: None }.message();
+        let message = |seconds| {
+            Awaited {
+                answer_to: "initialize",
+                waited: Duration::from_secs(seconds),
+                output: None,
+            }
+            .message()
+        };
         assert_eq!(
             [message(119), message(120), message(485)].join(", "),
             "no answer for 119 s, no answer for 2 min, no answer for 8 min"

@@ -34,8 +34,9 @@ impl CallerInfo {
     /// Whether a subscriber to a chat or a profile (`None`: all of them) gets the events of this
     /// caller.
     pub fn is_within(&self, chat: Option<&str>, profile: Option<&str>) -> bool {
-        let covers =
-            |wanted: Option<&str>, own: &Option<Arc<str>>| wanted.is_none_or(|wanted| own.as_deref() == Some(wanted));
+        let covers = |wanted: Option<&str>, own: &Option<Arc<str>>| {
+            wanted.is_none_or(|wanted| own.as_deref() == Some(wanted))
+        };
         covers(chat, &self.chat) && covers(profile, &self.profile)
     }
 }

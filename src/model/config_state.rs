@@ -97,15 +97,21 @@ impl ConfigState {
             findings.push(Finding::new(FindingCode::ConfigRefused, message).hint(&*problem.hint));
         }
         for key in &self.waiting {
-            let message =
-                format!("`{key}` keeps its value until a restart, although the configuration has another one");
-            findings.push(Finding::new(FindingCode::ConfigWaiting, message).hint("restart the daemon"));
+            let message = format!(
+                "`{key}` keeps its value until a restart, although the configuration has another one"
+            );
+            findings
+                .push(Finding::new(FindingCode::ConfigWaiting, message).hint("restart the daemon"));
         }
         for key in &self.renamed {
-            findings.push(Finding::new(FindingCode::ConfigDeprecated, key.to_string()).hint(key.hint()));
+            findings.push(
+                Finding::new(FindingCode::ConfigDeprecated, key.to_string()).hint(key.hint()),
+            );
         }
         if let Some(ignored) = &self.ignored_variables {
-            findings.push(Finding::new(FindingCode::EntryIgnored, ignored.to_string()).hint(ignored.hint()));
+            findings.push(
+                Finding::new(FindingCode::EntryIgnored, ignored.to_string()).hint(ignored.hint()),
+            );
         }
         findings.finish()
     }
@@ -114,9 +120,17 @@ impl ConfigState {
 impl IgnoredVariables {
     /// These variables, each with the one that was perhaps meant; `None` without any.
     pub fn new<'a>(variables: impl Iterator<Item = (&'a str, Option<String>)>) -> Option<Self> {
-        let mut ignored = Self { names: Vec::new(), more: 0, meant: Vec::new() };
+        let mut ignored = Self {
+            names: Vec::new(),
+            more: 0,
+            meant: Vec::new(),
+        };
         for (name, meant) in variables {
-            let name: Arc<str> = name.chars().take(IGNORED_NAME_CHARACTERS_MAX).collect::<String>().into();
+            let name: Arc<str> = name
+                .chars()
+                .take(IGNORED_NAME_CHARACTERS_MAX)
+                .collect::<String>()
+                .into();
             if let Some(meant) = meant.filter(|_| ignored.meant.len() < IGNORED_NAMES_MAX) {
                 ignored.meant.push((Arc::clone(&name), meant.into()));
             }
@@ -131,8 +145,11 @@ impl IgnoredVariables {
 
     /// What to do about them.
     pub fn hint(&self) -> String {
-        let meant: Vec<String> =
-            self.meant.iter().map(|(name, meant)| format!("for `{name}`, did you mean `{meant}`?")).collect();
+        let meant: Vec<String> = self
+            .meant
+            .iter()
+            .map(|(name, meant)| format!("for `{name}`, did you mean `{meant}`?"))
+            .collect();
         if meant.is_empty() {
             "a key is written CALLSHEET_SECTION__KEY; Kubernetes sets others for a service that is called `callsheet`, \
              which `enableServiceLinks: false` in the pod prevents"
@@ -146,15 +163,26 @@ impl IgnoredVariables {
 impl fmt::Display for IgnoredVariables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<String> = self.names.iter().map(|name| format!("`{name}`")).collect();
-        write!(f, "these variables of the environment are no configuration and are ignored: {}", names.join(", "))?;
-        if self.more > 0 { write!(f, " and {} more", self.more) } else { Ok(()) }
+        write!(
+            f,
+            "these variables of the environment are no configuration and are ignored: {}",
+            names.join(", ")
+        )?;
+        if self.more > 0 {
+            write!(f, " and {} more", self.more)
+        } else {
+            Ok(())
+        }
     }
 }
 
 impl RenamedKey {
     /// How to fix it.
     pub fn hint(self) -> String {
-        format!("write `{}` instead: a later version will not read the old name", self.new)
+        format!(
+            "write `{}` instead: a later version will not read the old name",
+            self.new
+        )
     }
 }
 

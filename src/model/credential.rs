@@ -108,7 +108,15 @@ impl Auth {
                 source.add_to(hash);
             }
             Self::OAuth(client) => {
-                feed(hash, client.token_url.as_ref().map(Url::as_str).unwrap_or_default().as_bytes());
+                feed(
+                    hash,
+                    client
+                        .token_url
+                        .as_ref()
+                        .map(Url::as_str)
+                        .unwrap_or_default()
+                        .as_bytes(),
+                );
                 feed(hash, client.client_id.as_bytes());
                 if let Some(secret) = &client.client_secret {
                     secret.add_to(hash);

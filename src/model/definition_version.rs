@@ -98,7 +98,12 @@ impl std::str::FromStr for NamedVersion {
         }
         let digits: Option<Vec<u8>> = text.bytes().map(hexadecimal_digit).collect();
         let digits = digits.ok_or(NotAVersion)?;
-        Ok(Self(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()))
+        Ok(Self(
+            digits
+                .chunks(2)
+                .map(|pair| pair[0] << 4 | pair[1])
+                .collect(),
+        ))
     }
 }
 
@@ -123,7 +128,9 @@ pub struct VersionCell(OnceLock<Box<DefinitionVersion>>);
 impl VersionCell {
     /// The version of the definition with these parts, which are those of its tool.
     pub(super) fn version(&self, parts: &DefinitionParts<'_>) -> DefinitionVersion {
-        **self.0.get_or_init(|| Box::new(DefinitionVersion::from_parts(parts)))
+        **self
+            .0
+            .get_or_init(|| Box::new(DefinitionVersion::from_parts(parts)))
     }
 }
 
@@ -147,7 +154,9 @@ impl fmt::Debug for VersionCell {
 
 /// The value of one hexadecimal digit.
 fn hexadecimal_digit(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+    char::from(digit)
+        .to_digit(16)
+        .and_then(|value| u8::try_from(value).ok())
 }
 
 /// Adds bytes to a digest behind their length, so that two sequences of parts never are the same
@@ -206,9 +215,8 @@ impl ValueRole {
     fn of_keyword(name: &str) -> Self {
         match name {
             "required" | "enum" | "type" => Self::Set,
-            "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies" => {
-                Self::NamedSchemas
-            }
+            "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
+            | "dependencies" => Self::NamedSchemas,
             "const" | "default" | "examples" | "example" => Self::Data,
             _ => Self::Schema,
         }

@@ -16,13 +16,20 @@ impl Manifest {
     /// The same offer, with the digest of its content.
     #[must_use]
     pub fn digested(self) -> Self {
-        Self { digest: self.content_digest(), ..self }
+        Self {
+            digest: self.content_digest(),
+            ..self
+        }
     }
 
     /// The digest of what shows in a list of tools: the content without what is offered besides
     /// them.
     pub fn list_digest(&self) -> Digest {
-        if self.relayed.is_empty() { self.digest } else { digest(self, false) }
+        if self.relayed.is_empty() {
+            self.digest
+        } else {
+            digest(self, false)
+        }
     }
 }
 
@@ -67,7 +74,12 @@ fn digest(manifest: &Manifest, with_relayed: bool) -> Digest {
         feed.text(&category.name);
         feed.option(category.description.as_deref());
         feed.option(category.icon.as_deref());
-        feed.option(category.display_order.map(|order| order.to_string()).as_deref());
+        feed.option(
+            category
+                .display_order
+                .map(|order| order.to_string())
+                .as_deref(),
+        );
         feed.extra(&category.extra);
     }
     feed.extra(&manifest.extra);

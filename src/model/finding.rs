@@ -301,8 +301,14 @@ impl CappedFindings {
     /// counted.
     pub fn finish(mut self) -> Vec<Finding> {
         for (code, count) in self.counts {
-            if let Some(more) = count.checked_sub(REPORTED_PER_CODE_MAX).filter(|more| *more > 0) {
-                self.findings.push(Finding::new(code, format!("{more} more of this kind are not listed")));
+            if let Some(more) = count
+                .checked_sub(REPORTED_PER_CODE_MAX)
+                .filter(|more| *more > 0)
+            {
+                self.findings.push(Finding::new(
+                    code,
+                    format!("{more} more of this kind are not listed"),
+                ));
             }
         }
         self.findings
@@ -323,7 +329,11 @@ pub(crate) fn quoted_up_to(text: &str, most: usize) -> String {
             _ => out.extend(c.escape_debug()),
         }
     }
-    out.push_str(if text.chars().nth(most).is_some() { "...`" } else { "`" });
+    out.push_str(if text.chars().nth(most).is_some() {
+        "...`"
+    } else {
+        "`"
+    });
     out
 }
 
@@ -343,7 +353,12 @@ pub fn near(pointer: &str) -> &str {
     if pointer.len() <= POINTER {
         return pointer;
     }
-    let end = pointer.bytes().take(POINTER + 1).rev().position(|byte| byte == b'/').map_or(0, |at| POINTER - at);
+    let end = pointer
+        .bytes()
+        .take(POINTER + 1)
+        .rev()
+        .position(|byte| byte == b'/')
+        .map_or(0, |at| POINTER - at);
     &pointer[..end]
 }
 
@@ -351,7 +366,16 @@ impl Finding {
     /// A finding with a code and a message only; add what else there is with the methods below.
     pub fn new(code: FindingCode, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { scenario: None, tool: None, code, message, hint: None, pointer: None, others: Vec::new(), format: None }
+        Self {
+            scenario: None,
+            tool: None,
+            code,
+            message,
+            hint: None,
+            pointer: None,
+            others: Vec::new(),
+            format: None,
+        }
     }
 
     /// About this scenario.

@@ -53,14 +53,18 @@ impl HostRule {
         let host = host.strip_suffix('.').unwrap_or(host);
         match self {
             Self::Name(name) => name == host,
-            Self::Below(parent) => host.strip_suffix(parent.as_str()).is_some_and(|rest| rest.ends_with('.')),
+            Self::Below(parent) => host
+                .strip_suffix(parent.as_str())
+                .is_some_and(|rest| rest.ends_with('.')),
             Self::Network(_) => false,
         }
     }
 
     fn lists_address(rules: &[Self], address: IpAddr) -> bool {
         let address = address.to_canonical();
-        rules.iter().any(|rule| matches!(rule, Self::Network(network) if network.contains(address)))
+        rules
+            .iter()
+            .any(|rule| matches!(rule, Self::Network(network) if network.contains(address)))
     }
 }
 
@@ -68,15 +72,24 @@ impl FromStr for HostRule {
     type Err = InvalidHostRule;
 
     fn from_str(text: &str) -> Result<Self, InvalidHostRule> {
-        let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+        let bare = text
+            .strip_prefix('[')
+            .and_then(|text| text.strip_suffix(']'))
+            .unwrap_or(text);
         if let Ok(network) = bare.parse() {
             return Ok(Self::Network(network));
         }
-        let (below, name) = text.strip_prefix("*.").map_or((false, text), |name| (true, name));
+        let (below, name) = text
+            .strip_prefix("*.")
+            .map_or((false, text), |name| (true, name));
         match Host::parse(name) {
             Ok(Host::Domain(name)) if !name.contains('*') && !name.is_empty() => {
                 let name = name.strip_suffix('.').unwrap_or(&name).to_owned();
-                Ok(if below { Self::Below(name) } else { Self::Name(name) })
+                Ok(if below {
+                    Self::Below(name)
+                } else {
+                    Self::Name(name)
+                })
             }
             _ => Err(InvalidHostRule),
         }
@@ -142,7 +155,11 @@ mod tests {
             ("localhost", "10.0.0.1", false),
             ("127.0.0.1", "127.0.0.1", false),
         ] {
-            assert_eq!(admits(&rules, host, address), expected, "{host} at {address}");
+            assert_eq!(
+                admits(&rules, host, address),
+                expected,
+                "{host} at {address}"
+            );
         }
     }
 
@@ -156,7 +173,11 @@ mod tests {
             ("nas.example", "10.1.2.3", true),
             ("nas.example", "192.168.1.1", false),
         ] {
-            assert_eq!(admits(&rules, host, address), expected, "{host} at {address}");
+            assert_eq!(
+                admits(&rules, host, address),
+                expected,
+                "{host} at {address}"
+            );
         }
         for bad in ["", "*", "*.", "a b", "http://x", "10.0.0.0/33", "x/8"] {
             assert!(bad.parse::<HostRule>().is_err(), "{bad}");

@@ -4,7 +4,10 @@ use url::Url;
 
 /// What a scenario may request of its callers while a call runs, and give to their models. A caller
 /// gets only requests that it offers to answer, too.
-#[expect(clippy::struct_excessive_bools, reason = "each is a permission by itself")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a permission by itself"
+)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interaction {
     /// Questions to the user.
@@ -23,6 +26,12 @@ pub struct Interaction {
 impl Default for Interaction {
     /// Questions to the user only.
     fn default() -> Self {
-        Self { elicitation: true, sampling: false, roots: false, folders: Vec::new(), instructions: false }
+        Self {
+            elicitation: true,
+            sampling: false,
+            roots: false,
+            folders: Vec::new(),
+            instructions: false,
+        }
     }
 }

@@ -53,7 +53,13 @@ impl Manifest {
 
     /// Whether a protocol version is a revision of MCP: a date, which no other protocol has.
     pub fn is_revision_of_mcp(protocol_version: &str) -> bool {
-        let is_place = |(at, byte): (usize, u8)| if matches!(at, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() };
+        let is_place = |(at, byte): (usize, u8)| {
+            if matches!(at, 4 | 7) {
+                byte == b'-'
+            } else {
+                byte.is_ascii_digit()
+            }
+        };
         protocol_version.len() == 10 && protocol_version.bytes().enumerate().all(is_place)
     }
 }
@@ -69,7 +75,10 @@ pub struct Bounds {
 
 impl Bounds {
     /// No limits: for manifests that were bounded before, or made by the daemon.
-    pub const NONE: Self = Self { tools: usize::MAX, part: usize::MAX };
+    pub const NONE: Self = Self {
+        tools: usize::MAX,
+        part: usize::MAX,
+    };
 }
 
 /// What a scenario states about itself (`ScenarioInfo`).

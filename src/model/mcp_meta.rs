@@ -34,8 +34,15 @@ pub(crate) fn is_meta_key(key: &str) -> bool {
 }
 
 fn is_label(label: &str) -> bool {
-    let begins = label.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
-    begins && has_plain_ends(label) && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    let begins = label
+        .bytes()
+        .next()
+        .is_some_and(|byte| byte.is_ascii_alphabetic());
+    begins
+        && has_plain_ends(label)
+        && label
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 /// Whether the first and the last byte are a letter or a digit.
@@ -46,8 +53,14 @@ fn has_plain_ends(text: &str) -> bool {
 
 /// The keys of one `_meta` that the protocol does not allow.
 pub(crate) fn refused_meta_keys(meta: &str) -> Vec<String> {
-    let Ok(members) = MemberTexts::parse(meta) else { return Vec::new() };
-    members.names().filter(|name| !is_meta_key(name)).map(str::to_owned).collect()
+    let Ok(members) = MemberTexts::parse(meta) else {
+        return Vec::new();
+    };
+    members
+        .names()
+        .filter(|name| !is_meta_key(name))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// One `_meta` with the allowed keys only, apart from those that callsheet writes itself.
@@ -59,7 +72,11 @@ fn allowed_meta(meta: &str) -> Cow<'_, str> {
 /// The text of a member that clients get of a tool, a category or an offer: `_meta` with the
 /// allowed keys only, and every other one as it is. All lists for clients are made of it.
 pub(crate) fn client_member<'a>(name: &str, json: &'a str) -> Cow<'a, str> {
-    if name == META { allowed_meta(json) } else { Cow::Borrowed(json) }
+    if name == META {
+        allowed_meta(json)
+    } else {
+        Cow::Borrowed(json)
+    }
 }
 
 /// A result with the allowed keys only in each `_meta` that the protocol has in it.
@@ -100,7 +117,11 @@ fn changed_object(text: &str, levels: usize) -> Option<String> {
             _ => None,
         };
         is_changed |= changed.is_some();
-        written.push(format!("{}:{}", quoted(name), changed.as_deref().unwrap_or(value)));
+        written.push(format!(
+            "{}:{}",
+            quoted(name),
+            changed.as_deref().unwrap_or(value)
+        ));
     }
     is_changed.then(|| format!("{{{}}}", written.join(",")))
 }
@@ -111,11 +132,17 @@ fn changed_value(text: &str, levels: usize) -> Option<String> {
         return changed_object(text, levels);
     }
     let items: Vec<&RawValue> = serde_json::from_str(text).ok()?;
-    let changed: Vec<Option<String>> = items.iter().map(|item| changed_object(item.get(), levels)).collect();
+    let changed: Vec<Option<String>> = items
+        .iter()
+        .map(|item| changed_object(item.get(), levels))
+        .collect();
     if changed.iter().all(Option::is_none) {
         return None;
     }
-    let items = items.iter().zip(&changed).map(|(item, changed)| changed.as_deref().unwrap_or(item.get()));
+    let items = items
+        .iter()
+        .zip(&changed)
+        .map(|(item, changed)| changed.as_deref().unwrap_or(item.get()));
     Some(format!("[{}]", items.collect::<Vec<_>>().join(",")))
 }
 
@@ -125,10 +152,19 @@ mod tests {
 
     #[test]
     fn keys_follow_the_grammar() {
-        for key in ["a", "A-b_c.9", "progressToken", "io.modelcontextprotocol/x", "a-1.b/", "callsheet/via"] {
+        for key in [
+            "a",
+            "A-b_c.9",
+            "progressToken",
+            "io.modelcontextprotocol/x",
+            "a-1.b/",
+            "callsheet/via",
+        ] {
             assert!(is_meta_key(key), "{key}");
         }
-        for key in ["_fastmcp", "a_", "-a", "/a", "1a/b", "a-/b", "a..b/c", "a/b/c", "a b", "é", "a_b/c"] {
+        for key in [
+            "_fastmcp", "a_", "-a", "/a", "1a/b", "a-/b", "a..b/c", "a/b/c", "a b", "é", "a_b/c",
+        ] {
             assert!(!is_meta_key(key), "{key}");
         }
     }
@@ -137,9 +173,20 @@ mod tests {
     fn only_refused_keys_of_the_protocol_are_left_out() {
         let result = r#"{"_meta":{"_x":1,"y":2e400},"content":[{"type":"text","text":"_meta","\u005fmeta":{"_z":1}}],"structuredContent":{"_meta":{"_own":1}}}"#;
         let expected = r#"{"_meta":{"y":2e400},"content":[{"type":"text","text":"_meta","_meta":{}}],"structuredContent":{"_meta":{"_own":1}}}"#;
-        assert_eq!(with_allowed_meta(JsonText::parse(result).unwrap()).get(), expected);
-        for same in [r#"{"_meta":7}"#, r#"{ "_meta": {"a": 1} }"#, "[]", r#"{"content":"_meta"}"#] {
-            assert_eq!(with_allowed_meta(JsonText::parse(same).unwrap()).get(), same);
+        assert_eq!(
+            with_allowed_meta(JsonText::parse(result).unwrap()).get(),
+            expected
+        );
+        for same in [
+            r#"{"_meta":7}"#,
+            r#"{ "_meta": {"a": 1} }"#,
+            "[]",
+            r#"{"content":"_meta"}"#,
+        ] {
+            assert_eq!(
+                with_allowed_meta(JsonText::parse(same).unwrap()).get(),
+                same
+            );
         }
     }
 }

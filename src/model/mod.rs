@@ -40,12 +40,16 @@ pub mod view;
 
 pub use crate::json::JsonText;
 pub use activity::{ActivityChoice, BoundActivity, DEFINITIONS, Execution, META_FIELDS};
-pub use approval::{ApprovalDecision, ApprovalRequest, ApprovalState, CalledDefinition, StoredAnswer};
+pub use approval::{
+    ApprovalDecision, ApprovalRequest, ApprovalState, CalledDefinition, StoredAnswer,
+};
 pub use awaited::{Awaited, ProgramOutput, REPORTED_AFTER};
 pub use call_event::{CallEvent, CallEventKind};
 pub use caller::CallerInfo;
 pub(crate) use caller::{belongs_to_access, short_caller_text};
-pub use config_state::{ConfigProblem, ConfigState, IgnoredVariables, RefusedConfig, RenamedKey, ScenarioChanges};
+pub use config_state::{
+    ConfigProblem, ConfigState, IgnoredVariables, RefusedConfig, RenamedKey, ScenarioChanges,
+};
 pub use credential::{Auth, OAuthClient, SecretSource};
 pub use definition_version::{DefinitionVersion, NamedVersion, NotAVersion, VersionCell};
 pub(crate) use definition_version::{hash_document, hash_part};
@@ -53,23 +57,27 @@ pub use finding::{CappedFindings, Finding, FindingCode, Severity};
 pub use host_rule::{HostRule, InvalidHostRule};
 pub use interaction::Interaction;
 pub use manifest::{Bounds, Category, Digest, Manifest, ScenarioInfo, SentFindings};
-pub(crate) use mcp_meta::{DEFINITION_VERSION, META, client_member, refused_meta_keys, with_allowed_meta};
-pub use name::{InvalidName, MCP_NAME_MAX, NameRef, PublishedName, SCENARIO_NAME_MAX, ScenarioName, ToolId};
+pub(crate) use mcp_meta::{
+    DEFINITION_VERSION, META, client_member, refused_meta_keys, with_allowed_meta,
+};
+pub use name::{
+    InvalidName, MCP_NAME_MAX, NameRef, PublishedName, SCENARIO_NAME_MAX, ScenarioName, ToolId,
+};
 pub use next_step::WithNextStep;
 pub(crate) use next_step::before_next_step;
 pub use operation::{Operation, OperationState, Progress};
 pub(crate) use preference::ScopePattern;
 pub use preference::{
-    ApprovalPolicy, InvalidPreference, PreferenceAuthor, PreferenceSet, PreferenceTarget, Scope, Settings,
-    SettingsPatch,
+    ApprovalPolicy, InvalidPreference, PreferenceAuthor, PreferenceSet, PreferenceTarget, Scope,
+    Settings, SettingsPatch,
 };
 pub use profile::{Permission, Profile, UnknownLevel};
 pub use program_end::{ProgramEnd, RecordedEnd};
 pub use public_address::is_public_address;
 pub use relayed::{RelayedKind, RelayedOffer, RelayedOffers};
 pub use scenario::{
-    Freshness, Health, Isolated, LastError, PeerIdentity, SHOWN_NAME, SHOWN_TEXT, ScenarioState, StateTransition,
-    ToolCounts,
+    Freshness, Health, Isolated, LastError, PeerIdentity, SHOWN_NAME, SHOWN_TEXT, ScenarioState,
+    StateTransition, ToolCounts,
 };
 pub use secret::Secret;
 pub use source::{SourceAbsence, SourceId, SourceSpec};

@@ -56,9 +56,11 @@ pub enum NameRef {
 }
 
 // What to do next: the ends of the texts below.
-const OF_SCENARIO: &str = "use 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit";
+const OF_SCENARIO: &str =
+    "use 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit";
 const OF_TOOL: &str = "write `SCENARIO/TOOL`, for example `files/read_text`";
-const OF_PUBLISHED: &str = "use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or `_`";
+const OF_PUBLISHED: &str =
+    "use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or `_`";
 
 /// A text that cannot be the name it was meant to be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -111,7 +113,10 @@ impl FromStr for ScenarioName {
 impl ToolId {
     /// The identity of `tool` in `scenario`.
     pub fn new(scenario: ScenarioName, tool: impl Into<Arc<str>>) -> Self {
-        Self { scenario, tool: tool.into() }
+        Self {
+            scenario,
+            tool: tool.into(),
+        }
     }
 }
 
@@ -120,7 +125,9 @@ impl FromStr for ToolId {
 
     fn from_str(text: &str) -> Result<Self, InvalidName> {
         // The first slash: scenario names have none, tool names may.
-        let (scenario, tool) = text.split_once('/').ok_or_else(|| InvalidName::ToolId(text.into()))?;
+        let (scenario, tool) = text
+            .split_once('/')
+            .ok_or_else(|| InvalidName::ToolId(text.into()))?;
         if tool.is_empty() {
             return Err(InvalidName::ToolId(text.into()));
         }
@@ -132,7 +139,8 @@ impl NameRef {
     /// Parses the text of a client. A text with a slash that is no identity is looked up as it
     /// stands.
     pub fn parse(text: &str) -> Self {
-        text.parse().map_or_else(|_| Self::Bare(text.to_owned()), Self::Id)
+        text.parse()
+            .map_or_else(|_| Self::Bare(text.to_owned()), Self::Id)
     }
 }
 
@@ -148,7 +156,11 @@ impl PublishedName {
 
     /// As [`Self::plain`], but shares the text instead of copying it when it is legal as it is.
     pub fn plain_shared(tool: &Arc<str>) -> Self {
-        if is_legal(tool) { Self(Arc::clone(tool)) } else { Self::plain(tool) }
+        if is_legal(tool) {
+            Self(Arc::clone(tool))
+        } else {
+            Self::plain(tool)
+        }
     }
 
     /// `scenario__tool`, made legal; what is too long is cut and ends in a short hash.
@@ -157,7 +169,11 @@ impl PublishedName {
         // in every tool's name.
         let scenario = id.scenario.as_str();
         let dotted = id.scenario.as_str().contains('.');
-        let undotted = if dotted { Cow::Owned(scenario.replace('.', "_")) } else { Cow::Borrowed(scenario) };
+        let undotted = if dotted {
+            Cow::Owned(scenario.replace('.', "_"))
+        } else {
+            Cow::Borrowed(scenario)
+        };
         let whole = [&*undotted, JOINER, &id.tool].concat();
         if is_legal(&whole) && !dotted {
             return Self(whole.into());
@@ -172,7 +188,11 @@ impl PublishedName {
     pub fn for_mcp(id: &ToolId) -> Self {
         let scenario = id.scenario.as_str();
         let tool = &*id.tool;
-        let whole = if tool.contains('.') { tool.replace('.', JOINER) } else { tool.to_owned() };
+        let whole = if tool.contains('.') {
+            tool.replace('.', JOINER)
+        } else {
+            tool.to_owned()
+        };
         let whole = [scenario, JOINER, &whole].concat();
         if whole.len() <= MCP_NAME_MAX && is_legal(&whole) && divides(scenario, tool) {
             return Self(whole.into());
@@ -187,8 +207,16 @@ impl PublishedName {
     /// qualified name looks like this, since those begin with a letter, or with `_` and a digit;
     /// see [`Self::is_reserved`] for the other names.
     pub fn unique(id: &ToolId) -> Self {
-        let digit = id.scenario.as_str().starts_with(|c: char| c.is_ascii_digit());
-        let whole = format!("_{}{}{JOINER}{}", if digit { "_" } else { "" }, id.scenario, id.tool);
+        let digit = id
+            .scenario
+            .as_str()
+            .starts_with(|c: char| c.is_ascii_digit());
+        let whole = format!(
+            "_{}{}{JOINER}{}",
+            if digit { "_" } else { "" },
+            id.scenario,
+            id.tool
+        );
         let suffix = format!("_{:032x}", xxh3_128(id.to_string().as_bytes()));
         Self(ended(&whole, &suffix, PUBLISHED_NAME_MAX))
     }
@@ -198,11 +226,16 @@ impl PublishedName {
     pub fn is_reserved(&self) -> bool {
         let bytes = self.0.as_bytes();
         let hex = |c: &u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
-        let Some((head, tail)) = bytes.len().checked_sub(UNIQUE_SUFFIX).and_then(|at| bytes.split_at_checked(at))
+        let Some((head, tail)) = bytes
+            .len()
+            .checked_sub(UNIQUE_SUFFIX)
+            .and_then(|at| bytes.split_at_checked(at))
         else {
             return false;
         };
-        matches!(head, [b'_', second, ..] if !second.is_ascii_digit()) && tail[0] == b'_' && tail[1..].iter().all(hex)
+        matches!(head, [b'_', second, ..] if !second.is_ascii_digit())
+            && tail[0] == b'_'
+            && tail[1..].iter().all(hex)
     }
 
     /// A name that a user chose, which must be legal as it is.
@@ -224,8 +257,12 @@ impl PublishedName {
 pub fn is_legal(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.len() <= PUBLISHED_NAME_MAX
-        && bytes.first().is_some_and(|c| c.is_ascii_alphabetic() || *c == b'_')
-        && bytes.iter().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-'))
+        && bytes
+            .first()
+            .is_some_and(|c| c.is_ascii_alphabetic() || *c == b'_')
+        && bytes
+            .iter()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-'))
 }
 
 fn legalise(text: &str) -> Arc<str> {
@@ -233,14 +270,22 @@ fn legalise(text: &str) -> Arc<str> {
         return text.into();
     }
     let undotted = text.replace('.', "_");
-    if is_legal(&undotted) { undotted.into() } else { hashed(text, text) }
+    if is_legal(&undotted) {
+        undotted.into()
+    } else {
+        hashed(text, text)
+    }
 }
 
 /// `text` with illegal characters replaced, cut to leave room for, and ended with, the hash of
 /// `identity`.
 fn hashed(text: &str, identity: &str) -> Arc<str> {
     // Eight hexadecimal digits: the low half of the digest.
-    ended(text, &format!("_{:08x}", xxh3_64(identity.as_bytes()) & 0xffff_ffff), PUBLISHED_NAME_MAX)
+    ended(
+        text,
+        &format!("_{:08x}", xxh3_64(identity.as_bytes()) & 0xffff_ffff),
+        PUBLISHED_NAME_MAX,
+    )
 }
 
 /// Whether the text of [`PublishedName::for_mcp`] can be divided in this way only, and does not
@@ -249,7 +294,10 @@ fn hashed(text: &str, identity: &str) -> Arc<str> {
 fn divides(scenario: &str, tool: &str) -> bool {
     let ends_in_hash = tool.len() > MCP_HASH && tool.is_char_boundary(tool.len() - MCP_HASH) && {
         let tail = &tool[tool.len() - MCP_HASH..];
-        tail.starts_with('_') && tail[1..].bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
+        tail.starts_with('_')
+            && tail[1..]
+                .bytes()
+                .all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
     };
     let inner = |part: &str| !part.is_empty() && !part.starts_with('_') && !part.ends_with('_');
     let dots = !tool.contains('.') || tool.split('.').all(inner);
@@ -263,7 +311,11 @@ fn ended(text: &str, suffix: &str, max: usize) -> Arc<str> {
     let room = max - suffix.len();
     let mut name = String::with_capacity(max);
     for c in text.chars() {
-        let c = if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+        let c = if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') {
+            c
+        } else {
+            '_'
+        };
         if name.is_empty() && !(c.is_ascii_alphabetic() || c == '_') {
             name.push('_');
         }
@@ -309,8 +361,14 @@ mod tests {
 
     #[test]
     fn legal_names_stay_as_they_are() {
-        assert_eq!(PublishedName::plain("get_execution").as_str(), "get_execution");
-        assert_eq!(PublishedName::qualified(&id("test-genie/get_execution")).as_str(), "test-genie__get_execution");
+        assert_eq!(
+            PublishedName::plain("get_execution").as_str(),
+            "get_execution"
+        );
+        assert_eq!(
+            PublishedName::qualified(&id("test-genie/get_execution")).as_str(),
+            "test-genie__get_execution"
+        );
     }
 
     #[test]
@@ -321,7 +379,10 @@ mod tests {
         assert_ne!(a, b);
         assert!(a.as_str().starts_with("read_file_"));
         assert_eq!(b.as_str(), "read_file");
-        assert_ne!(PublishedName::plain(&format!("a.{}", "x".repeat(80))), PublishedName::plain(&"x".repeat(80)));
+        assert_ne!(
+            PublishedName::plain(&format!("a.{}", "x".repeat(80))),
+            PublishedName::plain(&"x".repeat(80))
+        );
         assert!(is_legal(PublishedName::plain("9lives").as_str()));
         assert!(is_legal(PublishedName::plain("ключ").as_str()));
     }
@@ -338,20 +399,44 @@ mod tests {
 
     #[test]
     fn scenarios_that_differ_in_a_dot_stay_apart() {
-        assert_ne!(PublishedName::qualified(&id("a.b/t")), PublishedName::qualified(&id("a_b/t")));
+        assert_ne!(
+            PublishedName::qualified(&id("a.b/t")),
+            PublishedName::qualified(&id("a_b/t"))
+        );
     }
 
     #[test]
     fn unique_forms_have_a_shape_of_their_own() {
-        for text in ["a/b__c", "a__b/c", "1a/b", "A.b/read file", &format!("s/{}", "x".repeat(200))] {
+        for text in [
+            "a/b__c",
+            "a__b/c",
+            "1a/b",
+            "A.b/read file",
+            &format!("s/{}", "x".repeat(200)),
+        ] {
             let unique = PublishedName::unique(&id(text));
             let qualified = PublishedName::qualified(&id(text));
-            assert!(is_legal(unique.as_str()) && unique.is_reserved(), "{unique}");
-            assert!(!qualified.is_reserved() && !PublishedName::plain(text).is_reserved(), "{qualified}");
+            assert!(
+                is_legal(unique.as_str()) && unique.is_reserved(),
+                "{unique}"
+            );
+            assert!(
+                !qualified.is_reserved() && !PublishedName::plain(text).is_reserved(),
+                "{qualified}"
+            );
         }
-        assert_eq!(PublishedName::qualified(&id("a/b__c")), PublishedName::qualified(&id("a__b/c")));
-        assert_ne!(PublishedName::unique(&id("a/b__c")), PublishedName::unique(&id("a__b/c")));
-        assert!(!PublishedName::plain("_").is_reserved() && !PublishedName::plain(&"_".repeat(40)).is_reserved());
+        assert_eq!(
+            PublishedName::qualified(&id("a/b__c")),
+            PublishedName::qualified(&id("a__b/c"))
+        );
+        assert_ne!(
+            PublishedName::unique(&id("a/b__c")),
+            PublishedName::unique(&id("a__b/c"))
+        );
+        assert!(
+            !PublishedName::plain("_").is_reserved()
+                && !PublishedName::plain(&"_".repeat(40)).is_reserved()
+        );
     }
 
     #[test]
@@ -371,7 +456,17 @@ mod tests {
             assert!(made.len() <= MCP_NAME_MAX && is_legal(&made), "{made}");
             made.as_bytes()[made.len() - MCP_HASH] == b'_' && !divides("s", &made)
         };
-        for text in ["a__b/c", "a/b__c", "a_/b", "a.b/c", "9/lives", "a/b c", "a/b.", "a/b._c", "a/c_0123456789ab"] {
+        for text in [
+            "a__b/c",
+            "a/b__c",
+            "a_/b",
+            "a.b/c",
+            "9/lives",
+            "a/b c",
+            "a/b.",
+            "a/b._c",
+            "a/c_0123456789ab",
+        ] {
             assert!(hashed(text), "{text} became {}", name(text));
         }
         let long = |last: &str| format!("{}/{}{last}", "s".repeat(60), "t".repeat(60));

@@ -32,9 +32,21 @@ mod tests {
     #[test]
     fn a_text_is_taken_apart_at_its_own_next_step_only() {
         for (text, next, before) in [
-            ("no tool is called `a; b`; try `c`", "try `c`", "no tool is called `a; b`"),
-            ("`a` cannot be; it is late: use `b`", "use `b`", "`a` cannot be; it is late"),
-            ("it is late; a tool goes on", "try again", "it is late; a tool goes on"),
+            (
+                "no tool is called `a; b`; try `c`",
+                "try `c`",
+                "no tool is called `a; b`",
+            ),
+            (
+                "`a` cannot be; it is late: use `b`",
+                "use `b`",
+                "`a` cannot be; it is late",
+            ),
+            (
+                "it is late; a tool goes on",
+                "try again",
+                "it is late; a tool goes on",
+            ),
         ] {
             assert_eq!(before_next_step(text, next), before);
         }

@@ -160,6 +160,10 @@ impl Operation {
     pub fn weight(&self) -> usize {
         let text = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
         let result = self.result.as_ref().map_or(0, |result| result.get().len());
-        self.behaviour.get().len() + self.reference.get().len() + result + text(&self.error) + text(&self.note)
+        self.behaviour.get().len()
+            + self.reference.get().len()
+            + result
+            + text(&self.error)
+            + text(&self.note)
     }
 }

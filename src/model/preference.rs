@@ -105,7 +105,8 @@ pub struct PreferenceSet {
 
 // What to do next: the ends of the texts below.
 const OF_SCOPE: &str = "use `global`, `profile:<name>` or `chat:<id>`";
-const OF_TARGET: &str = "use `scenario:<name>`, `tool:<scenario>/<tool>`, `category:<id>` or `tag:<tag>`";
+const OF_TARGET: &str =
+    "use `scenario:<name>`, `tool:<scenario>/<tool>`, `category:<id>` or `tag:<tag>`";
 const OF_APPROVAL: &str = "use `require` or `skip`, or leave it out to inherit";
 const OF_TOOL: &str = "use `tool:<scenario>/<tool>`";
 
@@ -128,7 +129,9 @@ pub enum InvalidPreference {
     #[error("no tool is called `{0}...`: names of tools have 1 to {TOOL_NAME_MAX} bytes")]
     Tool(String),
     /// A scope name, category or tag that is empty, too long, or holds control characters.
-    #[error("`{0}` cannot be used here: 1 to 200 characters without control characters are allowed")]
+    #[error(
+        "`{0}` cannot be used here: 1 to 200 characters without control characters are allowed"
+    )]
     Text(String),
     /// A name inside a target or an alias that cannot be.
     #[error(transparent)]
@@ -158,7 +161,13 @@ impl Settings {
     /// not called with them, or without approval.
     pub fn is_hint_only(&self) -> bool {
         // All settings are named, so that a new one has to be considered here, too.
-        let Self { enabled, approval, alias, priority: _, pinned: _ } = self;
+        let Self {
+            enabled,
+            approval,
+            alias,
+            priority: _,
+            pinned: _,
+        } = self;
         enabled.is_none() && approval.is_none() && alias.is_none()
     }
 
@@ -192,7 +201,13 @@ impl Settings {
 impl SettingsPatch {
     /// The change that makes every setting inherit again.
     pub fn reset() -> Self {
-        Self { enabled: Some(None), approval: Some(None), alias: Some(None), priority: Some(None), pinned: Some(None) }
+        Self {
+            enabled: Some(None),
+            approval: Some(None),
+            alias: Some(None),
+            priority: Some(None),
+            pinned: Some(None),
+        }
     }
 }
 
@@ -217,7 +232,9 @@ impl PreferenceSet {
 
     /// Every preference, ordered by scope and target.
     pub fn iter(&self) -> impl Iterator<Item = (&Scope, &PreferenceTarget, &Settings)> {
-        self.scopes.iter().flat_map(|(scope, targets)| targets.iter().map(move |(target, s)| (scope, target, s)))
+        self.scopes
+            .iter()
+            .flat_map(|(scope, targets)| targets.iter().map(move |(target, s)| (scope, target, s)))
     }
 
     /// These preferences, and below them those of `lower`, setting by setting: they hold where
@@ -246,7 +263,10 @@ impl PreferenceSet {
     /// The same preferences with these tags for tools without hints.
     #[must_use]
     pub fn with_unannotated(self, tags: &[String]) -> Self {
-        Self { unannotated: tags.to_vec(), ..self }
+        Self {
+            unannotated: tags.to_vec(),
+            ..self
+        }
     }
 
     /// The tags that a tool of an MCP server without hints counts as having, where a preference for
@@ -258,7 +278,10 @@ impl PreferenceSet {
     /// The same preferences with these assumed tags for tools without hints.
     #[must_use]
     pub fn with_assumed_tags(self, tags: &[String]) -> Self {
-        Self { assumed_tags: tags.to_vec(), ..self }
+        Self {
+            assumed_tags: tags.to_vec(),
+            ..self
+        }
     }
 
     /// Whether both treat tools without hints alike.
@@ -276,7 +299,10 @@ impl PreferenceSet {
                 }
             }
         } else {
-            self.scopes.entry(scope).or_default().insert(target, settings);
+            self.scopes
+                .entry(scope)
+                .or_default()
+                .insert(target, settings);
         }
     }
 }
@@ -298,7 +324,9 @@ impl ScopePattern {
     /// Whether it is meant.
     pub(crate) fn matches(&self, scope: &Scope) -> bool {
         let scope = scope.to_string();
-        self.0.strip_suffix('*').map_or_else(|| scope == self.0, |beginning| scope.starts_with(beginning))
+        self.0
+            .strip_suffix('*')
+            .map_or_else(|| scope == self.0, |beginning| scope.starts_with(beginning))
     }
 }
 
@@ -343,14 +371,21 @@ impl FromStr for ApprovalPolicy {
         match text {
             "require" => Ok(Self::Require),
             "skip" => Ok(Self::Skip),
-            _ => Err(InvalidPreference::Approval(text.chars().take(120).collect())),
+            _ => Err(InvalidPreference::Approval(
+                text.chars().take(120).collect(),
+            )),
         }
     }
 }
 
 fn free_text(text: &str) -> Result<String, InvalidPreference> {
-    let legal = !text.is_empty() && text.chars().count() <= 200 && !text.chars().any(char::is_control);
-    if legal { Ok(text.to_owned()) } else { Err(InvalidPreference::Text(text.chars().take(120).collect())) }
+    let legal =
+        !text.is_empty() && text.chars().count() <= 200 && !text.chars().any(char::is_control);
+    if legal {
+        Ok(text.to_owned())
+    } else {
+        Err(InvalidPreference::Text(text.chars().take(120).collect()))
+    }
 }
 
 impl ApprovalPolicy {
@@ -393,14 +428,28 @@ mod tests {
         for text in ["global", "profile:coder", "chat:7f:2"] {
             assert_eq!(text.parse::<Scope>().unwrap().to_string(), text);
         }
-        for text in ["scenario:files", "tool:files/read", "category:agent lifecycle", "tag:a:b"] {
+        for text in [
+            "scenario:files",
+            "tool:files/read",
+            "category:agent lifecycle",
+            "tag:a:b",
+        ] {
             assert_eq!(text.parse::<PreferenceTarget>().unwrap().to_string(), text);
         }
         for text in ["", "user", "chat:", "profile", "global:x"] {
             assert!(text.parse::<Scope>().is_err(), "{text}");
         }
         let long = format!("tool:files/{}", "x".repeat(TOOL_NAME_MAX + 1));
-        for text in ["", "files", "tool:files", "tool:files/", "scenario:", "scenario:a/b", "group:x", &long] {
+        for text in [
+            "",
+            "files",
+            "tool:files",
+            "tool:files/",
+            "scenario:",
+            "scenario:a/b",
+            "group:x",
+            &long,
+        ] {
             assert!(text.parse::<PreferenceTarget>().is_err(), "{text}");
         }
     }
@@ -410,7 +459,14 @@ mod tests {
         let scope = Scope::Global;
         let target = "tag:x".parse::<PreferenceTarget>().unwrap();
         let mut set = PreferenceSet::default();
-        set.set(scope.clone(), target.clone(), Settings { enabled: Some(false), ..Settings::default() });
+        set.set(
+            scope.clone(),
+            target.clone(),
+            Settings {
+                enabled: Some(false),
+                ..Settings::default()
+            },
+        );
         assert_eq!(set.get(&scope, &target).unwrap().enabled, Some(false));
         set.set(scope, target, Settings::default());
         assert_eq!(set, PreferenceSet::default());
@@ -421,12 +477,29 @@ mod tests {
         let target: PreferenceTarget = "tool:disks/wipe".parse().unwrap();
         let mut upper = PreferenceSet::default();
         let mut lower = PreferenceSet::default();
-        let off = Settings { enabled: Some(false), approval: Some(ApprovalPolicy::Require), ..Settings::default() };
+        let off = Settings {
+            enabled: Some(false),
+            approval: Some(ApprovalPolicy::Require),
+            ..Settings::default()
+        };
         lower.set(Scope::Global, target.clone(), off.clone());
         assert_eq!(upper.over(&lower), lower);
-        upper.set(Scope::Global, target.clone(), Settings { enabled: Some(true), ..Settings::default() });
+        upper.set(
+            Scope::Global,
+            target.clone(),
+            Settings {
+                enabled: Some(true),
+                ..Settings::default()
+            },
+        );
         let merged = upper.over(&lower);
-        assert_eq!(merged.get(&Scope::Global, &target), Some(&Settings { enabled: Some(true), ..off }));
+        assert_eq!(
+            merged.get(&Scope::Global, &target),
+            Some(&Settings {
+                enabled: Some(true),
+                ..off
+            })
+        );
         assert_eq!(merged.iter().count(), 1);
     }
 }

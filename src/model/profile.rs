@@ -59,7 +59,9 @@ pub struct InvalidPermission(pub String);
 impl Profile {
     /// Whether tools of this scenario may be seen.
     pub fn allows_scenario(&self, name: &ScenarioName) -> bool {
-        self.scenarios.as_ref().is_none_or(|allowed| allowed.contains(name))
+        self.scenarios
+            .as_ref()
+            .is_none_or(|allowed| allowed.contains(name))
     }
 
     /// Whether tools that require this permission may be seen.
@@ -108,21 +110,48 @@ mod tests {
 
     #[test]
     fn a_level_reaches_itself_and_all_below() {
-        let levels = [Permission::Guest, Permission::User, Permission::Admin, Permission::Owner];
+        let levels = [
+            Permission::Guest,
+            Permission::User,
+            Permission::Admin,
+            Permission::Owner,
+        ];
         for (had, level) in levels.into_iter().enumerate() {
-            let profile = Profile { permission: Some(level), ..Profile::default() };
+            let profile = Profile {
+                permission: Some(level),
+                ..Profile::default()
+            };
             for (wanted, other) in levels.into_iter().enumerate() {
-                assert_eq!(profile.allows_permission(other), wanted <= had, "{level} asked for {other}");
+                assert_eq!(
+                    profile.allows_permission(other),
+                    wanted <= had,
+                    "{level} asked for {other}"
+                );
             }
         }
     }
 
     #[test]
     fn a_level_that_nobody_knows_is_reached_by_none_unless_it_is_read_as_guest() {
-        let owner = Profile { permission: Some(Permission::Owner), ..Profile::default() };
+        let owner = Profile {
+            permission: Some(Permission::Owner),
+            ..Profile::default()
+        };
         assert!(!owner.allows_permission(Permission::Unknown));
-        assert!(Profile { unknown: UnknownLevel::Guest, ..owner }.allows_permission(Permission::Unknown));
-        assert!(Profile::default().allows_permission(Permission::Unknown), "without a level nothing is asked");
-        assert!("unknown".parse::<Permission>().is_err(), "nobody can be given it");
+        assert!(
+            Profile {
+                unknown: UnknownLevel::Guest,
+                ..owner
+            }
+            .allows_permission(Permission::Unknown)
+        );
+        assert!(
+            Profile::default().allows_permission(Permission::Unknown),
+            "without a level nothing is asked"
+        );
+        assert!(
+            "unknown".parse::<Permission>().is_err(),
+            "nobody can be given it"
+        );
     }
 }

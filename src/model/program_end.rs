@@ -40,7 +40,10 @@ pub struct RecordedEnd {
 impl ProgramEnd {
     /// The end of a process that callsheet stopped without a fault of its own.
     pub fn stopped() -> Self {
-        Self { how: "the process was stopped".to_owned(), ..Self::default() }
+        Self {
+            how: "the process was stopped".to_owned(),
+            ..Self::default()
+        }
     }
 }
 

@@ -13,19 +13,24 @@ pub fn is_public_address(address: IpAddr) -> bool {
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
-    let special =
-        address.is_private() || address.is_loopback() || address.is_link_local() || address.is_documentation();
+    let special = address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_documentation();
     // "This network", carrier-grade NAT, protocol assignments, 6to4 relays, benchmarks, multicast
     // and reserved.
-    let reserved =
-        matches!((a, b, c), (0 | 224.., ..) | (100, 64..=127, _) | (192, 0, 0) | (192, 88, 99) | (198, 18 | 19, _));
+    let reserved = matches!(
+        (a, b, c),
+        (0 | 224.., ..) | (100, 64..=127, _) | (192, 0, 0) | (192, 88, 99) | (198, 18 | 19, _)
+    );
     !special && !reserved
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let parts = address.segments();
     let [first, second, third, ..] = parts;
-    let inside = |high: u16, low: u16| is_public_v4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
+    let inside =
+        |high: u16, low: u16| is_public_v4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
     match (first, second) {
         // Translated (RFC 6052) and tunnelled (RFC 3056) addresses hold one of IPv4.
         (0x64, 0xff9b) => parts[2..6] == [0; 4] && inside(parts[6], parts[7]),
@@ -43,9 +48,15 @@ mod tests {
 
     #[test]
     fn only_public_addresses_are_public() {
-        for text in
-            ["1.1.1.1", "8.8.8.8", "192.0.1.1", "2606:4700::1", "64:ff9b::808:808", "::ffff:8.8.8.8", "2002:808:808::"]
-        {
+        for text in [
+            "1.1.1.1",
+            "8.8.8.8",
+            "192.0.1.1",
+            "2606:4700::1",
+            "64:ff9b::808:808",
+            "::ffff:8.8.8.8",
+            "2002:808:808::",
+        ] {
             assert!(is_public_address(text.parse().unwrap()), "{text}");
         }
         for text in [

@@ -92,11 +92,16 @@ impl RelayedOffers {
     /// One of them, by its key.
     pub fn find(&self, kind: RelayedKind, key: &str) -> Option<&RelayedOffer> {
         let offers = self.of(kind);
-        offers.binary_search_by(|offer| (*offer.key).cmp(key)).ok().map(|at| &offers[at])
+        offers
+            .binary_search_by(|offer| (*offer.key).cmp(key))
+            .ok()
+            .map(|at| &offers[at])
     }
 
     /// Whether there are none of any kind.
     pub fn is_empty(&self) -> bool {
-        RelayedKind::ALL.iter().all(|kind| self.of(*kind).is_empty())
+        RelayedKind::ALL
+            .iter()
+            .all(|kind| self.of(*kind).is_empty())
     }
 }

@@ -163,7 +163,13 @@ pub struct Isolated {
 impl Isolated {
     /// Why, in one sentence without a full stop.
     pub fn reason(&self) -> String {
-        let Self { lost, of, window, until, .. } = self;
+        let Self {
+            lost,
+            of,
+            window,
+            until,
+            ..
+        } = self;
         let until = until.round(jiff::Unit::Second).unwrap_or(*until);
         format!(
             "{lost} of the {of} scenarios that answered were lost within {window:?}, so it is probably the daemon that is cut off; \
@@ -249,8 +255,12 @@ pub struct LastError {
 impl PeerIdentity {
     /// Whether both are at the same address of the same scheme, whatever their ports.
     pub fn same_host(&self, other: &Self) -> bool {
-        let host =
-            |party: &Self| party.origin.as_deref().and_then(|origin| Some(origin.rsplit_once(':')?.0.to_owned()));
+        let host = |party: &Self| {
+            party
+                .origin
+                .as_deref()
+                .and_then(|origin| Some(origin.rsplit_once(':')?.0.to_owned()))
+        };
         host(self).is_some_and(|own| host(other).as_ref() == Some(&own))
     }
 
@@ -274,7 +284,9 @@ impl PeerIdentity {
     /// Whether it stands for one version of an entry: of a program that is started here, or of a
     /// proposed address.
     pub fn is_of_an_entry(&self) -> bool {
-        self.origin.as_deref().is_some_and(|origin| origin.contains('#'))
+        self.origin
+            .as_deref()
+            .is_some_and(|origin| origin.contains('#'))
     }
 
     /// Whether both give the same identity.

@@ -38,7 +38,10 @@ mod tests {
     #[test]
     fn a_secret_is_never_printed() {
         let secret = Secret::new("hush");
-        assert_eq!(format!("{secret} {secret:?} {:#?}", Some(&secret)), "*** *** Some(\n    ***,\n)");
+        assert_eq!(
+            format!("{secret} {secret:?} {:#?}", Some(&secret)),
+            "*** *** Some(\n    ***,\n)"
+        );
         assert_eq!(secret.expose(), "hush");
     }
 }

@@ -21,7 +21,12 @@ use super::{Interaction, Secret};
 const SCHEME: &str = "stdio";
 
 /// What is written as it is in the address of a program.
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
 
 /// A program that is started as a child process and speaks over its standard input and output.
 #[derive(Clone, PartialEq, Eq)]
@@ -45,20 +50,41 @@ impl StdioTarget {
         let args = Vec::new();
         let env = BTreeMap::new();
         let interaction = Interaction::default();
-        Self { command, args, env, cwd: None, call_timeout: None, interaction, revision: None, url }.located()
+        Self {
+            command,
+            args,
+            env,
+            cwd: None,
+            call_timeout: None,
+            interaction,
+            revision: None,
+            url,
+        }
+        .located()
     }
 
     /// The same with these arguments.
     #[must_use]
     pub fn with_args<T: Into<String>>(self, args: impl IntoIterator<Item = T>) -> Self {
-        Self { args: args.into_iter().map(Into::into).collect(), ..self }.located()
+        Self {
+            args: args.into_iter().map(Into::into).collect(),
+            ..self
+        }
+        .located()
     }
 
     /// The same with these variables in its environment, beside the few that every child process
     /// is given.
     #[must_use]
     pub fn with_env<T: Into<String>>(self, env: impl IntoIterator<Item = (T, Secret)>) -> Self {
-        Self { env: env.into_iter().map(|(name, value)| (name.into(), value)).collect(), ..self }.located()
+        Self {
+            env: env
+                .into_iter()
+                .map(|(name, value)| (name.into(), value))
+                .collect(),
+            ..self
+        }
+        .located()
     }
 
     /// The same in this working folder instead of the one of this process.
@@ -70,13 +96,21 @@ impl StdioTarget {
     /// The same with this time for a call of one of its tools that does not say so itself.
     #[must_use]
     pub fn with_call_timeout(self, call_timeout: Option<Duration>) -> Self {
-        Self { call_timeout, ..self }.located()
+        Self {
+            call_timeout,
+            ..self
+        }
+        .located()
     }
 
     /// The same with these requests that it may send to its callers.
     #[must_use]
     pub fn with_interaction(self, interaction: Interaction) -> Self {
-        Self { interaction, ..self }.located()
+        Self {
+            interaction,
+            ..self
+        }
+        .located()
     }
 
     /// The same, greeted in this revision of MCP first.
@@ -130,7 +164,11 @@ impl StdioTarget {
     fn located(mut self) -> Self {
         let line = self.to_string();
         // An address that begins with two slashes would have a host.
-        let slashes = if line.starts_with("//") { line.len() - line.trim_start_matches('/').len() } else { 0 };
+        let slashes = if line.starts_with("//") {
+            line.len() - line.trim_start_matches('/').len()
+        } else {
+            0
+        };
         let masked = "%2F".repeat(slashes);
         let rest = utf8_percent_encode(&line[slashes..], PLAIN);
         self.url = url(&format!("{SCHEME}:{masked}{rest}#{}", self.digest()));
@@ -152,7 +190,11 @@ impl StdioTarget {
             part(name.as_bytes());
             part(value.expose().as_bytes());
         }
-        part(self.cwd.as_ref().map_or(&[][..], |cwd| cwd.as_os_str().as_encoded_bytes()));
+        part(
+            self.cwd
+                .as_ref()
+                .map_or(&[][..], |cwd| cwd.as_os_str().as_encoded_bytes()),
+        );
         part(format!("{:?}", self.call_timeout).as_bytes());
         if let Some(revision) = &self.revision {
             part(revision.as_bytes());
@@ -165,7 +207,10 @@ impl StdioTarget {
 }
 
 /// An address of the scheme `stdio`.
-#[expect(clippy::unwrap_used, reason = "an address of a scheme and encoded text is always one")]
+#[expect(
+    clippy::unwrap_used,
+    reason = "an address of a scheme and encoded text is always one"
+)]
 fn url(text: &str) -> Url {
     Url::parse(text).unwrap()
 }
@@ -212,7 +257,9 @@ fn quoted(word: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             '\t' => f.write_str("\\t")?,
             // Octal escapes end after three digits, so no digit behind them is taken for a part.
             _ if is_invisible(c) => {
-                c.encode_utf8(&mut [0; 4]).bytes().try_for_each(|byte| write!(f, "\\{byte:03o}"))?;
+                c.encode_utf8(&mut [0; 4])
+                    .bytes()
+                    .try_for_each(|byte| write!(f, "\\{byte:03o}"))?;
             }
             _ => f.write_char(c)?,
         }
@@ -239,16 +286,32 @@ mod tests {
 
     #[test]
     fn the_command_line_is_shown_exactly_and_the_environment_never() {
-        let target =
-            StdioTarget::new("/opt/my tools/npx").with_args(["-y", "it's", "", "a\nb", "plain=1", "x\u{200b}1"]);
+        let target = StdioTarget::new("/opt/my tools/npx").with_args([
+            "-y",
+            "it's",
+            "",
+            "a\nb",
+            "plain=1",
+            "x\u{200b}1",
+        ]);
         let target = target.with_env([("TOKEN", secret("hush"))]);
         let line = r"'/opt/my tools/npx' -y 'it'\''s' '' $'a\nb' plain=1 $'x\342\200\2131'";
         assert_eq!(target.to_string(), line);
         assert_eq!(Target::from(target.clone()).to_string(), line);
-        let debug = format!("{target:?} {:?} {}", Target::from(target.clone()), target.url());
-        assert!(debug.contains("TOKEN") && !debug.contains("hush"), "{debug}");
+        let debug = format!(
+            "{target:?} {:?} {}",
+            Target::from(target.clone()),
+            target.url()
+        );
+        assert!(
+            debug.contains("TOKEN") && !debug.contains("hush"),
+            "{debug}"
+        );
         let url = target.url();
-        assert!(url.path().starts_with("%27/opt/my%20tools/npx%27%20-y%20"), "{url}");
+        assert!(
+            url.path().starts_with("%27/opt/my%20tools/npx%27%20-y%20"),
+            "{url}"
+        );
     }
 
     #[test]
@@ -264,7 +327,10 @@ mod tests {
             base().with_env([("A1", secret(""))]),
             base().with_cwd(Some("/tmp".into())),
             base().with_call_timeout(Some(Duration::from_secs(1))),
-            base().with_interaction(Interaction { sampling: true, ..Interaction::default() }),
+            base().with_interaction(Interaction {
+                sampling: true,
+                ..Interaction::default()
+            }),
             base().with_revision(Some("2025-06-18".into())),
             StdioTarget::new("//usr/bin/srv").with_args(["a", "b"]),
             StdioTarget::new("srv"),

@@ -47,9 +47,13 @@ impl FromStr for Subnet {
     type Err = InvalidSubnet;
 
     fn from_str(text: &str) -> Result<Self, InvalidSubnet> {
-        let (address, prefix) = text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
+        let (address, prefix) = text
+            .split_once('/')
+            .map_or((text, None), |(address, prefix)| (address, Some(prefix)));
         let address: IpAddr = address.parse().map_err(|_| InvalidSubnet)?;
-        let prefix = prefix.map_or(Ok(width(address)), str::parse).map_err(|_| InvalidSubnet)?;
+        let prefix = prefix
+            .map_or(Ok(width(address)), str::parse)
+            .map_err(|_| InvalidSubnet)?;
         Self::new(address, prefix).ok_or(InvalidSubnet)
     }
 }

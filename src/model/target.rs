@@ -115,8 +115,14 @@ impl Target {
             // Any host on the network can influence a name that only the source can resolve; the
             // address is what is connected to.
             let text = dial.to_string();
-            let host = text.rsplit_once(':').map_or(text.as_str(), |(host, _)| host);
-            let host = if is_localhost(dial.ip()) { "localhost" } else { host };
+            let host = text
+                .rsplit_once(':')
+                .map_or(text.as_str(), |(host, _)| host);
+            let host = if is_localhost(dial.ip()) {
+                "localhost"
+            } else {
+                host
+            };
             return format!("{}://{host}:{}", url.scheme(), dial.port());
         }
         let own = match url.host() {
@@ -125,8 +131,16 @@ impl Target {
             Some(Host::Ipv6(address)) => is_localhost(address.into()),
             None => false,
         };
-        let host = if own { "localhost" } else { url.host_str().unwrap_or_default() };
-        format!("{}://{host}:{}", url.scheme(), url.port_or_known_default().unwrap_or_default())
+        let host = if own {
+            "localhost"
+        } else {
+            url.host_str().unwrap_or_default()
+        };
+        format!(
+            "{}://{host}:{}",
+            url.scheme(),
+            url.port_or_known_default().unwrap_or_default()
+        )
     }
 
     /// One key for all spellings of the same address.
@@ -134,7 +148,11 @@ impl Target {
         match self {
             Self::Stdio(_) => self.origin(),
             Self::Http(_) | Self::InProcess(_) | Self::Bundle(_) => {
-                format!("{}{}", self.origin(), self.url().path().trim_end_matches('/'))
+                format!(
+                    "{}{}",
+                    self.origin(),
+                    self.url().path().trim_end_matches('/')
+                )
             }
         }
     }
@@ -219,7 +237,9 @@ impl From<BundleId> for Target {
 impl BundleId {
     /// The bundle with this UUID. A UUID is always a part of an address, so `None` does not occur.
     pub fn new(id: Uuid) -> Option<Self> {
-        Url::parse(&format!("{BUNDLE}:{id}")).ok().map(|url| Self(Arc::new(url), id))
+        Url::parse(&format!("{BUNDLE}:{id}"))
+            .ok()
+            .map(|url| Self(Arc::new(url), id))
     }
 
     /// The UUID.
@@ -250,7 +270,10 @@ impl fmt::Display for Target {
 impl fmt::Debug for HttpTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = redacted_url(&self.url);
-        f.debug_struct("HttpTarget").field("url", &url).field("dial", &self.dial).finish_non_exhaustive()
+        f.debug_struct("HttpTarget")
+            .field("url", &url)
+            .field("dial", &self.dial)
+            .finish_non_exhaustive()
     }
 }
 
@@ -294,9 +317,16 @@ mod tests {
 
     #[test]
     fn no_address_is_a_command_or_a_bundle() {
-        for url in ["stdio:sh", "stdio:/bin/sh%20-c%20true", "STDIO:sh", "bundle:018faf50-b7b6-7a01-9a05-a22a6e0af101"]
-        {
-            assert!(matches!(Target::at(url.parse().unwrap()), Target::Http(_)), "{url}");
+        for url in [
+            "stdio:sh",
+            "stdio:/bin/sh%20-c%20true",
+            "STDIO:sh",
+            "bundle:018faf50-b7b6-7a01-9a05-a22a6e0af101",
+        ] {
+            assert!(
+                matches!(Target::at(url.parse().unwrap()), Target::Http(_)),
+                "{url}"
+            );
         }
     }
 
@@ -305,7 +335,10 @@ mod tests {
         let at = |port: u16, token: Option<&str>| {
             let url = format!("http://h:{port}/").parse().unwrap();
             let auth = token.map(|token| Auth::Bearer(Secret::new(token).into()));
-            Target::from(HttpTarget { auth, ..HttpTarget::at(url) })
+            Target::from(HttpTarget {
+                auth,
+                ..HttpTarget::at(url)
+            })
         };
         assert_eq!(at(1, None), at(1, None));
         assert_ne!(at(1, None), at(2, None));

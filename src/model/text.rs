@@ -15,17 +15,26 @@ pub(crate) struct Truncated {
 /// The first bytes of a displayed text, at most `most`, cut between two characters. What comes
 /// behind them is not written at all, however long it would be.
 pub(crate) fn truncate_at_char_boundary(shown: impl Display, most: usize) -> Truncated {
-    let mut writer = Limited { text: String::new(), most };
+    let mut writer = Limited {
+        text: String::new(),
+        most,
+    };
     // The writer fails where there is no more room.
     let is_cut = write!(writer, "{shown}").is_err();
-    Truncated { text: writer.text, is_cut }
+    Truncated {
+        text: writer.text,
+        is_cut,
+    }
 }
 
 /// Bytes as hexadecimal digits.
 pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |half: u8| char::from(DIGITS[usize::from(half)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0x0f)]).collect()
+    bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 0x0f)])
+        .collect()
 }
 
 /// Takes `most` bytes, and then fails.
@@ -41,7 +50,10 @@ impl Write for Limited {
             self.text.push_str(part);
             return Ok(());
         }
-        let end = (0..=room).rev().find(|at| part.is_char_boundary(*at)).unwrap_or_default();
+        let end = (0..=room)
+            .rev()
+            .find(|at| part.is_char_boundary(*at))
+            .unwrap_or_default();
         self.text.push_str(&part[..end]);
         Err(fmt::Error)
     }
@@ -104,7 +116,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_seen_is_shown_by_its_number() {
-        assert_eq!(marked("/safe\u{3164}\u{202e}x\ty"), "/safe<U+3164><U+202E>x<U+0009>y");
+        assert_eq!(
+            marked("/safe\u{3164}\u{202e}x\ty"),
+            "/safe<U+3164><U+202E>x<U+0009>y"
+        );
     }
 
     #[test]
@@ -116,12 +131,16 @@ mod tests {
         assert_eq!(cut(4), ("åbc".to_owned(), false));
         assert_eq!(cut(3), ("åb".to_owned(), true));
         assert_eq!(cut(2), ("å".to_owned(), true));
-        assert_eq!([cut(1), cut(0)], [(String::new(), true), (String::new(), true)]);
+        assert_eq!(
+            [cut(1), cut(0)],
+            [(String::new(), true), (String::new(), true)]
+        );
     }
 
     #[test]
     fn what_does_not_fit_is_never_written() {
-        let Truncated { text, is_cut } = truncate_at_char_boundary(format_args!("{Endless}{Endless}"), 7);
+        let Truncated { text, is_cut } =
+            truncate_at_char_boundary(format_args!("{Endless}{Endless}"), 7);
         assert_eq!(text.as_str(), "ö/ö/");
         assert!(is_cut);
     }

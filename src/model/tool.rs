@@ -49,7 +49,10 @@ pub struct Tool {
 
 /// The part of a tool's metadata that callsheet acts on. Absent booleans are `false`, as in the
 /// protocol.
-#[expect(clippy::struct_excessive_bools, reason = "they are the protocol's own independent flags")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are the protocol's own independent flags"
+)]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Facts {
     /// Active by default.
@@ -77,7 +80,12 @@ pub struct Facts {
 }
 
 /// The members of `annotations` in which an MCP server says what a tool does.
-const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
+const HINTS: [&str; 4] = [
+    "readOnlyHint",
+    "destructiveHint",
+    "idempotentHint",
+    "openWorldHint",
+];
 
 /// Whether the further members of a tool hold a hint of what it does, as those of MCP servers may
 /// (MCP 2026-07-28, tool annotations).
@@ -107,7 +115,11 @@ fn version_text(json: &str) -> Option<String> {
         serde_json::Value::Number(number) => number.to_string(),
         _ => return None,
     };
-    let text: String = text.trim().chars().take(PROVIDER_VERSION_CHARACTERS_MAX).collect();
+    let text: String = text
+        .trim()
+        .chars()
+        .take(PROVIDER_VERSION_CHARACTERS_MAX)
+        .collect();
     (!text.is_empty()).then_some(text)
 }
 
@@ -131,10 +143,13 @@ impl Tool {
     /// The version that its provider gives it, as its member `version` or that of its metadata. It
     /// is shown, and no decision depends on it: a provider may change a tool and not the version.
     pub fn provider_version(&self) -> Option<String> {
-        let own = ["version", PROVIDER_VERSION].into_iter().find_map(|name| version_text(self.member(name)?.get()));
+        let own = ["version", PROVIDER_VERSION]
+            .into_iter()
+            .find_map(|name| version_text(self.member(name)?.get()));
         own.or_else(|| {
             // Most metadata has none, and reading it as a tree is dear.
-            let metadata = Some(self.metadata.get()).filter(|metadata| metadata.contains("\"version\""))?;
+            let metadata =
+                Some(self.metadata.get()).filter(|metadata| metadata.contains("\"version\""))?;
             let metadata: serde_json::Value = serde_json::from_str(metadata).ok()?;
             version_text(&metadata.get("version")?.to_string())
         })
@@ -142,13 +157,19 @@ impl Tool {
 
     /// The schema of its results, if it declares one: the text of one JSON object.
     pub fn output(&self) -> Option<&JsonText> {
-        OUTPUT.iter().find_map(|name| self.member(name).filter(|json| json.get().starts_with('{')))
+        OUTPUT
+            .iter()
+            .find_map(|name| self.member(name).filter(|json| json.get().starts_with('{')))
     }
 
     /// What it says itself about its activity. Empty if the caller's model is to produce the
     /// results. A text with escapes is no name of an activity, and counts as left out.
     pub fn own_activity(&self) -> Option<&str> {
-        let text = self.member(ACTIVITY)?.get().strip_prefix('"')?.strip_suffix('"')?;
+        let text = self
+            .member(ACTIVITY)?
+            .get()
+            .strip_prefix('"')?
+            .strip_suffix('"')?;
         (!text.contains('\\')).then_some(text)
     }
 
@@ -159,7 +180,10 @@ impl Tool {
     }
 
     fn member(&self, name: &str) -> Option<&JsonText> {
-        self.extra.iter().find(|(own, _)| **own == *name).map(|(_, json)| json)
+        self.extra
+            .iter()
+            .find(|(own, _)| **own == *name)
+            .map(|(_, json)| json)
     }
 
     /// The facts, to be changed for this tool alone.
@@ -176,7 +200,9 @@ mod tests {
     use crate::model::NamedVersion;
 
     fn tool(parameters: &str, extra: &[(&str, &str)]) -> Tool {
-        let extra = extra.iter().map(|(name, json)| (Arc::from(*name), JsonText::parse(json).unwrap()));
+        let extra = extra
+            .iter()
+            .map(|(name, json)| (Arc::from(*name), JsonText::parse(json).unwrap()));
         Tool {
             name: "wipe".into(),
             description: "Wipes a disk".into(),
@@ -196,12 +222,20 @@ mod tests {
 
     #[test]
     fn what_says_the_same_has_the_same_version() {
-        let first = version(r#"{"type":"object","properties":{"a":{"enum":[1,2]},"b":{}},"required":["a","b"]}"#);
+        let first = version(
+            r#"{"type":"object","properties":{"a":{"enum":[1,2]},"b":{}},"required":["a","b"]}"#,
+        );
         let same = r#"{ "required":["b","a"], "properties":{"b":{},"a":{"enum":[2,1]}}, "type":"object" }"#;
         assert_eq!(first, version(same));
-        let types = [r#"{"items":{"type":["null","string"]}}"#, r#"{"items":{"type":["string","null"]}}"#];
+        let types = [
+            r#"{"items":{"type":["null","string"]}}"#,
+            r#"{"items":{"type":["string","null"]}}"#,
+        ];
         assert_eq!(version(types[0]), version(types[1]));
-        let composed = [r#"{"allOf":[{"required":["a","b"]}]}"#, r#"{"allOf":[{"required":["b","a"]}]}"#];
+        let composed = [
+            r#"{"allOf":[{"required":["a","b"]}]}"#,
+            r#"{"allOf":[{"required":["b","a"]}]}"#,
+        ];
         assert_eq!(version(composed[0]), version(composed[1]));
         let icons = tool("{}", &[("icons", "[]"), ("_meta", "{}"), ("vendor", "1")]);
         assert_eq!(version("{}"), icons.version());
@@ -211,12 +245,21 @@ mod tests {
     fn what_says_something_else_has_another_version() {
         for (one, other) in [
             (r#"{"required":["a"]}"#, r#"{"required":["a","a"]}"#),
-            (r#"{"default":{"required":["a","b"]}}"#, r#"{"default":{"required":["b","a"]}}"#),
+            (
+                r#"{"default":{"required":["a","b"]}}"#,
+                r#"{"default":{"required":["b","a"]}}"#,
+            ),
             (r#"{"const":["a","b"]}"#, r#"{"const":["b","a"]}"#),
-            (r#"{"prefixItems":[{"type":"null"},{}]}"#, r#"{"prefixItems":[{},{"type":"null"}]}"#),
+            (
+                r#"{"prefixItems":[{"type":"null"},{}]}"#,
+                r#"{"prefixItems":[{},{"type":"null"}]}"#,
+            ),
             (r#"{"enum":[["a","b"]]}"#, r#"{"enum":[["b","a"]]}"#),
             // A property that is called like a keyword.
-            (r#"{"properties":{"enum":{"const":[1,2]}}}"#, r#"{"properties":{"enum":{"const":[2,1]}}}"#),
+            (
+                r#"{"properties":{"enum":{"const":[1,2]}}}"#,
+                r#"{"properties":{"enum":{"const":[2,1]}}}"#,
+            ),
         ] {
             assert_ne!(version(one), version(other), "{one} {other}");
         }
@@ -229,10 +272,22 @@ mod tests {
     #[test]
     fn a_version_is_named_short_or_whole() {
         let version = version("{}");
-        for text in [version.short(), version.to_string(), version.to_string().to_uppercase()] {
-            assert!(text.parse::<NamedVersion>().unwrap().names(version), "{text}");
+        for text in [
+            version.short(),
+            version.to_string(),
+            version.to_string().to_uppercase(),
+        ] {
+            assert!(
+                text.parse::<NamedVersion>().unwrap().names(version),
+                "{text}"
+            );
         }
-        assert!(!"0".repeat(32).parse::<NamedVersion>().unwrap().names(version));
+        assert!(
+            !"0".repeat(32)
+                .parse::<NamedVersion>()
+                .unwrap()
+                .names(version)
+        );
         for text in ["", "12", &version.to_string()[..40], &"g".repeat(32)] {
             assert!(text.parse::<NamedVersion>().is_err(), "{text}");
         }

@@ -33,17 +33,30 @@ impl ToolUsage {
     pub fn since(first: Timestamp) -> Self {
         let total = Duration::ZERO;
         let longest = Duration::ZERO;
-        Self { calls: 0, sent: 0, failures: BTreeMap::new(), total, longest, first, last: first }
+        Self {
+            calls: 0,
+            sent: 0,
+            failures: BTreeMap::new(),
+            total,
+            longest,
+            first,
+            last: first,
+        }
     }
 
     /// How many failed.
     pub fn failed(&self) -> u64 {
-        self.failures.values().fold(0, |sum, number| sum.saturating_add(*number))
+        self.failures
+            .values()
+            .fold(0, |sum, number| sum.saturating_add(*number))
     }
 
     /// How long one that was sent took on average.
     pub fn mean(&self) -> Option<Duration> {
-        (self.sent > 0).then(|| self.total.div_f64(f64::from(u32::try_from(self.sent).unwrap_or(u32::MAX))))
+        (self.sent > 0).then(|| {
+            self.total
+                .div_f64(f64::from(u32::try_from(self.sent).unwrap_or(u32::MAX)))
+        })
     }
 
     /// This and what was counted later, as one.

@@ -49,7 +49,11 @@ impl ProtocolVersion {
         let bare = trimmed.strip_prefix(['v', 'V']).unwrap_or(trimmed);
         let tail_at = bare.find(['-', '+']).unwrap_or(bare.len());
         let (numbers, tail) = bare.split_at(tail_at);
-        let numbers: Vec<u64> = numbers.split('.').map(number).collect::<Option<_>>().ok_or_else(invalid)?;
+        let numbers: Vec<u64> = numbers
+            .split('.')
+            .map(number)
+            .collect::<Option<_>>()
+            .ok_or_else(invalid)?;
         let [major, minor, patch] = match numbers[..] {
             [major] => [major, 0, 0],
             [major, minor] => [major, minor, 0],
@@ -57,10 +61,14 @@ impl ProtocolVersion {
             _ => return Err(invalid()),
         };
         // The tail is judged by semver itself.
-        let full = Version::parse(&format!("{major}.{minor}.{patch}{tail}")).map_err(|_| invalid())?;
+        let full =
+            Version::parse(&format!("{major}.{minor}.{patch}{tail}")).map_err(|_| invalid())?;
         let prerelease = (!full.pre.is_empty()).then(|| full.pre.to_string());
         Ok(Self {
-            base: Version { pre: Prerelease::EMPTY, ..full },
+            base: Version {
+                pre: Prerelease::EMPTY,
+                ..full
+            },
             prerelease,
             nonconforming: bare.len() != text.len(),
         })
@@ -69,7 +77,8 @@ impl ProtocolVersion {
 
 /// Digits only, no leading zero but for zero itself, within 64 bits.
 fn number(text: &str) -> Option<u64> {
-    let plain = text.bytes().all(|c| c.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
+    let plain =
+        text.bytes().all(|c| c.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
     if plain { text.parse().ok() } else { None }
 }
 
@@ -92,8 +101,16 @@ impl AcceptedVersions {
 impl Default for AcceptedVersions {
     /// `>=1.0, <2.0`: the one major version there is.
     fn default() -> Self {
-        let from = |op, major| Comparator { op, major, minor: Some(0), patch: None, pre: Prerelease::EMPTY };
-        Self(VersionReq { comparators: vec![from(Op::GreaterEq, 1), from(Op::Less, 2)] })
+        let from = |op, major| Comparator {
+            op,
+            major,
+            minor: Some(0),
+            patch: None,
+            pre: Prerelease::EMPTY,
+        };
+        Self(VersionReq {
+            comparators: vec![from(Op::GreaterEq, 1), from(Op::Less, 2)],
+        })
     }
 }
 
@@ -105,9 +122,16 @@ impl fmt::Display for AcceptedVersions {
 
 impl fmt::Display for ProtocolVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Version { major, minor, patch, .. } = self.base;
+        let Version {
+            major,
+            minor,
+            patch,
+            ..
+        } = self.base;
         write!(f, "{major}.{minor}.{patch}")?;
-        self.prerelease.as_ref().map_or(Ok(()), |pre| write!(f, "-{pre}"))
+        self.prerelease
+            .as_ref()
+            .map_or(Ok(()), |pre| write!(f, "-{pre}"))
     }
 }
 
@@ -122,18 +146,24 @@ mod tests {
     #[test]
     fn accepts_the_first_major_in_every_conforming_spelling() {
         for text in ["1", "1.0", "1.0.0", "1.1", "1.7.3", "1.0.0+build.5"] {
-            let VersionVerdict::Accepted(version) = judge(text) else { panic!("{text} is refused") };
+            let VersionVerdict::Accepted(version) = judge(text) else {
+                panic!("{text} is refused")
+            };
             assert!(!version.nonconforming, "{text}");
         }
     }
 
     #[test]
     fn accepts_but_flags_prereleases_and_odd_spellings() {
-        let VersionVerdict::Accepted(rc) = judge("1.1.0-rc.1") else { panic!() };
+        let VersionVerdict::Accepted(rc) = judge("1.1.0-rc.1") else {
+            panic!()
+        };
         assert_eq!(rc.prerelease.as_deref(), Some("rc.1"));
         assert_eq!(rc.to_string(), "1.1.0-rc.1");
         for text in ["v1.0", "V1", " 1.0 "] {
-            let VersionVerdict::Accepted(version) = judge(text) else { panic!("{text} is refused") };
+            let VersionVerdict::Accepted(version) = judge(text) else {
+                panic!("{text} is refused")
+            };
             assert!(version.nonconforming, "{text}");
         }
     }
@@ -141,9 +171,23 @@ mod tests {
     #[test]
     fn tells_out_of_range_from_unreadable() {
         for text in ["2.0", "0.9", "2.0.0-alpha", "99"] {
-            assert!(matches!(judge(text), VersionVerdict::OutOfRange(_)), "{text}");
+            assert!(
+                matches!(judge(text), VersionVerdict::OutOfRange(_)),
+                "{text}"
+            );
         }
-        for text in ["", "latest", "1.x", "1.0.0.0", "01.0", "1.", "-1", "vv1", "1.0-", "99999999999999999999"] {
+        for text in [
+            "",
+            "latest",
+            "1.x",
+            "1.0.0.0",
+            "01.0",
+            "1.",
+            "-1",
+            "vv1",
+            "1.0-",
+            "99999999999999999999",
+        ] {
             assert_eq!(judge(text), VersionVerdict::Unreadable, "{text}");
         }
     }

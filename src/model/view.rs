@@ -39,7 +39,9 @@ impl ViewTool {
             Execution::Latent => "",
             Execution::By(bound) => &bound.name,
             Execution::Missing(name) => name,
-            Execution::Own | Execution::ActivityOf(_) => self.tool.own_activity().unwrap_or(self.name.as_str()),
+            Execution::Own | Execution::ActivityOf(_) => {
+                self.tool.own_activity().unwrap_or(self.name.as_str())
+            }
         }
     }
 }
@@ -56,8 +58,10 @@ pub struct CompanionName {
 impl CompanionName {
     /// Where a tool's metadata names its companions: the tool that gives the status of an
     /// operation, and the one that cancels it.
-    pub const POINTERS: [&'static str; 2] =
-        ["/async_behavior/status_polling/status_tool", "/async_behavior/cancellation/cancel_tool"];
+    pub const POINTERS: [&'static str; 2] = [
+        "/async_behavior/status_polling/status_tool",
+        "/async_behavior/cancellation/cancel_tool",
+    ];
 }
 
 /// Effective settings with their provenance.

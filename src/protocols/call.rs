@@ -117,7 +117,12 @@ impl Call {
 impl Outcome {
     /// The outcome of a tool that succeeded with `result`.
     pub fn done(result: JsonText) -> Self {
-        Self { success: true, result: Some(result), error: None, ..Self::failed(None, String::new(), None) }
+        Self {
+            success: true,
+            result: Some(result),
+            error: None,
+            ..Self::failed(None, String::new(), None)
+        }
     }
 
     /// The outcome of a tool that failed.
@@ -138,13 +143,21 @@ impl Outcome {
 
     /// The bytes of its texts. One that stands in several places is held once.
     pub fn bytes(&self) -> usize {
-        let is_one =
-            |text: &JsonText, other: &Option<JsonText>| other.as_ref().is_some_and(|other| other.is_same(text));
-        let content = self.content.as_ref().filter(|content| !is_one(content, &self.result));
+        let is_one = |text: &JsonText, other: &Option<JsonText>| {
+            other.as_ref().is_some_and(|other| other.is_same(text))
+        };
+        let content = self
+            .content
+            .as_ref()
+            .filter(|content| !is_one(content, &self.result));
         let document = self.document.as_ref();
-        let document = document.filter(|document| !is_one(document, &self.result) && !is_one(document, &self.content));
-        let json = [self.result.as_ref(), content, document].into_iter().flatten();
-        json.map(|json| json.get().len()).sum::<usize>() + self.error.as_ref().map_or(0, String::len)
+        let document = document
+            .filter(|document| !is_one(document, &self.result) && !is_one(document, &self.content));
+        let json = [self.result.as_ref(), content, document]
+            .into_iter()
+            .flatten();
+        json.map(|json| json.get().len()).sum::<usize>()
+            + self.error.as_ref().map_or(0, String::len)
     }
 }
 
@@ -164,7 +177,12 @@ impl CallError {
         };
         let status = answer.head.status.as_u16();
         let retry_after = answer.retry_after();
-        Self::NotThisProtocol { answered: status_text(status), status: Some(status), excerpt, retry_after }
+        Self::NotThisProtocol {
+            answered: status_text(status),
+            status: Some(status),
+            excerpt,
+            retry_after,
+        }
     }
 
     /// A short, stable word for metrics and answers.
@@ -202,6 +220,10 @@ impl CallError {
 
 impl From<Unanswered> for CallError {
     fn from(Unanswered { error, sent }: Unanswered) -> Self {
-        if sent { Self::Unanswered(error) } else { Self::Unsent(error) }
+        if sent {
+            Self::Unanswered(error)
+        } else {
+            Self::Unsent(error)
+        }
     }
 }

@@ -39,12 +39,17 @@ pub enum LogLevel {
 impl CallLog {
     /// A message of one text.
     pub fn new(level: LogLevel, text: &str) -> Self {
-        Self { level, logger: None, data: JsonText::known(serde_json::Value::from(text).to_string()) }
+        Self {
+            level,
+            logger: None,
+            data: JsonText::known(serde_json::Value::from(text).to_string()),
+        }
     }
 
     /// The message for people: a string without its quotes, any other value as JSON.
     pub fn text(&self) -> String {
-        serde_json::from_str::<String>(self.data.get()).unwrap_or_else(|_| self.data.get().to_owned())
+        serde_json::from_str::<String>(self.data.get())
+            .unwrap_or_else(|_| self.data.get().to_owned())
     }
 }
 

@@ -16,7 +16,11 @@ pub(super) async fn decode_manifest<T: Send + 'static>(
     bytes: usize,
     work: impl Fn() -> T + Clone + Send + 'static,
 ) -> T {
-    if bytes <= AT_ONCE { work() } else { tasks.in_background(work).await }
+    if bytes <= AT_ONCE {
+        work()
+    } else {
+        tasks.in_background(work).await
+    }
 }
 
 /// Reads an answer (of a call, or a message of JSON-RPC) of so many bytes where it holds up no
@@ -26,5 +30,9 @@ pub(super) async fn decode_answer<T: Send + 'static>(
     bytes: usize,
     work: impl Fn() -> T + Clone + Send + 'static,
 ) -> T {
-    if bytes <= AT_ONCE { work() } else { tasks.off_thread(work).await }
+    if bytes <= AT_ONCE {
+        work()
+    } else {
+        tasks.off_thread(work).await
+    }
 }

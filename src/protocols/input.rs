@@ -75,7 +75,9 @@ struct ElicitationForm<'a> {
 impl InputMethod {
     /// The kind of input that this method requests.
     pub fn parse(method: &str) -> Option<Self> {
-        [Self::Elicitation, Self::Sampling, Self::Roots].into_iter().find(|known| known.as_str() == method)
+        [Self::Elicitation, Self::Sampling, Self::Roots]
+            .into_iter()
+            .find(|known| known.as_str() == method)
     }
 
     /// The method.
@@ -98,29 +100,44 @@ impl InputWanted {
     /// A question to the user with this message and the JSON Schema of the answer.
     pub fn question(message: &str, schema: &JsonText) -> Self {
         let message = serde_json::Value::from(message);
-        let params = format!(r#"{{"message":{message},"requestedSchema":{}}}"#, schema.get());
-        Self { method: InputMethod::Elicitation, params: JsonText::known(params) }
+        let params = format!(
+            r#"{{"message":{message},"requestedSchema":{}}}"#,
+            schema.get()
+        );
+        Self {
+            method: InputMethod::Elicitation,
+            params: JsonText::known(params),
+        }
     }
 
     /// The result with which a user accepts a question: `content` is the text of one JSON object.
     pub fn accepted(content: &JsonText) -> JsonText {
-        JsonText::known(format!(r#"{{"action":"accept","content":{}}}"#, content.get()))
+        JsonText::known(format!(
+            r#"{{"action":"accept","content":{}}}"#,
+            content.get()
+        ))
     }
 
     /// The message for the user; empty if there is none.
     pub fn message(&self) -> String {
-        self.read().and_then(|question| question.message).unwrap_or_default()
+        self.read()
+            .and_then(|question| question.message)
+            .unwrap_or_default()
     }
 
     /// The JSON Schema of the answer, if the request has one.
     pub fn schema(&self) -> Option<JsonText> {
-        self.read()?.requested_schema.map(|schema| JsonText::known(schema.get()))
+        self.read()?
+            .requested_schema
+            .map(|schema| JsonText::known(schema.get()))
     }
 
     /// The address to which the user is sent, if the request does that instead of a form.
     pub fn url(&self) -> Option<String> {
         let question = self.read()?;
-        question.url.filter(|_| question.mode.as_deref() == Some("url"))
+        question
+            .url
+            .filter(|_| question.mode.as_deref() == Some("url"))
     }
 
     /// Whether a caller with these offers can answer it.
@@ -147,23 +164,41 @@ mod tests {
     use super::*;
 
     fn wanted(method: InputMethod, params: &str) -> InputWanted {
-        InputWanted { method, params: JsonText::parse(params).unwrap() }
+        InputWanted {
+            method,
+            params: JsonText::parse(params).unwrap(),
+        }
     }
 
     #[test]
     fn a_question_shows_its_message_and_schema_and_is_offered_by_its_mode() {
-        let form = CallerOffers { elicitation_form: true, ..CallerOffers::default() };
-        let url = CallerOffers { elicitation_url: true, ..CallerOffers::default() };
-        let question = InputWanted::question("Name \"x\"?", &JsonText::parse(r#"{"type": "object"}"#).unwrap());
+        let form = CallerOffers {
+            elicitation_form: true,
+            ..CallerOffers::default()
+        };
+        let url = CallerOffers {
+            elicitation_url: true,
+            ..CallerOffers::default()
+        };
+        let question = InputWanted::question(
+            "Name \"x\"?",
+            &JsonText::parse(r#"{"type": "object"}"#).unwrap(),
+        );
         assert_eq!(&*question.message(), "Name \"x\"?");
         assert_eq!(question.schema().unwrap().get(), r#"{"type": "object"}"#);
         assert!(question.is_offered(form) && !question.is_offered(url));
-        let sent = wanted(InputMethod::Elicitation, r#"{"mode":"url","message":"Go","url":"https://x.test/"}"#);
+        let sent = wanted(
+            InputMethod::Elicitation,
+            r#"{"mode":"url","message":"Go","url":"https://x.test/"}"#,
+        );
         assert_eq!(sent.url().as_deref(), Some("https://x.test/"));
         assert!(sent.is_offered(url) && !sent.is_offered(form));
         for unusable in [r#"{"mode":"dance"}"#, "[]", "7"] {
             let unusable = wanted(InputMethod::Elicitation, unusable);
-            assert!(!unusable.is_offered(form) && !unusable.is_offered(url), "{unusable:?}");
+            assert!(
+                !unusable.is_offered(form) && !unusable.is_offered(url),
+                "{unusable:?}"
+            );
             assert!(unusable.message().is_empty());
             assert_eq!(unusable.schema(), None);
             assert_eq!(unusable.url(), None);
@@ -174,9 +209,16 @@ mod tests {
     fn other_kinds_are_offered_each_by_itself() {
         let sampling = wanted(InputMethod::Sampling, "{}");
         let roots = wanted(InputMethod::Roots, "{}");
-        let offers = CallerOffers { sampling: true, ..CallerOffers::default() };
+        let offers = CallerOffers {
+            sampling: true,
+            ..CallerOffers::default()
+        };
         assert!(sampling.is_offered(offers) && !roots.is_offered(offers));
-        for method in [InputMethod::Elicitation, InputMethod::Sampling, InputMethod::Roots] {
+        for method in [
+            InputMethod::Elicitation,
+            InputMethod::Sampling,
+            InputMethod::Roots,
+        ] {
             assert_eq!(InputMethod::parse(method.as_str()), Some(method));
         }
         assert_eq!(InputMethod::parse("tools/call"), None);

@@ -98,6 +98,8 @@ impl fmt::Display for CallProgress {
         if let Some(total) = self.total {
             write!(f, " of {total}")?;
         }
-        self.message.iter().try_for_each(|message| write!(f, ": {message}"))
+        self.message
+            .iter()
+            .try_for_each(|message| write!(f, ": {message}"))
     }
 }

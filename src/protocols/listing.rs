@@ -41,7 +41,10 @@ pub struct Known {
 
 /// What a listing found.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "made once per answer and taken apart at once, never stored")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "made once per answer and taken apart at once, never stored"
+)]
 pub enum Listing {
     /// The known manifest still stands. Carries its new validity.
     Unchanged(Validity),

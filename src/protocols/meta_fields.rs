@@ -26,16 +26,25 @@ pub(in crate::protocols) fn lift(tool: &mut Tool, budget: &mut DecodeBudget) -> 
     }
     let text = tool.parameters.clone();
     // What cannot be read as a tree is judged where the schema is used.
-    let Ok(Node::Object(mut schema)) = budget.tree(text.get()) else { return Ok(()) };
-    let Some(Node::Object(properties)) = member(&mut schema, "properties") else { return Ok(()) };
+    let Ok(Node::Object(mut schema)) = budget.tree(text.get()) else {
+        return Ok(());
+    };
+    let Some(Node::Object(properties)) = member(&mut schema, "properties") else {
+        return Ok(());
+    };
     if !speaks_tool_protocol(properties) {
         return Ok(());
     }
-    let (meta, parameters): (Members<'_>, _) =
-        std::mem::take(properties).into_iter().partition(|(name, _)| META_FIELDS.contains(&name.as_ref()));
+    let (meta, parameters): (Members<'_>, _) = std::mem::take(properties)
+        .into_iter()
+        .partition(|(name, _)| META_FIELDS.contains(&name.as_ref()));
     *properties = parameters;
     if let Some(Node::List(required)) = member(&mut schema, "required") {
-        required.retain(|name| !name.as_string().is_some_and(|name| META_FIELDS.contains(&name)));
+        required.retain(|name| {
+            !name
+                .as_string()
+                .is_some_and(|name| META_FIELDS.contains(&name))
+        });
         if required.is_empty() {
             schema.retain(|(name, _)| name != "required");
         }
@@ -45,7 +54,9 @@ pub(in crate::protocols) fn lift(tool: &mut Tool, budget: &mut DecodeBudget) -> 
     for (name, field) in meta {
         let member = match name.as_ref() {
             "_output" if tool.output().is_none() => Some((OUTPUT, field.text())),
-            ACTIVITY if tool.own_activity().is_none() => constant(&field).map(|text| (ACTIVITY, text.to_owned())),
+            ACTIVITY if tool.own_activity().is_none() => {
+                constant(&field).map(|text| (ACTIVITY, text.to_owned()))
+            }
             _ => None,
         };
         if let Some((name, json)) = member {
@@ -60,11 +71,15 @@ pub(in crate::protocols) fn lift(tool: &mut Tool, budget: &mut DecodeBudget) -> 
 }
 
 /// The description of such a schema is that of its tool.
-fn describe(tool: &mut Tool, schema: &mut Members<'_>, budget: &mut DecodeBudget) -> Result<(), Flaw> {
-    let description =
-        member(schema, "description").and_then(|description| string(description.as_scalar()?).map(Cow::into_owned));
-    let Some(description) =
-        description.filter(|description| tool.description.is_empty() || *description == *tool.description)
+fn describe(
+    tool: &mut Tool,
+    schema: &mut Members<'_>,
+    budget: &mut DecodeBudget,
+) -> Result<(), Flaw> {
+    let description = member(schema, "description")
+        .and_then(|description| string(description.as_scalar()?).map(Cow::into_owned));
+    let Some(description) = description
+        .filter(|description| tool.description.is_empty() || *description == *tool.description)
     else {
         return Ok(());
     };
@@ -86,14 +101,24 @@ fn speaks_tool_protocol(properties: &Members<'_>) -> bool {
 
 /// The JSON text of the constant text that a field must have.
 fn constant<'a>(field: &'a Node<'_>) -> Option<&'a str> {
-    keyword(field, "const")?.as_scalar().filter(|text| text.starts_with('"'))
+    keyword(field, "const")?
+        .as_scalar()
+        .filter(|text| text.starts_with('"'))
 }
 
 fn keyword<'a, 'b>(field: &'a Node<'b>, name: &str) -> Option<&'a Node<'b>> {
-    let Node::Object(members) = field else { return None };
-    members.iter().find(|(own, _)| own == name).map(|(_, value)| value)
+    let Node::Object(members) = field else {
+        return None;
+    };
+    members
+        .iter()
+        .find(|(own, _)| own == name)
+        .map(|(_, value)| value)
 }
 
 fn member<'a, 'b>(members: &'a mut Members<'b>, name: &str) -> Option<&'a mut Node<'b>> {
-    members.iter_mut().find(|(own, _)| own == name).map(|(_, value)| value)
+    members
+        .iter_mut()
+        .find(|(own, _)| own == name)
+        .map(|(_, value)| value)
 }

@@ -134,14 +134,22 @@ impl Protocols {
     /// takes its place.
     pub fn with(own: Vec<Arc<dyn Protocol>>) -> Self {
         let built_in = PROTOCOLS.iter().map(|make| make());
-        let others: Vec<_> = built_in.filter(|known| own.iter().all(|own| own.id() != known.id())).collect();
+        let others: Vec<_> = built_in
+            .filter(|known| own.iter().all(|own| own.id() != known.id()))
+            .collect();
         Self(own.into_iter().chain(others).collect())
     }
 
     /// Those that may be probed at an address that is not trusted yet.
     #[must_use]
     pub fn for_untrusted(&self) -> Self {
-        Self(self.0.iter().filter(|protocol| protocol.is_probed_untrusted()).cloned().collect())
+        Self(
+            self.0
+                .iter()
+                .filter(|protocol| protocol.is_probed_untrusted())
+                .cloned()
+                .collect(),
+        )
     }
 
     /// The protocol with this id.
@@ -157,6 +165,8 @@ impl Protocols {
 
 impl fmt::Debug for Protocols {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.iter().map(|protocol| protocol.id())).finish()
+        f.debug_list()
+            .entries(self.iter().map(|protocol| protocol.id()))
+            .finish()
     }
 }

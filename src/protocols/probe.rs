@@ -36,7 +36,9 @@ pub async fn probe(
             Ok(probed) => return Ok(probed),
             // One that was met before by an answer of another kind may break off what it does not
             // know.
-            Err(error) if goes_on(&error) || !met.is_empty() && broke(&error) => met.push((protocol.id(), at, error)),
+            Err(error) if goes_on(&error) || !met.is_empty() && broke(&error) => {
+                met.push((protocol.id(), at, error))
+            }
             Err(error) => return Err(error),
         }
     }
@@ -44,7 +46,10 @@ pub async fn probe(
 }
 
 /// The protocols to try: first those that the target looks like.
-fn in_order<'a>(protocols: &'a Protocols, target: &Target) -> Vec<(&'a Arc<dyn Protocol>, &'static str)> {
+fn in_order<'a>(
+    protocols: &'a Protocols,
+    target: &Target,
+) -> Vec<(&'a Arc<dyn Protocol>, &'static str)> {
     let mut first = Vec::new();
     let mut others = Vec::new();
     for protocol in protocols.iter() {
@@ -65,16 +70,26 @@ async fn attempt(
     request: &ListRequest,
     tries: &(dyn Fn(&Arc<dyn Session>) + Sync),
 ) -> Result<Probed, ListError> {
-    let session = protocol.connect(target, transports).await.map_err(|error: ConnectError| ListError::from(error))?;
+    let session = protocol
+        .connect(target, transports)
+        .await
+        .map_err(|error: ConnectError| ListError::from(error))?;
     tries(&session);
     let listing = session.list(request).await?;
-    Ok(Probed { protocol: Arc::clone(protocol), session, listing })
+    Ok(Probed {
+        protocol: Arc::clone(protocol),
+        session,
+        listing,
+    })
 }
 
 /// Whether an answer leaves room for another protocol: something answers there, but not this one.
 fn goes_on(error: &ListError) -> bool {
     match error {
-        ListError::NotThisProtocol(_) | ListError::Transport(TransportError::Status { status: 404 | 405, .. }) => true,
+        ListError::NotThisProtocol(_)
+        | ListError::Transport(TransportError::Status {
+            status: 404 | 405, ..
+        }) => true,
         ListError::Transport(_)
         | ListError::Malformed(_)
         | ListError::VersionUnreadable(_)
@@ -93,7 +108,10 @@ fn none_answered(met: &[Attempt], target: &Target) -> ListError {
             "no known protocol can be found out at {target}; name its protocol"
         ));
     }
-    let tried: Vec<_> = met.iter().map(|(id, at, error)| format!("{id} on {at}: {error}")).collect();
+    let tried: Vec<_> = met
+        .iter()
+        .map(|(id, at, error)| format!("{id} on {at}: {error}"))
+        .collect();
     ListError::NotThisProtocol(format!(
         "no known protocol is spoken there{}; tried {}",
         whole(target),
@@ -107,7 +125,10 @@ fn whole(target: &Target) -> String {
     match target.http().filter(|target| target.url.path() == "/") {
         Some(_) => {
             let base = target.to_string();
-            format!(" (an MCP server's address is whole: it may be {}/mcp)", base.trim_end_matches('/'))
+            format!(
+                " (an MCP server's address is whole: it may be {}/mcp)",
+                base.trim_end_matches('/')
+            )
         }
         None => String::new(),
     }
@@ -134,15 +155,24 @@ mod tests {
         assert!(goes_on(&status(404)));
         assert!(goes_on(&status(405)));
         assert!(!goes_on(&status(503)));
-        assert!(!goes_on(&TransportError::Refused("http://127.0.0.1:1/".into()).into()));
+        assert!(!goes_on(
+            &TransportError::Refused("http://127.0.0.1:1/".into()).into()
+        ));
         assert!(!goes_on(&ListError::Malformed("cut off".into())));
-        assert!(!goes_on(&ListError::Incompatible { seen: "2.0".into(), accepted: "^1".into() }));
+        assert!(!goes_on(&ListError::Incompatible {
+            seen: "2.0".into(),
+            accepted: "^1".into()
+        }));
     }
 
     #[test]
     fn tells_what_each_attempt_met_and_where() {
         let target = Target::at("local:dice".parse().unwrap());
-        assert!(none_answered(&[], &target).to_string().contains("found out at local:dice"));
+        assert!(
+            none_answered(&[], &target)
+                .to_string()
+                .contains("found out at local:dice")
+        );
         let error = none_answered(&[("tool-discovery", "/api/v1/tools", status(404))], &target);
         assert_eq!(error.kind(), "unknown-protocol");
         let text = error.to_string();
@@ -151,6 +181,9 @@ mod tests {
         }
         let bare = Target::at("http://127.0.0.1:3001".parse().unwrap());
         let text = none_answered(&[("mcp", "its address", status(404))], &bare).to_string();
-        assert!(text.contains("it may be http://127.0.0.1:3001/mcp)"), "{text}");
+        assert!(
+            text.contains("it may be http://127.0.0.1:3001/mcp)"),
+            "{text}"
+        );
     }
 }

@@ -38,12 +38,21 @@ impl<'a> SentDocument<'a> {
     /// A document that was decoded before; `None` for one that cannot have been.
     pub(super) fn parse(text: &'a str, sent_pointer: SentPointer) -> Option<Self> {
         let mut rest = Members::parse(text).ok()?.ok()?;
-        Some(Self { tools: rest.take("tools"), rest, sent_pointer })
+        Some(Self {
+            tools: rest.take("tools"),
+            rest,
+            sent_pointer,
+        })
     }
 
     /// What the rules of its protocol find in its manifest, without what is only good to know.
     /// `decoded` are the findings of decoding, which say what the manifest does not have of it.
-    pub(super) fn lint(&self, manifest: &Manifest, rules: LintRules, decoded: &[Finding]) -> SentFindings {
+    pub(super) fn lint(
+        &self,
+        manifest: &Manifest,
+        rules: LintRules,
+        decoded: &[Finding],
+    ) -> SentFindings {
         let mut findings = rules(manifest);
         findings.retain(|finding| finding.code.severity() != Severity::Info);
         self.renumber(manifest, &left_out(decoded), &mut findings);
@@ -53,21 +62,34 @@ impl<'a> SentDocument<'a> {
 
     /// Gives findings the pointers of the document, also where their messages repeat them.
     pub(super) fn place(&self, findings: &mut [Finding]) {
-        let tools =
-            self.tools(&findings.iter().filter_map(|finding| tool_index(finding.pointer.as_deref()?)).collect());
+        let tools = self.tools(
+            &findings
+                .iter()
+                .filter_map(|finding| tool_index(finding.pointer.as_deref()?))
+                .collect(),
+        );
         let rest = std::cell::OnceCell::new();
         // Findings of one tool mostly follow each other.
         let mut current = (None, Value::Null);
         for finding in findings {
-            let Some(pointer) = finding.pointer.as_deref() else { continue };
+            let Some(pointer) = finding.pointer.as_deref() else {
+                continue;
+            };
             let sent = match tool_index(pointer) {
                 None => (self.sent_pointer)(rest.get_or_init(|| self.rest()), pointer),
                 Some(index) => {
                     if current.0 != Some(index) {
-                        let tool = tools.get(&index).copied().and_then(tree).unwrap_or_default();
+                        let tool = tools
+                            .get(&index)
+                            .copied()
+                            .and_then(tree)
+                            .unwrap_or_default();
                         current = (Some(index), json!({ "tools": [tool] }));
                     }
-                    with_index(&(self.sent_pointer)(&current.1, &with_index(pointer, 0)), index)
+                    with_index(
+                        &(self.sent_pointer)(&current.1, &with_index(pointer, 0)),
+                        index,
+                    )
                 }
             };
             put(finding, sent);
@@ -77,7 +99,11 @@ impl<'a> SentDocument<'a> {
     /// Gives pointers the indices that the tools have in the document.
     fn renumber(&self, manifest: &Manifest, left_out: &HashSet<usize>, findings: &mut [Finding]) {
         let tool = |finding: &Finding| manifest.tools.get(tool_index(finding.pointer.as_deref()?)?);
-        let wanted: HashSet<&str> = findings.iter().filter_map(tool).map(|tool| tool.name.as_ref()).collect();
+        let wanted: HashSet<&str> = findings
+            .iter()
+            .filter_map(tool)
+            .map(|tool| tool.name.as_ref())
+            .collect();
         let mut sent: HashMap<&str, usize> = HashMap::new();
         let _ = self.tools.filter(|_| !wanted.is_empty()).map(|list| {
             each_item(list, |index, raw| {
@@ -110,8 +136,11 @@ impl<'a> SentDocument<'a> {
 
     /// Everything but its tools, of which the list alone is there.
     fn rest(&self) -> Value {
-        let mut members: Map<String, Value> =
-            self.rest.iter().map(|(name, raw)| (name.to_owned(), tree(raw).unwrap_or_default())).collect();
+        let mut members: Map<String, Value> = self
+            .rest
+            .iter()
+            .map(|(name, raw)| (name.to_owned(), tree(raw).unwrap_or_default()))
+            .collect();
         if self.tools.is_some() {
             members.insert("tools".to_owned(), json!([]));
         }
@@ -121,8 +150,15 @@ impl<'a> SentDocument<'a> {
 
 /// Puts the pointer of the document into a finding, also where its message repeats the former one.
 pub(super) fn put(finding: &mut Finding, sent: String) {
-    if let Some(pointer) = finding.pointer.as_deref().filter(|pointer| pointer.len() > 1 && **pointer != *sent) {
-        finding.message = finding.message.replacen(&format!(" {pointer} "), &format!(" {sent} "), 1);
+    if let Some(pointer) = finding
+        .pointer
+        .as_deref()
+        .filter(|pointer| pointer.len() > 1 && **pointer != *sent)
+    {
+        finding.message =
+            finding
+                .message
+                .replacen(&format!(" {pointer} "), &format!(" {sent} "), 1);
     }
     finding.pointer = Some(sent);
 }
@@ -143,19 +179,35 @@ pub(super) fn innermost(document: &Value, steps: impl IntoIterator<Item = String
 
 /// The steps of a pointer.
 pub(super) fn steps(pointer: &str) -> Vec<String> {
-    pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
+    pointer
+        .split('/')
+        .skip(1)
+        .map(|step| step.replace("~1", "/").replace("~0", "~"))
+        .collect()
 }
 
 /// The tools of a document, as they were sent.
 pub(super) fn tools(document: &Value) -> &[Value] {
-    document.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    document
+        .get("tools")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 /// The indices, as sent, of the tools that decoding left out.
 pub(super) fn left_out(decoded: &[Finding]) -> HashSet<usize> {
-    let is_left_out =
-        |finding: &&Finding| matches!(finding.code, FindingCode::ToolQuarantined | FindingCode::DuplicateTool);
-    decoded.iter().filter(is_left_out).filter_map(|finding| tool_index(finding.pointer.as_deref()?)).collect()
+    let is_left_out = |finding: &&Finding| {
+        matches!(
+            finding.code,
+            FindingCode::ToolQuarantined | FindingCode::DuplicateTool
+        )
+    };
+    decoded
+        .iter()
+        .filter(is_left_out)
+        .filter_map(|finding| tool_index(finding.pointer.as_deref()?))
+        .collect()
 }
 
 /// The same pointer with another index of the tool.

@@ -27,21 +27,32 @@ pub trait Session: Send + Sync {
     /// most: the caller of this decides whether it may be repeated.
     ///
     /// A session that only lists need not write this; its tools cannot be called.
-    fn call<'a>(&'a self, call: &'a Call, io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn call<'a>(
+        &'a self,
+        call: &'a Call,
+        io: &'a dyn CallIo,
+    ) -> BoxFuture<'a, Result<Outcome, CallError>> {
         let _ = (call, io);
         unsupported("tools of this protocol can be listed only")
     }
 
     /// Sends a request that is no call of a tool, such as for a prompt. The result is in
     /// [`Outcome::content`] as it came; an error of the scenario is an outcome with its code.
-    fn relay<'a>(&'a self, request: &'a Relay, io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn relay<'a>(
+        &'a self,
+        request: &'a Relay,
+        io: &'a dyn CallIo,
+    ) -> BoxFuture<'a, Result<Outcome, CallError>> {
         let _ = (request, io);
         unsupported("this protocol has tools only")
     }
 
     /// Follows a resource: an item for each time that the scenario says that it changed. The stream
     /// ends when that is not known any more. Dropping it ends the following.
-    fn updates<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<BoxStream<'static, ()>, CallError>> {
+    fn updates<'a>(
+        &'a self,
+        uri: &'a str,
+    ) -> BoxFuture<'a, Result<BoxStream<'static, ()>, CallError>> {
         let _ = uri;
         unsupported("this protocol has tools only")
     }
@@ -151,12 +162,18 @@ impl RelayMethod {
 impl EndReason {
     /// A reason that is no end of a program; one sentence without a full stop.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), program: None }
+        Self {
+            text: text.into(),
+            program: None,
+        }
     }
 
     /// The end of the program.
     pub fn of_program(program: Arc<ProgramEnd>) -> Self {
-        Self { text: program.to_string(), program: Some(program) }
+        Self {
+            text: program.to_string(),
+            program: Some(program),
+        }
     }
 }
 
@@ -167,5 +184,7 @@ impl fmt::Display for EndReason {
 }
 
 fn unsupported<'a, T: Send + 'a>(why: &str) -> BoxFuture<'a, Result<T, CallError>> {
-    Box::pin(std::future::ready(Err(CallError::NotCallable(why.to_owned()))))
+    Box::pin(std::future::ready(Err(CallError::NotCallable(
+        why.to_owned(),
+    ))))
 }

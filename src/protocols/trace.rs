@@ -18,11 +18,20 @@ const BAGGAGE: usize = 8_192;
 impl TraceContext {
     /// A trace context; `None` if its `traceparent` is not one. What else is too long, or not
     /// visible ASCII, is left out.
-    pub fn parse(traceparent: &str, tracestate: Option<&str>, baggage: Option<&str>) -> Option<Self> {
+    pub fn parse(
+        traceparent: &str,
+        tracestate: Option<&str>,
+        baggage: Option<&str>,
+    ) -> Option<Self> {
         let parts: Vec<&str> = traceparent.split('-').collect();
-        let [version, trace, parent, flags] = parts[..] else { return None };
+        let [version, trace, parent, flags] = parts[..] else {
+            return None;
+        };
         let is_hex = |part: &str, length| {
-            part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'))
+            part.len() == length
+                && part
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'))
         };
         let is_set = |part: &str| part.bytes().any(|byte| byte != b'0');
         let is_one = is_hex(version, 2)
@@ -33,7 +42,9 @@ impl TraceContext {
             && is_set(parent)
             && is_hex(flags, 2);
         let kept = |value: Option<&str>, most| {
-            let is_plain = |value: &&str| value.len() <= most && value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+            let is_plain = |value: &&str| {
+                value.len() <= most && value.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+            };
             value.filter(is_plain).map(str::to_owned)
         };
         is_one.then(|| Self {
@@ -45,8 +56,13 @@ impl TraceContext {
 
     /// Its members with their names.
     pub fn members(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let others = [("tracestate", self.tracestate.as_deref()), ("baggage", self.baggage.as_deref())];
-        let others = others.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let others = [
+            ("tracestate", self.tracestate.as_deref()),
+            ("baggage", self.baggage.as_deref()),
+        ];
+        let others = others
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)));
         std::iter::once(("traceparent", self.traceparent.as_str())).chain(others)
     }
 
@@ -67,7 +83,14 @@ mod tests {
         let context = TraceContext::parse(PARENT, Some("a=1"), Some("k=v")).unwrap();
         assert_eq!(context.id(), "0af7651916cd43dd8448eb211c80319c");
         let members: Vec<_> = context.members().collect();
-        assert_eq!(members, [("traceparent", PARENT), ("tracestate", "a=1"), ("baggage", "k=v")]);
+        assert_eq!(
+            members,
+            [
+                ("traceparent", PARENT),
+                ("tracestate", "a=1"),
+                ("baggage", "k=v")
+            ]
+        );
         let long = "x".repeat(BAGGAGE + 1);
         let context = TraceContext::parse(PARENT, Some("a=\n"), Some(&long)).unwrap();
         assert_eq!(context.members().count(), 1);

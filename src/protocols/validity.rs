@@ -91,17 +91,26 @@ impl From<HttpFreshness> for Validity {
             took: fresh.took,
             age: fresh.age(),
             fresh_for: fresh.lifetime,
-            usable_for: fresh.usable_until().map(|until| until.saturating_duration_since(fresh.received)),
+            usable_for: fresh
+                .usable_until()
+                .map(|until| until.saturating_duration_since(fresh.received)),
             may_store: !fresh.no_store,
             modified: fresh.validators.last_modified.as_ref().and_then(date),
             // The whole of it: a 304 is completed by the answer that it renews.
-            validators: if fresh.validators.any() { Validators::new(fresh) } else { Validators::default() },
+            validators: if fresh.validators.any() {
+                Validators::new(fresh)
+            } else {
+                Validators::default()
+            },
         }
     }
 }
 
 fn date(value: &HeaderValue) -> Option<Timestamp> {
-    httpdate::parse_http_date(value.to_str().ok()?).ok()?.try_into().ok()
+    httpdate::parse_http_date(value.to_str().ok()?)
+        .ok()?
+        .try_into()
+        .ok()
 }
 
 impl Validators {
@@ -141,6 +150,10 @@ impl Validators {
 
 impl fmt::Debug for Validators {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Validators({})", if self.any() { "some" } else { "none" })
+        write!(
+            f,
+            "Validators({})",
+            if self.any() { "some" } else { "none" }
+        )
     }
 }

@@ -107,37 +107,62 @@ pub enum BudgetExceeded {
 impl ByteBudget {
     /// A budget of so many bytes.
     pub fn new(limit: usize) -> Self {
-        Self::level(BudgetLimit::Bytes(AtomicUsize::new(limit)), None, BudgetOwner::All)
+        Self::level(
+            BudgetLimit::Bytes(AtomicUsize::new(limit)),
+            None,
+            BudgetOwner::All,
+        )
     }
 
     /// A share of this budget, of at most so many bytes.
     #[must_use]
     pub fn share(&self, limit: usize) -> Self {
-        Self::level(BudgetLimit::Bytes(AtomicUsize::new(limit)), Some(self.clone()), BudgetOwner::Client)
+        Self::level(
+            BudgetLimit::Bytes(AtomicUsize::new(limit)),
+            Some(self.clone()),
+            BudgetOwner::Client,
+        )
     }
 
     /// A part of this budget for one purpose of all clients, so that another purpose always has
     /// room: so many eighths of its limit, at least `least` bytes. It follows that limit.
     #[must_use]
     pub fn part(&self, eighths: usize, least: usize) -> Self {
-        Self::level(BudgetLimit::Part { eighths, least }, Some(self.clone()), BudgetOwner::All)
+        Self::level(
+            BudgetLimit::Part { eighths, least },
+            Some(self.clone()),
+            BudgetOwner::All,
+        )
     }
 
     /// The same as the share of one client.
     #[must_use]
     pub fn client_part(&self, eighths: usize, least: usize) -> Self {
-        Self::level(BudgetLimit::Part { eighths, least }, Some(self.clone()), BudgetOwner::Client)
+        Self::level(
+            BudgetLimit::Part { eighths, least },
+            Some(self.clone()),
+            BudgetOwner::Client,
+        )
     }
 
     /// The same for operators. What is reserved there is shared with no other client, see
     /// [`SharedReservation`].
     #[must_use]
     pub fn operators_part(&self, eighths: usize, least: usize) -> Self {
-        Self::level(BudgetLimit::Part { eighths, least }, Some(self.clone()), BudgetOwner::Operators)
+        Self::level(
+            BudgetLimit::Part { eighths, least },
+            Some(self.clone()),
+            BudgetOwner::Operators,
+        )
     }
 
     fn level(limit: BudgetLimit, whole: Option<Self>, owner: BudgetOwner) -> Self {
-        Self(Arc::new(BudgetLevel { limit, reserved: AtomicUsize::new(0), whole, owner }))
+        Self(Arc::new(BudgetLevel {
+            limit,
+            reserved: AtomicUsize::new(0),
+            whole,
+            owner,
+        }))
     }
 
     /// Changes the limit. What is reserved stays reserved. A part of a budget keeps following that
@@ -171,7 +196,10 @@ impl ByteBudget {
     ///
     /// [`BudgetExceeded`] if one of them has no room; then no bytes are reserved in any.
     pub fn reserve(&self, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
-        let mut reserved = ReservedBytes { budget: self.clone(), bytes: 0 };
+        let mut reserved = ReservedBytes {
+            budget: self.clone(),
+            bytes: 0,
+        };
         reserved.grow(bytes)?;
         Ok(reserved)
     }
@@ -179,7 +207,10 @@ impl ByteBudget {
     /// Counts bytes that are held in any case, even beyond the limit.
     pub(crate) fn count(&self, bytes: usize) -> ReservedBytes {
         self.add(bytes);
-        ReservedBytes { budget: self.clone(), bytes }
+        ReservedBytes {
+            budget: self.clone(),
+            bytes,
+        }
     }
 
     fn add(&self, bytes: usize) {
@@ -195,8 +226,15 @@ impl ByteBudget {
         let more = bytes.saturating_sub(before.bytes_in(self));
         let limit = self.limit();
         // Fewer bytes always have room, also if the limit was lowered.
-        let fits = |reserved: usize| reserved.checked_add(more).filter(|sum| more == 0 || *sum <= limit);
-        let taken = self.0.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
+        let fits = |reserved: usize| {
+            reserved
+                .checked_add(more)
+                .filter(|sum| more == 0 || *sum <= limit)
+        };
+        let taken = self
+            .0
+            .reserved
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
         if taken.is_err() {
             return Err(if self.0.owner == BudgetOwner::Client {
                 BudgetExceeded::Share { limit }
@@ -204,8 +242,12 @@ impl ByteBudget {
                 BudgetExceeded::Whole { limit }
             });
         }
-        let Some(whole) = &self.0.whole else { return Ok(()) };
-        whole.take(bytes, before).inspect_err(|_| self.free_here(more))
+        let Some(whole) = &self.0.whole else {
+            return Ok(());
+        };
+        whole
+            .take(bytes, before)
+            .inspect_err(|_| self.free_here(more))
     }
 
     fn free(&self, bytes: usize) {
@@ -217,7 +259,12 @@ impl ByteBudget {
 
     /// Whether this is `other`, or a share of it.
     fn is_within(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0.whole.as_ref().is_some_and(|whole| whole.is_within(other))
+        Arc::ptr_eq(&self.0, &other.0)
+            || self
+                .0
+                .whole
+                .as_ref()
+                .is_some_and(|whole| whole.is_within(other))
     }
 
     fn free_here(&self, bytes: usize) {
@@ -228,14 +275,21 @@ impl ByteBudget {
 impl AnswerBudget {
     /// Small answers are reserved from `small`, larger ones from `large`.
     pub fn new(small: ByteBudget, large: ByteBudget) -> Self {
-        Self { small, large, spare: None }
+        Self {
+            small,
+            large,
+            spare: None,
+        }
     }
 
     /// The same with `spare` in addition: answers for which the others have no room are reserved
     /// from it.
     #[must_use]
     pub fn with_spare(&self, spare: &ByteBudget) -> Self {
-        Self { spare: Some(spare.clone()), ..self.clone() }
+        Self {
+            spare: Some(spare.clone()),
+            ..self.clone()
+        }
     }
 
     /// Reserves an answer of so many bytes.
@@ -261,8 +315,15 @@ impl AnswerBudget {
 
     /// An answer without a part.
     pub fn empty(&self) -> AnswerBytes {
-        let reserved = ReservedBytes { budget: self.small.clone(), bytes: 0 };
-        AnswerBytes { budget: self.clone(), reserved, source: None }
+        let reserved = ReservedBytes {
+            budget: self.small.clone(),
+            bytes: 0,
+        };
+        AnswerBytes {
+            budget: self.clone(),
+            reserved,
+            source: None,
+        }
     }
 
     /// Reserves an answer that is expected to have so many bytes, as [`Self::reserve_up_to`] does.
@@ -282,22 +343,35 @@ impl AnswerBudget {
     /// # Errors
     ///
     /// [`BudgetExceeded`] if there is no room for it.
-    pub fn reserve_beside(&self, source: Arc<ReservedBytes>, bytes: usize) -> Result<AnswerBytes, BudgetExceeded> {
-        let mut answer = AnswerBytes { source: Some(source), ..self.empty() };
+    pub fn reserve_beside(
+        &self,
+        source: Arc<ReservedBytes>,
+        bytes: usize,
+    ) -> Result<AnswerBytes, BudgetExceeded> {
+        let mut answer = AnswerBytes {
+            source: Some(source),
+            ..self.empty()
+        };
         answer.resize_up_to(bytes)?;
         Ok(answer)
     }
 
     /// Whether bytes are reserved from one of these budgets.
     fn has(&self, reserved: &ReservedBytes) -> bool {
-        [Some(&self.small), Some(&self.large), self.spare.as_ref()].into_iter().flatten().any(|own| reserved.is_of(own))
+        [Some(&self.small), Some(&self.large), self.spare.as_ref()]
+            .into_iter()
+            .flatten()
+            .any(|own| reserved.is_of(own))
     }
 
     /// The same for an answer that all clients share: it has the room of small ones, so that large
     /// answers of some clients never keep it from the others.
     #[must_use]
     pub fn for_all(&self) -> Self {
-        Self { large: self.small.clone(), ..self.clone() }
+        Self {
+            large: self.small.clone(),
+            ..self.clone()
+        }
     }
 }
 
@@ -325,7 +399,10 @@ impl AnswerBytes {
     pub fn resize_up_to(&mut self, bytes: usize) -> Result<(), BudgetExceeded> {
         let source = self.source.clone();
         self.place(|budget| {
-            let beside = source.as_ref().filter(|source| source.is_of(budget)).map_or(0, |source| source.bytes);
+            let beside = source
+                .as_ref()
+                .filter(|source| source.is_of(budget))
+                .map_or(0, |source| source.bytes);
             bytes.min(budget.limit().saturating_sub(beside))
         })
     }
@@ -340,7 +417,9 @@ impl AnswerBytes {
         // The larger one of both is resized, so that no other client gets between. One in the share
         // of another client stays that client's.
         match self.source.take().and_then(Arc::into_inner) {
-            Some(source) if source.bytes > self.reserved.bytes && self.budget.has(&source) => self.reserved = source,
+            Some(source) if source.bytes > self.reserved.bytes && self.budget.has(&source) => {
+                self.reserved = source
+            }
             _ => {}
         }
         self.resize_up_to(bytes)?;
@@ -355,20 +434,31 @@ impl AnswerBytes {
     /// Reserves as many bytes as `wanted` gives for a budget: in the budget of that length, or else
     /// in the spare one.
     fn place(&mut self, wanted: impl Fn(&ByteBudget) -> usize) -> Result<(), BudgetExceeded> {
-        let Self { budget, reserved, .. } = self;
+        let Self {
+            budget, reserved, ..
+        } = self;
         let bytes = wanted(&budget.large);
-        let usual = if bytes <= SMALL_ANSWER_BYTES { &budget.small } else { &budget.large };
-        reserved.move_to(usual, bytes).or_else(|exceeded| match &budget.spare {
-            Some(spare) => reserved.move_to(spare, wanted(spare)),
-            None => Err(exceeded),
-        })
+        let usual = if bytes <= SMALL_ANSWER_BYTES {
+            &budget.small
+        } else {
+            &budget.large
+        };
+        reserved
+            .move_to(usual, bytes)
+            .or_else(|exceeded| match &budget.spare {
+                Some(spare) => reserved.move_to(spare, wanted(spare)),
+                None => Err(exceeded),
+            })
     }
 }
 
 impl SharedReservation {
     /// The reservation of an answer that all clients share, see [`AnswerBudget::for_all`].
     pub fn for_all() -> Self {
-        Self { is_for_all: true, ..Self::default() }
+        Self {
+            is_for_all: true,
+            ..Self::default()
+        }
     }
 
     /// Holds the bytes, of which there are so many. They are reserved from `budget` unless another
@@ -378,12 +468,19 @@ impl SharedReservation {
     /// # Errors
     ///
     /// [`BudgetExceeded`] if there is no room for them.
-    pub fn hold(&self, bytes: usize, budget: &AnswerBudget) -> Result<Arc<ReservedBytes>, BudgetExceeded> {
+    pub fn hold(
+        &self,
+        bytes: usize,
+        budget: &AnswerBudget,
+    ) -> Result<Arc<ReservedBytes>, BudgetExceeded> {
         if let Some(held) = self.held.load().upgrade() {
             return Ok(held);
         }
-        let reserved =
-            if self.is_for_all { budget.for_all().reserve_up_to(bytes) } else { budget.reserve_up_to(bytes) };
+        let reserved = if self.is_for_all {
+            budget.for_all().reserve_up_to(bytes)
+        } else {
+            budget.reserve_up_to(bytes)
+        };
         Ok(self.begin(reserved?))
     }
 
@@ -418,7 +515,10 @@ impl ReservedBytes {
     /// difference changes: there is no moment in which the old and the new bytes are reserved.
     fn move_to(&mut self, budget: &ByteBudget, bytes: usize) -> Result<(), BudgetExceeded> {
         budget.take(bytes, self)?;
-        let moved = Self { budget: budget.clone(), bytes };
+        let moved = Self {
+            budget: budget.clone(),
+            bytes,
+        };
         let mut level = Some(&self.budget);
         while let Some(old) = level {
             old.free_here(self.bytes.saturating_sub(moved.bytes_in(old)));
@@ -432,7 +532,11 @@ impl ReservedBytes {
 
     /// How many of the bytes count in this budget: all, or none.
     fn bytes_in(&self, budget: &ByteBudget) -> usize {
-        if self.budget.is_within(budget) { self.bytes } else { 0 }
+        if self.budget.is_within(budget) {
+            self.bytes
+        } else {
+            0
+        }
     }
 
     /// Whether they are reserved from this budget itself.
@@ -469,7 +573,10 @@ mod tests {
     fn what_is_reserved_is_free_again_when_it_is_dropped() {
         let budget = ByteBudget::new(10);
         let first = budget.reserve(6).unwrap();
-        assert_eq!(budget.reserve(5).unwrap_err(), BudgetExceeded::Whole { limit: 10 });
+        assert_eq!(
+            budget.reserve(5).unwrap_err(),
+            BudgetExceeded::Whole { limit: 10 }
+        );
         let second = budget.reserve(4).unwrap();
         assert_eq!(budget.reserved(), 10);
         drop(first);
@@ -482,10 +589,20 @@ mod tests {
         let budget = ByteBudget::new(10);
         let one = budget.share(6);
         let other = budget.share(6);
-        assert_eq!(one.reserve(7).unwrap_err(), BudgetExceeded::Share { limit: 6 });
+        assert_eq!(
+            one.reserve(7).unwrap_err(),
+            BudgetExceeded::Share { limit: 6 }
+        );
         let held = one.reserve(6).unwrap();
-        assert_eq!(other.reserve(5).unwrap_err(), BudgetExceeded::Whole { limit: 10 });
-        assert_eq!(other.reserved(), 0, "a refused reservation leaves no bytes reserved");
+        assert_eq!(
+            other.reserve(5).unwrap_err(),
+            BudgetExceeded::Whole { limit: 10 }
+        );
+        assert_eq!(
+            other.reserved(),
+            0,
+            "a refused reservation leaves no bytes reserved"
+        );
         drop(held);
         assert_eq!(budget.reserved(), 0);
     }
@@ -497,8 +614,14 @@ mod tests {
         let client = bodies.client_part(2, 10);
         assert_eq!(bodies.limit(), 25);
         assert_eq!(client.limit(), 10);
-        assert_eq!(client.reserve(11).unwrap_err(), BudgetExceeded::Share { limit: 10 });
-        assert_eq!(bodies.reserve(26).unwrap_err(), BudgetExceeded::Whole { limit: 25 });
+        assert_eq!(
+            client.reserve(11).unwrap_err(),
+            BudgetExceeded::Share { limit: 10 }
+        );
+        assert_eq!(
+            bodies.reserve(26).unwrap_err(),
+            BudgetExceeded::Whole { limit: 25 }
+        );
         budget.set_limit(400);
         assert_eq!(bodies.limit(), 100);
         assert_eq!(client.limit(), 25);
@@ -509,7 +632,10 @@ mod tests {
         let budget = ByteBudget::new(10);
         let mut held = budget.share(8).reserve(2).unwrap();
         held.grow(6).unwrap();
-        assert_eq!(held.grow(1).unwrap_err(), BudgetExceeded::Share { limit: 8 });
+        assert_eq!(
+            held.grow(1).unwrap_err(),
+            BudgetExceeded::Share { limit: 8 }
+        );
         assert_eq!(held.bytes(), 8);
         held.shrink_to(3);
         held.shrink_to(5);
@@ -542,7 +668,9 @@ mod tests {
         let first = shared.hold(150_000, &budget).unwrap();
         let second = shared.hold(150_000, &budget).unwrap();
         assert_eq!(whole.reserved(), 150_000);
-        let other = SharedReservation::default().hold(150_000, &budget).unwrap_err();
+        let other = SharedReservation::default()
+            .hold(150_000, &budget)
+            .unwrap_err();
         assert_eq!(other, BudgetExceeded::Share { limit: 200_000 });
         drop(first);
         assert_eq!(whole.reserved(), 150_000);
@@ -550,10 +678,19 @@ mod tests {
         assert_eq!(whole.reserved(), 0);
         let again = shared.hold(150_000, &budget).unwrap();
         assert_eq!(again.bytes(), 150_000);
-        assert!(SharedReservation::default().hold(SMALL_ANSWER_BYTES, &budget).is_ok(), "a small one has room");
+        assert!(
+            SharedReservation::default()
+                .hold(SMALL_ANSWER_BYTES, &budget)
+                .is_ok(),
+            "a small one has room"
+        );
         drop(again);
         let longest = shared.hold(1 << 30, &budget).unwrap();
-        assert_eq!(longest.bytes(), 200_000, "a very long one takes the whole share");
+        assert_eq!(
+            longest.bytes(),
+            200_000,
+            "a very long one takes the whole share"
+        );
     }
 
     #[test]
@@ -564,11 +701,17 @@ mod tests {
         let shared = SharedReservation::default();
         let held = shared.hold(80_000, &operator).unwrap();
         assert_eq!(spare.reserved(), 80_000);
-        assert_eq!(shared.hold(80_000, &client).unwrap_err(), BudgetExceeded::Whole { limit: 700_000 });
+        assert_eq!(
+            shared.hold(80_000, &client).unwrap_err(),
+            BudgetExceeded::Whole { limit: 700_000 }
+        );
         drop(others);
         let own = shared.hold(80_000, &client).unwrap();
         let again = shared.hold(80_000, &operator).unwrap();
-        assert!(Arc::ptr_eq(&own, &again), "what a client holds is shared with operators, too");
+        assert!(
+            Arc::ptr_eq(&own, &again),
+            "what a client holds is shared with operators, too"
+        );
         drop((held, own, again));
         assert_eq!([clients.reserved(), spare.reserved()], [0, 0]);
     }
@@ -582,10 +725,17 @@ mod tests {
         assert_eq!(whole.reserved(), SMALL_ANSWER_BYTES);
         answer.resize(90_000).unwrap();
         assert_eq!(whole.reserved(), 90_000);
-        assert_eq!(answer.resize(120_000).unwrap_err(), BudgetExceeded::Share { limit: 100_000 });
+        assert_eq!(
+            answer.resize(120_000).unwrap_err(),
+            BudgetExceeded::Share { limit: 100_000 }
+        );
         assert_eq!(whole.reserved(), 90_000);
         answer.count(20_000);
-        assert_eq!(whole.reserved(), 110_000, "what is there in any case counts beyond the limit");
+        assert_eq!(
+            whole.reserved(),
+            110_000,
+            "what is there in any case counts beyond the limit"
+        );
         drop(answer);
         assert_eq!(whole.reserved(), 0);
     }
@@ -612,7 +762,8 @@ mod tests {
         let whole = ByteBudget::new(800_000);
         let clients = whole.part(7, 0);
         let spare = whole.operators_part(1, 0);
-        let budget = AnswerBudget::new(clients.clone(), clients.client_part(2, 0)).with_spare(&spare);
+        let budget =
+            AnswerBudget::new(clients.clone(), clients.client_part(2, 0)).with_spare(&spare);
         (clients, spare, budget)
     }
 
@@ -638,7 +789,11 @@ mod tests {
     fn a_list_that_is_longer_than_the_spare_room_takes_all_of_it() {
         let (clients, spare, budget) = with_spare();
         let others = clients.reserve(650_000).unwrap();
-        let plain = budget.reserve_expected(150_000).unwrap().made(160_000).unwrap();
+        let plain = budget
+            .reserve_expected(150_000)
+            .unwrap()
+            .made(160_000)
+            .unwrap();
         assert_eq!(spare.reserved(), 100_000);
         let coded = budget.reserve_beside(Arc::new(plain), 160_000).unwrap();
         assert_eq!(spare.reserved(), 100_000, "both together take it");
@@ -652,7 +807,13 @@ mod tests {
     fn an_expected_answer_is_resized_and_takes_the_room_of_what_it_was_made_from() {
         let whole = ByteBudget::new(400_000);
         let budget = AnswerBudget::new(whole.clone(), whole.share(200_000));
-        let plain = Arc::new(budget.reserve_expected(100_000).unwrap().made(150_000).unwrap());
+        let plain = Arc::new(
+            budget
+                .reserve_expected(100_000)
+                .unwrap()
+                .made(150_000)
+                .unwrap(),
+        );
         assert_eq!(whole.reserved(), 150_000);
         let coded = budget.reserve_beside(plain, 150_000).unwrap();
         assert_eq!(whole.reserved(), 200_000, "both together take the share");
@@ -662,11 +823,26 @@ mod tests {
         drop((coded, others));
         let short = budget.reserve_expected(1_000).unwrap();
         let long = short.made(70_000).unwrap();
-        assert_eq!(budget.reserve(140_000).unwrap_err(), BudgetExceeded::Share { limit: 200_000 }, "it is a large one");
+        assert_eq!(
+            budget.reserve(140_000).unwrap_err(),
+            BudgetExceeded::Share { limit: 200_000 },
+            "it is a large one"
+        );
         let further = budget.reserve_expected(120_000).unwrap();
-        assert_eq!(further.made(140_000).unwrap_err(), BudgetExceeded::Share { limit: 200_000 });
+        assert_eq!(
+            further.made(140_000).unwrap_err(),
+            BudgetExceeded::Share { limit: 200_000 }
+        );
         drop(long);
-        assert_eq!(budget.reserve_expected(70_000).unwrap().made(1 << 30).unwrap().bytes(), 200_000);
+        assert_eq!(
+            budget
+                .reserve_expected(70_000)
+                .unwrap()
+                .made(1 << 30)
+                .unwrap()
+                .bytes(),
+            200_000
+        );
         assert_eq!(whole.reserved(), 0);
     }
 
@@ -677,7 +853,11 @@ mod tests {
         let one = AnswerBudget::new(whole.clone(), shares[0].clone());
         let other = AnswerBudget::new(whole.clone(), shares[1].clone());
         let source = Arc::new(one.reserve(200_000).unwrap());
-        let coded = other.reserve_beside(source, 150_000).unwrap().made(160_000).unwrap();
+        let coded = other
+            .reserve_beside(source, 150_000)
+            .unwrap()
+            .made(160_000)
+            .unwrap();
         assert_eq!([shares[0].reserved(), shares[1].reserved()], [0, 160_000]);
         drop(coded);
         assert_eq!(whole.reserved(), 0);

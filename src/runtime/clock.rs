@@ -40,7 +40,10 @@ impl WallClockControl {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "this module is the one that reads time")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this module is the one that reads time"
+)]
 impl Clock {
     /// The machine's clocks.
     pub fn system() -> Self {
@@ -50,14 +53,24 @@ impl Clock {
     /// A clock whose wall time starts at `origin` and moves with tokio's monotonic clock, also when
     /// that is paused.
     pub fn following(origin: Timestamp) -> Self {
-        Self { wall: Wall::Following { origin, since: Instant::now() } }
+        Self {
+            wall: Wall::Following {
+                origin,
+                since: Instant::now(),
+            },
+        }
     }
 
     /// The machine's clocks with a control that moves the wall time, for tests. The value that both
     /// share stays in memory until the process ends.
     pub fn with_hand() -> (Self, WallClockControl) {
         let moved = Box::leak(Box::new(AtomicI64::new(0)));
-        (Self { wall: Wall::Moved(moved) }, WallClockControl(moved))
+        (
+            Self {
+                wall: Wall::Moved(moved),
+            },
+            WallClockControl(moved),
+        )
     }
 
     /// The current time, for deadlines.
@@ -71,9 +84,13 @@ impl Clock {
             Wall::System => Timestamp::now(),
             Wall::Moved(by) => {
                 let by = SignedDuration::from_millis(by.load(Ordering::Relaxed));
-                Timestamp::now().saturating_add(by).unwrap_or(Timestamp::MAX)
+                Timestamp::now()
+                    .saturating_add(by)
+                    .unwrap_or(Timestamp::MAX)
             }
-            Wall::Following { origin, since } => origin.saturating_add(since.elapsed()).unwrap_or(Timestamp::MAX),
+            Wall::Following { origin, since } => origin
+                .saturating_add(since.elapsed())
+                .unwrap_or(Timestamp::MAX),
         }
     }
 
@@ -81,8 +98,11 @@ impl Clock {
     pub fn wall_at(self, deadline: Instant) -> Timestamp {
         let now = self.now();
         let wall = self.wall();
-        let moved =
-            if deadline >= now { wall.saturating_add(deadline - now) } else { wall.saturating_sub(now - deadline) };
+        let moved = if deadline >= now {
+            wall.saturating_add(deadline - now)
+        } else {
+            wall.saturating_sub(now - deadline)
+        };
         moved.unwrap_or(wall)
     }
 

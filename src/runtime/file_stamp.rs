@@ -52,8 +52,14 @@ impl FileStamp {
     #[cfg(unix)]
     fn changed(&self) -> Option<SystemTime> {
         let (_, _, seconds, nanoseconds) = self.inode;
-        let since = Duration::new(u64::try_from(seconds).ok()?, u32::try_from(nanoseconds).ok()?);
-        Some(self.modified.max(SystemTime::UNIX_EPOCH.checked_add(since)?))
+        let since = Duration::new(
+            u64::try_from(seconds).ok()?,
+            u32::try_from(nanoseconds).ok()?,
+        );
+        Some(
+            self.modified
+                .max(SystemTime::UNIX_EPOCH.checked_add(since)?),
+        )
     }
 
     /// When the file changed last.
@@ -79,7 +85,10 @@ impl FileIdentity {
     }
 
     /// The file that this is known of.
-    #[cfg_attr(not(unix), expect(unused_variables, reason = "there all files count as one"))]
+    #[cfg_attr(
+        not(unix),
+        expect(unused_variables, reason = "there all files count as one")
+    )]
     pub(crate) fn new(found: &Metadata) -> Self {
         #[cfg(unix)]
         use std::os::unix::fs::MetadataExt as _;

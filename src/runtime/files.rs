@@ -34,7 +34,12 @@ impl FileWatch {
     /// Watches no file before the first [`renew`](Self::renew). The paths are absolute.
     pub fn new(files: Vec<PathBuf>) -> Self {
         let (wake, woken) = watch::channel(());
-        Self { files, wake, woken, watcher: None }
+        Self {
+            files,
+            wake,
+            woken,
+            watcher: None,
+        }
     }
 
     /// Watches the current ways to the files. To be called before the files are read, so that no
@@ -82,7 +87,8 @@ impl FileWatch {
         };
         // The former watches end with the former watcher.
         self.watcher = None;
-        let mut watcher = notify::recommended_watcher(handler).map_err(|error| error.to_string())?;
+        let mut watcher =
+            notify::recommended_watcher(handler).map_err(|error| error.to_string())?;
         let folders: BTreeSet<&Path> = names.iter().filter_map(|name| name.parent()).collect();
         let mut failed = None;
         for folder in folders {
@@ -111,11 +117,15 @@ fn collect(path: &Path, names: &mut BTreeSet<PathBuf>, links: usize) {
             Component::Normal(name) => {
                 at.push(name);
                 names.insert(at.clone());
-                let Ok(found) = fs::symlink_metadata(&at) else { return };
+                let Ok(found) = fs::symlink_metadata(&at) else {
+                    return;
+                };
                 if !found.is_symlink() {
                     continue;
                 }
-                let (Ok(target), Some(left)) = (fs::read_link(&at), links.checked_sub(1)) else { return };
+                let (Ok(target), Some(left)) = (fs::read_link(&at), links.checked_sub(1)) else {
+                    return;
+                };
                 at.pop();
                 return collect(&at.join(target).join(rest.as_path()), names, left);
             }
@@ -137,7 +147,12 @@ impl FolderWatch {
     /// Watches nothing before the first [`renew`](Self::renew). The path is absolute.
     pub fn new(folder: PathBuf) -> Self {
         let (wake, woken) = watch::channel(());
-        Self { folder, wake, woken, watcher: None }
+        Self {
+            folder,
+            wake,
+            woken,
+            watcher: None,
+        }
     }
 
     /// Watches the folder as it is now, or the one that it would be made in. To be called before it
@@ -155,14 +170,23 @@ impl FolderWatch {
         };
         // The former watches end with the former watcher.
         self.watcher = None;
-        let mut watcher = notify::recommended_watcher(handler).map_err(|error| error.to_string())?;
+        let mut watcher =
+            notify::recommended_watcher(handler).map_err(|error| error.to_string())?;
         let parent = self.folder.parent().filter(|_| !self.folder.is_dir());
         let begun = watcher.watch(parent.unwrap_or(&self.folder), RecursiveMode::NonRecursive);
-        let inner = fs::read_dir(&self.folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
-        let inner: Vec<_> =
-            inner.filter(|path| path.is_dir()).map(|path| watcher.watch(&path, RecursiveMode::NonRecursive)).collect();
+        let inner = fs::read_dir(&self.folder)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.path()));
+        let inner: Vec<_> = inner
+            .filter(|path| path.is_dir())
+            .map(|path| watcher.watch(&path, RecursiveMode::NonRecursive))
+            .collect();
         self.watcher = Some(watcher);
-        inner.into_iter().fold(begun, Result::and).map_err(|error| error.to_string())
+        inner
+            .into_iter()
+            .fold(begun, Result::and)
+            .map_err(|error| error.to_string())
     }
 
     /// Completes when there was a change since the last [`renew`](Self::renew) that was not
@@ -183,7 +207,8 @@ fn is_reading(event: &Event) -> bool {
 fn concerns(names: &BTreeSet<PathBuf>, event: notify::Result<Event>) -> bool {
     // An error means that events may have been missed.
     let Ok(event) = event else { return true };
-    event.need_rescan() || !is_reading(&event) && event.paths.iter().any(|path| names.contains(path))
+    event.need_rescan()
+        || !is_reading(&event) && event.paths.iter().any(|path| names.contains(path))
 }
 
 #[cfg(test)]
@@ -193,8 +218,13 @@ mod tests {
     fn names(path: &Path, below: &Path) -> Vec<String> {
         let mut names = BTreeSet::new();
         collect(path, &mut names, LINKS);
-        let inside = names.iter().filter_map(|name| name.strip_prefix(below).ok());
-        inside.filter(|name| !name.as_os_str().is_empty()).map(|name| name.display().to_string()).collect()
+        let inside = names
+            .iter()
+            .filter_map(|name| name.strip_prefix(below).ok());
+        inside
+            .filter(|name| !name.as_os_str().is_empty())
+            .map(|name| name.display().to_string())
+            .collect()
     }
 
     /// The system says which folders a process watches, by their inodes.
@@ -210,8 +240,9 @@ mod tests {
         std::os::unix::fs::symlink(at("elsewhere"), at("watched/link")).unwrap();
         let mut watch = FolderWatch::new(at("watched"));
         watch.renew().unwrap();
-        let open =
-            fs::read_dir("/proc/self/fdinfo").unwrap().filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
+        let open = fs::read_dir("/proc/self/fdinfo")
+            .unwrap()
+            .filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
         let watched: String = open.filter(|about| about.contains("inotify wd:")).collect();
         for (name, expected) in [
             ("watched", true),
@@ -233,12 +264,21 @@ mod tests {
         let root = folder.path().canonicalize().unwrap();
         assert_eq!(names(&root.join("etc/a.toml"), &root), ["etc"]);
         fs::create_dir(root.join("etc")).unwrap();
-        assert_eq!(names(&root.join("etc/a.toml"), &root), ["etc", "etc/a.toml"]);
+        assert_eq!(
+            names(&root.join("etc/a.toml"), &root),
+            ["etc", "etc/a.toml"]
+        );
         fs::create_dir(root.join("etc/..1")).unwrap();
         fs::write(root.join("etc/..1/a.toml"), "").unwrap();
         symlink("..1", root.join("etc/..data")).unwrap();
         symlink("..data/a.toml", root.join("etc/a.toml")).unwrap();
-        let all = ["etc", "etc/..1", "etc/..1/a.toml", "etc/..data", "etc/a.toml"];
+        let all = [
+            "etc",
+            "etc/..1",
+            "etc/..1/a.toml",
+            "etc/..data",
+            "etc/a.toml",
+        ];
         assert_eq!(names(&root.join("etc/a.toml"), &root), all);
         assert_eq!(names(&root.join("etc/..1/../a.toml"), &root), all);
         symlink("loop", root.join("loop")).unwrap();
@@ -248,11 +288,24 @@ mod tests {
     #[test]
     fn reading_is_no_change() {
         let names = BTreeSet::from([PathBuf::from("/c/a.toml")]);
-        let concerns_event = |kind, path: &str| concerns(&names, Ok(Event::new(kind).add_path(path.into())));
-        assert!(concerns_event(EventKind::Modify(notify::event::ModifyKind::Any), "/c/a.toml"));
-        assert!(concerns_event(EventKind::Access(AccessKind::Close(AccessMode::Write)), "/c/a.toml"));
-        assert!(!concerns_event(EventKind::Access(AccessKind::Close(AccessMode::Read)), "/c/a.toml"));
-        assert!(!concerns_event(EventKind::Modify(notify::event::ModifyKind::Any), "/c/state.db"));
+        let concerns_event =
+            |kind, path: &str| concerns(&names, Ok(Event::new(kind).add_path(path.into())));
+        assert!(concerns_event(
+            EventKind::Modify(notify::event::ModifyKind::Any),
+            "/c/a.toml"
+        ));
+        assert!(concerns_event(
+            EventKind::Access(AccessKind::Close(AccessMode::Write)),
+            "/c/a.toml"
+        ));
+        assert!(!concerns_event(
+            EventKind::Access(AccessKind::Close(AccessMode::Read)),
+            "/c/a.toml"
+        ));
+        assert!(!concerns_event(
+            EventKind::Modify(notify::event::ModifyKind::Any),
+            "/c/state.db"
+        ));
         assert!(concerns(&names, Err(notify::Error::generic("overflow"))));
     }
 }

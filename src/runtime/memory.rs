@@ -56,8 +56,18 @@ pub fn keep_little() {
     let tunables = std::env::var_os("GLIBC_TUNABLES").unwrap_or_default();
     for (variable, tunable, parameter, value) in [
         ("MALLOC_ARENA_MAX", "arena_max", libc::M_ARENA_MAX, HEAPS),
-        ("MALLOC_MMAP_THRESHOLD_", "mmap_threshold", libc::M_MMAP_THRESHOLD, LARGE),
-        ("MALLOC_TRIM_THRESHOLD_", "trim_threshold", libc::M_TRIM_THRESHOLD, KEPT),
+        (
+            "MALLOC_MMAP_THRESHOLD_",
+            "mmap_threshold",
+            libc::M_MMAP_THRESHOLD,
+            LARGE,
+        ),
+        (
+            "MALLOC_TRIM_THRESHOLD_",
+            "trim_threshold",
+            libc::M_TRIM_THRESHOLD,
+            KEPT,
+        ),
     ] {
         if std::env::var_os(variable).is_none() && !tunables.to_string_lossy().contains(tunable) {
             // SAFETY: mallopt(3) takes any numbers, and there is no other thread yet. A refused
@@ -85,11 +95,17 @@ pub async fn watch(clock: Clock, tasks: Tasks, stop: Stop) {
         let given = tasks.spawn_blocking(|| {
             let before = resident();
             give_back();
-            before.zip(resident()).map_or(0, |(before, after)| before.saturating_sub(after))
+            before
+                .zip(resident())
+                .map_or(0, |(before, after)| before.saturating_sub(after))
         });
         // An error means that the runtime is shutting down.
         let Ok(given) = given.await else { return };
-        pause = (pause * 2).min(if given >= WORTH { WHILE_WORTH } else { INTERVAL_MAX });
+        pause = (pause * 2).min(if given >= WORTH {
+            WHILE_WORTH
+        } else {
+            INTERVAL_MAX
+        });
     }
 }
 
@@ -97,7 +113,9 @@ pub async fn watch(clock: Clock, tasks: Tasks, stop: Stop) {
 /// `VmRSS`). Reads a file.
 pub fn resident() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
     Some(kib * 1024)
 }

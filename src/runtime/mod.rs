@@ -24,7 +24,9 @@ pub mod tasks;
 pub(crate) mod user;
 pub mod work_queue;
 
-pub use byte_budget::{AnswerBudget, AnswerBytes, BudgetExceeded, ByteBudget, ReservedBytes, SharedReservation};
+pub use byte_budget::{
+    AnswerBudget, AnswerBytes, BudgetExceeded, ByteBudget, ReservedBytes, SharedReservation,
+};
 pub use clock::Clock;
 pub use ready::{Latch, Readiness};
 pub use stop::{Stop, StopTrigger};

@@ -16,7 +16,10 @@ pub fn raise() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, ..limit };
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
     // If the system refuses, the limit stays as it was.
     if limit.current != limit.maximum && setrlimit(Resource::Nofile, raised).is_ok() {
         return limit.maximum;
@@ -54,7 +57,10 @@ pub(crate) fn require_regular(file: File) -> io::Result<File> {
     if file.metadata()?.is_file() {
         return Ok(file);
     }
-    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"))
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "it is not a file",
+    ))
 }
 
 /// Reads a regular file of text, as [`open_regular`] opens it. One of more than `bytes_max` bytes
@@ -72,7 +78,10 @@ pub(crate) fn read_regular(path: &Path, bytes_max: u64) -> io::Result<String> {
             (1.., 0) => format!("{} MiB", bytes_max >> 20),
             _ => format!("{bytes_max} bytes"),
         };
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {limit}")));
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it is larger than {limit}"),
+        ));
     }
     Ok(text)
 }
@@ -113,6 +122,11 @@ mod tests {
     fn what_is_no_file_is_not_opened() {
         let folder = tempfile::tempdir().unwrap();
         assert!(open_regular(folder.path()).is_err());
-        assert_eq!(open_regular(&folder.path().join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(
+            open_regular(&folder.path().join("none"))
+                .unwrap_err()
+                .kind(),
+            io::ErrorKind::NotFound
+        );
     }
 }

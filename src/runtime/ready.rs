@@ -29,7 +29,10 @@ pub struct Latch {
 impl Readiness {
     /// A set without latches: ready.
     pub fn new() -> Self {
-        Self(Arc::new(LatchSet { held: Mutex::default(), changed: watch::Sender::new(true) }))
+        Self(Arc::new(LatchSet {
+            held: Mutex::default(),
+            changed: watch::Sender::new(true),
+        }))
     }
 
     /// Takes a latch; `/readyz` shows `name` as awaited.
@@ -38,7 +41,10 @@ impl Readiness {
         let mut held = self.0.held.lock();
         *held.entry(name.clone()).or_insert(0) += 1;
         self.0.changed.send_replace(false);
-        Latch { name, inner: Arc::clone(&self.0) }
+        Latch {
+            name,
+            inner: Arc::clone(&self.0),
+        }
     }
 
     /// The names still awaited, in order; empty when ready.

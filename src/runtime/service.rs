@@ -37,7 +37,8 @@ pub struct ServiceManager {
 impl ServiceManager {
     /// `None` when no service manager wants notifications.
     pub fn from_environment(tasks: Tasks, clock: Clock) -> Option<Self> {
-        let wanted = cfg!(unix) && std::env::var_os("NOTIFY_SOCKET").is_some_and(|socket| !socket.is_empty());
+        let wanted = cfg!(unix)
+            && std::env::var_os("NOTIFY_SOCKET").is_some_and(|socket| !socket.is_empty());
         wanted.then_some(Self { tasks, clock })
     }
 

@@ -36,7 +36,12 @@ pub fn stop_signal() -> io::Result<impl Future<Output = &'static str> + Send + '
 #[cfg(unix)]
 pub fn ignore_stop_signals() -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
-    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()] {
+    for kind in [
+        SignalKind::interrupt(),
+        SignalKind::terminate(),
+        SignalKind::hangup(),
+        SignalKind::quit(),
+    ] {
         // What replaced the default action of the signal stays when the listener is dropped.
         drop(signal(kind)?);
     }
@@ -62,7 +67,9 @@ impl Hangups {
     #[cfg(unix)]
     pub fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { signal: signal(SignalKind::hangup())? })
+        Ok(Self {
+            signal: signal(SignalKind::hangup())?,
+        })
     }
 
     /// Never comes.

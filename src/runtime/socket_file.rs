@@ -35,7 +35,9 @@ pub struct SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        if fs::symlink_metadata(&self.path).is_ok_and(|about| FileIdentity::new(&about) == self.identity) {
+        if fs::symlink_metadata(&self.path)
+            .is_ok_and(|about| FileIdentity::new(&about) == self.identity)
+        {
             // It may be gone with its folder.
             let _ = fs::remove_file(&self.path);
         }
@@ -48,31 +50,56 @@ impl Drop for SocketFile {
 /// The path is too long, the folder is missing or not writable, something else than a socket is at
 /// the path, or another process serves it.
 pub fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     // It is made in a folder of its own, whose path may be the longer one.
-    let length = path.as_os_str().len().max(folder.as_os_str().len() + MADE_AT_BYTES);
+    let length = path
+        .as_os_str()
+        .len()
+        .max(folder.as_os_str().len() + MADE_AT_BYTES);
     if length > SOCKET_PATH_MAX_BYTES {
-        let why = format!("its path has {length} bytes, and that of a socket has {SOCKET_PATH_MAX_BYTES} at most");
+        let why = format!(
+            "its path has {length} bytes, and that of a socket has {SOCKET_PATH_MAX_BYTES} at most"
+        );
         return Err(io::Error::new(ErrorKind::InvalidFilename, why));
     }
     match fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
-            return Err(io::Error::new(ErrorKind::AlreadyExists, "something else than a socket is there"));
+            return Err(io::Error::new(
+                ErrorKind::AlreadyExists,
+                "something else than a socket is there",
+            ));
         }
-        Ok(_) if is_served(path) => return Err(io::Error::new(ErrorKind::AddrInUse, "another process serves it")),
+        Ok(_) if is_served(path) => {
+            return Err(io::Error::new(
+                ErrorKind::AddrInUse,
+                "another process serves it",
+            ));
+        }
         // The file of a process that has ended, which the new one replaces.
         Ok(_) | Err(_) => {}
     }
     // A new socket has the mode that the umask leaves it. It gets its own in a folder that no other
     // user can enter.
     let private = Permissions::from_mode(FOLDER_MODE);
-    let private = tempfile::Builder::new().prefix(".").permissions(private).tempdir_in(folder)?;
+    let private = tempfile::Builder::new()
+        .prefix(".")
+        .permissions(private)
+        .tempdir_in(folder)?;
     let made = private.path().join("s");
     let listener = UnixListener::bind(&made)?;
     fs::set_permissions(&made, Permissions::from_mode(SOCKET_MODE))?;
     let identity = FileIdentity::new(&fs::symlink_metadata(&made)?);
     fs::rename(&made, path)?;
-    Ok((listener, SocketFile { path: path.to_owned(), identity }))
+    Ok((
+        listener,
+        SocketFile {
+            path: path.to_owned(),
+            identity,
+        },
+    ))
 }
 
 /// Whether a process listens on the socket at this path.
@@ -80,7 +107,10 @@ pub fn is_served(path: &Path) -> bool {
     match UnixStream::connect(path) {
         Ok(_) => true,
         // What cannot be known, such as that of another user, is not replaced.
-        Err(error) => !matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound),
+        Err(error) => !matches!(
+            error.kind(),
+            ErrorKind::ConnectionRefused | ErrorKind::NotFound
+        ),
     }
 }
 

@@ -21,7 +21,9 @@ pub fn start_thread<F>(name: &str, work: F) -> std::io::Result<std::thread::Join
 where
     F: FnOnce() + Send + 'static,
 {
-    std::thread::Builder::new().name(name.to_owned()).spawn(work)
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
 }
 
 /// Starts a named thread with a stack of so many bytes for work that cannot be cancelled and that
@@ -31,7 +33,11 @@ pub fn start_detached_thread<F>(name: &str, stack: usize, work: F) -> std::io::R
 where
     F: FnOnce() + Send + 'static,
 {
-    std::thread::Builder::new().name(name.to_owned()).stack_size(stack).spawn(work).map(drop)
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .stack_size(stack)
+        .spawn(work)
+        .map(drop)
 }
 
 /// With fewer items than this, another thread is not worth its start.
@@ -52,7 +58,9 @@ pub fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync
         let share: Vec<T> = items.by_ref().take(share).collect();
         (!share.is_empty()).then_some(share)
     });
-    let done = each_on_its_own(shares.collect(), |share: Vec<T>| share.into_iter().map(&work).collect::<Vec<R>>());
+    let done = each_on_its_own(shares.collect(), |share: Vec<T>| {
+        share.into_iter().map(&work).collect::<Vec<R>>()
+    });
     let mut results = Vec::with_capacity(count);
     for share in done {
         results.extend(share);
@@ -63,20 +71,31 @@ pub fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync
 /// Does the work for each share on its own thread, except the last share, which is done on this
 /// thread.
 fn each_on_its_own<T: Send, R: Send>(mut shares: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let Some(own) = shares.pop() else { return Vec::new() };
+    let Some(own) = shares.pop() else {
+        return Vec::new();
+    };
     let work = &work;
     std::thread::scope(|scope| {
-        let others: Vec<_> = shares.into_iter().map(|share| scope.spawn(move || work(share))).collect();
+        let others: Vec<_> = shares
+            .into_iter()
+            .map(|share| scope.spawn(move || work(share)))
+            .collect();
         let own = work(own);
-        let joined =
-            others.into_iter().map(|share| share.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let joined = others.into_iter().map(|share| {
+            share
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
         joined.chain([own]).collect()
     })
 }
 
 /// The message of a caught panic.
 pub fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("panic: {}", text.unwrap_or("without a text"))
 }
 
@@ -100,7 +119,9 @@ fn lower_priority() {
 /// Tasks of the current runtime that have not ended, those of libraries included. Panics outside a
 /// runtime.
 pub fn alive() -> usize {
-    tokio::runtime::Handle::current().metrics().num_alive_tasks()
+    tokio::runtime::Handle::current()
+        .metrics()
+        .num_alive_tasks()
 }
 
 /// So much work of [`Tasks::in_background`] runs at once. Each of its threads has a tenth of the
@@ -117,7 +138,10 @@ pub struct Tasks {
 
 impl Default for Tasks {
     fn default() -> Self {
-        Self { tracker: TaskTracker::new(), background: Arc::new(Semaphore::new(BACKGROUND_AT_ONCE)) }
+        Self {
+            tracker: TaskTracker::new(),
+            background: Arc::new(Semaphore::new(BACKGROUND_AT_ONCE)),
+        }
     }
 }
 
@@ -163,7 +187,9 @@ where
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         // A completed future must not be polled again; a caller that does so waits for ever.
-        let Some(mut future) = self.future.take() else { return Poll::Pending };
+        let Some(mut future) = self.future.take() else {
+            return Poll::Pending;
+        };
         let polled = future.as_mut().poll(context);
         if polled.is_pending() {
             self.future = Some(future);
@@ -178,7 +204,9 @@ where
     F::Output: Send + 'static,
 {
     fn drop(&mut self) {
-        let Some(future) = self.future.take() else { return };
+        let Some(future) = self.future.take() else {
+            return;
+        };
         // Outside a runtime there is no executor to run it.
         if tokio::runtime::Handle::try_current().is_ok() {
             self.tasks.spawn(future);
@@ -209,7 +237,10 @@ impl Tasks {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        RunToCompletion { future: Some(Box::pin(future)), tasks: self.clone() }
+        RunToCompletion {
+            future: Some(Box::pin(future)),
+            tasks: self.clone(),
+        }
     }
 
     /// Runs blocking work on the blocking pool and counts it until it ends.
@@ -224,7 +255,10 @@ impl Tasks {
     /// Runs work that would block an async thread on the blocking pool, and waits for it. When the
     /// runtime is shutting down and accepts no more work, it runs on this thread. A panic in it
     /// continues here.
-    pub async fn off_thread<T: Send + 'static>(&self, work: impl Fn() -> T + Clone + Send + 'static) -> T {
+    pub async fn off_thread<T: Send + 'static>(
+        &self,
+        work: impl Fn() -> T + Clone + Send + 'static,
+    ) -> T {
         match self.spawn_blocking(work.clone()).await {
             Ok(made) => made,
             Err(error) => match error.try_into_panic() {
@@ -240,7 +274,10 @@ impl Tasks {
     /// started, it is [`Self::off_thread`]. A panic in it continues here. If this future is
     /// dropped, such as at a stop, the result is not needed, and [`Self::finish`] does not wait for
     /// the thread.
-    pub async fn in_background<T: Send + 'static>(&self, work: impl Fn() -> T + Clone + Send + 'static) -> T {
+    pub async fn in_background<T: Send + 'static>(
+        &self,
+        work: impl Fn() -> T + Clone + Send + 'static,
+    ) -> T {
         // The semaphore is never closed, so a permit always comes.
         let turn = Arc::clone(&self.background).acquire_owned().await.ok();
         #[cfg(not(target_os = "linux"))]
@@ -278,7 +315,10 @@ impl Tasks {
 
     /// Runs blocking work once, on the blocking pool, and waits for it. Never completes when the
     /// runtime shuts down before that. A panic in it continues here.
-    pub async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+    pub async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
         match self.spawn_blocking(work).await {
             Ok(made) => made,
             Err(error) => match error.try_into_panic() {
@@ -308,8 +348,9 @@ mod tests {
             let results = in_parallel((0..count).collect(), |item| item * 2);
             assert_eq!(results, (0..count).map(|item| item * 2).collect::<Vec<_>>());
         }
-        let panicked =
-            std::panic::catch_unwind(|| in_parallel((0..10 * SHARE).collect(), |item| assert!(item < SHARE)));
+        let panicked = std::panic::catch_unwind(|| {
+            in_parallel((0..10 * SHARE).collect(), |item| assert!(item < SHARE))
+        });
         assert!(panicked.is_err());
     }
 
@@ -321,18 +362,33 @@ mod tests {
         let ours = nice();
         assert_eq!(tasks.in_background(nice).await, (ours + BACKGROUND).min(19));
         assert_eq!(nice(), ours, "only that thread is slower");
-        assert_eq!(tasks.off_thread(nice).await, ours, "no thread of the pool is");
+        assert_eq!(
+            tasks.off_thread(nice).await,
+            ours,
+            "no thread of the pool is"
+        );
 
         let background = tasks.clone();
-        let panicked = tasks.spawn(async move { background.in_background(|| panic!("in the background")).await });
-        assert_eq!(panic_text(&*panicked.await.unwrap_err().into_panic()), "panic: in the background");
+        let panicked = tasks.spawn(async move {
+            background
+                .in_background(|| panic!("in the background"))
+                .await
+        });
+        assert_eq!(
+            panic_text(&*panicked.await.unwrap_err().into_panic()),
+            "panic: in the background"
+        );
 
         let (go, gone) = std::sync::mpsc::sync_channel::<()>(1);
         let gone = std::sync::Arc::new(parking_lot::Mutex::new(gone));
         let mut begun = Box::pin(tasks.in_background(move || gone.lock().recv()));
         assert!(futures_util::poll!(begun.as_mut()).is_pending());
         drop(begun);
-        assert_eq!(tasks.finish(Duration::from_secs(10)).await, Finish::Clean, "its result is not needed");
+        assert_eq!(
+            tasks.finish(Duration::from_secs(10)).await,
+            Finish::Clean,
+            "its result is not needed"
+        );
         go.send(()).unwrap();
     }
 

@@ -32,6 +32,8 @@ pub(crate) fn trusted_owner(path: &Path) -> Option<u32> {
 /// Whether a process with this number runs that this user may signal, so one of its own. The
 /// system's administrator may signal all.
 pub(crate) fn may_signal(process: u32) -> bool {
-    let known = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
+    let known = i32::try_from(process)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
     known.is_some_and(|known| rustix::process::test_kill_process(known).is_ok())
 }

@@ -48,7 +48,10 @@ impl Wake for WorkWaker {
 
 /// Too many requests wait for their turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{waiting} requests for such an answer wait already; {}", Self::NEXT_STEP)]
+#[error(
+    "{waiting} requests for such an answer wait already; {}",
+    Self::NEXT_STEP
+)]
 pub struct QueueFull {
     /// How many wait.
     pub waiting: usize,
@@ -63,7 +66,11 @@ impl WorkQueue {
     /// A queue for work of which so much runs at once, while so many requests wait.
     pub fn new(at_once: usize, waiting_max: usize) -> Self {
         let places = Arc::new(Semaphore::new(at_once + waiting_max));
-        Self { places, turns: Arc::new(Semaphore::new(at_once)), waiting_max }
+        Self {
+            places,
+            turns: Arc::new(Semaphore::new(at_once)),
+            waiting_max,
+        }
     }
 
     /// Whether a request would have its turn at once: there may be no place for it although no work
@@ -115,17 +122,28 @@ impl WorkQueue {
     }
 
     fn place(&self) -> Result<WorkPlace, QueueFull> {
-        let full = |_| QueueFull { waiting: self.waiting_max };
+        let full = |_| QueueFull {
+            waiting: self.waiting_max,
+        };
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(full)?;
-        Ok(WorkPlace { place: Arc::new(place), turns: Arc::clone(&self.turns) })
+        Ok(WorkPlace {
+            place: Arc::new(place),
+            turns: Arc::clone(&self.turns),
+        })
     }
 }
 
 impl WorkPlace {
     async fn turn(&self) -> Result<WorkTurn, QueueFull> {
         // It is never closed.
-        let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(|_| QueueFull { waiting: 0 })?;
-        Ok(WorkTurn { _place: Arc::clone(&self.place), _turn: Arc::new(turn) })
+        let turn = Arc::clone(&self.turns)
+            .acquire_owned()
+            .await
+            .map_err(|_| QueueFull { waiting: 0 })?;
+        Ok(WorkTurn {
+            _place: Arc::clone(&self.place),
+            _turn: Arc::new(turn),
+        })
     }
 }
 
@@ -162,8 +180,14 @@ mod tests {
         assert_eq!(queue.run(&tasks, async { 2 }).await, Ok(2));
         assert!(queue.has_turn());
         let waiting = queue.place().unwrap();
-        assert!(!queue.has_turn(), "no work has the turn, but there is no place for more");
-        assert_eq!(queue.run(&tasks, async { 3 }).await, Err(QueueFull { waiting: 1 }));
+        assert!(
+            !queue.has_turn(),
+            "no work has the turn, but there is no place for more"
+        );
+        assert_eq!(
+            queue.run(&tasks, async { 3 }).await,
+            Err(QueueFull { waiting: 1 })
+        );
         drop(waiting);
         assert!(queue.has_turn());
         open.send(1).unwrap();

@@ -61,7 +61,11 @@ impl CommandSocket {
         tasks: &Tasks,
         ways: (&OpenConnections, &Stop),
     ) -> usize {
-        let limits = ConnectionLimits { connections: CONNECTIONS, reserve_of: RESERVE_OF, ..limits };
+        let limits = ConnectionLimits {
+            connections: CONNECTIONS,
+            reserve_of: RESERVE_OF,
+            ..limits
+        };
         let serve = move |_: &UnixStream, let_go, load: &accept::ConnectionLoad| {
             front.connection(local, DisconnectTrigger(Arc::new(let_go)), load)
         };

@@ -15,8 +15,8 @@ use bytes::Bytes;
 use futures_util::{FutureExt, future};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION,
-    CONTENT_LENGTH, ORIGIN, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD,
+    AUTHORIZATION, CONTENT_LENGTH, ORIGIN, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::{Either, Full};
@@ -107,13 +107,25 @@ impl HttpService {
             failed: place(routes::UNMATCHED),
         };
         let bytes = shared.bytes.clone();
-        let inner = Arc::new(HttpServiceInner { guard, shared, router, counters: places, bytes });
-        Self { inner, is_for_operator: false }
+        let inner = Arc::new(HttpServiceInner {
+            guard,
+            shared,
+            router,
+            counters: places,
+            bytes,
+        });
+        Self {
+            inner,
+            is_for_operator: false,
+        }
     }
 
     /// The same where only operators come in: bytes of their requests have room of their own.
     pub(super) fn for_operator(self) -> Self {
-        Self { is_for_operator: true, ..self }
+        Self {
+            is_for_operator: true,
+            ..self
+        }
     }
 
     /// The service of one connection, which came to the address `local`. `let_go` cuts the
@@ -123,10 +135,15 @@ impl HttpService {
         local: IpAddr,
         let_go: DisconnectTrigger,
         load: &ConnectionLoad,
-    ) -> impl Service<Request<Incoming>, Response = HeldResponse, Error = Infallible, Future: Send> + use<> {
+    ) -> impl Service<Request<Incoming>, Response = HeldResponse, Error = Infallible, Future: Send> + use<>
+    {
         let inner = Arc::clone(&self.inner);
         let bytes = inner.bytes.connection(load.clone());
-        let bytes = if self.is_for_operator { bytes.for_operator() } else { bytes };
+        let bytes = if self.is_for_operator {
+            bytes.for_operator()
+        } else {
+            bytes
+        };
         service_fn(move |request: Request<Incoming>| inner.respond(local, request, &let_go, &bytes))
     }
 }
@@ -144,17 +161,25 @@ impl HttpServiceInner {
         let method = Requests::method(request.method());
         let head_only = request.method() == Method::HEAD;
         let bytes = &self.bytes_for(request.headers(), bytes);
-        let counted = Counted { begun, method, head_only, bytes: bytes.clone() };
+        let counted = Counted {
+            begun,
+            method,
+            head_only,
+            bytes: bytes.clone(),
+        };
         // A request that panics must not end the other requests of its connection. Shared state
         // is immutable or protects itself, so no half-changed state can be seen.
-        let answered = match catch_unwind(AssertUnwindSafe(|| self.at_once(local, request, bytes))) {
+        let answered = match catch_unwind(AssertUnwindSafe(|| self.at_once(local, request, bytes)))
+        {
             Ok(Begun::Passed(request, pass)) => {
                 let inner = Arc::clone(self);
                 let let_go = let_go.clone();
                 // Boxed, because hyper moves the future of each request.
                 return future::Either::Right(Box::pin(async move {
                     let answered =
-                        AssertUnwindSafe(inner.passed(request, pass, let_go, &counted.bytes)).catch_unwind().await;
+                        AssertUnwindSafe(inner.passed(request, pass, let_go, &counted.bytes))
+                            .catch_unwind()
+                            .await;
                     Ok(inner.ended(&counted, answered))
                 }));
             }
@@ -166,8 +191,13 @@ impl HttpServiceInner {
 
     /// What bytes of a request with these headers are reserved from.
     fn bytes_for(&self, headers: &HeaderMap, bytes: &ConnectionBytes) -> ConnectionBytes {
-        let is_operator = headers.contains_key(AUTHORIZATION) && Access::has_token(&self.shared.config, headers);
-        if is_operator { bytes.for_operator() } else { bytes.clone() }
+        let is_operator =
+            headers.contains_key(AUTHORIZATION) && Access::has_token(&self.shared.config, headers);
+        if is_operator {
+            bytes.for_operator()
+        } else {
+            bytes.clone()
+        }
     }
 
     /// Counts an answer under its route.
@@ -176,11 +206,21 @@ impl HttpServiceInner {
         counted: &Counted,
         answered: Result<(ServiceResponse, RouteIndex), Box<dyn Any + Send>>,
     ) -> HeldResponse {
-        let (answer, route) = answered.unwrap_or_else(|panic| (internal_error(&*panic), self.counters.failed));
-        let answer = if counted.head_only { without_body(answer) } else { answer };
-        let answer = counted.bytes.hold(answer).unwrap_or_else(|exceeded| refused(exceeded, &counted.bytes));
+        let (answer, route) =
+            answered.unwrap_or_else(|panic| (internal_error(&*panic), self.counters.failed));
+        let answer = if counted.head_only {
+            without_body(answer)
+        } else {
+            answer
+        };
+        let answer = counted
+            .bytes
+            .hold(answer)
+            .unwrap_or_else(|exceeded| refused(exceeded, &counted.bytes));
         let took = self.shared.clock.now() - counted.begun;
-        self.shared.requests.answered(route, counted.method, answer.status(), took);
+        self.shared
+            .requests
+            .answered(route, counted.method, answer.status(), took);
         answer
     }
 
@@ -188,17 +228,26 @@ impl HttpServiceInner {
     fn at_once(&self, local: IpAddr, request: Request<Incoming>, bytes: &ConnectionBytes) -> Begun {
         let has_body = !request.body().is_end_stream();
         let (head, body) = request.into_parts();
-        if head.extensions.get::<TooManyRequests>().is_some() && !PROBES.contains(&head.uri.path()) {
-            let problem = Problem::busy("too many requests are under way").and_next("try again when some have ended");
-            return Begun::Answered(into_full_body(problem.into_full_response()), self.counters.refused);
+        if head.extensions.get::<TooManyRequests>().is_some() && !PROBES.contains(&head.uri.path())
+        {
+            let problem = Problem::busy("too many requests are under way")
+                .and_next("try again when some have ended");
+            return Begun::Answered(
+                into_full_body(problem.into_full_response()),
+                self.counters.refused,
+            );
         }
         let pass = match self.guard.check(&head, local, has_body) {
             Ok(pass) => pass,
             Err(problem) => {
-                return Begun::Answered(into_full_body(problem.into_full_response()), self.counters.refused);
+                return Begun::Answered(
+                    into_full_body(problem.into_full_response()),
+                    self.counters.refused,
+                );
             }
         };
-        let preflight = head.method == Method::OPTIONS && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+        let preflight = head.method == Method::OPTIONS
+            && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
         let (answer, route) = if preflight && pass.origin.is_some() {
             (Some(preflight_answer()), self.counters.preflight)
         } else if is_list(&head.method, head.uri.path()) {
@@ -209,7 +258,9 @@ impl HttpServiceInner {
             (None, self.counters.failed)
         };
         match answer {
-            Some(answer) => Begun::Answered(self.add_cors_headers(pass, into_full_body(answer)), route),
+            Some(answer) => {
+                Begun::Answered(self.add_cors_headers(pass, into_full_body(answer)), route)
+            }
             None => Begun::Passed(Request::from_parts(head, body), pass),
         }
     }
@@ -226,7 +277,13 @@ impl HttpServiceInner {
             // Boxed, because it is large and other requests do not need the space.
             let uri = request.uri();
             let head_only = request.method() == Method::HEAD;
-            let list = Box::pin(tools::list(&self.shared, uri.query(), request.headers(), bytes.answers(), head_only));
+            let list = Box::pin(tools::list(
+                &self.shared,
+                uri.query(),
+                request.headers(),
+                bytes.answers(),
+                head_only,
+            ));
             (into_full_body(list.await), self.counters.list)
         } else {
             self.answer_by_router(request, let_go, bytes).await
@@ -247,9 +304,13 @@ impl HttpServiceInner {
         request.extensions_mut().insert(let_go);
         request.extensions_mut().insert(bytes.clone());
         let routed = Box::pin(tower::Service::call(&mut self.router.clone(), request));
-        let answer = routed.instrument(span.clone()).await.unwrap_or_else(|never: Infallible| match never {});
+        let answer = routed
+            .instrument(span.clone())
+            .await
+            .unwrap_or_else(|never: Infallible| match never {});
         let route = self.shared.requests.route(routes::route_of(&answer));
-        span.record("route", self.shared.requests.path(route)).record("status", answer.status().as_u16());
+        span.record("route", self.shared.requests.path(route))
+            .record("status", answer.status().as_u16());
         (answer.map(Either::Right), route)
     }
 
@@ -288,7 +349,9 @@ fn without_body(mut answer: ServiceResponse) -> ServiceResponse {
     if let Either::Left(body) = answer.body() {
         let length = body.size_hint().exact().unwrap_or_default();
         if answer.status() != StatusCode::NOT_MODIFIED {
-            answer.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+            answer
+                .headers_mut()
+                .insert(CONTENT_LENGTH, HeaderValue::from(length));
         }
         *answer.body_mut() = Either::Left(Full::default());
     }
@@ -301,7 +364,10 @@ fn preflight_answer() -> Response<Full<Bytes>> {
     let mut answer = Response::new(Full::default());
     *answer.status_mut() = StatusCode::NO_CONTENT;
     let headers = answer.headers_mut();
-    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE"));
+    headers.insert(
+        ACCESS_CONTROL_ALLOW_METHODS,
+        HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE"),
+    );
     headers.insert(
         ACCESS_CONTROL_ALLOW_HEADERS,
         HeaderValue::from_static("authorization, content-type, if-none-match, last-event-id"),

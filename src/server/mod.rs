@@ -187,7 +187,13 @@ impl ServerState {
         let body_max = config.borrow().server.max_body;
         Self {
             bytes: http::held::ClientBytes::new(&http::held::ClientBudgets::of(&calls), body_max),
-            dashboard: dashboard::Dashboard::start(reader.clone(), settings, clock, &tasks, stop.clone()),
+            dashboard: dashboard::Dashboard::start(
+                reader.clone(),
+                settings,
+                clock,
+                &tasks,
+                stop.clone(),
+            ),
             reader,
             views,
             engine,
@@ -243,8 +249,10 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
     let shared = Arc::new(ServerState::new(parts, local, &stop));
     #[cfg(unix)]
     if let Some(path) = &server.rpc_socket {
-        json_rpc::listen(path, server.max_body, &shared)
-            .map_err(|error| ServeError::Socket { path: path.clone(), error })?;
+        json_rpc::listen(path, server.max_body, &shared).map_err(|error| ServeError::Socket {
+            path: path.clone(),
+            error,
+        })?;
     }
     let guard = http::guard::Guard::new(&server, routes::body_rules());
     let front = http_service::HttpService::new(guard, shared, server.max_body);
@@ -253,7 +261,14 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
         match socket.and_then(|path| command_socket::CommandSocket::bind(&path)) {
             Some(socket) => {
                 socket
-                    .serve(front.clone().for_operator(), local.ip(), limits, clock, &tasks, (&connections, &stop))
+                    .serve(
+                        front.clone().for_operator(),
+                        local.ip(),
+                        limits,
+                        clock,
+                        &tasks,
+                        (&connections, &stop),
+                    )
                     .await
             }
             None => 0,
@@ -266,7 +281,8 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
         front.connection(local, events::DisconnectTrigger(Arc::new(let_go)), load)
     };
     tracing::info!(address = %local, "serving");
-    let by_address = http::accept::serve(listener, serve, limits, clock, &tasks, &connections, &stop);
+    let by_address =
+        http::accept::serve(listener, serve, limits, clock, &tasks, &connections, &stop);
     let (by_address, by_socket) = tokio::join!(by_address, by_socket);
     match by_address + by_socket {
         0 => Ok(()),

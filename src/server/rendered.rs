@@ -36,7 +36,11 @@ impl RenderingQueues {
 
     /// The queue for a request whose bytes are held so.
     fn queue_for(&self, bytes: &ConnectionBytes) -> &WorkQueue {
-        if bytes.is_for_operator() && !self.clients.has_turn() { &self.operators } else { &self.clients }
+        if bytes.is_for_operator() && !self.clients.has_turn() {
+            &self.operators
+        } else {
+            &self.clients
+        }
     }
 }
 
@@ -54,5 +58,9 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    shared.rendering.queue_for(bytes).run(&shared.tasks, answer).await
+    shared
+        .rendering
+        .queue_for(bytes)
+        .run(&shared.tasks, answer)
+        .await
 }

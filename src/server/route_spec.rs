@@ -25,15 +25,27 @@ pub(super) const fn route(
     places: &'static [Param],
     operations: &'static [OperationSpec],
 ) -> RouteSpec {
-    RouteSpec { path, path_params: places, operations }
+    RouteSpec {
+        path,
+        path_params: places,
+        operations,
+    }
 }
 
 impl RouteSpec {
     /// The methods, as in the `Allow` header.
     pub(super) fn methods(&self) -> String {
-        let own = self.operations.iter().filter(|operation| operation.path_suffix.is_empty());
+        let own = self
+            .operations
+            .iter()
+            .filter(|operation| operation.path_suffix.is_empty());
         let methods: Vec<&str> = own
-            .flat_map(|operation| [operation.verb.as_str(), if operation.is_safe() { "HEAD" } else { "" }])
+            .flat_map(|operation| {
+                [
+                    operation.verb.as_str(),
+                    if operation.is_safe() { "HEAD" } else { "" },
+                ]
+            })
             .filter(|method| !method.is_empty())
             .collect();
         methods.join(",")
@@ -50,12 +62,19 @@ impl RouteSpec {
     pub(super) fn body_rules(&self) -> impl Iterator<Item = BodyRule> {
         let own = |operation: &OperationSpec| Some((operation.body?.media, operation.body_max?));
         let bodies = self.operations.iter().filter_map(own);
-        bodies.map(|(media, max)| BodyRule { path: self.path, media, max })
+        bodies.map(|(media, max)| BodyRule {
+            path: self.path,
+            media,
+            max,
+        })
     }
 
     /// The handlers of its methods, each with the check of its right and its own limit of bodies.
     pub(super) fn handler(&self, config: &ConfigWatch) -> MethodRouter<SharedState> {
-        let handlers = self.operations.iter().filter_map(|operation| Some((operation.handler?, operation)));
+        let handlers = self
+            .operations
+            .iter()
+            .filter_map(|operation| Some((operation.handler?, operation)));
         handlers.fold(MethodRouter::new(), |all, (handler, operation)| {
             let handler = require_right(handler(), operation.right, config);
             all.merge(match operation.body_max {

@@ -17,9 +17,9 @@ use crate::server::api::call_body::CallBody;
 use crate::server::api::call_event_json::ActiveCallJson;
 use crate::server::api::shared_json::HealthJson;
 use crate::server::api::{
-    active_calls, approvals, call_examples, call_json, calls, configured, explain, findings, health, history, log,
-    login, metrics, operations, preferences, recent_calls, scenarios, search, shared_json, state, tools, turn_examples,
-    turn_json, turns,
+    active_calls, approvals, call_examples, call_json, calls, configured, explain, findings,
+    health, history, log, login, metrics, operations, preferences, recent_calls, scenarios, search,
+    shared_json, state, tools, turn_examples, turn_json, turns,
 };
 use crate::server::auth::Right::{Approve, Call, Operate, Prefer, Read};
 use crate::server::compat::{agent_inbox, bundles, inbox_json, modules};
@@ -31,13 +31,17 @@ use crate::server::http::held::ConnectionBytes;
 use crate::server::http::params;
 use crate::server::http::query::ListQuery;
 use crate::server::openapi as api;
-use crate::server::openapi::Tag::{Calls, Daemon, Events, Inbox, Modules, Preferences, Scenarios, Tools};
+use crate::server::openapi::Tag::{
+    Calls, Daemon, Events, Inbox, Modules, Preferences, Scenarios, Tools,
+};
 use crate::server::openapi::Verb::{Delete, Get, Post, Put};
 use crate::server::openapi::list_schemas::{AnyTool, AnyToolList};
-use crate::server::openapi::{ResponseSpec, json, operation, refusal, streamed, sub_operation, text};
+use crate::server::openapi::{
+    ResponseSpec, json, operation, refusal, streamed, sub_operation, text,
+};
 use crate::server::route_refusals::{
-    ALREADY_DECIDED, AMBIGUOUS_NAME, CANNOT_ASK, NO_APPROVAL, NO_CALL, NO_OPERATION, NO_TOOL, NOT_ALLOWED,
-    NOT_FORGETTABLE, TOO_MANY_PREFERENCES, TOO_MANY_STREAMS, UNKNOWN_SCENARIO,
+    ALREADY_DECIDED, AMBIGUOUS_NAME, CANNOT_ASK, NO_APPROVAL, NO_CALL, NO_OPERATION, NO_TOOL,
+    NOT_ALLOWED, NOT_FORGETTABLE, TOO_MANY_PREFERENCES, TOO_MANY_STREAMS, UNKNOWN_SCENARIO,
 };
 use crate::server::route_spec::{RouteSpec, route};
 use crate::server::{SharedState, dashboard, events, json_rpc, mcp};
@@ -318,14 +322,20 @@ async fn root(
     query: RawQuery,
     headers: HeaderMap,
 ) -> Response {
-    dashboard::home(state, &bytes, query, headers).await.unwrap_or_else(route_index)
+    dashboard::home(state, &bytes, query, headers)
+        .await
+        .unwrap_or_else(route_index)
 }
 
 /// Not async: the table contains [`root`], whose type would then depend on itself.
 fn route_index() -> Response {
-    let routes = ROUTES.iter().map(|route| (route.methods(), route.path, route.answers()));
+    let routes = ROUTES
+        .iter()
+        .map(|route| (route.methods(), route.path, route.answers()));
     let mut answer = shared_json::json(&health::index(routes)).into_response();
-    answer.headers_mut().insert(http::header::VARY, http::HeaderValue::from_static("accept"));
+    answer
+        .headers_mut()
+        .insert(http::header::VARY, http::HeaderValue::from_static("accept"));
     answer
 }
 
@@ -338,7 +348,9 @@ pub(super) fn body_rules() -> Vec<BodyRule> {
 /// otherwise.
 pub(super) fn router(shared: SharedState, max_body: usize) -> Router {
     let config = &shared.config;
-    let router = ROUTES.iter().fold(Router::new(), |router, route| router.route(route.path, route.handler(config)));
+    let router = ROUTES.iter().fold(Router::new(), |router, route| {
+        router.route(route.path, route.handler(config))
+    });
     router
         .merge(dashboard::router(&shared))
         .merge(mcp::router(config))
@@ -365,7 +377,10 @@ pub(super) fn request_counters() -> Requests {
 
 /// The route of an answer, for the counters.
 pub(super) fn route_of(answer: &http::response::Response<impl Sized>) -> &str {
-    answer.extensions().get::<MatchedPath>().map_or(UNMATCHED, MatchedPath::as_str)
+    answer
+        .extensions()
+        .get::<MatchedPath>()
+        .map_or(UNMATCHED, MatchedPath::as_str)
 }
 
 /// Stores in the answer which route it came from.
@@ -380,13 +395,16 @@ async fn name_route(request: Request, next: Next) -> Response {
 
 /// 404 for a path that matches no route.
 async fn unknown(uri: Uri, headers: HeaderMap) -> Response {
-    let problem =
-        || Problem::not_found(format!("there is no route `{}`", excerpt(uri.path()))).and_next("`GET /` lists all");
+    let problem = || {
+        Problem::not_found(format!("there is no route `{}`", excerpt(uri.path())))
+            .and_next("`GET /` lists all")
+    };
     dashboard::unknown(uri.path(), &headers, problem).unwrap_or_else(|| problem().into_response())
 }
 
 /// 405; the router adds the `Allow` header.
 async fn wrong_method(method: Method, uri: Uri) -> Problem {
     let detail = format!("`{}` does not take {method}", excerpt(uri.path()));
-    Problem::new(http::StatusCode::METHOD_NOT_ALLOWED, detail).and_next("`Allow` names what it takes")
+    Problem::new(http::StatusCode::METHOD_NOT_ALLOWED, detail)
+        .and_next("`Allow` names what it takes")
 }

@@ -14,8 +14,9 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
 use crate::model::{
-    ApprovalRequest, Finding, Operation, PeerIdentity, PreferenceAuthor, PreferenceSet, PreferenceTarget, ScenarioName,
-    Scope, Secret, Settings, StoredTurn, ToolId, ToolUsage, WithNextStep,
+    ApprovalRequest, Finding, Operation, PeerIdentity, PreferenceAuthor, PreferenceSet,
+    PreferenceTarget, ScenarioName, Scope, Secret, Settings, StoredTurn, ToolId, ToolUsage,
+    WithNextStep,
 };
 
 pub mod manifest;
@@ -143,7 +144,9 @@ impl std::str::FromStr for LogKind {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let kind = Self::ALL.into_iter().find(|kind| kind.as_str() == text);
-        kind.ok_or_else(|| format!("{text:?} is no kind of the log; write `call`, `state`, `end` or `start`"))
+        kind.ok_or_else(|| {
+            format!("{text:?} is no kind of the log; write `call`, `state`, `end` or `start`")
+        })
     }
 }
 
@@ -296,9 +299,20 @@ impl WithNextStep for StateError {
 
 impl StateError {
     /// An error at a file, and what to do next.
-    fn new(what: &'static str, place: &Path, message: impl Into<String>, next: impl Into<Cow<'static, str>>) -> Self {
+    fn new(
+        what: &'static str,
+        place: &Path,
+        message: impl Into<String>,
+        next: impl Into<Cow<'static, str>>,
+    ) -> Self {
         let place = place.display().to_string();
-        Self { what, place, message: message.into(), next: Some(next.into()), kind: StateErrorKind::Other }
+        Self {
+            what,
+            place,
+            message: message.into(),
+            next: Some(next.into()),
+            kind: StateErrorKind::Other,
+        }
     }
 
     /// The same error with this kind.
@@ -308,7 +322,9 @@ impl StateError {
 
     /// The same error with the kind that a file system error shows.
     fn with_io_kind(self, error: &std::io::Error) -> Self {
-        use std::io::ErrorKind::{FileTooLarge, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        use std::io::ErrorKind::{
+            FileTooLarge, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,
+        };
         match error.kind() {
             StorageFull | QuotaExceeded | FileTooLarge => self.with_kind(StateErrorKind::Full),
             PermissionDenied | ReadOnlyFilesystem => self.with_kind(StateErrorKind::Unwritable),

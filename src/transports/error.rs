@@ -124,7 +124,9 @@ impl TransportError {
     pub(super) fn masked(mut self, mask: &Mask) -> Self {
         let cover = |text: &mut String| *text = mask.text(std::mem::take(text));
         match &mut self {
-            Self::Timeout { url, .. } | Self::TooLarge { url, .. } | Self::Credential { url, .. } => cover(url),
+            Self::Timeout { url, .. }
+            | Self::TooLarge { url, .. }
+            | Self::Credential { url, .. } => cover(url),
             Self::Broken { url, message } => {
                 cover(url);
                 cover(message);
@@ -133,7 +135,12 @@ impl TransportError {
                 cover(url);
                 cover(target);
             }
-            Self::Status { url, challenge, said, .. } => {
+            Self::Status {
+                url,
+                challenge,
+                said,
+                ..
+            } => {
                 cover(url);
                 *said = said.take().map(|said| mask.text(said.into()).into());
                 if let Some(challenge) = challenge {
@@ -151,7 +158,11 @@ impl TransportError {
     pub fn refuses_host(&self) -> bool {
         match self {
             Self::Status { status: 421, .. } => true,
-            Self::Status { status: 403, said: Some(said), .. } => is_about_host(said),
+            Self::Status {
+                status: 403,
+                said: Some(said),
+                ..
+            } => is_about_host(said),
             _ => false,
         }
     }
@@ -166,16 +177,25 @@ impl TransportError {
 }
 
 /// Words that say, beside "host", that a server refuses the name it was called by.
-const HOST_REFUSALS: [&str; 6] = ["invalid", "header", "allowed", "untrusted", "blocked", "rebinding"];
+const HOST_REFUSALS: [&str; 6] = [
+    "invalid",
+    "header",
+    "allowed",
+    "untrusted",
+    "blocked",
+    "rebinding",
+];
 
 /// Whether this line of a refusal is about the host name of the request. Servers that protect
 /// themselves from web pages (DNS rebinding) refuse all names but those of their configuration.
 fn is_about_host(line: &str) -> bool {
     let line = line.to_ascii_lowercase();
-    line.contains("localhost") || line.contains("host") && HOST_REFUSALS.iter().any(|word| line.contains(word))
+    line.contains("localhost")
+        || line.contains("host") && HOST_REFUSALS.iter().any(|word| line.contains(word))
 }
 
 /// A status of HTTP with its usual words: `404 Not Found`.
 pub(crate) fn status_text(status: u16) -> String {
-    ::http::StatusCode::from_u16(status).map_or_else(|_| status.to_string(), |status| status.to_string())
+    ::http::StatusCode::from_u16(status)
+        .map_or_else(|_| status.to_string(), |status| status.to_string())
 }

@@ -57,8 +57,13 @@ impl Mask {
         for spelling in &spellings {
             begins_with[usize::from(spelling[0])] = true;
         }
-        let built =
-            longest.and_then(|longest| Some(Secrets { found_by: NFA::new(&spellings).ok()?, longest, begins_with }));
+        let built = longest.and_then(|longest| {
+            Some(Secrets {
+                found_by: NFA::new(&spellings).ok()?,
+                longest,
+                begins_with,
+            })
+        });
         Self(built.map(Arc::new))
     }
 
@@ -84,10 +89,22 @@ impl Mask {
     /// of, a JSON number has `1` for each digit, because `***` is no number.
     pub(crate) fn document<'a>(&self, document: &'a [u8]) -> Cow<'a, [u8]> {
         self.replaced(document, |secret| {
-            if !secret.iter().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(byte)) {
+            if !secret
+                .iter()
+                .all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(byte))
+            {
                 return SHOWN.to_owned();
             }
-            secret.iter().map(|byte| if byte.is_ascii_digit() { '1' } else { char::from(*byte) }).collect()
+            secret
+                .iter()
+                .map(|byte| {
+                    if byte.is_ascii_digit() {
+                        '1'
+                    } else {
+                        char::from(*byte)
+                    }
+                })
+                .collect()
         })
     }
 
@@ -109,7 +126,9 @@ impl Mask {
     }
 
     fn replaced<'a>(&self, text: &'a [u8], shown: impl Fn(&[u8]) -> String) -> Cow<'a, [u8]> {
-        let Some(secrets) = &self.0 else { return Cow::Borrowed(text) };
+        let Some(secrets) = &self.0 else {
+            return Cow::Borrowed(text);
+        };
         let found = secrets.found(text);
         if found.is_empty() {
             return Cow::Borrowed(text);
@@ -160,8 +179,15 @@ impl Secrets {
 
     /// Adds where secrets stand in a text that is read with `read`: the byte at a position, and how
     /// many bytes of the text it takes.
-    fn search(&self, text: &[u8], read: impl Fn(&[u8]) -> (u8, usize), found: &mut Vec<Range<usize>>) {
-        let Ok(start) = self.found_by.start_state(Anchored::No) else { return };
+    fn search(
+        &self,
+        text: &[u8],
+        read: impl Fn(&[u8]) -> (u8, usize),
+        found: &mut Vec<Range<usize>>,
+    ) {
+        let Ok(start) = self.found_by.start_state(Anchored::No) else {
+            return;
+        };
         let mut state = start;
         // Where each of the last bytes that were read begins.
         let mut begins = vec![0; self.longest];
@@ -181,7 +207,10 @@ impl Secrets {
                 continue;
             }
             let matches = 0..self.found_by.match_len(state);
-            let lengths = matches.map(|i| self.found_by.pattern_len(self.found_by.match_pattern(state, i)));
+            let lengths = matches.map(|i| {
+                self.found_by
+                    .pattern_len(self.found_by.match_pattern(state, i))
+            });
             if let Some(length) = lengths.max() {
                 found.push(begins[(count - length) % self.longest]..at);
             }
@@ -203,7 +232,9 @@ fn without_escapes(text: &[u8]) -> (u8, usize) {
     let row = text.iter().take_while(|byte| **byte == b'\\').count();
     match &text[row..] {
         [byte @ (b'"' | b'/'), ..] => (*byte, row + 1),
-        [b'u', b'0', b'0', high, low, ..] => byte_of(*high, *low).map_or((b'\\', row), |byte| (byte, row + 5)),
+        [b'u', b'0', b'0', high, low, ..] => {
+            byte_of(*high, *low).map_or((b'\\', row), |byte| (byte, row + 5))
+        }
         _ => (b'\\', row),
     }
 }
@@ -221,7 +252,10 @@ fn percent_decoded_again(text: &[u8]) -> (u8, usize) {
     if text[0] != b'%' {
         return (text[0], 1);
     }
-    let signs = text[1..].chunks_exact(2).take_while(|digits| *digits == b"25").count();
+    let signs = text[1..]
+        .chunks_exact(2)
+        .take_while(|digits| *digits == b"25")
+        .count();
     let end = 1 + 2 * signs;
     match text[end..] {
         [high, low, ..] => byte_of(high, low).map_or((b'%', end), |byte| (byte, end + 2)),
@@ -238,12 +272,20 @@ fn byte_of(high: u8, low: u8) -> Option<u8> {
 /// Adds the texts by which a secret is found.
 fn add_spellings(secret: &[u8], spellings: &mut Vec<Vec<u8>>) {
     // A backslash at the end could be half of an escape, which has to stay whole.
-    let end = secret.iter().rposition(|byte| *byte != b'\\').map_or(0, |last| last + 1);
+    let end = secret
+        .iter()
+        .rposition(|byte| *byte != b'\\')
+        .map_or(0, |last| last + 1);
     let secret = &secret[..end];
     spellings.push(secret.to_vec());
     if secret.contains(&b' ') {
         // As in a form.
-        spellings.push(secret.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect());
+        spellings.push(
+            secret
+                .iter()
+                .map(|byte| if *byte == b' ' { b'+' } else { *byte })
+                .collect(),
+        );
     }
     if secret.contains(&b'\\') {
         spellings.push(unescaped(secret));
@@ -256,7 +298,10 @@ fn add_spellings(secret: &[u8], spellings: &mut Vec<Vec<u8>>) {
         bytes.extend_from_slice(secret);
         // Letters that other bytes have a part in are left out.
         let own = (before * 8).div_ceil(6)..bytes.len() * 8 / 6;
-        for encoded in [BASE64_STANDARD_NO_PAD.encode(&bytes), BASE64_URL_SAFE_NO_PAD.encode(&bytes)] {
+        for encoded in [
+            BASE64_STANDARD_NO_PAD.encode(&bytes),
+            BASE64_URL_SAFE_NO_PAD.encode(&bytes),
+        ] {
             spellings.push(encoded.as_bytes()[own.clone()].to_vec());
         }
     }
@@ -281,7 +326,10 @@ mod tests {
     const SECRET: &str = "k/y+\"7 f0?a>b~c\u{f6}d-e";
 
     fn mask(secrets: &[&str]) -> Mask {
-        Mask::new(secrets.iter().map(|secret| secret.as_bytes()), SHORTEST_SECRET)
+        Mask::new(
+            secrets.iter().map(|secret| secret.as_bytes()),
+            SHORTEST_SECRET,
+        )
     }
 
     fn masked(secrets: &[&str], text: &str) -> String {
@@ -292,26 +340,59 @@ mod tests {
     fn every_spelling_is_found() {
         let json = serde_json::to_string(SECRET).unwrap();
         let twice = serde_json::to_string(&json).unwrap();
-        let upper = SECRET.bytes().fold(String::new(), |escaped, byte| escaped + &format!("%{byte:02X}"));
+        let upper = SECRET.bytes().fold(String::new(), |escaped, byte| {
+            escaped + &format!("%{byte:02X}")
+        });
         let form: String = url::form_urlencoded::byte_serialize(SECRET.as_bytes()).collect();
-        let inner = |json: &str| json.replace('/', "\\/").replace('k', "\\u006B").replace('y', "\\u0079");
-        for text in [SECRET, &upper, &upper.to_lowercase(), &form, &form.to_lowercase()] {
+        let inner = |json: &str| {
+            json.replace('/', "\\/")
+                .replace('k', "\\u006B")
+                .replace('y', "\\u0079")
+        };
+        for text in [
+            SECRET,
+            &upper,
+            &upper.to_lowercase(),
+            &form,
+            &form.to_lowercase(),
+        ] {
             assert_eq!(masked(&[SECRET], &format!("<{text}>")), "<***>", "{text}");
         }
         let again = |text: &str| text.replace('%', "%25");
-        for text in [again(&upper), again(&again(&upper)), again(&form), again(&form).to_lowercase()] {
-            assert_eq!(masked(&[SECRET], &format!("%25<{text}>%")), "%25<***>%", "{text}");
+        for text in [
+            again(&upper),
+            again(&again(&upper)),
+            again(&form),
+            again(&form).to_lowercase(),
+        ] {
+            assert_eq!(
+                masked(&[SECRET], &format!("%25<{text}>%")),
+                "%25<***>%",
+                "{text}"
+            );
         }
         assert_eq!(masked(&[SECRET], &json), "\"***\"");
         assert_eq!(masked(&[SECRET], &inner(&json)), "\"***\"");
         assert_eq!(masked(&[SECRET], &twice), "\"\\\"***\\\"\"");
         for before in ["", "a", "me", "you", "user:"] {
             let pair = format!("{before}{SECRET}!");
-            for encoded in [BASE64_STANDARD_NO_PAD.encode(&pair), BASE64_URL_SAFE_NO_PAD.encode(&pair)] {
+            for encoded in [
+                BASE64_STANDARD_NO_PAD.encode(&pair),
+                BASE64_URL_SAFE_NO_PAD.encode(&pair),
+            ] {
                 let rest = masked(&[SECRET], &encoded);
-                assert!(rest.contains("***") && rest.len() < pair.len() / 2 + 7, "{encoded}: {rest}");
-                assert!(masked(&[SECRET], &encoded.replace('/', "\\/")).contains("***"), "{encoded}");
-                assert!(masked(&[SECRET], &encoded.replace('+', "%2b").replace('/', "%2F")).contains("***"));
+                assert!(
+                    rest.contains("***") && rest.len() < pair.len() / 2 + 7,
+                    "{encoded}: {rest}"
+                );
+                assert!(
+                    masked(&[SECRET], &encoded.replace('/', "\\/")).contains("***"),
+                    "{encoded}"
+                );
+                assert!(
+                    masked(&[SECRET], &encoded.replace('+', "%2b").replace('/', "%2F"))
+                        .contains("***")
+                );
             }
         }
     }
@@ -319,7 +400,10 @@ mod tests {
     #[test]
     fn secrets_that_overlap_are_masked_whole_and_others_stay() {
         let long = "0123456789abcdefghij";
-        assert_eq!(masked(&[&long[..16], long, &long[4..]], &format!("x{long}y")), "x***y");
+        assert_eq!(
+            masked(&[&long[..16], long, &long[4..]], &format!("x{long}y")),
+            "x***y"
+        );
         assert_eq!(masked(&["short"], "short"), "short");
         assert_eq!(masked(&[long], "0123456789abcdef"), "0123456789abcdef");
         assert!(mask(&["short"]).is_empty() && Mask::default().is_empty());
@@ -332,7 +416,10 @@ mod tests {
     #[test]
     fn a_number_stays_a_number() {
         let digits = "1234567890123456";
-        assert_eq!(masked(&[digits], &format!("[{digits}0.5]")), "[11111111111111110.5]");
+        assert_eq!(
+            masked(&[digits], &format!("[{digits}0.5]")),
+            "[11111111111111110.5]"
+        );
         assert_eq!(mask(&[digits]).text(format!("[{digits}]")), "[***]");
     }
 }

@@ -48,7 +48,11 @@ impl Coding {
 
     /// How many bytes a body of so many is expected to have in this coding.
     pub(super) fn expected_bytes(self, plain: usize) -> usize {
-        if self == Self::Identity { plain } else { plain / EXPECTED_PART_DIVISOR }
+        if self == Self::Identity {
+            plain
+        } else {
+            plain / EXPECTED_PART_DIVISOR
+        }
     }
 
     /// `plain` in this coding. Equal input gives equal output: no time and no file name is written.
@@ -64,7 +68,12 @@ impl Coding {
             }
             Self::Brotli => {
                 let room = Vec::with_capacity(self.expected_bytes(plain.len()));
-                let mut encoder = brotli::CompressorWriter::new(room, BROTLI_BUFFER, BROTLI_QUALITY, BROTLI_WINDOW);
+                let mut encoder = brotli::CompressorWriter::new(
+                    room,
+                    BROTLI_BUFFER,
+                    BROTLI_QUALITY,
+                    BROTLI_WINDOW,
+                );
                 encoder.write_all(plain)?;
                 encoder.flush()?;
                 Ok(encoder.into_inner())

@@ -73,10 +73,17 @@ impl Written {
         spent: &mut Spent,
         out: &mut Vec<u8>,
     ) -> Self {
-        let mut written = Self { lines: Vec::with_capacity(tools.len()), ..Self::default() };
+        let mut written = Self {
+            lines: Vec::with_capacity(tools.len()),
+            ..Self::default()
+        };
         for tool in tools {
             let deferred = view.is_deferred(tool);
-            let loading = if deferred { Loading::Deferred } else { Loading::AtOnce };
+            let loading = if deferred {
+                Loading::Deferred
+            } else {
+                Loading::AtOnce
+            };
             let encoded = format.encode_within(tool, loading, spent);
             written.findings.extend(encoded.findings);
             let Some(json) = encoded.json else {
@@ -85,7 +92,10 @@ impl Written {
                 continue;
             };
             let bytes = u32::try_from(json.len()).unwrap_or(u32::MAX);
-            written.lines.push(Some(WrittenTool { mark: ToolMark::new(&tool.id, &json), bytes }));
+            written.lines.push(Some(WrittenTool {
+                mark: ToolMark::new(&tool.id, &json),
+                bytes,
+            }));
             written.deferred += usize::from(deferred);
             if written.tools > 0 {
                 out.push(b',');
@@ -100,8 +110,21 @@ impl Written {
 impl Segment {
     /// The segment of a part that was written at `range`; `None` for a part that differs from the
     /// plain list.
-    pub(super) fn for_part(part: &Part, range: Range<usize>, written: Written) -> Option<(ScenarioName, Self)> {
-        part.whole.then(|| (part.entry.name.clone(), Self { digest: part.entry.digest, range, written }))
+    pub(super) fn for_part(
+        part: &Part,
+        range: Range<usize>,
+        written: Written,
+    ) -> Option<(ScenarioName, Self)> {
+        part.whole.then(|| {
+            (
+                part.entry.name.clone(),
+                Self {
+                    digest: part.entry.digest,
+                    range,
+                    written,
+                },
+            )
+        })
     }
 
     /// Whether its bytes end at `end`.
@@ -139,8 +162,18 @@ impl LatestLists {
     /// segments of the other scenarios would be lost.
     pub(super) fn update(&self, format: &'static str, body: Bytes, tools: usize, places: Segments) {
         let mut latest = self.0.lock();
-        if latest.get(format).is_none_or(|known| tools * 2 >= known.tools) {
-            latest.insert(format, Arc::new(CachedList { body, tools, places }));
+        if latest
+            .get(format)
+            .is_none_or(|known| tools * 2 >= known.tools)
+        {
+            latest.insert(
+                format,
+                Arc::new(CachedList {
+                    body,
+                    tools,
+                    places,
+                }),
+            );
         }
     }
 }

@@ -20,7 +20,8 @@ use crate::formats::Format;
 use crate::metrics::ViewCounts;
 use crate::model::{ScenarioName, ViewTool};
 use crate::runtime::{
-    AnswerBudget, BudgetExceeded, QueueFull, ReservedBytes, SharedReservation, Tasks, WorkQueue, WorkTurn,
+    AnswerBudget, BudgetExceeded, QueueFull, ReservedBytes, SharedReservation, Tasks, WorkQueue,
+    WorkTurn,
 };
 
 pub mod categories;
@@ -62,7 +63,9 @@ pub(crate) struct FormatEstimator<'a>(pub(crate) &'a dyn Format);
 
 impl Estimator for FormatEstimator<'_> {
     fn tokens(&self, tool: &ViewTool) -> Option<usize> {
-        self.0.max_bytes(tool).map(|bytes| self.0.limits().tokens(bytes))
+        self.0
+            .max_bytes(tool)
+            .map(|bytes| self.0.limits().tokens(bytes))
     }
 
     fn max_deferred(&self) -> Option<usize> {
@@ -132,9 +135,23 @@ struct WantedView<'a> {
 
 impl<'a> WantedView<'a> {
     /// The list that a client requests.
-    fn of_client(snapshot: &'a Arc<Snapshot>, list: ViewRequest<'_>, budget: &'a AnswerBudget) -> Self {
-        let ViewRequest { query, format, report } = list;
-        Self { snapshot, query: effective(query, format), format, report, budget: Some(budget) }
+    fn of_client(
+        snapshot: &'a Arc<Snapshot>,
+        list: ViewRequest<'_>,
+        budget: &'a AnswerBudget,
+    ) -> Self {
+        let ViewRequest {
+            query,
+            format,
+            report,
+        } = list;
+        Self {
+            snapshot,
+            query: effective(query, format),
+            format,
+            report,
+            budget: Some(budget),
+        }
     }
 
     /// Whether it is a list that all clients share.
@@ -144,12 +161,20 @@ impl<'a> WantedView<'a> {
 
     /// What its body is reserved from, of the budget of a client.
     fn budget_of(&self, client: &AnswerBudget) -> AnswerBudget {
-        if self.is_plain() { client.for_all() } else { client.clone() }
+        if self.is_plain() {
+            client.for_all()
+        } else {
+            client.clone()
+        }
     }
 
     /// The reservation of its body for the clients that will hold it.
     fn reservation(&self) -> Arc<SharedReservation> {
-        Arc::new(if self.is_plain() { SharedReservation::for_all() } else { SharedReservation::default() })
+        Arc::new(if self.is_plain() {
+            SharedReservation::for_all()
+        } else {
+            SharedReservation::default()
+        })
     }
 }
 
@@ -182,7 +207,9 @@ struct CacheLookup {
 impl CacheLookup {
     /// The reservation of its body for the client.
     fn hold(&mut self, budget: &AnswerBudget) -> Result<Arc<ReservedBytes>, BudgetExceeded> {
-        self.reserved.take().map_or_else(|| self.prepared.hold(budget), Ok)
+        self.reserved
+            .take()
+            .map_or_else(|| self.prepared.hold(budget), Ok)
     }
 }
 
@@ -261,7 +288,10 @@ impl ViewCache {
     /// Writes this daemon's id into lists for other daemons, as one that they passed through.
     #[must_use]
     pub fn identified(self, id: &str) -> Self {
-        Self { own_id: Some(id.into()), ..self }
+        Self {
+            own_id: Some(id.into()),
+            ..self
+        }
     }
 
     /// The prepared answer for a query on a snapshot, made once for many concurrent requests, for
@@ -275,7 +305,13 @@ impl ViewCache {
         format: &'static dyn Format,
         coding: Coding,
     ) -> Arc<Prepared> {
-        let wanted = WantedView { snapshot, query: effective(query, format), format, report: false, budget: None };
+        let wanted = WantedView {
+            snapshot,
+            query: effective(query, format),
+            format,
+            report: false,
+            budget: None,
+        };
         loop {
             // Only a request with a budget is refused, and its refusal is not shared.
             if let Ok(found) = self.prepare_as(&wanted, coding).await {
@@ -302,7 +338,10 @@ impl ViewCache {
         let wanted = WantedView::of_client(snapshot, list, budget);
         let mut found = self.prepare_as(&wanted, coding).await?;
         let reserved = found.hold(budget)?;
-        Ok(HeldView { prepared: found.prepared, reserved })
+        Ok(HeldView {
+            prepared: found.prepared,
+            reserved,
+        })
     }
 
     /// The same for a client that gets no body, as for `HEAD`: it is reserved only while it is
@@ -318,18 +357,36 @@ impl ViewCache {
         budget: &AnswerBudget,
     ) -> Result<Arc<Prepared>, ViewRefused> {
         let wanted = WantedView::of_client(snapshot, list, budget);
-        self.prepare_as(&wanted, coding).await.map(|found| found.prepared)
+        self.prepare_as(&wanted, coding)
+            .await
+            .map(|found| found.prepared)
     }
 
-    async fn prepare_as(&self, wanted: &WantedView<'_>, coding: Coding) -> Result<CacheLookup, ViewRefused> {
-        let WantedView { snapshot, query, format, report, .. } = wanted;
-        let stamp = Stamp { revision: snapshot.catalog.revision(), generated_at: snapshot.generated_at };
+    async fn prepare_as(
+        &self,
+        wanted: &WantedView<'_>,
+        coding: Coding,
+    ) -> Result<CacheLookup, ViewRefused> {
+        let WantedView {
+            snapshot,
+            query,
+            format,
+            report,
+            ..
+        } = wanted;
+        let stamp = Stamp {
+            revision: snapshot.catalog.revision(),
+            generated_at: snapshot.generated_at,
+        };
         if self.forget_older(snapshot.sequence, stamp) {
             // Otherwise the cache would hold the memory of dropped entries until some requests
             // later.
             self.bodies.run_pending_tasks().await;
         }
-        let scoped = snapshot.catalog.is_scoped(query).then(|| snapshot.catalog.revision_for(query));
+        let scoped = snapshot
+            .catalog
+            .is_scoped(query)
+            .then(|| snapshot.catalog.revision_for(query));
         let identity = ViewKey {
             stamp,
             scoped,
@@ -341,8 +398,12 @@ impl ViewCache {
         let found = if coding == Coding::Identity {
             self.identity(wanted, &identity).await?
         } else {
-            let key = ViewKey { coding, ..identity.clone() };
-            self.once(&key, || self.encode(wanted, &identity, coding).boxed()).await?
+            let key = ViewKey {
+                coding,
+                ..identity.clone()
+            };
+            self.once(&key, || self.encode(wanted, &identity, coding).boxed())
+                .await?
         };
         self.counts.looked_up(found.kept);
         Ok(found)
@@ -363,21 +424,35 @@ impl ViewCache {
                 is_own = true;
                 let view = make().await.map_err(NotKept::Refused)?;
                 // Before the requests that wait get the body, so that they hold these bytes too.
-                reserved = view.reserved.map(|bytes| view.prepared.reservation.begin(bytes));
+                reserved = view
+                    .reserved
+                    .map(|bytes| view.prepared.reservation.begin(bytes));
                 turn = view.turn;
                 let prepared = Arc::new(view.prepared);
                 // An error is shared with the waiting requests, like a value, and is not kept.
                 let too_large = u64::from(weight(key, &prepared)) > self.max_bytes;
-                if too_large { Err(NotKept::TooLarge(prepared)) } else { Ok(prepared) }
+                if too_large {
+                    Err(NotKept::TooLarge(prepared))
+                } else {
+                    Ok(prepared)
+                }
             };
             // Boxed, since the cache's own future is large. A separate lookup before would let two
             // requests make the same body twice.
             return match Box::pin(self.bodies.entry_by_ref(key).or_try_insert_with(attempt)).await {
-                Ok(entry) => Ok(CacheLookup { kept: !entry.is_fresh(), prepared: entry.into_value(), reserved, turn }),
+                Ok(entry) => Ok(CacheLookup {
+                    kept: !entry.is_fresh(),
+                    prepared: entry.into_value(),
+                    reserved,
+                    turn,
+                }),
                 Err(not_kept) => match &*not_kept {
-                    NotKept::TooLarge(prepared) => {
-                        Ok(CacheLookup { kept: false, prepared: Arc::clone(prepared), reserved, turn })
-                    }
+                    NotKept::TooLarge(prepared) => Ok(CacheLookup {
+                        kept: false,
+                        prepared: Arc::clone(prepared),
+                        reserved,
+                        turn,
+                    }),
                     NotKept::Refused(refused) if is_own => Err(*refused),
                     NotKept::Refused(_) => continue,
                 },
@@ -386,10 +461,17 @@ impl ViewCache {
     }
 
     /// The body without coding, from which the codings are made.
-    async fn identity(&self, wanted: &WantedView<'_>, key: &ViewKey) -> Result<CacheLookup, ViewRefused> {
+    async fn identity(
+        &self,
+        wanted: &WantedView<'_>,
+        key: &ViewKey,
+    ) -> Result<CacheLookup, ViewRefused> {
         let found = self.once(key, || self.make(wanted).boxed()).await?;
         if !found.kept {
-            self.tagged.note(&found.prepared.etag, key.scoped.unwrap_or(key.stamp.revision));
+            self.tagged.note(
+                &found.prepared.etag,
+                key.scoped.unwrap_or(key.stamp.revision),
+            );
         }
         Ok(found)
     }
@@ -405,7 +487,13 @@ impl ViewCache {
         // Also if the request is gone, another one waits until this work is done and has dropped
         // the turn.
         let render = move || {
-            let wanted = WantedView { snapshot: &snapshot, query, format, report, budget: budget.as_ref() };
+            let wanted = WantedView {
+                snapshot: &snapshot,
+                query,
+                format,
+                report,
+                budget: budget.as_ref(),
+            };
             views.render(&wanted, turn)
         };
         self.tasks.blocking(render).await
@@ -413,25 +501,51 @@ impl ViewCache {
 
     /// Renders a list on this thread. Its bytes are reserved from before it is made, first as they
     /// are expected.
-    fn render(&self, wanted: &WantedView<'_>, turn: Option<WorkTurn>) -> Result<MadeView, ViewRefused> {
-        let WantedView { snapshot, query, format, report, budget } = wanted;
+    fn render(
+        &self,
+        wanted: &WantedView<'_>,
+        turn: Option<WorkTurn>,
+    ) -> Result<MadeView, ViewRefused> {
+        let WantedView {
+            snapshot,
+            query,
+            format,
+            report,
+            budget,
+        } = wanted;
         let format = *format;
         let view = View::select_for(&snapshot.catalog, query, &FormatEstimator(format));
-        let origin = render::ListOrigin { generated_at: snapshot.generated_at, own_id: self.own_id.as_deref() };
-        let builder = report::ReportBuilder { view: &view, query, format };
+        let origin = render::ListOrigin {
+            generated_at: snapshot.generated_at,
+            own_id: self.own_id.as_deref(),
+        };
+        let builder = report::ReportBuilder {
+            view: &view,
+            query,
+            format,
+        };
         let known = self.latest.get(format.id());
         let bytes = expected_bytes(&view, known.as_deref(), *report);
-        let expected = budget.map(|budget| wanted.budget_of(budget).reserve_expected(bytes)).transpose()?;
+        let expected = budget
+            .map(|budget| wanted.budget_of(budget).reserve_expected(bytes))
+            .transpose()?;
         let (mut rendered, places) = render::render_again(&view, origin, format, known.as_deref());
         if *report {
             rendered.body = builder.report(&snapshot.catalog, &rendered);
         }
         let prepared = prepared(rendered, &builder, wanted.reservation());
         if !*report && prepared.body.len() as u64 <= self.max_bytes {
-            self.latest.update(format.id(), prepared.body.clone(), prepared.tools, places);
+            self.latest
+                .update(format.id(), prepared.body.clone(), prepared.tools, places);
         }
-        let reserved = expected.map(|expected| expected.made(prepared.body.len())).transpose()?;
-        Ok(MadeView { prepared, reserved, turn })
+        let reserved = expected
+            .map(|expected| expected.made(prepared.body.len()))
+            .transpose()?;
+        Ok(MadeView {
+            prepared,
+            reserved,
+            turn,
+        })
     }
 
     /// The list in a coding. One that is made for it has one turn for both, so that no more lists
@@ -460,8 +574,14 @@ impl ViewCache {
         let encode = move || {
             let prepared = encoded(&plain, coding, reservation);
             drop(plain);
-            let reserved = expected.map(|expected| expected.made(prepared.body.len())).transpose()?;
-            Ok(MadeView { prepared, reserved, turn })
+            let reserved = expected
+                .map(|expected| expected.made(prepared.body.len()))
+                .transpose()?;
+            Ok(MadeView {
+                prepared,
+                reserved,
+                turn,
+            })
         };
         self.tasks.blocking(encode).await
     }
@@ -501,22 +621,36 @@ impl ViewCache {
 /// latest list.
 fn expected_bytes(view: &View, known: Option<&CachedList>, report: bool) -> usize {
     let list = ENTRY_BYTES + view.len() * known.map_or(TOOL_BYTES, CachedList::tool_bytes);
-    let reported = if report { view.len() + view.left_out.len() } else { 0 };
+    let reported = if report {
+        view.len() + view.left_out.len()
+    } else {
+        0
+    };
     list + reported * REPORTED_BYTES
 }
 
 /// The weight of an answer with its query: a query that names ten thousand tags is kept even if its
 /// list is empty.
 fn weight(key: &ViewKey, prepared: &Prepared) -> u32 {
-    let bytes = query_bytes(&key.query) + prepared.body.len() + prepared.findings.len() * FINDING_BYTES + ENTRY_BYTES;
+    let bytes = query_bytes(&key.query)
+        + prepared.body.len()
+        + prepared.findings.len() * FINDING_BYTES
+        + ENTRY_BYTES;
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 fn query_bytes(query: &ViewQuery) -> usize {
     let scope = [&query.profile, &query.chat].into_iter().flatten();
-    let texts = scope.chain(&query.categories).chain(&query.tags).chain(&query.q).map(String::as_str);
+    let texts = scope
+        .chain(&query.categories)
+        .chain(&query.tags)
+        .chain(&query.q)
+        .map(String::as_str);
     let texts = texts.chain(query.scenarios.iter().map(ScenarioName::as_str));
-    let carried = query.sticky.as_ref().map_or(0, |carried| size_of_val(carried.marks()));
+    let carried = query
+        .sticky
+        .as_ref()
+        .map_or(0, |carried| size_of_val(carried.marks()));
     carried + texts.map(|text| text.len() + TEXT_BYTES).sum::<usize>()
 }
 
@@ -527,7 +661,11 @@ mod tests {
 
     #[test]
     fn lists_for_llms_have_neither_disabled_nor_internal_tools() {
-        let wanted = ViewQuery { include_disabled: true, include_internal: true, ..ViewQuery::default() };
+        let wanted = ViewQuery {
+            include_disabled: true,
+            include_internal: true,
+            ..ViewQuery::default()
+        };
         let query = effective(&wanted, &OpenAiFormat);
         assert!(!query.include_disabled && !query.include_internal);
         assert_eq!(effective(&wanted, &NativeFormat), wanted);
@@ -535,7 +673,9 @@ mod tests {
 
     #[test]
     fn a_long_question_weighs_though_its_answer_is_short() {
-        let tags = (0..1_000).map(|number| format!("tag-{number:04}")).collect();
+        let tags = (0..1_000)
+            .map(|number| format!("tag-{number:04}"))
+            .collect();
         let key = |query| ViewKey {
             stamp: Stamp::default(),
             scoped: None,
@@ -546,18 +686,34 @@ mod tests {
         };
         let view = View::default();
         let query = ViewQuery::default();
-        let builder = report::ReportBuilder { view: &view, query: &query, format: &NativeFormat };
+        let builder = report::ReportBuilder {
+            view: &view,
+            query: &query,
+            format: &NativeFormat,
+        };
         let rendered = render(&view, Timestamp::UNIX_EPOCH, &NativeFormat);
         let answer = prepared(rendered, &builder, Arc::default());
         let short = weight(&key(ViewQuery::default()), &answer);
-        let long = weight(&key(ViewQuery { tags, ..ViewQuery::default() }), &answer);
+        let long = weight(
+            &key(ViewQuery {
+                tags,
+                ..ViewQuery::default()
+            }),
+            &answer,
+        );
         assert!(short < 1_000 && long > 70_000, "{short} and {long}");
     }
 
     #[test]
     fn the_asker_may_narrow_widen_and_lift_the_limit_of_a_format() {
         let limit = |max_tools, format: &dyn Format| {
-            let query = effective(&ViewQuery { max_tools, ..ViewQuery::default() }, format);
+            let query = effective(
+                &ViewQuery {
+                    max_tools,
+                    ..ViewQuery::default()
+                },
+                format,
+            );
             (query.max_tools, query.cap)
         };
         assert_eq!(limit(None, &OpenAiFormat), (None, Some(128)));

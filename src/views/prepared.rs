@@ -73,21 +73,37 @@ pub(super) fn prepared(
         deferred: rendered.deferred,
         tokens: rendered.tokens,
         notes: report.notes(&rendered.lines),
-        selection: rendered.selection.filter(|_| report.query.chooses()).map(Into::into),
+        selection: rendered
+            .selection
+            .filter(|_| report.query.chooses())
+            .map(Into::into),
         reservation,
     }
 }
 
 /// The same answer in another coding. `reservation` is for its body.
-pub(super) fn encoded(plain: &Prepared, coding: Coding, reservation: Arc<SharedReservation>) -> Prepared {
+pub(super) fn encoded(
+    plain: &Prepared,
+    coding: Coding,
+    reservation: Arc<SharedReservation>,
+) -> Prepared {
     match coding.encode(&plain.body) {
         Ok(body) => {
             let etag = etag::strong(&plain.body, coding);
-            Prepared { body: body.into(), coding, etag, reservation, ..plain.clone() }
+            Prepared {
+                body: body.into(),
+                coding,
+                etag,
+                reservation,
+                ..plain.clone()
+            }
         }
         Err(error) => {
             tracing::warn!(%coding, %error, "a list could not be encoded; it is sent as it is");
-            Prepared { reservation, ..plain.clone() }
+            Prepared {
+                reservation,
+                ..plain.clone()
+            }
         }
     }
 }

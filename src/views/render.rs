@@ -44,7 +44,16 @@ pub(super) struct ListOrigin<'a> {
 /// Renders a view for a daemon without an id. `generated_at` is when its revision was published
 /// first.
 pub fn render(view: &View, generated_at: Timestamp, format: &dyn Format) -> Rendered {
-    render_again(view, ListOrigin { generated_at, own_id: None }, format, None).0
+    render_again(
+        view,
+        ListOrigin {
+            generated_at,
+            own_id: None,
+        },
+        format,
+        None,
+    )
+    .0
 }
 
 /// The same, with segments copied from a known list. Also returns the segments of the new body.
@@ -57,8 +66,15 @@ pub(super) fn render_again(
     let known = known.filter(|_| !format.request_wide());
     let mut spent = Spent::default();
     let categories = categories::for_view(view);
-    let ListOrigin { generated_at, own_id } = origin;
-    let frame = format.frame(&ListHead { generated_at, own_id, categories: categories.unique });
+    let ListOrigin {
+        generated_at,
+        own_id,
+    } = origin;
+    let frame = format.frame(&ListHead {
+        generated_at,
+        own_id,
+        categories: categories.unique,
+    });
     let mut body = frame.open;
     body.reserve(known.map_or(0, CachedList::size));
     let mut places = Segments::new();
@@ -104,12 +120,28 @@ pub(super) fn render_again(
     let (over, findings) = all_findings(view, format, noted, categories.findings);
     left_out += over;
     let (tokens, selection) = loaded(view, &lines, format);
-    (Rendered { body, tools, deferred, tokens, selection, left_out, findings, lines }, places)
+    (
+        Rendered {
+            body,
+            tools,
+            deferred,
+            tokens,
+            selection,
+            left_out,
+            findings,
+            lines,
+        },
+        places,
+    )
 }
 
 /// The tokens of the tools that are loaded at once, and the text by which a conversation carries
 /// them.
-fn loaded(view: &View, lines: &[Option<WrittenTool>], format: &dyn Format) -> (usize, Option<String>) {
+fn loaded(
+    view: &View,
+    lines: &[Option<WrittenTool>],
+    format: &dyn Format,
+) -> (usize, Option<String>) {
     let mut tokens: usize = 0;
     let mut marks: Vec<ToolMark> = Vec::new();
     for (tool, line) in view.tools().zip(lines) {
@@ -168,8 +200,11 @@ fn over_limit(LeftOut { tool, why }: &LeftOut, format: &dyn Format) -> Finding {
              `max_tools=0`"
         }
     };
-    Finding::new(FindingCode::OverLimit, format!("left out of `{}`: {why}", format.id()))
-        .of_scenario(&tool.id.scenario)
-        .of_tool(tool.id.tool.clone())
-        .hint(hint)
+    Finding::new(
+        FindingCode::OverLimit,
+        format!("left out of `{}`: {why}", format.id()),
+    )
+    .of_scenario(&tool.id.scenario)
+    .of_tool(tool.id.tool.clone())
+    .hint(hint)
 }

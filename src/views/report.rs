@@ -149,8 +149,16 @@ const BROKEN: &str = "prefix-broken";
 impl ReportBuilder<'_> {
     /// Notes for the client, by short names.
     pub(super) fn notes(&self, lines: &[Option<WrittenTool>]) -> Arc<[&'static str]> {
-        let broken = self.prefix(lines).filter(|prefix| !prefix.whole).map(|_| BROKEN);
-        self.view.notes.iter().map(|note| note.code()).chain(broken).collect()
+        let broken = self
+            .prefix(lines)
+            .filter(|prefix| !prefix.whole)
+            .map(|_| BROKEN);
+        self.view
+            .notes
+            .iter()
+            .map(|note| note.code())
+            .chain(broken)
+            .collect()
     }
 
     /// The rendered list with its report.
@@ -182,7 +190,11 @@ impl ReportBuilder<'_> {
 
     /// The tools in the list, in its order.
     fn listed(&self, rendered: &Rendered) -> Vec<ListedJson<'_>> {
-        let written = self.view.tools().zip(&rendered.lines).filter_map(|(tool, line)| Some((tool, (*line)?)));
+        let written = self
+            .view
+            .tools()
+            .zip(&rendered.lines)
+            .filter_map(|(tool, line)| Some((tool, (*line)?)));
         written.map(|(tool, line)| self.line(tool, line)).collect()
     }
 
@@ -205,22 +217,37 @@ impl ReportBuilder<'_> {
         let mut first_findings: BTreeMap<(ToolId, &str), &Finding> = BTreeMap::new();
         for finding in &rendered.findings {
             if let (Some(scenario), Some(tool)) = (&finding.scenario, &finding.tool) {
-                let key = (ToolId::new(scenario.clone(), Arc::clone(tool)), finding.code.as_str());
+                let key = (
+                    ToolId::new(scenario.clone(), Arc::clone(tool)),
+                    finding.code.as_str(),
+                );
                 first_findings.entry(key).or_insert(finding);
             }
         }
         let absences = self.view.absences(catalog, self.query).into_iter();
         let mut left: Vec<(ToolId, AbsentJson)> = absences
-            .map(|left| (left.tool.id.clone(), absent(&left.tool, left.why.code(), &left.why.to_string())))
+            .map(|left| {
+                (
+                    left.tool.id.clone(),
+                    absent(&left.tool, left.why.code(), &left.why.to_string()),
+                )
+            })
             .collect();
-        let unrendered =
-            self.view.tools().zip(&rendered.lines).filter(|(_, line)| line.is_none()).map(|(tool, _)| tool);
+        let unrendered = self
+            .view
+            .tools()
+            .zip(&rendered.lines)
+            .filter(|(_, line)| line.is_none())
+            .map(|(tool, _)| tool);
         left.extend(unrendered.map(|tool| {
             // The native list reports a tool that it cannot embed as `lossy`, because programs
             // still get the rest of the tool elsewhere.
-            let why =
-                ["tool-quarantined", "lossy"].iter().find_map(|code| first_findings.get(&(tool.id.clone(), *code)));
-            let why = why.map_or("the format cannot express it", |finding| finding.message.as_str());
+            let why = ["tool-quarantined", "lossy"]
+                .iter()
+                .find_map(|code| first_findings.get(&(tool.id.clone(), *code)));
+            let why = why.map_or("the format cannot express it", |finding| {
+                finding.message.as_str()
+            });
             (tool.id.clone(), absent(tool, "tool-quarantined", why))
         }));
         left.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -232,38 +259,81 @@ impl ReportBuilder<'_> {
         let carried = self.query.sticky.as_ref()?;
         let prefix = self.prefix(&rendered.lines)?;
         let place = carried.marks().get(prefix.kept);
-        let here = place.and_then(|mark| self.view.tools().find(|tool| ToolMark::new(&tool.id, b"").tool == mark.tool));
+        let here = place.and_then(|mark| {
+            self.view
+                .tools()
+                .find(|tool| ToolMark::new(&tool.id, b"").tool == mark.tool)
+        });
         let broken = place.map(|_| match here {
             Some(tool) => format!("`{}` changed or moved", tool.name),
-            None => format!("the tool at place {} is not in the list any more", prefix.kept + 1),
+            None => format!(
+                "the tool at place {} is not in the list any more",
+                prefix.kept + 1
+            ),
         });
-        Some(StickyJson { carried: carried.marks().len(), prefix: prefix.kept, broken })
+        Some(StickyJson {
+            carried: carried.marks().len(),
+            prefix: prefix.kept,
+            broken,
+        })
     }
 
     fn prefix(&self, lines: &[Option<WrittenTool>]) -> Option<Prefix> {
         let carried = self.query.sticky.as_ref()?.marks();
-        let loaded = self.view.tools().zip(lines).filter(|(tool, _)| !self.view.is_deferred(tool));
+        let loaded = self
+            .view
+            .tools()
+            .zip(lines)
+            .filter(|(tool, _)| !self.view.is_deferred(tool));
         let marks = loaded.filter_map(|(_, line)| Some((*line)?.mark));
-        let kept = carried.iter().zip(marks).take_while(|(was, is)| *was == is).count();
-        Some(Prefix { kept, whole: kept == carried.len() })
+        let kept = carried
+            .iter()
+            .zip(marks)
+            .take_while(|(was, is)| *was == is)
+            .count();
+        Some(Prefix {
+            kept,
+            whole: kept == carried.len(),
+        })
     }
 
     /// The notes as texts.
     fn spelled(&self, rendered: &Rendered) -> Vec<NoteJson> {
-        let prefix = self.prefix(&rendered.lines).filter(|prefix| !prefix.whole).map(|prefix| {
-            let kept = prefix.kept;
-            (BROKEN, format!("a prompt cache is of use up to the tool at place {kept}, and not beyond"))
-        });
-        let notes = self.view.notes.iter().map(|note| (note.code(), note_text(*note))).chain(prefix);
-        notes.map(|(code, message)| NoteJson { code, message }).collect()
+        let prefix = self
+            .prefix(&rendered.lines)
+            .filter(|prefix| !prefix.whole)
+            .map(|prefix| {
+                let kept = prefix.kept;
+                (
+                    BROKEN,
+                    format!(
+                        "a prompt cache is of use up to the tool at place {kept}, and not beyond"
+                    ),
+                )
+            });
+        let notes = self
+            .view
+            .notes
+            .iter()
+            .map(|note| (note.code(), note_text(*note)))
+            .chain(prefix);
+        notes
+            .map(|(code, message)| NoteJson { code, message })
+            .collect()
     }
 }
 
 fn note_text(note: ViewNote) -> String {
     match note {
-        ViewNote::PinnedOverBudget => "the pinned tools alone are beyond the budget; they stay".to_owned(),
-        ViewNote::OneLoaded => "no tool would be loaded, so the best one is: not all tools can be deferred".to_owned(),
-        ViewNote::StickyUnknown => "`sticky` is not a selection of an earlier list; it was ignored".to_owned(),
+        ViewNote::PinnedOverBudget => {
+            "the pinned tools alone are beyond the budget; they stay".to_owned()
+        }
+        ViewNote::OneLoaded => {
+            "no tool would be loaded, so the best one is: not all tools can be deferred".to_owned()
+        }
+        ViewNote::StickyUnknown => {
+            "`sticky` is not a selection of an earlier list; it was ignored".to_owned()
+        }
         ViewNote::StickyGone(gone) => {
             format!("tools that the conversation carries and that are not in the list: {gone}")
         }
@@ -271,7 +341,12 @@ fn note_text(note: ViewNote) -> String {
 }
 
 fn absent(tool: &ViewTool, code: &'static str, reason: &str) -> AbsentJson {
-    AbsentJson { name: tool.name.as_str().to_owned(), id: tool.id.to_string(), code, reason: reason.to_owned() }
+    AbsentJson {
+        name: tool.name.as_str().to_owned(),
+        id: tool.id.to_string(),
+        code,
+        reason: reason.to_owned(),
+    }
 }
 
 /// A finding as it is written.

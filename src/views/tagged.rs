@@ -24,9 +24,14 @@ type TaggedRevision = (Box<str>, Revision);
 impl TaggedRevisions {
     /// A list with this tag had this revision.
     pub(super) fn note(&self, tag: &http::HeaderValue, revision: Revision) {
-        let Some(digits) = tag.to_str().ok().and_then(digits) else { return };
+        let Some(digits) = tag.to_str().ok().and_then(digits) else {
+            return;
+        };
         let mut kept = self.0.lock();
-        if kept.iter().any(|(known, had)| **known == *digits && *had == revision) {
+        if kept
+            .iter()
+            .any(|(known, had)| **known == *digits && *had == revision)
+        {
             return;
         }
         if kept.len() >= KEPT {
@@ -39,7 +44,10 @@ impl TaggedRevisions {
     pub(super) fn find(&self, tag: &str) -> Option<Revision> {
         let digits = digits(tag)?;
         let kept = self.0.lock();
-        kept.iter().rev().find(|(known, _)| **known == *digits).map(|(_, revision)| *revision)
+        kept.iter()
+            .rev()
+            .find(|(known, _)| **known == *digits)
+            .map(|(_, revision)| *revision)
     }
 }
 
@@ -47,7 +55,8 @@ impl TaggedRevisions {
 fn digits(tag: &str) -> Option<&str> {
     let tag = tag.trim().trim_start_matches("W/").trim_matches('"');
     let digits = tag.split('-').next()?;
-    (digits.len() == DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit())).then_some(digits)
+    (digits.len() == DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+        .then_some(digits)
 }
 
 #[cfg(test)]
@@ -59,8 +68,15 @@ mod tests {
         let revisions = TaggedRevisions::default();
         let tag = "0123456789abcdef0123456789abcdef";
         let revision = Revision::default();
-        revisions.note(&http::HeaderValue::from_str(&format!("\"{tag}\"")).unwrap(), revision);
-        for given in [tag.to_owned(), format!("\"{tag}-gzip\""), format!("W/\"{tag}\"")] {
+        revisions.note(
+            &http::HeaderValue::from_str(&format!("\"{tag}\"")).unwrap(),
+            revision,
+        );
+        for given in [
+            tag.to_owned(),
+            format!("\"{tag}-gzip\""),
+            format!("W/\"{tag}\""),
+        ] {
             assert_eq!(revisions.find(&given), Some(revision), "{given}");
         }
         for given in ["", "abc", "\"0123456789abcdef\"", &"f".repeat(32)] {

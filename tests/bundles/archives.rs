@@ -30,8 +30,13 @@ pub(crate) fn zip(files: &[(&str, String, u32)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut archive = ZipArchiveWriter::new(&mut bytes);
     for (name, text, mode) in files {
-        let entry = archive.new_file(EntryPath::verbatim(name.as_bytes())).unix_permissions(*mode);
-        let (mut entry, config) = entry.compression_method(CompressionMethod::DEFLATE).start().unwrap();
+        let entry = archive
+            .new_file(EntryPath::verbatim(name.as_bytes()))
+            .unix_permissions(*mode);
+        let (mut entry, config) = entry
+            .compression_method(CompressionMethod::DEFLATE)
+            .start()
+            .unwrap();
         let mut writer = config.wrap(DeflateEncoder::new(&mut entry, Compression::default()));
         writer.write_all(text.as_bytes()).unwrap();
         let (encoder, descriptor) = writer.finish().unwrap();
@@ -65,9 +70,16 @@ pub(crate) fn by_hand(slug: &str) -> Value {
 
 /// An archive of a bundle `net` with these tools.
 fn packed(id: &str, tools: &[Value]) -> Vec<u8> {
-    let names: Vec<String> = (0..tools.len()).map(|n| format!("tools/{n}.json")).collect();
+    let names: Vec<String> = (0..tools.len())
+        .map(|n| format!("tools/{n}.json"))
+        .collect();
     let mut files = vec![("bundle.json", definition(id).to_string(), FILE)];
-    files.extend(names.iter().zip(tools).map(|(name, tool)| (name.as_str(), tool.to_string(), FILE)));
+    files.extend(
+        names
+            .iter()
+            .zip(tools)
+            .map(|(name, tool)| (name.as_str(), tool.to_string(), FILE)),
+    );
     zip(&files)
 }
 
@@ -97,7 +109,14 @@ async fn export(daemon: &Daemon, id: &str) -> Vec<u8> {
 }
 
 async fn import(daemon: &Daemon, archive: &[u8], query: &str) -> Answer {
-    ask_bytes(daemon.address, "POST", &format!("/tools/bundles/archive{query}"), &ZIP, archive).await
+    ask_bytes(
+        daemon.address,
+        "POST",
+        &format!("/tools/bundles/archive{query}"),
+        &ZIP,
+        archive,
+    )
+    .await
 }
 
 /// An import that is refused with this status and code, and leaves the folder as it is. Returns
@@ -125,7 +144,11 @@ async fn what_is_exported_is_the_same_bundle_elsewhere() {
     let mut off = by_hand("Flüsse");
     off["isEnabled"] = json!(false);
     off["toolID"] = json!("018faf52-1c2d-7e40-8b1a-5f1c9e0a7d22");
-    for (name, file) in [("a.json", by_hand("tides")), ("b.json", by_hand("Tides")), ("c.json", off)] {
+    for (name, file) in [
+        ("a.json", by_hand("tides")),
+        ("b.json", by_hand("Tides")),
+        ("c.json", off),
+    ] {
         fs::write(own.join(name), file.to_string()).unwrap();
     }
     let daemon = Daemon::start(config(&home)).await;
@@ -145,7 +168,11 @@ async fn what_is_exported_is_the_same_bundle_elsewhere() {
     let answer = import(&second, &exported.body, "").await;
     assert_eq!(answer.status, 201, "{answer:?}");
     let stored = answer.json();
-    assert_eq!([&stored["tools"], &stored["leftOut"]], [&json!(3), &json!(0)], "{stored}");
+    assert_eq!(
+        [&stored["tools"], &stored["leftOut"]],
+        [&json!(3), &json!(0)],
+        "{stored}"
+    );
     assert_eq!(stored["bundle"]["id"], NET);
     assert_eq!(stored["bundle"]["x-owner"], json!({"team": "harbour"}));
     second.until_tools(&["Tides_v1", "tides_v1"]).await;
@@ -155,13 +182,18 @@ async fn what_is_exported_is_the_same_bundle_elsewhere() {
         assert_eq!(there, daemon.json(&tool(NET, slug, "v1")).await);
     }
     assert_eq!(export(&second, NET).await, exported.body, "the same bytes");
-    let hidden = fs::read_dir(folder(&other)).unwrap().map(|entry| entry.unwrap().file_name());
-    let hidden: Vec<_> = hidden.filter(|name| name.to_string_lossy().starts_with('.')).collect();
+    let hidden = fs::read_dir(folder(&other))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    let hidden: Vec<_> = hidden
+        .filter(|name| name.to_string_lossy().starts_with('.'))
+        .collect();
     assert_eq!(hidden, [".lock"]);
 
     expect(&daemon, 201, "PUT", &bundle(OTHER), &about("мир")).await;
     let named = daemon.get(&archive_of(OTHER)).await;
-    let disposition = "attachment; filename=\"bundle.zip\"; filename*=UTF-8''%D0%BC%D0%B8%D1%80.zip";
+    let disposition =
+        "attachment; filename=\"bundle.zip\"; filename*=UTF-8''%D0%BC%D0%B8%D1%80.zip";
     assert_eq!(named.header("content-disposition"), disposition);
     daemon.stop().await;
     second.stop().await;
@@ -171,25 +203,51 @@ async fn what_is_exported_is_the_same_bundle_elsewhere() {
 async fn a_disabled_bundle_comes_in_disabled_with_its_tools() {
     let home = Home::new();
     let daemon = with_tools(config(&home), &[("tides", get())]).await;
-    expect(&daemon, 200, "PATCH", &bundle(NET), &json!({"isEnabled": false})).await;
+    expect(
+        &daemon,
+        200,
+        "PATCH",
+        &bundle(NET),
+        &json!({"isEnabled": false}),
+    )
+    .await;
     let archive = export(&daemon, NET).await;
     let other = Home::new();
     let second = Daemon::start(config(&other)).await;
     let stored = import(&second, &archive, "").await.json();
     assert_eq!(stored["bundle"]["isEnabled"], false, "{stored}");
     assert_eq!(stored["tools"], 1);
-    assert_eq!(second.json("/tools/tools?includeDisabled=true").await["tools"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        second.json("/tools/tools?includeDisabled=true").await["tools"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
     second
-        .wait_until("the scenario is there", |now| now.health.contains_key(&"net".parse::<ScenarioName>().unwrap()))
+        .wait_until("the scenario is there", |now| {
+            now.health
+                .contains_key(&"net".parse::<ScenarioName>().unwrap())
+        })
         .await;
     assert_eq!(second.tools("").await, [""; 0]);
-    expect(&second, 200, "PATCH", &bundle(NET), &json!({"isEnabled": true})).await;
+    expect(
+        &second,
+        200,
+        "PATCH",
+        &bundle(NET),
+        &json!({"isEnabled": true}),
+    )
+    .await;
     second.until_tools(&["tides_v1"]).await;
 
     // The one that is there is enabled: it becomes as the archive says.
     let mut off = definition(NET);
     off["isEnabled"] = json!(false);
-    let archive = zip(&[("bundle.json", off.to_string(), FILE), ("a.json", by_hand("rain").to_string(), FILE)]);
+    let archive = zip(&[
+        ("bundle.json", off.to_string(), FILE),
+        ("a.json", by_hand("rain").to_string(), FILE),
+    ]);
     let stored = import(&second, &archive, "").await;
     assert_eq!(stored.status, 200, "{stored:?}");
     second.until_tools(&[]).await;
@@ -205,8 +263,18 @@ async fn what_is_in_the_way_leaves_the_folder_as_it_is() {
     let daemon = with_tools(config, &[("tides", get()), ("weather", get())]).await;
     let archive = export(&daemon, NET).await;
     let why = refused(&daemon, &home, &archive, 409, "exists").await;
-    assert!(why.contains("a tool `tides` with version `v1`, and 1 more of the archive"), "{why}");
-    expect(&daemon, 204, "DELETE", &tool(NET, "tides", "v1"), &Value::Null).await;
+    assert!(
+        why.contains("a tool `tides` with version `v1`, and 1 more of the archive"),
+        "{why}"
+    );
+    expect(
+        &daemon,
+        204,
+        "DELETE",
+        &tool(NET, "tides", "v1"),
+        &Value::Null,
+    )
+    .await;
     let why = refused(&daemon, &home, &archive, 409, "exists").await;
     assert!(
         why.ends_with(
@@ -216,20 +284,54 @@ async fn what_is_in_the_way_leaves_the_folder_as_it_is() {
     );
 
     let fresh = packed(NET, &[by_hand("rain")]);
-    expect(&daemon, 200, "PATCH", &bundle(NET), &json!({"isEnabled": false})).await;
+    expect(
+        &daemon,
+        200,
+        "PATCH",
+        &bundle(NET),
+        &json!({"isEnabled": false}),
+    )
+    .await;
     let why = refused(&daemon, &home, &fresh, 403, "disabled").await;
     assert!(why.contains("enable it first"), "{why}");
-    expect(&daemon, 200, "PATCH", &bundle(NET), &json!({"isEnabled": true})).await;
-    expect(&daemon, 204, "DELETE", &tool(NET, "weather", "v1"), &Value::Null).await;
+    expect(
+        &daemon,
+        200,
+        "PATCH",
+        &bundle(NET),
+        &json!({"isEnabled": true}),
+    )
+    .await;
+    expect(
+        &daemon,
+        204,
+        "DELETE",
+        &tool(NET, "weather", "v1"),
+        &Value::Null,
+    )
+    .await;
     expect(&daemon, 200, "DELETE", &bundle(NET), &Value::Null).await;
     let why = refused(&daemon, &home, &fresh, 409, "being_deleted").await;
-    assert!(why.contains("`new=true`") && why.contains("removed for good"), "{why}");
+    assert!(
+        why.contains("`new=true`") && why.contains("removed for good"),
+        "{why}"
+    );
     assert_eq!(daemon.get(&archive_of(NET)).await.status, 409);
 
-    refused(&daemon, &home, &packed(BUILT_IN, &[by_hand("rain")]), 403, "built_in").await;
+    refused(
+        &daemon,
+        &home,
+        &packed(BUILT_IN, &[by_hand("rain")]),
+        403,
+        "built_in",
+    )
+    .await;
     let exported = daemon.get(&archive_of(BUILT_IN)).await;
     assert_eq!(exported.status, 403);
-    assert!(exported.problem().contains("no files to export"), "{exported:?}");
+    assert!(
+        exported.problem().contains("no files to export"),
+        "{exported:?}"
+    );
     assert_eq!(daemon.get(&archive_of(OTHER)).await.status, 404);
     daemon.stop().await;
 }
@@ -242,8 +344,18 @@ async fn more_tools_than_are_kept_are_refused_as_a_whole() {
     let daemon = with_tools(config, &[("tides", get()), ("weather", get())]).await;
     let archive = packed(OTHER, &[by_hand("a"), by_hand("b")]);
     let why = refused(&daemon, &home, &archive, 409, "too_many").await;
-    assert!(why.contains("it has 2 tool(s), 2 are stored already, and `bundles.max_tools` allows 3"), "{why}");
-    expect(&daemon, 204, "DELETE", &tool(NET, "tides", "v1"), &Value::Null).await;
+    assert!(
+        why.contains("it has 2 tool(s), 2 are stored already, and `bundles.max_tools` allows 3"),
+        "{why}"
+    );
+    expect(
+        &daemon,
+        204,
+        "DELETE",
+        &tool(NET, "tides", "v1"),
+        &Value::Null,
+    )
+    .await;
     assert_eq!(import(&daemon, &archive, "").await.status, 201);
     daemon.stop().await;
 }
@@ -258,14 +370,26 @@ async fn bundles_beyond_their_memory_are_refused_and_a_start_stays_possible() {
     let daemon = with_tools(config.clone(), &[("tides", get())]).await;
     let mut large = by_hand("large");
     large["x-junk"] = json!(vec![json!([]); 60_000]);
-    assert_eq!(import(&daemon, &packed(OTHER, &[large.clone()]), "").await.status, 201);
+    assert_eq!(
+        import(&daemon, &packed(OTHER, &[large.clone()]), "")
+            .await
+            .status,
+        201
+    );
     let kept = daemon.json(&tool(OTHER, "large", "v1")).await;
     assert_eq!(kept["x-junk"].as_array().unwrap().len(), 60_000);
     large["slug"] = json!("larger");
     let why = refused(&daemon, &home, &packed(OTHER, &[large]), 409, "too_many").await;
     assert!(why.contains("`bundles.max_bytes` allows 307200"), "{why}");
     let third = "018faf50-b7b6-7a01-9a05-a22a6e0af1ff";
-    let why = refused(&daemon, &home, &packed(third, &[by_hand("b")]), 409, "too_many").await;
+    let why = refused(
+        &daemon,
+        &home,
+        &packed(third, &[by_hand("b")]),
+        409,
+        "too_many",
+    )
+    .await;
     assert!(why.contains("`bundles.max_bundles` allows"), "{why}");
     expect(&daemon, 409, "PUT", &bundle(third), &about("third")).await;
     daemon.stop().await;
@@ -288,27 +412,82 @@ async fn bad_archives_are_refused_with_the_reason() {
     };
     let large = format!("{{\"a\": \"{}\"}}", "0".repeat(256 * 1024));
     let names: Vec<String> = (0..300).map(|n| format!("{n}.json")).collect();
-    let bomb: Vec<_> = names.iter().map(|name| (name.as_str(), large.replacen("00000", "", 2), FILE)).collect();
+    let bomb: Vec<_> = names
+        .iter()
+        .map(|name| (name.as_str(), large.replacen("00000", "", 2), FILE))
+        .collect();
     for (archive, reason) in [
         (b"no archive".to_vec(), "no ZIP"),
         (Vec::new(), "no ZIP"),
         (zip(&[("x.json", one.clone(), FILE)]), "no `bundle.json`"),
-        (zip(&[good.clone(), ("../x.json", one.clone(), FILE)]), "leads out"),
-        (zip(&[good.clone(), ("/etc/x.json", one.clone(), FILE)]), "leads out"),
-        (zip(&[good.clone(), ("x.json", "/etc/passwd".to_owned(), LINK)]), "is a link"),
-        (zip(&[good.clone(), ("x.json", one.clone(), FILE), ("X.json", one.clone(), FILE)]), "twice"),
-        (zip(&[good.clone(), ("x.json", one.clone(), FILE), ("y.json", one.clone(), FILE)]), "again"),
-        (zip(&[good.clone(), ("x.json", large.clone(), FILE)]), "larger than 256 KiB"),
+        (
+            zip(&[good.clone(), ("../x.json", one.clone(), FILE)]),
+            "leads out",
+        ),
+        (
+            zip(&[good.clone(), ("/etc/x.json", one.clone(), FILE)]),
+            "leads out",
+        ),
+        (
+            zip(&[good.clone(), ("x.json", "/etc/passwd".to_owned(), LINK)]),
+            "is a link",
+        ),
+        (
+            zip(&[
+                good.clone(),
+                ("x.json", one.clone(), FILE),
+                ("X.json", one.clone(), FILE),
+            ]),
+            "twice",
+        ),
+        (
+            zip(&[
+                good.clone(),
+                ("x.json", one.clone(), FILE),
+                ("y.json", one.clone(), FILE),
+            ]),
+            "again",
+        ),
+        (
+            zip(&[good.clone(), ("x.json", large.clone(), FILE)]),
+            "larger than 256 KiB",
+        ),
         (zip(&bomb), "`bundles.max_bytes` allows"),
-        (zip(&[good.clone(), ("x.json", "[]".to_owned(), FILE)]), "no JSON object"),
-        (zip(&[good.clone(), ("x.json", one.replace("\"http\"", "\"shell\""), FILE)]), "neither `http` nor `go`"),
-        (zip(&[with("isBuiltIn", json!(true)), ("x.json", one.clone(), FILE)]), "isBuiltIn"),
-        (zip(&[with("softDeletedAt", json!("2026-03-01T09:00:00Z"))]), "softDeletedAt"),
+        (
+            zip(&[good.clone(), ("x.json", "[]".to_owned(), FILE)]),
+            "no JSON object",
+        ),
+        (
+            zip(&[
+                good.clone(),
+                ("x.json", one.replace("\"http\"", "\"shell\""), FILE),
+            ]),
+            "neither `http` nor `go`",
+        ),
+        (
+            zip(&[
+                with("isBuiltIn", json!(true)),
+                ("x.json", one.clone(), FILE),
+            ]),
+            "isBuiltIn",
+        ),
+        (
+            zip(&[with("softDeletedAt", json!("2026-03-01T09:00:00Z"))]),
+            "softDeletedAt",
+        ),
     ] {
         let why = refused(&daemon, &home, &archive, 400, "invalid_archive").await;
-        assert!(why.contains("the archive cannot be imported") && why.contains(reason), "{reason}: {why}");
+        assert!(
+            why.contains("the archive cannot be imported") && why.contains(reason),
+            "{reason}: {why}"
+        );
     }
-    assert_eq!(import(&daemon, &packed(OTHER, &[]), "?new=yes").await.status, 400);
+    assert_eq!(
+        import(&daemon, &packed(OTHER, &[]), "?new=yes")
+            .await
+            .status,
+        400
+    );
     let kept = daemon.json("/tools/tools?includeDisabled=true").await;
     assert_eq!(kept["tools"].as_array().unwrap().len(), 1);
     daemon.stop().await;
@@ -336,7 +515,10 @@ async fn as_a_new_bundle_it_has_ids_and_times_of_its_own() {
         for slug in ["tides", "rain"] {
             let tool = daemon.json(&tool(id, slug, "v1")).await;
             assert_eq!(tool["bundleID"], id);
-            assert!(tool.get("id").is_none(), "it was another name of `toolID`: {tool}");
+            assert!(
+                tool.get("id").is_none(),
+                "it was another name of `toolID`: {tool}"
+            );
             let given: uuid::Uuid = tool["toolID"].as_str().unwrap().parse().unwrap();
             assert_eq!(given.get_version_num(), 7);
             assert!(!seen.contains(&tool["toolID"]), "{tool}");
@@ -346,7 +528,13 @@ async fn as_a_new_bundle_it_has_ids_and_times_of_its_own() {
             assert_eq!(tool["x-note"], json!({"kept": [1, 2.5, null]}));
         }
     }
-    assert_eq!(daemon.json("/tools/bundles").await["bundles"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        daemon.json("/tools/bundles").await["bundles"]
+            .as_array()
+            .unwrap()
+            .len(),
+        3
+    );
     daemon.stop().await;
 }
 
@@ -367,9 +555,20 @@ async fn a_bundle_that_is_there_gets_the_tools() {
     assert_eq!(stored["bundle"]["createdAt"], before["createdAt"]);
     daemon.until_tools(&["rain_v1", "tides_v1"]).await;
     let own = &folder(&home).join(NET);
-    let mut names: Vec<_> = fs::read_dir(own).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut names: Vec<_> = fs::read_dir(own)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     names.sort();
-    assert_eq!(names, ["bundle.json", "far_v1.json", "rain_v1.json", "tides_v1.json"]);
+    assert_eq!(
+        names,
+        [
+            "bundle.json",
+            "far_v1.json",
+            "rain_v1.json",
+            "tides_v1.json"
+        ]
+    );
 
     // What is said stays as it is, so `modifiedAt` does, too.
     let said = export(&daemon, NET).await;
@@ -387,7 +586,10 @@ async fn a_bundle_that_is_there_gets_the_tools() {
 async fn the_rest_of_an_import_that_did_not_end_is_removed() {
     let home = Home::new();
     let daemon = with_tools(config(&home), &[("tides", get())]).await;
-    for rest in [folder(&home).join(".new-1"), folder(&home).join(NET).join(".new-2")] {
+    for rest in [
+        folder(&home).join(".new-1"),
+        folder(&home).join(NET).join(".new-2"),
+    ] {
         fs::create_dir(&rest).unwrap();
         fs::write(rest.join("bundle.json"), definition(OTHER).to_string()).unwrap();
         fs::write(rest.join("x.json"), by_hand("half").to_string()).unwrap();
@@ -396,8 +598,10 @@ async fn the_rest_of_an_import_that_did_not_end_is_removed() {
         let answer = import(&daemon, &archive, "").await;
         assert!(matches!(answer.status, 200 | 201), "{answer:?}");
     }
-    let left: Vec<_> =
-        everything(&folder(&home)).into_keys().filter(|path| path.to_string_lossy().contains(".new-")).collect();
+    let left: Vec<_> = everything(&folder(&home))
+        .into_keys()
+        .filter(|path| path.to_string_lossy().contains(".new-"))
+        .collect();
     assert_eq!(left, Vec::<PathBuf>::new());
     let listed = daemon.json("/tools/tools").await;
     assert_eq!(listed["tools"].as_array().unwrap().len(), 3, "{listed}");
@@ -414,15 +618,29 @@ async fn only_the_operator_imports() {
     assert_eq!(import(&daemon, &archive, "").await.status, 401);
     assert!(!folder(&home).join(NET).exists());
     let token = ("authorization", "Bearer open-sesame-open");
-    let answer = ask_bytes(daemon.address, "POST", "/tools/bundles/archive", &[ZIP[0], token], &archive).await;
+    let answer = ask_bytes(
+        daemon.address,
+        "POST",
+        "/tools/bundles/archive",
+        &[ZIP[0], token],
+        &archive,
+    )
+    .await;
     assert_eq!(answer.status, 201, "{answer:?}");
-    assert_eq!(daemon.get(&archive_of(NET)).await.status, 200, "to read is open to all");
+    assert_eq!(
+        daemon.get(&archive_of(NET)).await.status,
+        200,
+        "to read is open to all"
+    );
     daemon.stop().await;
 
     let mut off = config(&home);
     off.bundles.path = None;
     let daemon = Daemon::start(off).await;
-    for answer in [import(&daemon, &archive, "").await, daemon.get(&archive_of(NET)).await] {
+    for answer in [
+        import(&daemon, &archive, "").await,
+        daemon.get(&archive_of(NET)).await,
+    ] {
         assert_eq!(answer.status, 404);
         assert_eq!(answer.json()["code"], "bundles_off");
     }
@@ -437,20 +655,42 @@ async fn archives_have_a_type_and_a_limit_of_their_own() {
     small.server.max_body = 1_000;
     let daemon = Daemon::start(small).await;
     let mut long = by_hand("long");
-    long["x-key"] = (0..2_000_u64).map(|n| json!(n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+    long["x-key"] = (0..2_000_u64)
+        .map(|n| json!(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+        .collect();
     let archive = packed(NET, &[long]);
     assert!(archive.len() > 1_000, "{}", archive.len());
     assert_eq!(import(&daemon, &archive, "").await.status, 201);
     let json = [("content-type", "application/json")];
-    let answer = ask_bytes(daemon.address, "POST", "/tools/bundles/archive", &json, b"{}").await;
+    let answer = ask_bytes(
+        daemon.address,
+        "POST",
+        "/tools/bundles/archive",
+        &json,
+        b"{}",
+    )
+    .await;
     assert_eq!(answer.status, 415);
-    assert!(answer.problem().contains("`Content-Type: application/zip`"), "{answer:?}");
+    assert!(
+        answer.problem().contains("`Content-Type: application/zip`"),
+        "{answer:?}"
+    );
     let answer = ask_bytes(daemon.address, "PUT", &bundle(OTHER), &ZIP, b"{}").await;
     assert_eq!(answer.status, 415);
     let announced = [ZIP[0], ("content-length", "67108865")];
-    let answer = ask_raw(daemon.address, "POST", "/tools/bundles/archive", &announced, "").await;
+    let answer = ask_raw(
+        daemon.address,
+        "POST",
+        "/tools/bundles/archive",
+        &announced,
+        "",
+    )
+    .await;
     assert_eq!(answer.status, 413);
-    assert!(answer.problem().contains("larger than 64 MiB"), "{answer:?}");
+    assert!(
+        answer.problem().contains("larger than 64 MiB"),
+        "{answer:?}"
+    );
     let answer = ask(daemon.address, "POST", &bundle(OTHER), &json, "{}").await;
     assert_eq!(answer.status, 405);
     daemon.stop().await;
@@ -487,7 +727,11 @@ async fn two_archives_are_taken_at_once() {
         stream.write_all(&archive).await.unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await.unwrap();
-        assert!(answer.starts_with(b"HTTP/1.1 201"), "{}", String::from_utf8_lossy(&answer));
+        assert!(
+            answer.starts_with(b"HTTP/1.1 201"),
+            "{}",
+            String::from_utf8_lossy(&answer)
+        );
     }
     assert_eq!(daemon.get(&archive_of(NET)).await.status, 200);
     daemon.stop().await;
@@ -501,12 +745,17 @@ async fn an_archive_that_says_it_is_older_takes_no_name() {
     let mut older = definition(OTHER);
     older["createdAt"] = json!("1990-01-01T00:00:00Z");
     older["importedAt"] = json!("1990-01-01T00:00:00Z");
-    let archive = zip(&[("bundle.json", older.to_string(), FILE), ("a.json", by_hand("tides").to_string(), FILE)]);
+    let archive = zip(&[
+        ("bundle.json", older.to_string(), FILE),
+        ("a.json", by_hand("tides").to_string(), FILE),
+    ]);
     let stored = import(&daemon, &archive, "").await;
     assert_eq!(stored.status, 201, "{stored:?}");
     assert_eq!(stored.json()["bundle"]["scenario"], format!("net-{OTHER}"));
     assert_eq!(stored.json()["bundle"]["createdAt"], "1990-01-01T00:00:00Z");
-    let known = daemon.json(&format!("/tools/bundles?bundleIDs={NET}")).await;
+    let known = daemon
+        .json(&format!("/tools/bundles?bundleIDs={NET}"))
+        .await;
     assert_eq!(known["bundles"][0]["scenario"], "net", "{known}");
     daemon.stop().await;
 

@@ -28,7 +28,9 @@ async fn sharing(home: &Home) -> Daemon {
 
 async fn call(daemon: &Daemon, slug: &str, args: &Value) -> Value {
     let target = format!("{}/invoke", tool(BUILT_IN, slug, "v1"));
-    expect(daemon, 200, "POST", &target, &json!({"args": args})).await.json()
+    expect(daemon, 200, "POST", &target, &json!({"args": args}))
+        .await
+        .json()
 }
 
 /// S1-06: files are read, listed and searched, and none outside of the folders.
@@ -48,8 +50,15 @@ async fn files_are_read_below_the_shared_folders_only() {
         std::os::unix::fs::symlink(outside.parent().unwrap(), shared.join("up")).unwrap();
     }
     let absolute = outside.display().to_string();
-    for path in ["../secret.txt", "sub/../../secret.txt", "link.txt", "up/secret.txt", &absolute, "/etc/passwd", "nope"]
-    {
+    for path in [
+        "../secret.txt",
+        "sub/../../secret.txt",
+        "link.txt",
+        "up/secret.txt",
+        &absolute,
+        "/etc/passwd",
+        "nope",
+    ] {
         let refused = read(path).await;
         assert_eq!(refused["ok"], false, "{path}: {refused}");
         assert!(!refused.to_string().contains("hush"), "{refused}");
@@ -57,16 +66,35 @@ async fn files_are_read_below_the_shared_folders_only() {
     assert_eq!(read("raw.bin").await["error"], "the file is no text");
     assert_eq!(read("sub").await["error"], "it is not a file");
     let list = async |args: Value| call(&daemon, "list-folder", &args).await["value"].clone();
-    assert_eq!(list(json!({"path": ""})).await, json!(["a.txt", "raw.bin", "sub/"]));
-    assert_eq!(list(json!({"path": ".", "pattern": "**/*.txt"})).await, json!(["a.txt", "sub/deep/c.txt"]));
-    assert_eq!(list(json!({"path": "sub", "pattern": "?.md"})).await, json!(["b.md"]));
-    let found = call(&daemon, "search-files", &json!({"path": ".", "expression": "line( c)?$"})).await;
+    assert_eq!(
+        list(json!({"path": ""})).await,
+        json!(["a.txt", "raw.bin", "sub/"])
+    );
+    assert_eq!(
+        list(json!({"path": ".", "pattern": "**/*.txt"})).await,
+        json!(["a.txt", "sub/deep/c.txt"])
+    );
+    assert_eq!(
+        list(json!({"path": "sub", "pattern": "?.md"})).await,
+        json!(["b.md"])
+    );
+    let found = call(
+        &daemon,
+        "search-files",
+        &json!({"path": ".", "expression": "line( c)?$"}),
+    )
+    .await;
     let expected = json!([
         {"path": "a.txt", "line": 2, "text": "second line"},
         {"path": "sub/deep/c.txt", "line": 1, "text": "line c"},
     ]);
     assert_eq!(found["value"], expected, "{found}");
-    let refused = call(&daemon, "search-files", &json!({"path": "..", "expression": "hush"})).await;
+    let refused = call(
+        &daemon,
+        "search-files",
+        &json!({"path": "..", "expression": "hush"}),
+    )
+    .await;
     assert_eq!(refused["ok"], false, "{refused}");
     daemon.stop().await;
 }
@@ -76,13 +104,20 @@ async fn files_are_read_below_the_shared_folders_only() {
 async fn addresses_are_fetched_from_allowed_hosts_only() {
     let api = Api::answering(|target, _| match target {
         "/moved" => answer("302 Found", &["Location: http://127.0.0.1/"], b""),
-        _ => answer("200 OK", &["Content-Type: text/html"], "<p>Gr\u{fc}\u{df}e</p>".as_bytes()),
+        _ => answer(
+            "200 OK",
+            &["Content-Type: text/html"],
+            "<p>Gr\u{fc}\u{df}e</p>".as_bytes(),
+        ),
     })
     .await;
     let home = Home::new();
     let daemon = sharing(&home).await;
     let fetch = async |url: &str| call(&daemon, "fetch-url", &json!({"url": url})).await;
-    assert_eq!(fetch(&api.at("/x?y=1")).await["value"], "<p>Gr\u{fc}\u{df}e</p>");
+    assert_eq!(
+        fetch(&api.at("/x?y=1")).await["value"],
+        "<p>Gr\u{fc}\u{df}e</p>"
+    );
     for url in [
         &api.at("/moved"),
         "http://localhost/",
@@ -103,10 +138,18 @@ async fn addresses_are_fetched_from_allowed_hosts_only() {
 async fn built_in_tools_can_only_be_switched() {
     let home = Home::new();
     let daemon = Daemon::start(config(&home)).await;
-    assert_eq!(daemon.json("/tools/bundles?includeDisabled=true").await, json!({"bundles": []}));
+    assert_eq!(
+        daemon.json("/tools/bundles?includeDisabled=true").await,
+        json!({"bundles": []})
+    );
     daemon.stop().await;
     let daemon = sharing(&home).await;
-    let names = ["fetch-url_v1", "list-folder_v1", "read-file_v1", "search-files_v1"];
+    let names = [
+        "fetch-url_v1",
+        "list-folder_v1",
+        "read-file_v1",
+        "search-files_v1",
+    ];
     daemon.until_tools(&names).await;
     let content = http_tool(&json!({"urlTemplate": "http://127.0.0.1:9/"}));
     for (method, target, body) in [
@@ -119,19 +162,44 @@ async fn built_in_tools_can_only_be_switched() {
         let refused = expect(&daemon, 403, method, &target, &body).await.json();
         assert_eq!(refused["code"], "built_in", "{method} {target}");
     }
-    expect(&daemon, 200, "PATCH", &tool(BUILT_IN, "read-file", "v1"), &json!({"isEnabled": false})).await;
-    daemon.until_tools(&["fetch-url_v1", "list-folder_v1", "search-files_v1"]).await;
+    expect(
+        &daemon,
+        200,
+        "PATCH",
+        &tool(BUILT_IN, "read-file", "v1"),
+        &json!({"isEnabled": false}),
+    )
+    .await;
+    daemon
+        .until_tools(&["fetch-url_v1", "list-folder_v1", "search-files_v1"])
+        .await;
     let shown = daemon.json(&tool(BUILT_IN, "read-file", "v1")).await;
     assert_eq!(shown["isBuiltIn"], true);
     assert_eq!(shown["isEnabled"], false);
-    expect(&daemon, 200, "PATCH", &bundle(BUILT_IN), &json!({"isEnabled": false})).await;
+    expect(
+        &daemon,
+        200,
+        "PATCH",
+        &bundle(BUILT_IN),
+        &json!({"isEnabled": false}),
+    )
+    .await;
     daemon.until_tools(&[]).await;
     daemon.stop().await;
     // The switches outlive the daemon.
     let daemon = sharing(&home).await;
     let listed = daemon.json("/tools/bundles?includeDisabled=true").await;
     assert_eq!(listed["bundles"][0]["isEnabled"], false, "{listed}");
-    expect(&daemon, 200, "PATCH", &bundle(BUILT_IN), &json!({"isEnabled": true})).await;
-    daemon.until_tools(&["fetch-url_v1", "list-folder_v1", "search-files_v1"]).await;
+    expect(
+        &daemon,
+        200,
+        "PATCH",
+        &bundle(BUILT_IN),
+        &json!({"isEnabled": true}),
+    )
+    .await;
+    daemon
+        .until_tools(&["fetch-url_v1", "list-folder_v1", "search-files_v1"])
+        .await;
     daemon.stop().await;
 }

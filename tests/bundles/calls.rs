@@ -22,7 +22,9 @@ pub(crate) struct Api {
 
 impl Api {
     /// The closure gets the target and the number of the request, from 1.
-    pub(crate) async fn answering(reply: impl Fn(&str, usize) -> Vec<u8> + Send + Sync + 'static) -> Self {
+    pub(crate) async fn answering(
+        reply: impl Fn(&str, usize) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Self {
         let bodies = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&bodies);
         let reply = Arc::new(reply);
@@ -30,20 +32,34 @@ impl Api {
             let kept = Arc::clone(&kept);
             let reply = Arc::clone(&reply);
             Box::pin(async move {
-                let length = request.header("content-length").map_or(0, |length| length.parse().unwrap());
+                let length = request
+                    .header("content-length")
+                    .map_or(0, |length| length.parse().unwrap());
                 let mut body = vec![0; length];
                 stream.read_exact(&mut body).await.unwrap();
                 kept.lock().unwrap().push(String::from_utf8(body).unwrap());
-                let _ = stream.write_all(&reply(request.target(), request.number)).await;
+                let _ = stream
+                    .write_all(&reply(request.target(), request.number))
+                    .await;
             })
         });
-        Self { server: server.await, bodies }
+        Self {
+            server: server.await,
+            bodies,
+        }
     }
 
     /// One that answers everything with this document.
     async fn saying(document: &Value) -> Self {
         let body = document.to_string();
-        Self::answering(move |_, _| answer("200 OK", &["Content-Type: application/json"], body.as_bytes())).await
+        Self::answering(move |_, _| {
+            answer(
+                "200 OK",
+                &["Content-Type: application/json"],
+                body.as_bytes(),
+            )
+        })
+        .await
     }
 
     /// An address of it.
@@ -58,7 +74,10 @@ impl Api {
 
 /// A secret for this machine.
 pub(crate) fn secret(text: &str, host: &str) -> BundleSecret {
-    BundleSecret { source: Secret::new(text).into(), hosts: vec![host.parse().unwrap()] }
+    BundleSecret {
+        source: Secret::new(text).into(),
+        hosts: vec![host.parse().unwrap()],
+    }
 }
 
 /// S1-11, S1-25 to S1-28, S1-35, S1-73, S1-76: the request has what the file says, with the values
@@ -68,7 +87,10 @@ async fn a_request_is_what_the_file_says() {
     let api = Api::saying(&json!({"current": {"condition": {"text": "Sunny"}}})).await;
     let home = Home::new();
     let mut config = config(&home);
-    config.bundles.secrets.insert("KEY".into(), secret("s3cr3t", "127.0.0.1"));
+    config
+        .bundles
+        .secrets
+        .insert("KEY".into(), secret("s3cr3t", "127.0.0.1"));
     let weather = http_tool(&json!({
         "method": "GET", "urlTemplate": api.at("/v1/${place.country}/${place.cities[0]}.json?q=${q}&lang=${lang}"),
         "query": {"units": "${units}", "tool": "${slug}"},
@@ -88,9 +110,17 @@ async fn a_request_is_what_the_file_says() {
             "valueTemplate": "${KEY}"},
         "headers": {"Content-Type": "application/x-www-form-urlencoded"}, "body": "a=${text}&b=1",
     }));
-    let daemon = with_tools(config, &[("weather", weather), ("note", note), ("form", form)]).await;
-    let args = json!({"place": {"country": "fr", "cities": ["São Paulo/x"]}, "q": "a b&c", "units": 3});
-    assert_eq!(invoke(&daemon, "weather", &args).await, (200, json!({"ok": true, "value": "Sunny"})));
+    let daemon = with_tools(
+        config,
+        &[("weather", weather), ("note", note), ("form", form)],
+    )
+    .await;
+    let args =
+        json!({"place": {"country": "fr", "cities": ["São Paulo/x"]}, "q": "a b&c", "units": 3});
+    assert_eq!(
+        invoke(&daemon, "weather", &args).await,
+        (200, json!({"ok": true, "value": "Sunny"}))
+    );
     let (status, value) = invoke(&daemon, "note", &json!({"text": "\"}", "tags": ["a", 1]})).await;
     assert_eq!(status, 200);
     assert_eq!(value, json!({"ok": true, "value": ["Sunny"]}));
@@ -98,18 +128,31 @@ async fn a_request_is_what_the_file_says() {
     let (status, _) = invoke(&daemon, "form", &json!("{\"text\": \"x=1&y\"}")).await;
     assert_eq!(status, 200);
     let seen = api.server.requests();
-    assert_eq!(seen[0].target(), "/v1/fr/S%C3%A3o%20Paulo%2Fx.json?q=a%20b%26c&units=3&tool=weather");
+    assert_eq!(
+        seen[0].target(),
+        "/v1/fr/S%C3%A3o%20Paulo%2Fx.json?q=a%20b%26c&units=3&tool=weather"
+    );
     assert_eq!(seen[0].header("user-agent"), Some("MyApp/v1"));
     assert_eq!(seen[0].header("authorization"), Some("Bearer s3cr3t"));
-    assert_eq!(seen[0].header("host"), Some(api.server.address().to_string().as_str()));
+    assert_eq!(
+        seen[0].header("host"),
+        Some(api.server.address().to_string().as_str())
+    );
     assert_eq!(seen[0].header("accept"), Some("application/json"));
     assert_eq!(seen[0].header("x-absent"), None);
     assert_eq!(seen[1].header("authorization"), Some("Basic bWU6czNjcjN0"));
     assert_eq!(seen[1].header("content-type"), Some("application/json"));
     assert_eq!(seen[2].target(), "/form?key=s3cr3t");
-    assert_eq!(api.bodies(), ["", r#"{"text":"<\"}>","tags":["a",1]}"#, "a=x%3D1%26y&b=1"]);
+    assert_eq!(
+        api.bodies(),
+        ["", r#"{"text":"<\"}>","tags":["a",1]}"#, "a=x%3D1%26y&b=1"]
+    );
     // S1-78: usage is counted.
-    daemon.until(&tool(NET, "weather", "v1"), |answer| answer.json()["callCount"] == 1).await;
+    daemon
+        .until(&tool(NET, "weather", "v1"), |answer| {
+            answer.json()["callCount"] == 1
+        })
+        .await;
     let stored = daemon.json(&tool(NET, "weather", "v1")).await;
     assert!(stored["lastCalledAt"].is_string(), "{stored}");
     assert!(!stored.to_string().contains("s3cr3t"));
@@ -131,7 +174,14 @@ async fn numbers_reach_the_api_with_the_digits_of_the_caller() {
         "\"in\":{\"c\": 1.10},\"list\":[\n 1e2, 1.10]}}"
     );
     let target = format!("{}/invoke", tool(NET, "send", "v1"));
-    let answer = ask(daemon.address, "POST", &target, &[("content-type", "application/json")], args).await;
+    let answer = ask(
+        daemon.address,
+        "POST",
+        &target,
+        &[("content-type", "application/json")],
+        args,
+    )
+    .await;
     assert_eq!(answer.status, 200, "{answer:?}");
     let seen = api.server.requests();
     assert_eq!(seen[0].target(), "/n/18446744073709551616/1.10?q=1.10");
@@ -146,11 +196,18 @@ async fn numbers_reach_the_api_with_the_digits_of_the_caller() {
 async fn arguments_that_do_not_fit_are_refused_with_400() {
     let api = Api::saying(&json!({})).await;
     let home = Home::new();
-    let mut content = http_tool(&json!({"urlTemplate": api.at("/${city}"), "maxCallsPerMinute": 1}));
+    let mut content =
+        http_tool(&json!({"urlTemplate": api.at("/${city}"), "maxCallsPerMinute": 1}));
     content["argSchema"] = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"],
         "additionalProperties": false});
     let daemon = with_tools(config(&home), &[("weather", content)]).await;
-    for args in [json!({}), json!({"city": 7}), json!({"city": "x", "more": 1}), json!([]), json!("no JSON")] {
+    for args in [
+        json!({}),
+        json!({"city": 7}),
+        json!({"city": "x", "more": 1}),
+        json!([]),
+        json!("no JSON"),
+    ] {
         let (status, answer) = invoke(&daemon, "weather", &args).await;
         assert_eq!(status, 400, "{args}: {answer}");
         assert_eq!(answer["ok"], false);
@@ -158,10 +215,20 @@ async fn arguments_that_do_not_fit_are_refused_with_400() {
     }
     assert!(api.server.requests().is_empty(), "nothing was sent");
     // S1-91: the limit of the file.
-    assert_eq!(invoke(&daemon, "weather", &json!({"city": "x"})).await.0, 200);
+    assert_eq!(
+        invoke(&daemon, "weather", &json!({"city": "x"})).await.0,
+        200
+    );
     let (status, answer) = invoke(&daemon, "weather", &json!({"city": "x"})).await;
     assert_eq!(status, 429, "{answer}");
-    let refused = expect(&daemon, 404, "POST", &format!("{}/invoke", tool(NET, "nope", "v1")), &json!({})).await;
+    let refused = expect(
+        &daemon,
+        404,
+        "POST",
+        &format!("{}/invoke", tool(NET, "nope", "v1")),
+        &json!({}),
+    )
+    .await;
     assert_eq!(refused.json()["code"], "unknown_tool");
     daemon.stop().await;
 }
@@ -169,7 +236,11 @@ async fn arguments_that_do_not_fit_are_refused_with_400() {
 /// An API that answers in the ways that its paths say.
 async fn odd_api() -> Api {
     Api::answering(|target, _| match target {
-        "/missing" => answer("404 Not Found", &["Content-Type: text/plain"], b"no such \x1b[31mcity"),
+        "/missing" => answer(
+            "404 Not Found",
+            &["Content-Type: text/plain"],
+            b"no such \x1b[31mcity",
+        ),
         "/moved" => answer("302 Found", &["Location: /ok"], b""),
         "/created" => answer("201 Created", &[], b"{\"id\": 7}"),
         "/empty" => b"HTTP/1.1 204 No Content\r\n\r\n".to_vec(),
@@ -190,20 +261,37 @@ fn cases() -> Vec<(&'static str, Value, Value)> {
     let created = "the API answered 201 Created: `{\"id\": 7}`";
     let no_json = "the answer of the API is no JSON: expected ident at line 1 column 2";
     let nowhere = "`extractExpr` finds nothing in the answer of the API";
-    let escape = json!({"successCodes": [404], "responseEncoding": "text", "extractExpr": "such (.)"});
+    let escape =
+        json!({"successCodes": [404], "responseEncoding": "text", "extractExpr": "such (.)"});
     vec![
         ("missing", json!({}), failed("http_status", missing)),
         ("missing", json!({"errorMode": "empty"}), value(json!(null))),
         ("missing", escape, value(json!("\u{1b}"))),
         ("moved", json!({}), failed("http_status", moved)),
         ("created", json!({"extractExpr": "$.id"}), value(json!(7))),
-        ("created", json!({"successCodes": [200]}), failed("http_status", created)),
+        (
+            "created",
+            json!({"successCodes": [200]}),
+            failed("http_status", created),
+        ),
         ("empty", json!({}), value(json!(null))),
         ("text", json!({}), failed("bad_answer", no_json)),
-        ("text", json!({"responseEncoding": "text"}), value(json!("temp: 21 C"))),
+        (
+            "text",
+            json!({"responseEncoding": "text"}),
+            value(json!("temp: 21 C")),
+        ),
         ("text", text("(\\d+) C"), value(json!("21"))),
-        ("ok", json!({"extractExpr": "$.b"}), failed("bad_answer", nowhere)),
-        ("ok", json!({"extractExpr": "$.b", "errorMode": "empty"}), value(json!(null))),
+        (
+            "ok",
+            json!({"extractExpr": "$.b"}),
+            failed("bad_answer", nowhere),
+        ),
+        (
+            "ok",
+            json!({"extractExpr": "$.b", "errorMode": "empty"}),
+            value(json!(null)),
+        ),
         ("ok", json!({"extractExpr": "$.*"}), value(json!([1]))),
     ]
 }
@@ -216,11 +304,17 @@ async fn what_is_no_success_fails_or_is_empty() {
     let cases = cases();
     let tool = |(n, (path, more, _)): (usize, &(&str, Value, Value))| {
         let mut implementation = json!({"urlTemplate": api.at(&format!("/{path}"))});
-        implementation.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        implementation
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         (format!("t{n}"), http_tool(&implementation))
     };
     let tools: Vec<(String, Value)> = cases.iter().enumerate().map(tool).collect();
-    let named: Vec<(&str, Value)> = tools.iter().map(|(slug, content)| (slug.as_str(), content.clone())).collect();
+    let named: Vec<(&str, Value)> = tools
+        .iter()
+        .map(|(slug, content)| (slug.as_str(), content.clone()))
+        .collect();
     let daemon = with_tools(config(&home), &named).await;
     for ((slug, _), (path, more, expected)) in tools.iter().zip(&cases) {
         let (status, answer) = invoke(&daemon, slug, &json!({})).await;
@@ -236,12 +330,17 @@ async fn bytes_are_limited_both_ways() {
     let api = odd_api().await;
     let home = Home::new();
     let large = http_tool(&json!({"urlTemplate": api.at("/large"), "maxResponseBytes": 4999}));
-    let posted = http_tool(&json!({"method": "POST", "urlTemplate": api.at("/ok"), "body": {"x": "${x}"},
-        "maxRequestBytes": 20}));
+    let posted = http_tool(
+        &json!({"method": "POST", "urlTemplate": api.at("/ok"), "body": {"x": "${x}"},
+        "maxRequestBytes": 20}),
+    );
     let daemon = with_tools(config(&home), &[("large", large), ("posted", posted)]).await;
     let (_, answer) = invoke(&daemon, "large", &json!({})).await;
     assert_eq!(answer["code"], "too-large", "{answer}");
-    assert_eq!(invoke(&daemon, "posted", &json!({"x": "short"})).await.1["ok"], true);
+    assert_eq!(
+        invoke(&daemon, "posted", &json!({"x": "short"})).await.1["ok"],
+        true
+    );
     let (_, answer) = invoke(&daemon, "posted", &json!({"x": "x".repeat(20)})).await;
     assert_eq!(answer["code"], "refused_argument", "{answer}");
     daemon.stop().await;
@@ -252,30 +351,57 @@ async fn bytes_are_limited_both_ways() {
 #[tokio::test]
 async fn one_slow_or_dead_api_costs_its_own_tool() {
     let slow = UpstreamServer::serving(|_, stream| hang(stream)).await;
-    let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let dead = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let api = Api::saying(&json!(1)).await;
     let home = Home::new();
     let tools = [
-        ("slow", http_tool(&json!({"urlTemplate": slow.url().as_str(), "timeoutMs": 50}))),
-        ("dead", http_tool(&json!({"urlTemplate": format!("http://{dead}/"), "maxRetries": 0}))),
+        (
+            "slow",
+            http_tool(&json!({"urlTemplate": slow.url().as_str(), "timeoutMs": 50})),
+        ),
+        (
+            "dead",
+            http_tool(&json!({"urlTemplate": format!("http://{dead}/"), "maxRetries": 0})),
+        ),
         ("well", http_tool(&json!({"urlTemplate": api.at("/")}))),
     ];
     let mut config = config(&home);
     config.calls.breaker_failures = 1;
     config.calls.breaker_open = Duration::from_secs(3600);
     let daemon = with_tools(config, &tools).await;
-    assert_eq!(invoke(&daemon, "slow", &json!({})).await.1["code"], "timeout");
-    assert_eq!(invoke(&daemon, "dead", &json!({})).await.1["code"], "refused");
-    assert_eq!(invoke(&daemon, "well", &json!({})).await.1, json!({"ok": true, "value": 1}));
+    assert_eq!(
+        invoke(&daemon, "slow", &json!({})).await.1["code"],
+        "timeout"
+    );
+    assert_eq!(
+        invoke(&daemon, "dead", &json!({})).await.1["code"],
+        "refused"
+    );
+    assert_eq!(
+        invoke(&daemon, "well", &json!({})).await.1,
+        json!({"ok": true, "value": 1})
+    );
     daemon.stop().await;
 }
 
 /// S1-21, S1-75: a result that does not fit its schema is passed on, with a finding until one fits.
 #[tokio::test]
 async fn a_result_that_does_not_fit_is_a_failure_and_a_finding() {
-    let api =
-        Api::answering(|target, _| answer("200 OK", &[], if target == "/?v=number" { b"7" } else { b"\"seven\"" }))
-            .await;
+    let api = Api::answering(|target, _| {
+        answer(
+            "200 OK",
+            &[],
+            if target == "/?v=number" {
+                b"7"
+            } else {
+                b"\"seven\""
+            },
+        )
+    })
+    .await;
     let home = Home::new();
     let mut content = http_tool(&json!({"urlTemplate": api.at("/?v=${v}")}));
     content["outputSchema"] = json!({"type": "string"});
@@ -284,14 +410,33 @@ async fn a_result_that_does_not_fit_is_a_failure_and_a_finding() {
     assert_eq!(status, 200, "{failed}");
     assert_eq!(failed["ok"], false, "{failed}");
     assert_eq!(failed["code"], "output_mismatch", "{failed}");
-    assert!(failed["error"].as_str().unwrap().contains("does not fit its `outputSchema`"), "{failed}");
+    assert!(
+        failed["error"]
+            .as_str()
+            .unwrap()
+            .contains("does not fit its `outputSchema`"),
+        "{failed}"
+    );
     assert!(failed.get("value").is_none(), "{failed}");
     let found = "/api/v1/findings?code=output-mismatch";
-    daemon.until(found, |answer| answer.json()["findings"].to_string().contains("number_v1")).await;
+    daemon
+        .until(found, |answer| {
+            answer.json()["findings"].to_string().contains("number_v1")
+        })
+        .await;
     let listed = daemon.json("/api/v1/tools?format=native").await;
-    assert_eq!(listed["tools"][0]["outputSchema"], json!({"type": "string"}), "{listed}");
-    assert_eq!(invoke(&daemon, "number", &json!({"v": "text"})).await.1["value"], "seven");
-    daemon.until(found, |answer| answer.json()["findings"] == json!([])).await;
+    assert_eq!(
+        listed["tools"][0]["outputSchema"],
+        json!({"type": "string"}),
+        "{listed}"
+    );
+    assert_eq!(
+        invoke(&daemon, "number", &json!({"v": "text"})).await.1["value"],
+        "seven"
+    );
+    daemon
+        .until(found, |answer| answer.json()["findings"] == json!([]))
+        .await;
     daemon.stop().await;
 }
 
@@ -302,26 +447,38 @@ async fn a_stored_tool_is_a_tool_like_any_other() {
     let api = Api::saying(&json!({"sunny": true})).await;
     let home = Home::new();
     let mut content = http_tool(&json!({"urlTemplate": api.at("/${city}")}));
-    content["argSchema"] = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+    content["argSchema"] =
+        json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
     content["tags"] = json!(["sky"]);
     let daemon = with_tools(config(&home), &[("weather", content)]).await;
     daemon.until_tools(&["weather_v1"]).await;
     let listed = daemon.json("/api/v1/tools?format=openai&tag=sky").await;
-    assert_eq!(listed[0]["function"]["parameters"]["required"], json!(["city"]), "{listed}");
+    assert_eq!(
+        listed[0]["function"]["parameters"]["required"],
+        json!(["city"]),
+        "{listed}"
+    );
     let health = daemon.json("/api/v1/scenarios/net").await;
     assert_eq!(health["protocol"], "bundle");
     assert_eq!(health["source"], "bundles");
     assert_eq!(health["url"], format!("bundle:{NET}"));
     assert_eq!(health["state"], "live");
     let call = json!({"tool_name": "weather_v1", "arguments": {"city": "Paris"}});
-    let answer = expect(&daemon, 200, "POST", "/api/v1/tools/execute", &call).await.json();
+    let answer = expect(&daemon, 200, "POST", "/api/v1/tools/execute", &call)
+        .await
+        .json();
     assert_eq!(answer["result"], json!({"sunny": true}), "{answer}");
     let mcp = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": {"name": "net__weather_v1", "arguments": {"city": "Paris"}}});
     let rpc = expect(&daemon, 200, "POST", "/rpc", &mcp).await.json();
     assert_eq!(rpc["result"], json!({"sunny": true}), "{rpc}");
     let client = McpClient::modern(daemon.address, json!({}));
-    let result = client.result("tools/call", json!({"name": "net__weather_v1", "arguments": {"city": "Paris"}})).await;
+    let result = client
+        .result(
+            "tools/call",
+            json!({"name": "net__weather_v1", "arguments": {"city": "Paris"}}),
+        )
+        .await;
     assert!(result["content"].to_string().contains("sunny"), "{result}");
     assert_ne!(result["isError"], true, "{result}");
     let offered = client.result("tools/list", json!({})).await;
@@ -329,13 +486,32 @@ async fn a_stored_tool_is_a_tool_like_any_other() {
     let response = json!({"choices": [{"finish_reason": "tool_calls", "message": {"role": "assistant", "content": null,
         "tool_calls": [{"id": "c1", "type": "function",
             "function": {"name": "weather_v1", "arguments": "{\"city\": \"Oslo\"}"}}]}}]});
-    let turn = expect(&daemon, 200, "POST", "/api/v1/turns?format=openai", &response).await.json();
+    let turn = expect(
+        &daemon,
+        200,
+        "POST",
+        "/api/v1/turns?format=openai",
+        &response,
+    )
+    .await
+    .json();
     assert_eq!(turn["status"], "complete", "{turn}");
     assert_eq!(turn["calls"][0]["scenario"], "net", "{turn}");
     assert_eq!(turn["messages"][0]["tool_call_id"], "c1", "{turn}");
-    assert_eq!(turn["messages"][0]["content"], r#"{"sunny":true}"#, "{turn}");
-    assert_eq!(api.server.requests().last().map(|request| request.target().to_owned()).as_deref(), Some("/Oslo"));
-    let approve = json!({"scope": "global", "target": "tool:net/weather_v1", "approval": "require"});
+    assert_eq!(
+        turn["messages"][0]["content"], r#"{"sunny":true}"#,
+        "{turn}"
+    );
+    assert_eq!(
+        api.server
+            .requests()
+            .last()
+            .map(|request| request.target().to_owned())
+            .as_deref(),
+        Some("/Oslo")
+    );
+    let approve =
+        json!({"scope": "global", "target": "tool:net/weather_v1", "approval": "require"});
     expect(&daemon, 200, "PUT", "/api/v1/preferences", &approve).await;
     let (status, waits) = invoke(&daemon, "weather", &json!({"city": "Paris"})).await;
     assert_eq!(status, 202, "{waits}");
@@ -348,7 +524,14 @@ async fn a_stored_tool_is_a_tool_like_any_other() {
     // The switch of the bundle is above all preferences.
     let on = json!({"scope": "global", "target": "tool:net/weather_v1", "enabled": true});
     expect(&daemon, 200, "PUT", "/api/v1/preferences", &on).await;
-    expect(&daemon, 200, "PATCH", &bundle(NET), &json!({"isEnabled": false})).await;
+    expect(
+        &daemon,
+        200,
+        "PATCH",
+        &bundle(NET),
+        &json!({"isEnabled": false}),
+    )
+    .await;
     daemon.until_tools(&[]).await;
     daemon.stop().await;
 }
@@ -360,24 +543,40 @@ async fn a_client_of_an_authorization_server_gets_its_own_token() {
     let api = Api::answering(|target, _| match target {
         "/token" => {
             let token = r#"{"access_token": "t0ken", "token_type": "Bearer", "expires_in": 3600}"#;
-            answer("200 OK", &["Content-Type: application/json"], token.as_bytes())
+            answer(
+                "200 OK",
+                &["Content-Type: application/json"],
+                token.as_bytes(),
+            )
         }
         _ => answer("200 OK", &[], b"1"),
     })
     .await;
     let home = Home::new();
     let mut config = config(&home);
-    config.bundles.secrets.insert("CLIENT".into(), secret("s3cr3t", "127.0.0.1"));
-    let content = http_tool(&json!({"urlTemplate": api.at("/work"), "auth": {"type": "oauth2",
-        "tokenUrl": api.at("/token"), "clientId": "me", "clientSecret": "${CLIENT}", "scopes": ["work"]}}));
+    config
+        .bundles
+        .secrets
+        .insert("CLIENT".into(), secret("s3cr3t", "127.0.0.1"));
+    let content = http_tool(
+        &json!({"urlTemplate": api.at("/work"), "auth": {"type": "oauth2",
+        "tokenUrl": api.at("/token"), "clientId": "me", "clientSecret": "${CLIENT}", "scopes": ["work"]}}),
+    );
     let daemon = with_tools(config, &[("work", content)]).await;
     for _ in 0..2 {
-        assert_eq!(invoke(&daemon, "work", &json!({})).await.1, json!({"ok": true, "value": 1}));
+        assert_eq!(
+            invoke(&daemon, "work", &json!({})).await.1,
+            json!({"ok": true, "value": 1})
+        );
     }
     let requests = api.server.requests();
     let targets: Vec<&str> = requests.iter().map(Request::target).collect();
     assert_eq!(targets, ["/token", "/work", "/work"]);
-    assert!(api.bodies()[0].contains("grant_type=client_credentials"), "{:?}", api.bodies());
+    assert!(
+        api.bodies()[0].contains("grant_type=client_credentials"),
+        "{:?}",
+        api.bodies()
+    );
     assert_eq!(requests[1].header("authorization"), Some("Bearer t0ken"));
     daemon.stop().await;
 }

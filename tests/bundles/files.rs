@@ -42,7 +42,14 @@ async fn files_that_are_changed_by_hand_are_followed() {
     daemon.until_tools(&["one_v1", "two_v1"]).await;
     fs::remove_file(folder(&home).join("by-hand/two.json")).unwrap();
     daemon.until_tools(&["one_v1"]).await;
-    expect(&daemon, 200, "PATCH", &tool(NET, "one", "v1"), &json!({"isEnabled": false})).await;
+    expect(
+        &daemon,
+        200,
+        "PATCH",
+        &tool(NET, "one", "v1"),
+        &json!({"isEnabled": false}),
+    )
+    .await;
     daemon.until_tools(&[]).await;
     let text = fs::read_to_string(folder(&home).join("by-hand/any-name.json")).unwrap();
     let document: Value = serde_json::from_str(&text).unwrap();
@@ -50,9 +57,16 @@ async fn files_that_are_changed_by_hand_are_followed() {
     expected["isEnabled"] = json!(false);
     assert_eq!(document, expected, "nothing else changed");
     // A new version begins with what the daemon takes, so without members of the author's own.
-    let form = daemon.get(&format!("/dashboard/bundles/{NET}/edit?tool=one&version=v1")).await;
+    let form = daemon
+        .get(&format!(
+            "/dashboard/bundles/{NET}/edit?tool=one&version=v1"
+        ))
+        .await;
     let form = String::from_utf8(form.body).unwrap();
-    assert!(form.contains("urlTemplate") && !form.contains("x-note") && !form.contains("createdAt"), "{form}");
+    assert!(
+        form.contains("urlTemplate") && !form.contains("x-note") && !form.contains("createdAt"),
+        "{form}"
+    );
     daemon.stop().await;
 }
 
@@ -73,19 +87,31 @@ async fn a_file_that_is_changed_by_hand_is_modified_then() {
     // As if it was written when it says.
     let path = folder(&home).join("by-hand/one.json");
     let old: jiff::Timestamp = at.parse().unwrap();
-    fs::File::options().write(true).open(&path).unwrap().set_modified(old.into()).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_modified(old.into())
+        .unwrap();
     let daemon = Daemon::start(config(&home)).await;
     daemon.until_tools(&["one_v1"]).await;
     let one = tool(NET, "one", "v1");
-    let modified =
-        async || -> jiff::Timestamp { daemon.json(&one).await["modifiedAt"].as_str().unwrap().parse().unwrap() };
+    let modified = async || -> jiff::Timestamp {
+        daemon.json(&one).await["modifiedAt"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .unwrap()
+    };
     assert_eq!(modified().await, old);
     expect(&daemon, 200, "PATCH", &one, &json!({"isEnabled": false})).await;
     assert_eq!(modified().await, old, "switching is no change");
 
     file["description"] = json!("other words");
     write(&home, "one.json", &file.to_string());
-    daemon.until(&one, |answer| answer.json()["description"] == "other words").await;
+    daemon
+        .until(&one, |answer| answer.json()["description"] == "other words")
+        .await;
     let changed = modified().await;
     assert!(changed > old, "{changed}");
     expect(&daemon, 200, "PATCH", &one, &json!({"isEnabled": true})).await;
@@ -93,7 +119,11 @@ async fn a_file_that_is_changed_by_hand_is_modified_then() {
     assert_eq!(modified().await, changed, "switching is no change");
     daemon.stop().await;
     let daemon = Daemon::start(config(&home)).await;
-    let again: jiff::Timestamp = daemon.json(&one).await["modifiedAt"].as_str().unwrap().parse().unwrap();
+    let again: jiff::Timestamp = daemon.json(&one).await["modifiedAt"]
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap();
     assert_eq!(again, changed, "a restart is no change");
     daemon.stop().await;
 }
@@ -113,9 +143,15 @@ async fn a_broken_file_is_a_finding_of_that_tool() {
     let daemon = Daemon::start(config(&home)).await;
     daemon.until_tools(&["good_v1"]).await;
     let found = daemon.findings("tool-quarantined").await;
-    let told: Vec<&str> = found.iter().map(|finding| finding["tool"].as_str().unwrap()).collect();
+    let told: Vec<&str> = found
+        .iter()
+        .map(|finding| finding["tool"].as_str().unwrap())
+        .collect();
     assert_eq!(told, ["late", "newer"], "{found:?}");
-    assert!(found[1]["message"].as_str().unwrap().contains("2025-07-01"), "{found:?}");
+    assert!(
+        found[1]["message"].as_str().unwrap().contains("2025-07-01"),
+        "{found:?}"
+    );
     assert_eq!(daemon.findings("duplicate-tool").await.len(), 1);
     write(&home, "late.json", &half);
     daemon.until_tools(&["good_v1", "late_v1"]).await;
@@ -132,7 +168,9 @@ async fn a_broken_file_is_a_finding_of_that_tool() {
     write(&home, "bundle.json", "{");
     daemon
         .until("/api/v1/findings?code=entry-ignored", |answer| {
-            answer.json()["findings"].to_string().contains("bundle.json")
+            answer.json()["findings"]
+                .to_string()
+                .contains("bundle.json")
         })
         .await;
     assert_eq!(daemon.tools("").await, ["good_v1", "late_v1"]);
@@ -153,7 +191,10 @@ async fn what_cannot_be_written_changes_nothing() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     assert!(names.contains(&"plain_v1.json".to_owned()), "{names:?}");
-    assert!(!names.iter().any(|name| name.starts_with("Upper")), "{names:?}");
+    assert!(
+        !names.iter().any(|name| name.starts_with("Upper")),
+        "{names:?}"
+    );
     // A file stands where the folder was: also root cannot write there.
     let path = folder(&home).join(NET);
     let aside = home.state().with_file_name("aside");
@@ -161,11 +202,16 @@ async fn what_cannot_be_written_changes_nothing() {
     fs::rename(&path, &aside).unwrap();
     fs::write(&path, "").unwrap();
     daemon.until_tools(&[]).await;
-    let refused = daemon.send_json("PUT", &tool(NET, "new", "v1"), &content).await;
+    let refused = daemon
+        .send_json("PUT", &tool(NET, "new", "v1"), &content)
+        .await;
     assert_eq!(refused.status, 404, "{refused:?}");
     let refused = daemon.send_json("PUT", &bundle(NET), &about("net")).await;
     assert_eq!(refused.status, 500, "{refused:?}");
-    assert!(!refused.json()["detail"].as_str().unwrap().contains(NET), "no detail: {refused:?}");
+    assert!(
+        !refused.json()["detail"].as_str().unwrap().contains(NET),
+        "no detail: {refused:?}"
+    );
     fs::remove_file(&path).unwrap();
     fs::rename(&aside, &path).unwrap();
     daemon.until_tools(&["Upper_v1", "plain_v1"]).await;
@@ -205,7 +251,8 @@ async fn functions_are_called_by_their_qualified_names() {
     let mut file = tool_file("weather");
     file["type"] = json!("go");
     file["impl"] = json!({"goFunc": name});
-    file["argSchema"] = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+    file["argSchema"] =
+        json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
     write(&home, "weather.json", &file.to_string());
     let run = |args: Value| async move {
         match args["city"].as_str() {
@@ -219,12 +266,22 @@ async fn functions_are_called_by_their_qualified_names() {
     let call = async |args: Value| {
         let target = format!("{}/invoke", tool(NET, "weather", "v1"));
         let body = json!({"args": args}).to_string();
-        let answer = ask(address, "POST", &target, &[("content-type", "application/json")], &body).await;
+        let answer = ask(
+            address,
+            "POST",
+            &target,
+            &[("content-type", "application/json")],
+            &body,
+        )
+        .await;
         (answer.status, answer.json())
     };
     let (status, answer) = call(json!({"city": "Paris"})).await;
     assert_eq!(status, 200, "{answer}");
-    assert_eq!(answer, json!({"ok": true, "value": {"city": "Paris", "sunny": true}}));
+    assert_eq!(
+        answer,
+        json!({"ok": true, "value": {"city": "Paris", "sunny": true}})
+    );
     let (status, answer) = call(json!({"city": "Atlantis"})).await;
     assert_eq!(status, 200);
     assert_eq!(answer["error"], "there is no such city");
@@ -234,12 +291,18 @@ async fn functions_are_called_by_their_qualified_names() {
 
     let daemon = Daemon::start(config(&home)).await;
     daemon
-        .until("/api/v1/findings?code=tool-unavailable", |answer| answer.json()["findings"].to_string().contains(name))
+        .until("/api/v1/findings?code=tool-unavailable", |answer| {
+            answer.json()["findings"].to_string().contains(name)
+        })
         .await;
     let (status, answer) = invoke(&daemon, "weather", &json!({"city": "Paris"})).await;
     assert_eq!(status, 503, "{answer}");
     let text = fs::read_to_string(folder(&home).join("by-hand/weather.json")).unwrap();
-    assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), file, "the file is as it was");
+    assert_eq!(
+        serde_json::from_str::<Value>(&text).unwrap(),
+        file,
+        "the file is as it was"
+    );
     daemon.stop().await;
 }
 
@@ -251,13 +314,21 @@ async fn tools_beyond_the_limit_are_refused_and_left_out() {
     let mut few = config(&home);
     few.bundles.max_tools = 2;
     let daemon = with_tools(few, &[("one", content.clone()), ("two", content.clone())]).await;
-    let refused = expect(&daemon, 409, "PUT", &tool(NET, "three", "v1"), &content).await.json();
+    let refused = expect(&daemon, 409, "PUT", &tool(NET, "three", "v1"), &content)
+        .await
+        .json();
     assert_eq!(refused["code"], "too_many");
     let mut file = tool_file("zero");
     file["bundleID"] = json!(NET);
     fs::write(folder(&home).join(NET).join("zero.json"), file.to_string()).unwrap();
     let target = "/api/v1/findings?code=tools-beyond-limit";
-    daemon.until(target, |answer| answer.json()["findings"].to_string().contains("bundles.max_tools")).await;
+    daemon
+        .until(target, |answer| {
+            answer.json()["findings"]
+                .to_string()
+                .contains("bundles.max_tools")
+        })
+        .await;
     assert_eq!(daemon.tools("").await, ["one_v1", "two_v1"]);
     daemon.stop().await;
 }

@@ -1,7 +1,11 @@
 //! Stored tools: bundles as folders of files, their routes under `/tools`, and requests to real
 //! servers on loopback.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on must fail"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -76,18 +80,28 @@ fn http_tool(implementation: &Value) -> Value {
 /// Writes the file of a tool of the bundle `net` by hand, with version `v1`.
 fn by_hand(home: &Home, slug: &str, content: &Value) {
     let mut document = content.clone();
-    for (name, value) in
-        [("schemaVersion", "2025-07-01"), ("slug", slug), ("version", "v1"), ("createdAt", "2026-03-01T09:00:00Z")]
-    {
+    for (name, value) in [
+        ("schemaVersion", "2025-07-01"),
+        ("slug", slug),
+        ("version", "v1"),
+        ("createdAt", "2026-03-01T09:00:00Z"),
+    ] {
         document[name] = json!(value);
     }
-    std::fs::write(folder(home).join(NET).join(format!("{slug}.json")), document.to_string()).unwrap();
+    std::fs::write(
+        folder(home).join(NET).join(format!("{slug}.json")),
+        document.to_string(),
+    )
+    .unwrap();
 }
 
 /// Sends a request whose status must be this.
 async fn expect(daemon: &Daemon, status: u16, method: &str, target: &str, body: &Value) -> Answer {
     let answer = daemon.send_json(method, target, body).await;
-    assert_eq!(answer.status, status, "{method} {target} {body}: {answer:?}");
+    assert_eq!(
+        answer.status, status,
+        "{method} {target} {body}: {answer:?}"
+    );
     answer
 }
 
@@ -103,6 +117,12 @@ async fn with_tools(config: Config, tools: &[(&str, Value)]) -> Daemon {
 
 /// What a call of a tool of the bundle `net` gives.
 async fn invoke(daemon: &Daemon, slug: &str, args: &Value) -> (u16, Value) {
-    let answer = daemon.send_json("POST", &format!("{}/invoke", tool(NET, slug, "v1")), &json!({"args": args})).await;
+    let answer = daemon
+        .send_json(
+            "POST",
+            &format!("{}/invoke", tool(NET, slug, "v1")),
+            &json!({"args": args}),
+        )
+        .await;
     (answer.status, answer.json())
 }

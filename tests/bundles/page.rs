@@ -8,7 +8,10 @@ use crate::{NET, bundle, by_hand, config, expect, http_tool, tool, with_tools};
 async fn page(daemon: &Daemon, target: &str) -> String {
     let answer = daemon.get(target).await;
     assert_eq!(answer.status, 200, "{target}: {answer:?}");
-    assert!(answer.header("content-type").starts_with("text/html"), "{answer:?}");
+    assert!(
+        answer.header("content-type").starts_with("text/html"),
+        "{answer:?}"
+    );
     String::from_utf8(answer.body).unwrap()
 }
 
@@ -22,12 +25,20 @@ async fn the_page_lists_switches_and_adds() {
     let daemon = with_tools(config(&home), &[("weather", content)]).await;
     by_hand(&home, "far", &far);
     daemon.until_tools(&["weather_v1"]).await;
-    daemon.until(&tool(NET, "far", "v1"), |answer| answer.status == 200).await;
+    daemon
+        .until(&tool(NET, "far", "v1"), |answer| answer.status == 200)
+        .await;
     let text = page(&daemon, "/dashboard/bundles").await;
     assert!(text.contains("aria-current=\"page\">Bundles"), "{text}");
-    assert!(text.contains("href=\"/dashboard/tool?id=net%2Fweather_v1\""), "it can be tried: {text}");
+    assert!(
+        text.contains("href=\"/dashboard/tool?id=net%2Fweather_v1\""),
+        "it can be tried: {text}"
+    );
     assert!(!text.contains("<script>alert"), "foreign text is escaped");
-    assert!(text.contains("sends requests to `far.example`, which is not allowed"), "{text}");
+    assert!(
+        text.contains("sends requests to `far.example`, which is not allowed"),
+        "{text}"
+    );
     let post = |target: String, body: Value| {
         let daemon = &daemon;
         async move {
@@ -36,37 +47,85 @@ async fn the_page_lists_switches_and_adds() {
         }
     };
     let at = format!("/dashboard/bundles/{NET}");
-    post(format!("{at}/switch"), json!({"enabled": false, "tool": "weather", "version": "v1"})).await;
-    assert_eq!(daemon.json(&tool(NET, "weather", "v1")).await["isEnabled"], false);
+    post(
+        format!("{at}/switch"),
+        json!({"enabled": false, "tool": "weather", "version": "v1"}),
+    )
+    .await;
+    assert_eq!(
+        daemon.json(&tool(NET, "weather", "v1")).await["isEnabled"],
+        false
+    );
     assert!(
-        text.contains("aria-label=\"Disable net\"") && text.contains("\"Delete version v1 of far for good?\""),
+        text.contains("aria-label=\"Disable net\"")
+            && text.contains("\"Delete version v1 of far for good?\""),
         "{text}"
     );
     let link = format!("href=\"/tools/bundles/{NET}/archive\" download");
-    assert!(text.contains(&link) && text.contains("hx-post=\"/tools/bundles/archive\""), "{text}");
+    assert!(
+        text.contains(&link) && text.contains("hx-post=\"/tools/bundles/archive\""),
+        "{text}"
+    );
     // A new version begins with the document of another one.
     let edit = page(&daemon, &format!("{at}/edit?tool=weather&version=v1")).await;
-    assert!(edit.contains("http://127.0.0.1:9/${city}") && !edit.contains("toolID"), "{edit}");
+    assert!(
+        edit.contains("http://127.0.0.1:9/${city}") && !edit.contains("toolID"),
+        "{edit}"
+    );
     let mut document = http_tool(&json!({"urlTemplate": "http://127.0.0.1:9/two"}));
     document["slug"] = json!("weather");
     document["version"] = json!("v2");
-    post(format!("{at}/tool"), json!({"document": document.to_string()})).await;
+    post(
+        format!("{at}/tool"),
+        json!({"document": document.to_string()}),
+    )
+    .await;
     daemon.until_tools(&["weather_v2"]).await;
     post(format!("{at}/switch"), json!({"enabled": false})).await;
     daemon.until_tools(&[]).await;
-    assert!(page(&daemon, "/dashboard/bundles").await.contains(&link), "a disabled bundle can be exported");
-    post("/dashboard/bundles/new".to_owned(), json!({"slug": "web", "displayName": "Web"})).await;
-    assert!(page(&daemon, "/dashboard/bundles/now").await.contains("Web"));
+    assert!(
+        page(&daemon, "/dashboard/bundles").await.contains(&link),
+        "a disabled bundle can be exported"
+    );
+    post(
+        "/dashboard/bundles/new".to_owned(),
+        json!({"slug": "web", "displayName": "Web"}),
+    )
+    .await;
+    assert!(
+        page(&daemon, "/dashboard/bundles/now")
+            .await
+            .contains("Web")
+    );
     for (target, body, status) in [
         (format!("{at}/tool"), json!({"document": "{"}), 400),
-        (format!("{at}/tool"), json!({"document": document.to_string()}), 403),
+        (
+            format!("{at}/tool"),
+            json!({"document": document.to_string()}),
+            403,
+        ),
         (format!("{at}/switch"), json!({}), 400),
-        ("/dashboard/bundles/new".to_owned(), json!({"slug": "a_b", "displayName": "x"}), 400),
-        ("/dashboard/bundles/x/switch".to_owned(), json!({"enabled": true}), 404),
+        (
+            "/dashboard/bundles/new".to_owned(),
+            json!({"slug": "a_b", "displayName": "x"}),
+            400,
+        ),
+        (
+            "/dashboard/bundles/x/switch".to_owned(),
+            json!({"enabled": true}),
+            404,
+        ),
     ] {
         expect(&daemon, status, "POST", &target, &body).await;
     }
-    expect(&daemon, 200, "PATCH", &bundle(NET), &json!({"isEnabled": true})).await;
+    expect(
+        &daemon,
+        200,
+        "PATCH",
+        &bundle(NET),
+        &json!({"isEnabled": true}),
+    )
+    .await;
     daemon.stop().await;
 }
 
@@ -86,26 +145,66 @@ async fn the_page_renames_deletes_and_restores() {
         page(&daemon, "/dashboard/bundles").await
     };
     let text = page(&daemon, "/dashboard/bundles").await;
-    assert!(text.contains(&format!("hx-post=\"{rename}\"")) && !text.contains(&delete), "it has a tool: {text}");
+    assert!(
+        text.contains(&format!("hx-post=\"{rename}\"")) && !text.contains(&delete),
+        "it has a tool: {text}"
+    );
     expect(&daemon, 409, "POST", &delete, &json!({})).await;
-    expect(&daemon, 200, "PATCH", &bundle(NET), &json!({"isEnabled": false})).await;
+    expect(
+        &daemon,
+        200,
+        "PATCH",
+        &bundle(NET),
+        &json!({"isEnabled": false}),
+    )
+    .await;
     let names = json!({"slug": "sky", "displayName": "Sky & sea", "description": "Both"});
     let text = post(&rename, names).await;
-    assert!(text.contains("Sky &amp; sea") && text.contains("value=\"sky\""), "{text}");
+    assert!(
+        text.contains("Sky &amp; sea") && text.contains("value=\"sky\""),
+        "{text}"
+    );
     let about = daemon.json("/tools/bundles?includeDisabled=true").await["bundles"][0].clone();
     assert_eq!(about["slug"], "sky");
     assert_eq!(about["description"], "Both");
     assert_eq!(about["isEnabled"], false, "its switch stays");
-    expect(&daemon, 400, "POST", &rename, &json!({"slug": "a_b", "displayName": "x"})).await;
+    expect(
+        &daemon,
+        400,
+        "POST",
+        &rename,
+        &json!({"slug": "a_b", "displayName": "x"}),
+    )
+    .await;
 
-    expect(&daemon, 200, "PATCH", &bundle(NET), &json!({"isEnabled": true})).await;
-    expect(&daemon, 204, "DELETE", &tool(NET, "weather", "v1"), &Value::Null).await;
+    expect(
+        &daemon,
+        200,
+        "PATCH",
+        &bundle(NET),
+        &json!({"isEnabled": true}),
+    )
+    .await;
+    expect(
+        &daemon,
+        204,
+        "DELETE",
+        &tool(NET, "weather", "v1"),
+        &Value::Null,
+    )
+    .await;
     let text = page(&daemon, "/dashboard/bundles").await;
     assert!(text.contains(&format!("hx-post=\"{delete}\"")), "{text}");
     let text = post(&delete, json!({})).await;
-    assert!(text.contains(&format!("hx-post=\"{restore}\"")) && !text.contains(&delete), "{text}");
+    assert!(
+        text.contains(&format!("hx-post=\"{restore}\"")) && !text.contains(&delete),
+        "{text}"
+    );
     let text = post(&restore, json!({})).await;
-    assert!(!text.contains(&restore) && text.contains("Sky &amp; sea"), "{text}");
+    assert!(
+        !text.contains(&restore) && text.contains("Sky &amp; sea"),
+        "{text}"
+    );
     daemon.stop().await;
 }
 
@@ -116,6 +215,10 @@ async fn without_a_folder_the_page_says_what_to_set() {
     let mut off = config(&home);
     off.bundles.path = None;
     let daemon = Daemon::start(off).await;
-    assert!(page(&daemon, "/dashboard/bundles").await.contains("bundles.path"));
+    assert!(
+        page(&daemon, "/dashboard/bundles")
+            .await
+            .contains("bundles.path")
+    );
     daemon.stop().await;
 }

@@ -85,7 +85,11 @@ fn arguments_change_neither_host_nor_path_nor_headers_nor_structure() {
         let daemon = with_tools(config(&home), &[("t", content)]).await;
         (api, daemon)
     });
-    let mut runner = TestRunner::new(Config { cases: 192, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config {
+        cases: 192,
+        failure_persistence: None,
+        ..Config::default()
+    });
     let arguments = (hostile(), hostile(), hostile(), hostile());
     runner
         .run(&arguments, |(id, q, trace, text)| {
@@ -107,9 +111,17 @@ async fn check(api: &Api, daemon: &Daemon, args: &Value) {
     let bodies = api.bodies();
     if answer["ok"] == false {
         let dots: Vec<u8> = percent_decode_str(text("id")).collect();
-        let long = ["id", "q"].iter().map(|name| text(name).len()).sum::<usize>() > 1_000;
-        let refusable = text("id").is_empty() || dots == text("id").as_bytes() && [".", ".."].contains(&text("id"));
-        assert!(refusable || long || !is_visible(text("trace")), "{args}: {answer}");
+        let long = ["id", "q"]
+            .iter()
+            .map(|name| text(name).len())
+            .sum::<usize>()
+            > 1_000;
+        let refusable = text("id").is_empty()
+            || dots == text("id").as_bytes() && [".", ".."].contains(&text("id"));
+        assert!(
+            refusable || long || !is_visible(text("trace")),
+            "{args}: {answer}"
+        );
         assert_eq!(answer["code"], "refused_argument", "{answer}");
         assert_eq!(requests.len(), before, "nothing was sent for {args}");
         return;
@@ -120,17 +132,53 @@ async fn check(api: &Api, daemon: &Daemon, args: &Value) {
     let (path, query) = request.target().split_once('?').unwrap();
     let decode = |part: &str| percent_decode_str(part).decode_utf8().unwrap().into_owned();
     let segments: Vec<String> = path.split('/').skip(1).map(decode).collect();
-    assert_eq!(segments, ["items", text("id"), &format!("x-{}", text("id"))]);
-    assert!(request.target().bytes().all(|byte| byte.is_ascii_graphic()), "{}", request.target());
-    let pairs: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
-    let expected = [("q", text("q").to_owned()), ("fixed", "1".to_owned()), ("further", format!("<{}>", text("q")))];
-    assert_eq!(pairs, expected.map(|(name, value)| (name.to_owned(), value)));
-    assert_eq!(request.header("host"), Some(api.server.address().to_string().as_str()));
+    assert_eq!(
+        segments,
+        ["items", text("id"), &format!("x-{}", text("id"))]
+    );
+    assert!(
+        request.target().bytes().all(|byte| byte.is_ascii_graphic()),
+        "{}",
+        request.target()
+    );
+    let pairs: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes())
+        .into_owned()
+        .collect();
+    let expected = [
+        ("q", text("q").to_owned()),
+        ("fixed", "1".to_owned()),
+        ("further", format!("<{}>", text("q"))),
+    ];
+    assert_eq!(
+        pairs,
+        expected.map(|(name, value)| (name.to_owned(), value))
+    );
+    assert_eq!(
+        request.header("host"),
+        Some(api.server.address().to_string().as_str())
+    );
     assert_eq!(request.header("x-trace"), Some(text("trace").trim()));
-    let names: Vec<&str> = request.lines().iter().map(|line| line.split(':').next().unwrap()).collect();
-    assert_eq!(names, ["accept", "content-length", "content-type", "host", "user-agent", "x-trace"]);
+    let names: Vec<&str> = request
+        .lines()
+        .iter()
+        .map(|line| line.split(':').next().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "accept",
+            "content-length",
+            "content-type",
+            "host",
+            "user-agent",
+            "x-trace"
+        ]
+    );
     let sent: Value = serde_json::from_str(body).unwrap();
-    assert_eq!(sent, json!({"text": format!("<{}>", text("text")), "whole": text("text"), "fixed": 1}));
+    assert_eq!(
+        sent,
+        json!({"text": format!("<{}>", text("text")), "whole": text("text"), "fixed": 1})
+    );
 }
 
 /// A value stays within the text or the attribute of XML that it stands in.
@@ -155,13 +203,23 @@ async fn a_value_ends_no_attribute_of_xml() {
 async fn no_value_takes_the_last_segment_away() {
     let api = Api::answering(|_, _| answer("200 OK", &[], b"1")).await;
     let home = Home::new();
-    let daemon = with_tools(config(&home), &[("t", http_tool(&json!({"urlTemplate": api.at("/items/${id}")})))]).await;
+    let daemon = with_tools(
+        config(&home),
+        &[(
+            "t",
+            http_tool(&json!({"urlTemplate": api.at("/items/${id}")})),
+        )],
+    )
+    .await;
     for id in ["", ".", ".."] {
         let (_, answer) = invoke(&daemon, "t", &json!({"id": id})).await;
         assert_eq!(answer["code"], "refused_argument", "{id:?}: {answer}");
     }
     assert!(api.server.requests().is_empty());
-    assert_eq!(invoke(&daemon, "t", &json!({"id": "..."})).await.1["ok"], true);
+    assert_eq!(
+        invoke(&daemon, "t", &json!({"id": "..."})).await.1["ok"],
+        true
+    );
     assert_eq!(api.server.requests()[0].target(), "/items/...");
     daemon.stop().await;
 }

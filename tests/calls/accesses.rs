@@ -1,7 +1,11 @@
 //! Where an operator's token is configured, what came of a call belongs to the access that made it,
 //! on every face and over restarts.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on must fail"
+)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -50,7 +54,11 @@ fn guarded(home: &Home, callee: &Callee) -> Config {
 async fn send(daemon: &Daemon, sender: Sender, method: &str, target: &str, body: &Value) -> Answer {
     let mut headers = sender.headers();
     headers.push(("content-type", "application/json"));
-    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
     ask(daemon.address, method, target, &headers, &body).await
 }
 
@@ -74,7 +82,9 @@ async fn until_succeeded(daemon: &Daemon, id: &str) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("the operation ends");
+    tokio::time::timeout(PATIENCE, waiting)
+        .await
+        .expect("the operation ends");
 }
 
 async fn follow_operations(daemon: &Daemon, sender: Sender) -> Listener {
@@ -87,8 +97,17 @@ async fn follow_operations(daemon: &Daemon, sender: Sender) -> Listener {
 /// What `get_operation` of MCP gives: whether it is an error, and all of it.
 async fn by_mcp(daemon: &Daemon, sender: Sender, id: &str) -> (bool, String) {
     let client = McpClient::modern(daemon.address, json!({}));
-    let client = if sender == Sender::Operator { client.with_token(TOKEN) } else { client };
-    let shown = client.result("tools/call", json!({"name": "get_operation", "arguments": {"operation_id": id}})).await;
+    let client = if sender == Sender::Operator {
+        client.with_token(TOKEN)
+    } else {
+        client
+    };
+    let shown = client
+        .result(
+            "tools/call",
+            json!({"name": "get_operation", "arguments": {"operation_id": id}}),
+        )
+        .await;
     (shown["isError"] == true, shown.to_string())
 }
 
@@ -97,12 +116,20 @@ async fn is_shown(daemon: &Daemon, sender: Sender, id: &str) -> bool {
     let list = get(daemon, sender, "/api/v1/operations").await;
     assert_eq!(list.status, 200, "{list:?}");
     let list = list.json();
-    let shown = list["operations"].as_array().unwrap().iter().any(|operation| operation["id"] == id);
+    let shown = list["operations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|operation| operation["id"] == id);
 
     let one = get(daemon, sender, &format!("/api/v1/operations/{id}")).await;
     assert_eq!(one.status, if shown { 200 } else { 404 }, "{one:?}");
     let one = one.json();
-    let part = if shown { ("result", json!({"key": "secret-result"})) } else { ("code", json!("unknown_operation")) };
+    let part = if shown {
+        ("result", json!({"key": "secret-result"}))
+    } else {
+        ("code", json!("unknown_operation"))
+    };
     assert_eq!(one[part.0], part.1, "{one}");
 
     let by_mcp = by_mcp(daemon, sender, id).await;
@@ -110,7 +137,11 @@ async fn is_shown(daemon: &Daemon, sender: Sender, id: &str) -> bool {
     assert_eq!(by_mcp.1.contains("secret-result"), shown, "{}", by_mcp.1);
 
     let page = get(daemon, sender, "/dashboard/calls/now").await;
-    assert_eq!(String::from_utf8(page.body).unwrap().contains(id), shown, "{sender:?}");
+    assert_eq!(
+        String::from_utf8(page.body).unwrap().contains(id),
+        shown,
+        "{sender:?}"
+    );
     shown
 }
 
@@ -121,7 +152,11 @@ async fn an_operation_belongs_to_the_access_of_its_call_on_every_face_and_over_r
         json!({"status": "running", "percent": 40, "said": "secret-message"}),
         json!({"status": "done", "output": {"key": "secret-result"}}),
     ];
-    let callee = Callee::start(runs("builds", &behaviour(), "string"), telling(json!("r-1"), statuses)).await;
+    let callee = Callee::start(
+        runs("builds", &behaviour(), "string"),
+        telling(json!("r-1"), statuses),
+    )
+    .await;
     let daemon = Daemon::ready(guarded(&home, &callee)).await;
     let mut seen_by_client = follow_operations(&daemon, Sender::Client).await;
     let mut seen_by_operator = follow_operations(&daemon, Sender::Operator).await;
@@ -130,10 +165,19 @@ async fn an_operation_belongs_to_the_access_of_its_call_on_every_face_and_over_r
     let of_client = begin(&daemon, Sender::Client).await;
     until_succeeded(&daemon, &of_client).await;
     assert_eq!(seen_by_operator.next().await.data["id"], json!(of_operator));
-    assert_eq!(seen_by_client.next().await.data["id"], json!(of_client), "no event of the operator's comes first");
+    assert_eq!(
+        seen_by_client.next().await.data["id"],
+        json!(of_client),
+        "no event of the operator's comes first"
+    );
 
     let target = format!("/api/v1/operations/{of_operator}");
-    assert_eq!(send(&daemon, Sender::Client, "DELETE", &target, &Value::Null).await.status, 401);
+    assert_eq!(
+        send(&daemon, Sender::Client, "DELETE", &target, &Value::Null)
+            .await
+            .status,
+        401
+    );
     drop((seen_by_client, seen_by_operator));
     let assert_hidden = async |daemon: &Daemon| {
         for sender in [Sender::Client, Sender::WrongToken] {
@@ -141,7 +185,10 @@ async fn an_operation_belongs_to_the_access_of_its_call_on_every_face_and_over_r
             assert!(is_shown(daemon, sender, &of_client).await, "{sender:?}");
         }
         for id in [&of_operator, &of_client] {
-            assert!(is_shown(daemon, Sender::Operator, id).await, "an operator sees all");
+            assert!(
+                is_shown(daemon, Sender::Operator, id).await,
+                "an operator sees all"
+            );
         }
     };
     assert_hidden(&daemon).await;
@@ -152,7 +199,12 @@ async fn an_operation_belongs_to_the_access_of_its_call_on_every_face_and_over_r
 
     // One that an earlier version stored does not say to whom it belongs.
     let state = rusqlite::Connection::open(home.state()).unwrap();
-    state.execute("UPDATE operations SET access = NULL WHERE id = ?1", [&of_operator]).unwrap();
+    state
+        .execute(
+            "UPDATE operations SET access = NULL WHERE id = ?1",
+            [&of_operator],
+        )
+        .unwrap();
     drop(state);
     let daemon = Daemon::ready(guarded(&home, &callee)).await;
     assert!(is_shown(&daemon, Sender::Client, &of_operator).await);
@@ -170,7 +222,10 @@ async fn an_operation_belongs_to_the_access_of_its_call_on_every_face_and_over_r
 async fn quoting() -> Callee {
     Callee::start(manifest("builds", &[tool("read")]), |ran| async move {
         let error = format!("no entry {}", ran.arguments["key"]);
-        answer(200, &json!({"success": false, "error": error, "code": "no_entry"}))
+        answer(
+            200,
+            &json!({"success": false, "error": error, "code": "no_entry"}),
+        )
     })
     .await
 }
@@ -199,10 +254,16 @@ async fn assert_logged(daemon: &Daemon, sender: Sender, shown: &[&str], hidden: 
         assert_eq!(answer.status, 200, "{answer:?}");
         let text = String::from_utf8(answer.body).unwrap();
         for key in shown {
-            assert!(text.contains(key), "{sender:?}, {target}: no `{key}` in {text}");
+            assert!(
+                text.contains(key),
+                "{sender:?}, {target}: no `{key}` in {text}"
+            );
         }
         for key in hidden {
-            assert!(!text.contains(key), "{sender:?}, {target}: `{key}` in {text}");
+            assert!(
+                !text.contains(key),
+                "{sender:?}, {target}: `{key}` in {text}"
+            );
         }
     }
 }
@@ -212,32 +273,77 @@ async fn the_log_gives_the_error_and_the_caller_of_a_call_to_its_own_access_only
     let home = Home::new();
     let callee = quoting().await;
     let daemon = Daemon::ready(guarded(&home, &callee)).await;
-    assert_eq!(read(&daemon, Sender::Operator, "of-operator").await.json()["code"], "no_entry");
-    assert_eq!(read(&daemon, Sender::Client, "of-client").await.json()["code"], "no_entry");
+    assert_eq!(
+        read(&daemon, Sender::Operator, "of-operator").await.json()["code"],
+        "no_entry"
+    );
+    assert_eq!(
+        read(&daemon, Sender::Client, "of-client").await.json()["code"],
+        "no_entry"
+    );
     let by_mcp = json!({"name": "builds__read", "arguments": {"key": "by-mcp"}});
     let operator = McpClient::modern(daemon.address, json!({})).with_token(TOKEN);
     assert_eq!(operator.result("tools/call", by_mcp).await["isError"], true);
-    assert_logged(&daemon, Sender::Operator, &["of-operator", "by-mcp", "of-client"], &[]).await;
+    assert_logged(
+        &daemon,
+        Sender::Operator,
+        &["of-operator", "by-mcp", "of-client"],
+        &[],
+    )
+    .await;
     for sender in [Sender::Client, Sender::WrongToken] {
         assert_logged(&daemon, sender, &["of-client"], &["of-operator", "by-mcp"]).await;
     }
     let calls = get(&daemon, Sender::Client, "/api/v1/calls").await.json();
     let withheld = &calls["calls"][0];
-    assert_eq!([&withheld["id"], &withheld["outcome"]], [&json!("builds/read"), &json!("failed")], "{calls}");
-    assert!(withheld["at"].is_string() && withheld["execution_time_ms"].is_u64(), "{calls}");
-    for member in ["error", "code", "status", "client", "chat_id", "profile", "user_id", "call_id", "approval_id"] {
+    assert_eq!(
+        [&withheld["id"], &withheld["outcome"]],
+        [&json!("builds/read"), &json!("failed")],
+        "{calls}"
+    );
+    assert!(
+        withheld["at"].is_string() && withheld["execution_time_ms"].is_u64(),
+        "{calls}"
+    );
+    for member in [
+        "error",
+        "code",
+        "status",
+        "client",
+        "chat_id",
+        "profile",
+        "user_id",
+        "call_id",
+        "approval_id",
+    ] {
         assert_eq!(withheld[member], Value::Null, "{calls}");
     }
-    assert_eq!([&withheld["withheld"], &calls["calls"][1]["withheld"]], [&json!(true), &json!(false)], "{calls}");
+    assert_eq!(
+        [&withheld["withheld"], &calls["calls"][1]["withheld"]],
+        [&json!(true), &json!(false)],
+        "{calls}"
+    );
 
     // A filter finds no more than is shown.
     let target = "/api/v1/calls?chat_id=chat-of-operator";
-    assert_eq!(get(&daemon, Sender::Client, target).await.json()["calls"], json!([]));
-    assert_eq!(get(&daemon, Sender::Operator, target).await.json()["calls"][0]["chat_id"], "chat-of-operator");
+    assert_eq!(
+        get(&daemon, Sender::Client, target).await.json()["calls"],
+        json!([])
+    );
+    assert_eq!(
+        get(&daemon, Sender::Operator, target).await.json()["calls"][0]["chat_id"],
+        "chat-of-operator"
+    );
     daemon.stop().await;
 
     let daemon = Daemon::ready(guarded(&home, &callee)).await;
-    assert_logged(&daemon, Sender::Client, &["of-client"], &["of-operator", "by-mcp"]).await;
+    assert_logged(
+        &daemon,
+        Sender::Client,
+        &["of-client"],
+        &["of-operator", "by-mcp"],
+    )
+    .await;
     daemon.stop().await;
 
     // Lines that an earlier version stored do not say who called.
@@ -246,13 +352,31 @@ async fn the_log_gives_the_error_and_the_caller_of_a_call_to_its_own_access_only
     assert_eq!(state.execute(remove, []).unwrap(), 3);
     drop(state);
     let daemon = Daemon::ready(guarded(&home, &callee)).await;
-    assert_logged(&daemon, Sender::Client, &["failed"], &["of-client", "of-operator", "by-mcp"]).await;
-    assert_logged(&daemon, Sender::Operator, &["of-client", "of-operator", "by-mcp"], &[]).await;
+    assert_logged(
+        &daemon,
+        Sender::Client,
+        &["failed"],
+        &["of-client", "of-operator", "by-mcp"],
+    )
+    .await;
+    assert_logged(
+        &daemon,
+        Sender::Operator,
+        &["of-client", "of-operator", "by-mcp"],
+        &[],
+    )
+    .await;
     daemon.stop().await;
 
     // Without a token every client has every right.
     let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
-    assert_logged(&daemon, Sender::Client, &["of-client", "of-operator", "by-mcp"], &[]).await;
+    assert_logged(
+        &daemon,
+        Sender::Client,
+        &["of-client", "of-operator", "by-mcp"],
+        &[],
+    )
+    .await;
     daemon.stop().await;
 }
 
@@ -262,12 +386,21 @@ async fn listed_ids(daemon: &Daemon, sender: Sender, target: &str) -> Vec<[Value
     assert_eq!(answer.status, 200, "{answer:?}");
     let answer = answer.json();
     let ids = |call: &Value| {
-        assert_eq!(call["withheld"], json!(false), "the rest of its own calls is shown: {call}");
+        assert_eq!(
+            call["withheld"],
+            json!(false),
+            "the rest of its own calls is shown: {call}"
+        );
         [call["call_id"].clone(), call["approval_id"].clone()]
     };
     match answer["lines"].as_array() {
         Some(lines) => lines.iter().map(|line| ids(&line["call"])).collect(),
-        None => answer["calls"].as_array().unwrap().iter().map(ids).collect(),
+        None => answer["calls"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(ids)
+            .collect(),
     }
 }
 
@@ -276,13 +409,35 @@ async fn lists_of_calls_give_ids_by_which_answers_are_read_to_operators_only() {
     let home = Home::new();
     let callee = quoting().await;
     let daemon = Daemon::ready(guarded(&home, &callee)).await;
-    assert_eq!(read(&daemon, Sender::Client, "of-victim").await.json()["code"], "no_entry");
+    assert_eq!(
+        read(&daemon, Sender::Client, "of-victim").await.json()["code"],
+        "no_entry"
+    );
     let used = json!({"type": "tool_use", "id": "t1", "name": "read", "input": {"key": "by-turn"}});
-    let turn = json!({"response": {"role": "assistant", "content": [used]}, "turn_id": "turn-of-victim"});
-    let begun = send(&daemon, Sender::Client, "POST", "/api/v1/turns?format=anthropic", &turn).await;
+    let turn =
+        json!({"response": {"role": "assistant", "content": [used]}, "turn_id": "turn-of-victim"});
+    let begun = send(
+        &daemon,
+        Sender::Client,
+        "POST",
+        "/api/v1/turns?format=anthropic",
+        &turn,
+    )
+    .await;
     assert_eq!(begun.status, 200, "{begun:?}");
     let require = json!({"scope": "global", "target": "tool:builds/read", "approval": "require"});
-    assert_eq!(send(&daemon, Sender::Client, "PUT", "/api/v1/preferences", &require).await.status, 200);
+    assert_eq!(
+        send(
+            &daemon,
+            Sender::Client,
+            "PUT",
+            "/api/v1/preferences",
+            &require
+        )
+        .await
+        .status,
+        200
+    );
     let waiting = read(&daemon, Sender::Client, "of-approval").await;
     assert_eq!(waiting.status, 202, "{waiting:?}");
     let approval = waiting.json()["approval_id"].clone();
@@ -293,24 +448,48 @@ async fn lists_of_calls_give_ids_by_which_answers_are_read_to_operators_only() {
         [json!("call-of-approval"), approval],
     ];
     for target in ["/api/v1/calls", "/api/v1/log?kind=call"] {
-        assert_eq!(listed_ids(&daemon, Sender::Operator, target).await, given, "{target}");
+        assert_eq!(
+            listed_ids(&daemon, Sender::Operator, target).await,
+            given,
+            "{target}"
+        );
         for sender in [Sender::Client, Sender::WrongToken] {
             let hidden = vec![[Value::Null, Value::Null]; 3];
-            assert_eq!(listed_ids(&daemon, sender, target).await, hidden, "{sender:?}, {target}");
+            assert_eq!(
+                listed_ids(&daemon, sender, target).await,
+                hidden,
+                "{sender:?}, {target}"
+            );
         }
     }
     for sender in [Sender::Client, Sender::WrongToken] {
-        assert_logged(&daemon, sender, &["chat-of-victim"], &["call-of-victim", "turn-of-victim"]).await;
+        assert_logged(
+            &daemon,
+            sender,
+            &["chat-of-victim"],
+            &["call-of-victim", "turn-of-victim"],
+        )
+        .await;
     }
     // Its own client, which knows the id, reads the answer.
-    for target in ["/api/v1/turns/turn-of-victim", "/api/v1/results/turn-of-victim.0"] {
-        assert_eq!(get(&daemon, Sender::Client, target).await.status, 200, "{target}");
+    for target in [
+        "/api/v1/turns/turn-of-victim",
+        "/api/v1/results/turn-of-victim.0",
+    ] {
+        assert_eq!(
+            get(&daemon, Sender::Client, target).await.status,
+            200,
+            "{target}"
+        );
     }
     daemon.stop().await;
 
     // Without a token every client has every right.
     let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
-    assert_eq!(listed_ids(&daemon, Sender::Client, "/api/v1/calls").await, given);
+    assert_eq!(
+        listed_ids(&daemon, Sender::Client, "/api/v1/calls").await,
+        given
+    );
     daemon.stop().await;
 }
 
@@ -320,16 +499,46 @@ async fn the_page_gives_the_error_of_an_approved_call_to_its_own_access_only() {
     let callee = quoting().await;
     let daemon = Daemon::ready(guarded(&home, &callee)).await;
     let approval = json!({"scope": "global", "target": "tool:builds/read", "approval": "require"});
-    assert_eq!(send(&daemon, Sender::Client, "PUT", "/api/v1/preferences", &approval).await.status, 200);
-    for (sender, key) in [(Sender::Operator, "of-operator"), (Sender::Client, "of-client")] {
+    assert_eq!(
+        send(
+            &daemon,
+            Sender::Client,
+            "PUT",
+            "/api/v1/preferences",
+            &approval
+        )
+        .await
+        .status,
+        200
+    );
+    for (sender, key) in [
+        (Sender::Operator, "of-operator"),
+        (Sender::Client, "of-client"),
+    ] {
         let waiting = read(&daemon, sender, key).await;
         assert_eq!(waiting.status, 202, "{waiting:?}");
-        let target = format!("/api/v1/approvals/{}/approve", waiting.json()["approval_id"].as_str().unwrap());
-        let approved = send(&daemon, Sender::Operator, "POST", &target, &json!({"by": "kim"})).await;
+        let target = format!(
+            "/api/v1/approvals/{}/approve",
+            waiting.json()["approval_id"].as_str().unwrap()
+        );
+        let approved = send(
+            &daemon,
+            Sender::Operator,
+            "POST",
+            &target,
+            &json!({"by": "kim"}),
+        )
+        .await;
         assert_eq!(approved.json()["state"], "answered", "{approved:?}");
     }
     assert_logged(&daemon, Sender::Client, &["of-client"], &["of-operator"]).await;
-    assert_logged(&daemon, Sender::Operator, &["of-client", "of-operator"], &[]).await;
+    assert_logged(
+        &daemon,
+        Sender::Operator,
+        &["of-client", "of-operator"],
+        &[],
+    )
+    .await;
     let decided = async |sender: Sender| {
         let page = get(&daemon, sender, "/dashboard/calls/now").await;
         let page = String::from_utf8(page.body).unwrap();
@@ -375,8 +584,18 @@ async fn polls_of_clients_operations_leave_permits_to_operators_who_cancel_them(
     begin(&daemon, Sender::Client).await;
     callee.until_ran(4).await;
     let body = json!({"tool_name": "start", "arguments": {}});
-    let refused = send(&daemon, Sender::Client, "POST", "/api/v1/tools/execute", &body).await;
-    assert_eq!([json!(refused.status), refused.json()["code"].clone()], [json!(429), json!("busy")]);
+    let refused = send(
+        &daemon,
+        Sender::Client,
+        "POST",
+        "/api/v1/tools/execute",
+        &body,
+    )
+    .await;
+    assert_eq!(
+        [json!(refused.status), refused.json()["code"].clone()],
+        [json!(429), json!("busy")]
+    );
     let target = format!("/api/v1/operations/{first}");
     let cancelling = send(&daemon, Sender::Operator, "DELETE", &target, &Value::Null).await;
     assert_eq!(cancelling.status, 202, "{cancelling:?}");

@@ -36,9 +36,10 @@ async fn office(home: &Home, callee: &Callee) -> Daemon {
 }
 
 async fn ask(daemon: &Daemon, profile: &str, chat: &str, disk: usize) -> Answer {
-    let body =
-        json!({"tool_name": "wipe", "arguments": {"disk": disk.to_string()}, "profile": profile, "chat_id": chat});
-    daemon.send_json("POST", "/api/v1/tools/execute", &body).await
+    let body = json!({"tool_name": "wipe", "arguments": {"disk": disk.to_string()}, "profile": profile, "chat_id": chat});
+    daemon
+        .send_json("POST", "/api/v1/tools/execute", &body)
+        .await
 }
 
 /// The ids of so many calls of one conversation that wait, in their order.
@@ -57,7 +58,8 @@ async fn flood(daemon: &Daemon, profile: &str, numbers: Range<usize>) -> usize {
     let mut waiting = 0;
     for first in numbers.clone().step_by(AT_ONCE) {
         let last = numbers.end.min(first + AT_ONCE);
-        let calls = (first..last).map(async |number| ask(daemon, profile, &format!("invented-{number}"), 0).await);
+        let calls = (first..last)
+            .map(async |number| ask(daemon, profile, &format!("invented-{number}"), 0).await);
         for answer in join_all(calls).await {
             assert!(matches!(answer.status, 202 | 429), "{answer:?}");
             waiting += usize::from(answer.status == 202);
@@ -87,7 +89,14 @@ async fn a_flood_without_the_token_leaves_room_for_operators() {
     let call = async |chat: String, headers: &[(&str, &str)]| {
         let headers = [&[("content-type", "application/json")], headers].concat();
         let body = json!({"tool_name": "wipe", "arguments": {}, "chat_id": chat}).to_string();
-        serving::ask(daemon.address, "POST", "/api/v1/tools/execute", &headers, &body).await
+        serving::ask(
+            daemon.address,
+            "POST",
+            "/api/v1/tools/execute",
+            &headers,
+            &body,
+        )
+        .await
     };
     for first in (0..MOST_WAITING).step_by(AT_ONCE) {
         let calls = (first..first + AT_ONCE).map(|number| call(format!("invented-{number}"), &[]));
@@ -100,7 +109,11 @@ async fn a_flood_without_the_token_leaves_room_for_operators() {
     let own = call("7".to_owned(), &[("authorization", &token)]).await;
     assert_eq!(own.status, 202, "{own:?}");
     let id = own.json()["approval_id"].as_str().unwrap().to_owned();
-    assert_eq!(call("one-more".to_owned(), &[]).await.status, 429, "it takes no call of the operator");
+    assert_eq!(
+        call("one-more".to_owned(), &[]).await.status,
+        429,
+        "it takes no call of the operator"
+    );
     assert_eq!(shown(&daemon, &id).await["state"], "waiting");
     daemon.stop().await;
 }
@@ -111,8 +124,15 @@ async fn invented_conversations_take_no_call_of_another_profile() {
     let callee = disks().await;
     let daemon = office(&home, &callee).await;
     let mut own = conversation(&daemon, 5).await;
-    assert_eq!(flood(&daemon, "other", 0..998).await, MOST_WAITING - own.len());
-    assert_eq!(flood(&daemon, "other", 1_000..1_020).await, 0, "their own profile is the largest");
+    assert_eq!(
+        flood(&daemon, "other", 0..998).await,
+        MOST_WAITING - own.len()
+    );
+    assert_eq!(
+        flood(&daemon, "other", 1_000..1_020).await,
+        0,
+        "their own profile is the largest"
+    );
     assert_waiting(&daemon, &own).await;
 
     let next = ask(&daemon, "victim", "7", 5).await;
@@ -127,7 +147,10 @@ async fn invented_conversations_take_no_call_of_another_profile() {
     for call in gone {
         assert_eq!(call["profile"], "other", "{call}");
         let reason = call["reason"].as_str().unwrap();
-        assert!(reason.contains("no profile takes more") && reason.contains("`disks/wipe`"), "{reason}");
+        assert!(
+            reason.contains("no profile takes more") && reason.contains("`disks/wipe`"),
+            "{reason}"
+        );
     }
     daemon.stop().await;
 }
@@ -139,17 +162,33 @@ async fn invented_conversations_leave_an_older_one_of_their_profile_its_share() 
     let daemon = office(&home, &callee).await;
     let own = conversation(&daemon, 10).await;
     assert_eq!(flood(&daemon, "victim", 0..990).await, 990);
-    assert_eq!(flood(&daemon, "victim", 1_000..1_050).await, 2, "what it has beyond its share gives way");
+    assert_eq!(
+        flood(&daemon, "victim", 1_000..1_050).await,
+        2,
+        "what it has beyond its share gives way"
+    );
     assert_waiting(&daemon, &own[2..]).await;
     for id in &own[..2] {
         let gone = shown(&daemon, id).await;
         assert_eq!(gone["state"], "expired", "{gone}");
-        assert!(gone["reason"].as_str().unwrap().contains("no conversation of the same profile"), "{gone}");
+        assert!(
+            gone["reason"]
+                .as_str()
+                .unwrap()
+                .contains("no conversation of the same profile"),
+            "{gone}"
+        );
     }
     let next = ask(&daemon, "victim", "7", 10).await;
     assert_eq!(next.status, 202, "{next:?}");
     let gone = shown(&daemon, &own[2]).await;
-    assert!(gone["reason"].as_str().unwrap().contains("which requested another one"), "{gone}");
+    assert!(
+        gone["reason"]
+            .as_str()
+            .unwrap()
+            .contains("which requested another one"),
+        "{gone}"
+    );
     assert_waiting(&daemon, &own[3..]).await;
     daemon.stop().await;
 }

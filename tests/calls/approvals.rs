@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callsheet::config::Config;
-use callsheet::model::{ApprovalDecision, ApprovalRequest, ApprovalState, CallerInfo, JsonText, PeerIdentity};
+use callsheet::model::{
+    ApprovalDecision, ApprovalRequest, ApprovalState, CallerInfo, JsonText, PeerIdentity,
+};
 use callsheet::runtime::Clock;
 use callsheet::state::{Write, sqlite};
 use serde_json::{Value, json};
@@ -18,9 +20,13 @@ use crate::support::serving::{Answer, ask as ask_at};
 
 /// A disk that is wiped only with a human's yes, and looked at without.
 fn disks() -> Value {
-    let parameters = json!({"type": "object", "properties": {"disk": {"type": "string"}}, "required": ["disk"]});
+    let parameters =
+        json!({"type": "object", "properties": {"disk": {"type": "string"}}, "required": ["disk"]});
     let wipe = json!({"enabled_by_default": true, "requires_approval": true});
-    manifest("disks", &[tool("look"), tool_with("wipe", &parameters, &wipe)])
+    manifest(
+        "disks",
+        &[tool("look"), tool_with("wipe", &parameters, &wipe)],
+    )
 }
 
 fn config(home: &Home, callee: &Callee) -> Config {
@@ -34,12 +40,18 @@ async fn office(home: &Home, callee: &Callee) -> Daemon {
 }
 
 async fn call(daemon: &Daemon, body: &Value) -> Answer {
-    daemon.send_json("POST", "/api/v1/tools/execute", body).await
+    daemon
+        .send_json("POST", "/api/v1/tools/execute", body)
+        .await
 }
 
 /// Asks for the disk to be wiped; the id of what waits.
 async fn ask(daemon: &Daemon, disk: &str) -> String {
-    let answer = call(daemon, &json!({"tool_name": "wipe", "arguments": {"disk": disk}, "chat_id": "7"})).await;
+    let answer = call(
+        daemon,
+        &json!({"tool_name": "wipe", "arguments": {"disk": disk}, "chat_id": "7"}),
+    )
+    .await;
     assert_eq!(answer.status, 202, "{answer:?}");
     let answer = answer.json();
     assert_eq!(answer["status"], "waiting_for_approval");
@@ -47,7 +59,9 @@ async fn ask(daemon: &Daemon, disk: &str) -> String {
 }
 
 async fn decide(daemon: &Daemon, id: &str, action: &str, body: &Value) -> Answer {
-    daemon.send_json("POST", &format!("/api/v1/approvals/{id}/{action}"), body).await
+    daemon
+        .send_json("POST", &format!("/api/v1/approvals/{id}/{action}"), body)
+        .await
 }
 
 async fn shown(daemon: &Daemon, id: &str) -> Value {
@@ -72,19 +86,35 @@ async fn a_yes_runs_exactly_what_was_asked_for_once() {
     let home = Home::new();
     let callee = Callee::echo(disks()).await;
     let daemon = office(&home, &callee).await;
-    assert_eq!(call(&daemon, &json!({"tool_name": "look", "arguments": {}})).await.status, 200);
+    assert_eq!(
+        call(&daemon, &json!({"tool_name": "look", "arguments": {}}))
+            .await
+            .status,
+        200
+    );
     let id = ask(&daemon, "sda1").await;
-    let waits = daemon.json("/api/v1/approvals?state=waiting&chat_id=7&scenario=disks").await;
+    let waits = daemon
+        .json("/api/v1/approvals?state=waiting&chat_id=7&scenario=disks")
+        .await;
     assert_eq!(waits["waiting"], 1);
     assert_eq!(waits["approvals"][0]["id"], json!(id));
     let one = shown(&daemon, &id).await;
     assert_eq!(one["arguments"], json!({"disk": "sda1"}));
     assert_eq!(one["tool"], "wipe");
     assert_eq!(one["answer"], Value::Null);
-    assert_eq!(daemon.json("/api/v1/approvals?chat_id=8").await["approvals"], json!([]));
+    assert_eq!(
+        daemon.json("/api/v1/approvals?chat_id=8").await["approvals"],
+        json!([])
+    );
     assert_eq!(callee.ran().len(), 1, "only the look");
 
-    let approved = decide(&daemon, &id, "approve", &json!({"by": "kim", "digest": one["digest"]})).await;
+    let approved = decide(
+        &daemon,
+        &id,
+        "approve",
+        &json!({"by": "kim", "digest": one["digest"]}),
+    )
+    .await;
     assert_eq!(approved.status, 200, "{approved:?}");
     let approved = approved.json();
     assert_eq!(approved["state"], "answered");
@@ -102,7 +132,11 @@ async fn a_yes_runs_exactly_what_was_asked_for_once() {
         assert_eq!(again.json()["code"], "already_decided");
     }
     assert_eq!(callee.ran().len(), 2);
-    assert_eq!(shown(&daemon, &id).await, approved, "whoever asked reads the answer here");
+    assert_eq!(
+        shown(&daemon, &id).await,
+        approved,
+        "whoever asked reads the answer here"
+    );
     daemon.stop().await;
 }
 
@@ -112,7 +146,13 @@ async fn a_no_is_for_good_and_says_why() {
     let callee = Callee::echo(disks()).await;
     let daemon = office(&home, &callee).await;
     let id = ask(&daemon, "sda1").await;
-    let rejected = decide(&daemon, &id, "reject", &json!({"by": "kim", "reason": "not today"})).await;
+    let rejected = decide(
+        &daemon,
+        &id,
+        "reject",
+        &json!({"by": "kim", "reason": "not today"}),
+    )
+    .await;
     assert_eq!(rejected.status, 200);
     assert_eq!(rejected.json()["state"], "rejected");
     let approve = decide(&daemon, &id, "approve", &json!({})).await;
@@ -125,7 +165,12 @@ async fn a_no_is_for_good_and_says_why() {
     let unknown = decide(&daemon, "0123", "approve", &json!({})).await;
     assert_eq!(unknown.status, 404);
     assert_eq!(unknown.json()["code"], "unknown_approval");
-    assert_eq!(decide(&daemon, &id, "approve", &json!({"by": 7})).await.status, 400);
+    assert_eq!(
+        decide(&daemon, &id, "approve", &json!({"by": 7}))
+            .await
+            .status,
+        400
+    );
     daemon.stop().await;
 }
 
@@ -133,10 +178,20 @@ async fn a_no_is_for_good_and_says_why() {
 const TOKEN: &str = "0123456789abcdef-hush";
 
 /// A request with these lines of `Authorization`.
-async fn showing(daemon: &Daemon, method: &str, target: &str, shown: &[&str], body: &Value) -> Answer {
+async fn showing(
+    daemon: &Daemon,
+    method: &str,
+    target: &str,
+    shown: &[&str],
+    body: &Value,
+) -> Answer {
     let mut headers = vec![("content-type", "application/json")];
     headers.extend(shown.iter().map(|line| ("authorization", *line)));
-    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
     crate::support::serving::ask(daemon.address, method, target, &headers, &body).await
 }
 
@@ -149,7 +204,10 @@ async fn with_a_token_whoever_calls_may_not_decide() {
     config.calls.approval_token = Some(callsheet::model::Secret::new(TOKEN));
     let daemon = Daemon::ready(config).await;
     let id = ask(&daemon, "sda1").await;
-    assert_eq!(daemon.json("/api/v1/approvals").await["token_needed"], json!(true));
+    assert_eq!(
+        daemon.json("/api/v1/approvals").await["token_needed"],
+        json!(true)
+    );
     let place = |action: &str| format!("/api/v1/approvals/{id}/{action}");
     let wrong = [
         &[][..],
@@ -158,33 +216,69 @@ async fn with_a_token_whoever_calls_may_not_decide() {
         &["Bearer "],
         &["Basic 0123456789abcdef-hush"],
         &[TOKEN],
-        &["Bearer 0123456789abcdef-hush", "Bearer 0123456789abcdef-hush"],
+        &[
+            "Bearer 0123456789abcdef-hush",
+            "Bearer 0123456789abcdef-hush",
+        ],
     ];
     for shown in wrong {
-        for (action, body) in [("approve", json!({"by": "kim"})), ("reject", json!({"reason": "no"}))] {
+        for (action, body) in [
+            ("approve", json!({"by": "kim"})),
+            ("reject", json!({"reason": "no"})),
+        ] {
             let refused = showing(&daemon, "POST", &place(action), shown, &body).await;
             assert_eq!(refused.status, 401, "{action} {shown:?}: {refused:?}");
-            assert!(refused.header("www-authenticate").starts_with("Bearer realm="), "{refused:?}");
+            assert!(
+                refused
+                    .header("www-authenticate")
+                    .starts_with("Bearer realm="),
+                "{refused:?}"
+            );
             let problem = refused.json();
             assert_eq!(problem["code"], "token_needed");
             let detail = problem["detail"].as_str().unwrap();
-            assert!(detail.contains("`server.operator_token`") && !detail.contains("hush"), "{detail}");
+            assert!(
+                detail.contains("`server.operator_token`") && !detail.contains("hush"),
+                "{detail}"
+            );
         }
     }
     // Nobody learns by this whether an id is known.
-    assert_eq!(showing(&daemon, "POST", "/api/v1/approvals/0123/approve", &[], &json!({})).await.status, 401);
+    assert_eq!(
+        showing(
+            &daemon,
+            "POST",
+            "/api/v1/approvals/0123/approve",
+            &[],
+            &json!({})
+        )
+        .await
+        .status,
+        401
+    );
     assert_eq!(shown(&daemon, &id).await["state"], "waiting");
     assert_empty!(callee.ran());
 
     let right = [&*format!("Bearer {TOKEN}")];
-    let approved = showing(&daemon, "POST", &place("approve"), &right, &json!({"by": "kim"})).await;
+    let approved = showing(
+        &daemon,
+        "POST",
+        &place("approve"),
+        &right,
+        &json!({"by": "kim"}),
+    )
+    .await;
     assert_eq!(approved.status, 200);
     assert_eq!(approved.json()["state"], "answered");
     assert_eq!(callee.ran().len(), 1);
     let second = ask(&daemon, "sda2").await;
     let rejecting = format!("/api/v1/approvals/{second}/reject");
     let rejected = showing(&daemon, "POST", &rejecting, &right, &json!({})).await;
-    assert_eq!(rejected.json()["decided_by"], "operator", "whose token it is");
+    assert_eq!(
+        rejected.json()["decided_by"],
+        "operator",
+        "whose token it is"
+    );
     daemon.stop().await;
 }
 
@@ -195,15 +289,27 @@ fn loosening(target: &str) -> Vec<Change> {
     let of_inbox = "/api/v1/tools/config?scenario=disks&tool_name=wipe";
     vec![
         prefer(target, "global", &json!({"approval": "skip"})),
-        prefer(target, "chat:7", &json!({"approval": "skip", "enabled": false})),
+        prefer(
+            target,
+            "chat:7",
+            &json!({"approval": "skip", "enabled": false}),
+        ),
         prefer(target, "profile:p", &json!({"approval": null})),
         prefer(target, "global", &json!({"enabled": true, "priority": 3})),
         prefer(target, "chat:7", &json!({"enabled": null})),
         prefer(target, "global", &json!({"alias": "tidy"})),
         prefer(target, "global", &json!({"alias": null})),
-        ("DELETE", format!("{reset}&setting=priority,alias"), Value::Null),
+        (
+            "DELETE",
+            format!("{reset}&setting=priority,alias"),
+            Value::Null,
+        ),
         ("DELETE", reset.clone(), Value::Null),
-        ("DELETE", format!("{reset}&setting=approval,priority"), Value::Null),
+        (
+            "DELETE",
+            format!("{reset}&setting=approval,priority"),
+            Value::Null,
+        ),
         ("DELETE", format!("{reset}&setting=enabled"), Value::Null),
         inbox_approval("skip"),
         inbox_approval(""),
@@ -223,8 +329,16 @@ fn tightening(target: &str) -> Vec<Change> {
     let reset = format!("/api/v1/preferences?scope=global&target={target}");
     vec![
         prefer(target, "global", &json!({"approval": "require"})),
-        prefer(target, "global", &json!({"enabled": false, "priority": 3, "pinned": true})),
-        ("DELETE", format!("{reset}&setting=priority,pinned"), Value::Null),
+        prefer(
+            target,
+            "global",
+            &json!({"enabled": false, "priority": 3, "pinned": true}),
+        ),
+        (
+            "DELETE",
+            format!("{reset}&setting=priority,pinned"),
+            Value::Null,
+        ),
         inbox_approval("require"),
         inbox_enabled(false),
         row(target, &json!({"enabled": false})),
@@ -239,7 +353,9 @@ type Change = (&'static str, String, Value);
 
 fn prefer(target: &str, scope: &str, settings: &Value) -> Change {
     let mut body = json!({"scope": scope, "target": target});
-    body.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
+    body.as_object_mut()
+        .unwrap()
+        .extend(settings.as_object().unwrap().clone());
     ("PUT", "/api/v1/preferences".to_owned(), body)
 }
 
@@ -277,18 +393,33 @@ async fn with_a_token_preferences_that_loosen_need_it_and_others_do_not() {
         for shown in [&[][..], &["Bearer 0123456789abcdef-hash"], &twice] {
             let refused = showing(&daemon, method, place, shown, body).await;
             let refusal = (refused.status, &refused.json()["code"]);
-            assert_eq!(refusal, (401, &json!("token_needed")), "{method} {place} {body}");
+            assert_eq!(
+                refusal,
+                (401, &json!("token_needed")),
+                "{method} {place} {body}"
+            );
         }
     }
-    assert_eq!(daemon.json("/api/v1/preferences").await["preferences"], json!([]));
+    assert_eq!(
+        daemon.json("/api/v1/preferences").await["preferences"],
+        json!([])
+    );
     ask(&daemon, "sda1").await;
 
     for (method, place, body) in &tightening(target) {
-        assert_eq!(showing(&daemon, method, place, &[], body).await.status, 200, "{method} {place} {body}");
+        assert_eq!(
+            showing(&daemon, method, place, &[], body).await.status,
+            200,
+            "{method} {place} {body}"
+        );
     }
     let right = [&*format!("bearer {TOKEN}")];
     for (method, place, body) in &loosening(target) {
-        assert_eq!(showing(&daemon, method, place, &right, body).await.status, 200, "{method} {place} {body}");
+        assert_eq!(
+            showing(&daemon, method, place, &right, body).await.status,
+            200,
+            "{method} {place} {body}"
+        );
     }
     daemon.stop().await;
 }
@@ -300,7 +431,11 @@ async fn without_a_token_every_caller_changes_every_preference() {
     let daemon = office(&home, &callee).await;
     let target = "tool:disks/wipe";
     for (method, place, body) in tightening(target).iter().chain(&loosening(target)) {
-        assert_eq!(showing(&daemon, method, place, &[], body).await.status, 200, "{method} {place} {body}");
+        assert_eq!(
+            showing(&daemon, method, place, &[], body).await.status,
+            200,
+            "{method} {place} {body}"
+        );
     }
     daemon.stop().await;
 }
@@ -315,16 +450,27 @@ async fn what_nobody_decides_in_time_is_never_run() {
     let id = ask(&daemon, "sda1").await;
     let expired = until(&daemon, &id, "expired").await;
     assert_eq!(expired["decided_by"], Value::Null);
-    assert_eq!(decide(&daemon, &id, "approve", &json!({})).await.status, 409);
+    assert_eq!(
+        decide(&daemon, &id, "approve", &json!({})).await.status,
+        409
+    );
     assert_empty!(callee.ran());
     daemon.stop().await;
 }
 
 /// Requests the disk to be wiped as this client; the id of what waits.
 async fn ask_as(daemon: &Daemon, client: &str, disk: &str) -> String {
-    let body = json!({"tool_name": "wipe", "arguments": {"disk": disk}, "chat_id": "7"}).to_string();
+    let body =
+        json!({"tool_name": "wipe", "arguments": {"disk": disk}, "chat_id": "7"}).to_string();
     let headers = [("content-type", "application/json"), ("user-agent", client)];
-    let answer = ask_at(daemon.address, "POST", "/api/v1/tools/execute", &headers, &body).await;
+    let answer = ask_at(
+        daemon.address,
+        "POST",
+        "/api/v1/tools/execute",
+        &headers,
+        &body,
+    )
+    .await;
     assert_eq!(answer.status, 202, "{answer:?}");
     answer.json()["approval_id"].as_str().unwrap().to_owned()
 }
@@ -332,8 +478,16 @@ async fn ask_as(daemon: &Daemon, client: &str, disk: &str) -> String {
 /// The latest line of the log about a call with this approval.
 async fn logged(daemon: &Daemon, approval: &str) -> Value {
     let log = daemon.json("/api/v1/log?kind=call").await;
-    let calls = log["lines"].as_array().unwrap().iter().map(|line| &line["call"]);
-    calls.rev().find(|call| call["approval_id"] == approval).unwrap().clone()
+    let calls = log["lines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| &line["call"]);
+    calls
+        .rev()
+        .find(|call| call["approval_id"] == approval)
+        .unwrap()
+        .clone()
 }
 
 #[tokio::test]
@@ -342,7 +496,10 @@ async fn people_are_shown_a_short_name_of_a_client() {
     let callee = Callee::echo(disks()).await;
     let daemon = office(&home, &callee).await;
     let id = ask_as(&daemon, &"shop/2.1 ".repeat(100), "sda1").await;
-    assert_eq!(shown(&daemon, &id).await["client"].as_str().unwrap().len(), 200);
+    assert_eq!(
+        shown(&daemon, &id).await["client"].as_str().unwrap().len(),
+        200
+    );
     daemon.stop().await;
 }
 
@@ -357,7 +514,10 @@ async fn the_client_of_a_call_that_waits_is_shown_also_after_a_restart() {
     let listed = daemon.json("/api/v1/approvals").await;
     assert_eq!(listed["approvals"][0]["client"], "shop/2.1", "{listed}");
     assert_eq!(shown(&daemon, &id).await["client"], "shop/2.1");
-    for target in ["/dashboard/calls".to_owned(), format!("/dashboard/calls/{id}")] {
+    for target in [
+        "/dashboard/calls".to_owned(),
+        format!("/dashboard/calls/{id}"),
+    ] {
         let page = String::from_utf8(daemon.get(&target).await.body).unwrap();
         assert!(page.contains("shop/2.1"), "{target}: {page}");
     }
@@ -372,22 +532,48 @@ async fn what_becomes_of_a_call_after_its_decision_is_in_the_log_with_its_client
     let approved = ask_as(&daemon, "shop/2.1", "sda1").await;
     decide(&daemon, &approved, "approve", &json!({"by": "kim"})).await;
     let line = logged(&daemon, &approved).await;
-    assert_eq!([&line["outcome"], &line["client"], &line["chat_id"]], ["ok", "shop/2.1", "7"], "{line}");
+    assert_eq!(
+        [&line["outcome"], &line["client"], &line["chat_id"]],
+        ["ok", "shop/2.1", "7"],
+        "{line}"
+    );
     let rejected = ask_as(&daemon, "shop/2.2", "sda2").await;
-    decide(&daemon, &rejected, "reject", &json!({"by": "kim", "reason": "not now"})).await;
+    decide(
+        &daemon,
+        &rejected,
+        "reject",
+        &json!({"by": "kim", "reason": "not now"}),
+    )
+    .await;
     let line = logged(&daemon, &rejected).await;
-    assert_eq!([&line["outcome"], &line["code"], &line["client"]], ["rejected", "rejected", "shop/2.2"], "{line}");
-    assert_eq!([&line["id"], &line["error"]], ["disks/wipe", "rejected by kim: not now"], "{line}");
+    assert_eq!(
+        [&line["outcome"], &line["code"], &line["client"]],
+        ["rejected", "rejected", "shop/2.2"],
+        "{line}"
+    );
+    assert_eq!(
+        [&line["id"], &line["error"]],
+        ["disks/wipe", "rejected by kim: not now"],
+        "{line}"
+    );
     daemon.stop().await;
 
     let mut config = config(&home, &callee);
     config.calls.approval_expiry = Duration::from_millis(50);
     let daemon = Daemon::ready(config).await;
-    assert_eq!(logged(&daemon, &rejected).await["outcome"], "rejected", "also after a restart");
+    assert_eq!(
+        logged(&daemon, &rejected).await["outcome"],
+        "rejected",
+        "also after a restart"
+    );
     let expired = ask_as(&daemon, "shop/2.3", "sda3").await;
     until(&daemon, &expired, "expired").await;
     let line = logged(&daemon, &expired).await;
-    assert_eq!([&line["outcome"], &line["client"]], ["approval_expired", "shop/2.3"], "{line}");
+    assert_eq!(
+        [&line["outcome"], &line["client"]],
+        ["approval_expired", "shop/2.3"],
+        "{line}"
+    );
     assert_eq!(line["error"], "no operator decided about it in time");
     assert_eq!(callee.ran().len(), 1);
     daemon.stop().await;
@@ -400,11 +586,25 @@ async fn of_many_decisions_one_counts() {
     let daemon = office(&home, &callee).await;
     let id = ask(&daemon, "sda1").await;
     let body = json!({});
-    let decisions = (0..16).map(|at| decide(&daemon, &id, if at % 4 == 3 { "reject" } else { "approve" }, &body));
+    let decisions = (0..16).map(|at| {
+        decide(
+            &daemon,
+            &id,
+            if at % 4 == 3 { "reject" } else { "approve" },
+            &body,
+        )
+    });
     let answers = futures_util::future::join_all(decisions).await;
-    let counted: Vec<_> = answers.iter().filter(|answer| answer.status == 200).collect();
+    let counted: Vec<_> = answers
+        .iter()
+        .filter(|answer| answer.status == 200)
+        .collect();
     assert_eq!(counted.len(), 1);
-    assert!(answers.iter().all(|answer| matches!(answer.status, 200 | 409)));
+    assert!(
+        answers
+            .iter()
+            .all(|answer| matches!(answer.status, 200 | 409))
+    );
     let approved = counted[0].json()["state"] == "answered";
     assert_eq!(callee.ran().len(), usize::from(approved));
     daemon.stop().await;
@@ -416,10 +616,18 @@ async fn the_same_call_waits_once_and_another_one_beside_it() {
     let callee = Callee::echo(disks()).await;
     let daemon = office(&home, &callee).await;
     let first = ask(&daemon, "sda1").await;
-    assert_eq!(ask(&daemon, "sda1").await, first, "a client that tries again does not ask twice");
+    assert_eq!(
+        ask(&daemon, "sda1").await,
+        first,
+        "a client that tries again does not ask twice"
+    );
     let other = ask(&daemon, "sda2").await;
-    let elsewhere =
-        call(&daemon, &json!({"tool_name": "wipe", "arguments": {"disk": "sda1"}, "chat_id": "8"})).await.json();
+    let elsewhere = call(
+        &daemon,
+        &json!({"tool_name": "wipe", "arguments": {"disk": "sda1"}, "chat_id": "8"}),
+    )
+    .await
+    .json();
     assert!(other != first && elsewhere["approval_id"] != json!(first));
     let as_looked_at = shown(&daemon, &other).await["digest"].clone();
     let mixed_up = decide(&daemon, &first, "approve", &json!({"digest": as_looked_at})).await;
@@ -427,7 +635,10 @@ async fn the_same_call_waits_once_and_another_one_beside_it() {
     assert_eq!(mixed_up.json()["code"], "changed");
     assert_empty!(callee.ran());
     // Once it was answered, the same call is another one.
-    assert_eq!(decide(&daemon, &first, "approve", &json!({})).await.status, 200);
+    assert_eq!(
+        decide(&daemon, &first, "approve", &json!({})).await.status,
+        200
+    );
     assert_ne!(ask(&daemon, "sda1").await, first);
     daemon.stop().await;
 }
@@ -437,9 +648,18 @@ async fn preferences_ask_for_a_yes_and_lift_it() {
     let home = Home::new();
     let callee = Callee::echo(disks()).await;
     let daemon = office(&home, &callee).await;
-    for (scope, target, approval) in [("global", "tool:disks/look", "require"), ("chat:9", "scenario:disks", "skip")] {
+    for (scope, target, approval) in [
+        ("global", "tool:disks/look", "require"),
+        ("chat:9", "scenario:disks", "skip"),
+    ] {
         let body = json!({"scope": scope, "target": target, "approval": approval});
-        assert_eq!(daemon.send_json("PUT", "/api/v1/preferences", &body).await.status, 200);
+        assert_eq!(
+            daemon
+                .send_json("PUT", "/api/v1/preferences", &body)
+                .await
+                .status,
+            200
+        );
     }
     let look = json!({"tool_name": "look", "arguments": {}});
     assert_eq!(call(&daemon, &look).await.status, 202);
@@ -462,20 +682,33 @@ async fn a_yes_does_not_count_for_a_tool_that_is_another_by_now() {
     let parameters = json!({"type": "object", "properties": {"disk": {"type": "string"}, "all": {"type": "boolean"}}});
     let wipe = json!({"enabled_by_default": true, "requires_approval": true});
     callee.lists(manifest("disks", &[tool_with("wipe", &parameters, &wipe)]));
-    daemon.until("/api/v1/tools", |answer| String::from_utf8_lossy(&answer.body).contains("\"all\"")).await;
+    daemon
+        .until("/api/v1/tools", |answer| {
+            String::from_utf8_lossy(&answer.body).contains("\"all\"")
+        })
+        .await;
     assert_ne!(revision, Value::Null);
     let refused = decide(&daemon, &id, "approve", &json!({})).await;
     assert_eq!(refused.status, 409);
     assert_eq!(refused.json()["code"], "changed");
-    assert!(refused.problem().contains("the definition of"), "{refused:?}");
+    assert!(
+        refused.problem().contains("the definition of"),
+        "{refused:?}"
+    );
     callee.lists(manifest("disks", &[tool("look")]));
     daemon.until_tools(&["look"]).await;
     let refused = decide(&daemon, &id, "approve", &json!({})).await;
-    assert!(refused.status == 409 && refused.problem().contains("not offered"), "{refused:?}");
+    assert!(
+        refused.status == 409 && refused.problem().contains("not offered"),
+        "{refused:?}"
+    );
     // As it was asked for, it may be approved again.
     callee.lists(disks());
     daemon.until_tools(&["look", "wipe"]).await;
-    assert_eq!(decide(&daemon, &id, "approve", &json!({})).await.status, 200);
+    assert_eq!(
+        decide(&daemon, &id, "approve", &json!({})).await.status,
+        200
+    );
     assert_eq!(callee.ran().len(), 1);
     daemon.stop().await;
 }
@@ -494,7 +727,10 @@ async fn a_yes_does_not_count_for_another_owner_of_the_name() {
     let refused = decide(&daemon, &id, "approve", &json!({})).await;
     assert_eq!(refused.status, 409, "{refused:?}");
     assert_eq!(refused.json()["code"], "changed", "{refused:?}");
-    assert!(refused.problem().contains("another peer answers"), "{refused:?}");
+    assert!(
+        refused.problem().contains("another peer answers"),
+        "{refused:?}"
+    );
     assert_eq!(shown(&daemon, &id).await["state"], "waiting");
     assert_empty!(callee.ran());
     assert_empty!(stranger.ran());
@@ -514,12 +750,21 @@ async fn what_waits_outlives_the_daemon() {
     let daemon = office(&home, &callee).await;
     assert_eq!(shown(&daemon, &first).await, before);
     assert_eq!(shown(&daemon, &second).await["state"], "rejected");
-    assert_eq!(decide(&daemon, &second, "approve", &json!({})).await.status, 409);
+    assert_eq!(
+        decide(&daemon, &second, "approve", &json!({})).await.status,
+        409
+    );
     daemon.until_state("disks", "live").await;
-    assert_eq!(decide(&daemon, &first, "approve", &json!({})).await.json()["state"], "answered");
+    assert_eq!(
+        decide(&daemon, &first, "approve", &json!({})).await.json()["state"],
+        "answered"
+    );
     daemon.stop().await;
     let daemon = office(&home, &callee).await;
-    assert_eq!(shown(&daemon, &first).await["answer"]["result"], json!({"disk": "sda1"}));
+    assert_eq!(
+        shown(&daemon, &first).await["answer"]["result"],
+        json!({"disk": "sda1"})
+    );
     assert_eq!(callee.ran().len(), 1);
     daemon.stop().await;
 }
@@ -562,9 +807,15 @@ fn begun(id: &str, waiting: &Value, idempotent: bool, owner: &Callee) -> Approva
         tool: "disks/wipe".parse().unwrap(),
         name: "wipe".into(),
         arguments: JsonText::parse(&waiting["arguments"].to_string()).unwrap(),
-        caller: CallerInfo { chat: Some("7".into()), ..CallerInfo::default() },
+        caller: CallerInfo {
+            chat: Some("7".into()),
+            ..CallerInfo::default()
+        },
         access: None,
-        owner: PeerIdentity { identity: None, origin: Some(format!("http://localhost:{}", owner.port()).into()) },
+        owner: PeerIdentity {
+            identity: None,
+            origin: Some(format!("http://localhost:{}", owner.port()).into()),
+        },
         definition: text("definition"),
         called: None,
         digest: text("digest"),
@@ -572,7 +823,11 @@ fn begun(id: &str, waiting: &Value, idempotent: bool, owner: &Callee) -> Approva
         asked_at: now,
         expires_at: now.saturating_add(Duration::from_secs(60)).unwrap(),
         state: ApprovalState::Started,
-        decided: Some(ApprovalDecision { by: "kim".into(), at: now, reason: None }),
+        decided: Some(ApprovalDecision {
+            by: "kim".into(),
+            at: now,
+            reason: None,
+        }),
         ended_at: None,
         answer: None,
     }
@@ -588,7 +843,8 @@ async fn what_was_under_way_when_a_daemon_ended_is_run_again_only_if_that_is_saf
     {
         let store = sqlite::open(&home.state(), Clock::system()).unwrap();
         let writes = [("unsafe", false), ("safe", true)];
-        let writes = writes.map(|(id, safe)| Write::Approval(Arc::new(begun(id, &waiting, safe, &callee))));
+        let writes =
+            writes.map(|(id, safe)| Write::Approval(Arc::new(begun(id, &waiting, safe, &callee))));
         store.save(writes.into()).await.unwrap();
     }
     let daemon = office(&home, &callee).await;
@@ -611,7 +867,10 @@ async fn what_was_under_way_when_a_daemon_ended_is_run_again_only_if_that_is_saf
 async fn a_tools_own_failure_and_a_broken_way_are_told_apart() {
     let home = Home::new();
     let mut callee = Callee::start(disks(), |_| async {
-        answer(409, &json!({"success": false, "error": "it is mounted", "code": "conflict"}))
+        answer(
+            409,
+            &json!({"success": false, "error": "it is mounted", "code": "conflict"}),
+        )
     })
     .await;
     let daemon = office(&home, &callee).await;
@@ -648,19 +907,39 @@ async fn there_is_room_for_so_many_and_the_largest_group_gives_way() {
     assert_eq!(gone["state"], "expired", "{gone}");
     assert_eq!(gone["decided_by"], "callsheet", "{gone}");
     let reason = gone["reason"].as_str().unwrap();
-    assert!(reason.contains("`disks/wipe`") && reason.contains("`calls.approvals_max`"), "{reason}");
-    assert_eq!(decide(&daemon, &first, "approve", &json!({})).await.status, 409);
+    assert!(
+        reason.contains("`disks/wipe`") && reason.contains("`calls.approvals_max`"),
+        "{reason}"
+    );
+    assert_eq!(
+        decide(&daemon, &first, "approve", &json!({})).await.status,
+        409
+    );
     let full = call(&daemon, &wipe("9")).await;
-    assert_eq!(full.status, 429, "no caller has more than another one: {full:?}");
+    assert_eq!(
+        full.status, 429,
+        "no caller has more than another one: {full:?}"
+    );
     assert_eq!(full.json()["code"], "approvals_full", "{full:?}");
     daemon.stop().await;
 
     let daemon = Daemon::ready(configured()).await;
-    assert_eq!(shown(&daemon, &first).await["state"], "expired", "it was stored");
+    assert_eq!(
+        shown(&daemon, &first).await["state"],
+        "expired",
+        "it was stored"
+    );
     assert_eq!(shown(&daemon, &second).await["state"], "waiting");
     decide(&daemon, &second, "reject", &json!({})).await;
     assert_eq!(call(&daemon, &wipe("9")).await.status, 202);
-    assert_eq!(daemon.get(&format!("/api/v1/approvals/{second}")).await.status, 404, "what is over makes room");
+    assert_eq!(
+        daemon
+            .get(&format!("/api/v1/approvals/{second}"))
+            .await
+            .status,
+        404,
+        "what is over makes room"
+    );
     assert!(callee.ran().is_empty(), "calls that reached the scenario");
     daemon.stop().await;
 }
@@ -672,7 +951,8 @@ fn refusing_store(home: &Home) -> rusqlite::Connection {
     store
 }
 
-const REFUSE: &str = "CREATE TRIGGER refuse BEFORE INSERT ON approvals BEGIN SELECT RAISE(ABORT, 'no room'); END";
+const REFUSE: &str =
+    "CREATE TRIGGER refuse BEFORE INSERT ON approvals BEGIN SELECT RAISE(ABORT, 'no room'); END";
 
 #[tokio::test]
 async fn an_approval_that_cannot_be_stored_sends_no_call() {
@@ -688,7 +968,10 @@ async fn an_approval_that_cannot_be_stored_sends_no_call() {
     assert!(callee.ran().is_empty(), "calls that reached the scenario");
     assert_eq!(shown(&daemon, &id).await["state"], "waiting");
     store.execute_batch("DROP TRIGGER refuse").unwrap();
-    assert_eq!(decide(&daemon, &id, "approve", &json!({})).await.status, 200);
+    assert_eq!(
+        decide(&daemon, &id, "approve", &json!({})).await.status,
+        200
+    );
     assert_eq!(callee.ran().len(), 1, "calls that reached the scenario");
     daemon.stop().await;
 }
@@ -702,15 +985,31 @@ async fn a_call_that_cannot_be_stored_takes_no_place() {
     let daemon = Daemon::ready(config).await;
     let store = refusing_store(&home);
     for disk in ["sda1", "sda2", "sda3"] {
-        let refused = call(&daemon, &json!({"tool_name": "wipe", "arguments": {"disk": disk}})).await;
-        assert_eq!(refused.json()["code"], "approval_not_stored", "{disk}: {refused:?}");
+        let refused = call(
+            &daemon,
+            &json!({"tool_name": "wipe", "arguments": {"disk": disk}}),
+        )
+        .await;
+        assert_eq!(
+            refused.json()["code"],
+            "approval_not_stored",
+            "{disk}: {refused:?}"
+        );
     }
     store.execute_batch("DROP TRIGGER refuse").unwrap();
     let first = ask(&daemon, "sda4").await;
     store.execute_batch(REFUSE).unwrap();
-    let refused = call(&daemon, &json!({"tool_name": "wipe", "arguments": {"disk": "sda5"}, "chat_id": "7"})).await;
+    let refused = call(
+        &daemon,
+        &json!({"tool_name": "wipe", "arguments": {"disk": "sda5"}, "chat_id": "7"}),
+    )
+    .await;
     assert_eq!(refused.json()["code"], "approval_not_stored", "{refused:?}");
-    assert_eq!(shown(&daemon, &first).await["state"], "waiting", "what should have given way still waits");
+    assert_eq!(
+        shown(&daemon, &first).await["state"],
+        "waiting",
+        "what should have given way still waits"
+    );
     assert!(callee.ran().is_empty(), "calls that reached the scenario");
     daemon.stop().await;
 }
@@ -732,14 +1031,22 @@ async fn whoever_follows_hears_of_it() {
             assert_eq!(event.event.as_str(), "approval");
             assert_eq!(event.data["id"], json!(id));
             assert_eq!(event.data["state"], json!(state));
-            assert_eq!(event.data.get("arguments"), None, "what is wiped is nobody's business who only follows");
+            assert_eq!(
+                event.data.get("arguments"),
+                None,
+                "what is wiped is nobody's business who only follows"
+            );
             last = event.id;
         }
     }
     drop(chat);
     ask(&daemon, "sda3").await;
     let mut resumed = Listener::resume(daemon.address, "?kind=approval&chat_id=7", &last).await;
-    assert_eq!(resumed.next().await.data["state"], "waiting", "nothing is missed");
+    assert_eq!(
+        resumed.next().await.data["state"],
+        "waiting",
+        "nothing is missed"
+    );
     let call = json!({"tool_name": "wipe", "arguments": {"disk": "sda2"}, "chat_id": "8"});
     assert_eq!(self::call(&daemon, &call).await.status, 202);
     let event = other.next().await;
@@ -758,8 +1065,14 @@ async fn the_page_shows_what_waits_without_running_it() {
     assert!(empty.contains("No call waits for a decision"), "{empty}");
     let id = ask(&daemon, "<script>alert(1)</script>\u{202e}").await;
     let shown = String::from_utf8(page("/dashboard/calls/now").await.body).unwrap();
-    assert!(shown.contains(&format!("/api/v1/approvals/{id}/approve")), "{shown}");
-    assert!(shown.contains("&lt;script&gt;") && !shown.contains("<script>") && shown.contains("U+202E"), "{shown}");
+    assert!(
+        shown.contains(&format!("/api/v1/approvals/{id}/approve")),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("&lt;script&gt;") && !shown.contains("<script>") && shown.contains("U+202E"),
+        "{shown}"
+    );
     assert_empty!(callee.ran());
     daemon.stop().await;
 }
@@ -769,8 +1082,16 @@ async fn stored_waiting(home: &Home, callee: &Callee) -> ApprovalRequest {
     let daemon = office(home, callee).await;
     let id = ask(&daemon, "sda1").await;
     daemon.stop().await;
-    let stored = sqlite::open(&home.state(), Clock::system()).unwrap().load().await.unwrap();
-    stored.approvals.into_iter().find(|request| *request.id == id).unwrap()
+    let stored = sqlite::open(&home.state(), Clock::system())
+        .unwrap()
+        .load()
+        .await
+        .unwrap();
+    stored
+        .approvals
+        .into_iter()
+        .find(|request| *request.id == id)
+        .unwrap()
 }
 
 #[tokio::test]
@@ -778,10 +1099,20 @@ async fn a_call_waits_no_longer_than_it_may_when_the_clock_was_set_back() {
     let home = Home::new();
     let callee = Callee::echo(disks()).await;
     let waiting = stored_waiting(&home, &callee).await;
-    let far = waiting.expires_at.saturating_add(jiff::SignedDuration::from_hours(24 * 365)).unwrap();
+    let far = waiting
+        .expires_at
+        .saturating_add(jiff::SignedDuration::from_hours(24 * 365))
+        .unwrap();
     let id = waiting.id.to_string();
-    let write = Write::Approval(Arc::new(ApprovalRequest { expires_at: far, ..waiting }));
-    sqlite::open(&home.state(), Clock::system()).unwrap().save(vec![write]).await.unwrap();
+    let write = Write::Approval(Arc::new(ApprovalRequest {
+        expires_at: far,
+        ..waiting
+    }));
+    sqlite::open(&home.state(), Clock::system())
+        .unwrap()
+        .save(vec![write])
+        .await
+        .unwrap();
     let mut config = config(&home, &callee);
     config.calls.approval_expiry = Duration::from_millis(200);
     let daemon = Daemon::ready(config).await;
@@ -798,10 +1129,16 @@ async fn what_is_forgotten_leaves_the_database() {
     let daemon = Daemon::ready(config).await;
     let id = ask(&daemon, "sda1").await;
     decide(&daemon, &id, "reject", &json!({})).await;
-    daemon.until(&format!("/api/v1/approvals/{id}"), |answer| answer.status == 404).await;
+    daemon
+        .until(&format!("/api/v1/approvals/{id}"), |answer| {
+            answer.status == 404
+        })
+        .await;
     daemon.stop().await;
     let store = rusqlite::Connection::open(home.state()).unwrap();
-    let rows: i64 = store.query_row("SELECT count(*) FROM approvals", [], |row| row.get(0)).unwrap();
+    let rows: i64 = store
+        .query_row("SELECT count(*) FROM approvals", [], |row| row.get(0))
+        .unwrap();
     assert_eq!(rows, 0, "what is forgotten is stored no more");
 }
 
@@ -817,7 +1154,20 @@ async fn what_ended_first_makes_room_first() {
     decide(&daemon, &late, "reject", &json!({})).await;
     decide(&daemon, &early, "reject", &json!({})).await;
     ask(&daemon, "sda3").await;
-    assert_eq!(daemon.get(&format!("/api/v1/approvals/{late}")).await.status, 404);
-    assert_eq!(daemon.get(&format!("/api/v1/approvals/{early}")).await.status, 200, "it ended just now");
+    assert_eq!(
+        daemon
+            .get(&format!("/api/v1/approvals/{late}"))
+            .await
+            .status,
+        404
+    );
+    assert_eq!(
+        daemon
+            .get(&format!("/api/v1/approvals/{early}"))
+            .await
+            .status,
+        200,
+        "it ended just now"
+    );
     daemon.stop().await;
 }

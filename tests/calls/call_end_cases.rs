@@ -36,16 +36,37 @@ enum Then {
 }
 
 const fn case(way: &'static str, tool: &'static str, arguments: fn() -> Value, then: Then) -> Case {
-    Case { way, tool, arguments, profile: None, version: None, then }
+    Case {
+        way,
+        tool,
+        arguments,
+        profile: None,
+        version: None,
+        then,
+    }
 }
 
 const fn of_profile(way: &'static str, tool: &'static str, profile: &'static str) -> Case {
-    Case { way, tool, arguments: none, profile: Some(profile), version: None, then: Then::Ends }
+    Case {
+        way,
+        tool,
+        arguments: none,
+        profile: Some(profile),
+        version: None,
+        then: Then::Ends,
+    }
 }
 
 /// A call that names the version of its definition. Turns name it by themselves.
 const fn of_version(way: &'static str, tool: &'static str, version: &'static str) -> Case {
-    Case { way, tool, arguments: none, profile: None, version: Some(version), then: Then::Ends }
+    Case {
+        way,
+        tool,
+        arguments: none,
+        profile: None,
+        version: Some(version),
+        then: Then::Ends,
+    }
 }
 
 fn none() -> Value {
@@ -81,7 +102,11 @@ pub(crate) const ALL: &[Case] = &[
     case("not trusted", "shady/peek", none, Then::Ends),
     of_profile("out of bounds", "left/twin", "guest"),
     of_profile("unknown profile", "give", "ghost"),
-    of_version("stale definition", "give", "00000000000000000000000000000000"),
+    of_version(
+        "stale definition",
+        "give",
+        "00000000000000000000000000000000",
+    ),
     of_version("no version", "give", "1"),
     case("invalid arguments", "strict", not_a_number, Then::Ends),
     case("approved", "wipe", disk, Then::Approved),
@@ -100,7 +125,12 @@ pub(crate) const ALL: &[Case] = &[
     case("input required", "input", none, Then::WaitsForInput),
     case("operation", "start", none, Then::GoesOn),
     case("operation that fails", "start_badly", none, Then::GoesOn),
-    case("operation that is not followed", "start_alone", none, Then::Ends),
+    case(
+        "operation that is not followed",
+        "start_alone",
+        none,
+        Then::Ends,
+    ),
     case("latent", "rate", rated, Then::Ends),
     case("latent without output", "rate", text, Then::Ends),
     case("latent with unfit output", "rate", unfit, Then::Ends),
@@ -120,8 +150,18 @@ impl Case {
         }
         // Each face has a scenario of its own that is gone: the first call finds that out.
         let tool = self.tool.replace("{face}", face.name());
-        let wait = if matches!(self.then, Then::GoesOn) { 20 } else { 0 };
-        let wanted = Wanted { tool, arguments, profile: self.profile, version: self.version, wait };
+        let wait = if matches!(self.then, Then::GoesOn) {
+            20
+        } else {
+            0
+        };
+        let wanted = Wanted {
+            tool,
+            arguments,
+            profile: self.profile,
+            version: self.version,
+            wait,
+        };
         let address = stage.address;
         let first = face.call(address, &wanted).await;
         match self.then {
@@ -155,7 +195,12 @@ impl Case {
             "reject" => json!({"by": "kim", "reason": "not today"}),
             _ => json!({"by": "kim"}),
         };
-        let decided = post(address, &format!("/api/v1/approvals/{id}/{decision}"), &body).await;
+        let decided = post(
+            address,
+            &format!("/api/v1/approvals/{id}/{decision}"),
+            &body,
+        )
+        .await;
         assert_eq!(decided.status, 200, "{decided:?}");
         let end = match face {
             Face::Http => get(stage, &format!("/api/v1/approvals/{id}")).await,
@@ -169,9 +214,23 @@ impl Case {
 /// Declines the input that a call waits for, where the face says its id.
 async fn decline(stage: &Stage, waits: &Answer) {
     let answer = waits.json();
-    let places = ["/interaction/id", "/error/data/interaction/id", "/calls/0/interaction/id"];
-    let Some(id) = places.into_iter().find_map(|place| answer.pointer(place)?.as_str()) else { return };
-    let declined = post(stage.address, &format!("/api/v1/interactions/{id}"), &json!({"action": "decline"})).await;
+    let places = [
+        "/interaction/id",
+        "/error/data/interaction/id",
+        "/calls/0/interaction/id",
+    ];
+    let Some(id) = places
+        .into_iter()
+        .find_map(|place| answer.pointer(place)?.as_str())
+    else {
+        return;
+    };
+    let declined = post(
+        stage.address,
+        &format!("/api/v1/interactions/{id}"),
+        &json!({"action": "decline"}),
+    )
+    .await;
     assert_eq!(declined.status, 200, "{declined:?}");
 }
 
@@ -180,7 +239,10 @@ async fn goes_on(stage: &Stage, face: Face, first: &Answer) -> Option<Answer> {
     if face != Face::Http {
         return None;
     }
-    let id = first.json()["operation_id"].as_str().unwrap_or_else(|| panic!("{first:?}")).to_owned();
+    let id = first.json()["operation_id"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{first:?}"))
+        .to_owned();
     let deadline = Clock::system().now() + PATIENCE;
     loop {
         let operation = get(stage, &format!("/api/v1/operations/{id}")).await;

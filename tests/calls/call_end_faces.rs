@@ -36,7 +36,13 @@ pub(crate) struct Wanted {
 impl Wanted {
     /// A call of this tool without arguments.
     pub(crate) fn of(tool: &str) -> Self {
-        Self { tool: tool.to_owned(), arguments: json!({}), profile: None, version: None, wait: 0 }
+        Self {
+            tool: tool.to_owned(),
+            arguments: json!({}),
+            profile: None,
+            version: None,
+            wait: 0,
+        }
     }
 }
 
@@ -65,17 +71,28 @@ impl Face {
 
 /// Sends a JSON body.
 pub(crate) async fn post(address: SocketAddr, target: &str, body: &Value) -> Answer {
-    ask(address, "POST", target, &[("content-type", "application/json")], &body.to_string()).await
+    ask(
+        address,
+        "POST",
+        target,
+        &[("content-type", "application/json")],
+        &body.to_string(),
+    )
+    .await
 }
 
 /// The target with the profile of the call.
 fn of_profile(target: &str, wanted: &Wanted) -> String {
     let separator = if target.contains('?') { '&' } else { '?' };
-    wanted.profile.map_or_else(|| target.to_owned(), |profile| format!("{target}{separator}profile={profile}"))
+    wanted.profile.map_or_else(
+        || target.to_owned(),
+        |profile| format!("{target}{separator}profile={profile}"),
+    )
 }
 
 async fn by_http(address: SocketAddr, wanted: &Wanted) -> Answer {
-    let mut body = json!({"tool_name": wanted.tool, "arguments": wanted.arguments, "profile": wanted.profile});
+    let mut body =
+        json!({"tool_name": wanted.tool, "arguments": wanted.arguments, "profile": wanted.profile});
     if let Some(version) = wanted.version {
         body["definition_version"] = version.into();
     }
@@ -98,7 +115,14 @@ async fn by_mcp(address: SocketAddr, wanted: &Wanted) -> Answer {
         ("mcp-method", "tools/call"),
         ("mcp-name", &wanted.tool),
     ];
-    ask(address, "POST", &of_profile("/mcp", wanted), &headers, &body.to_string()).await
+    ask(
+        address,
+        "POST",
+        &of_profile("/mcp", wanted),
+        &headers,
+        &body.to_string(),
+    )
+    .await
 }
 
 async fn by_json_rpc(address: SocketAddr, wanted: &Wanted) -> Answer {
@@ -115,13 +139,26 @@ async fn by_turn(address: SocketAddr, wanted: &Wanted) -> Answer {
     let call = json!({"id": "c0", "type": "function", "function": function});
     let response = json!({"role": "assistant", "content": null, "tool_calls": [call]});
     let body = json!({"response": response, "wait": wanted.wait});
-    post(address, &of_profile("/api/v1/turns?format=openai", wanted), &body).await
+    post(
+        address,
+        &of_profile("/api/v1/turns?format=openai", wanted),
+        &body,
+    )
+    .await
 }
 
 /// What was answered, in one line.
 pub(crate) fn line(answer: &Answer) -> String {
-    let retry = answer.headers.get("retry-after").map(|wait| format!(" retry-after {}", wait.to_str().unwrap()));
-    format!("{}{} {}", answer.status, retry.unwrap_or_default(), String::from_utf8_lossy(&answer.body).trim())
+    let retry = answer
+        .headers
+        .get("retry-after")
+        .map(|wait| format!(" retry-after {}", wait.to_str().unwrap()));
+    format!(
+        "{}{} {}",
+        answer.status,
+        retry.unwrap_or_default(),
+        String::from_utf8_lossy(&answer.body).trim()
+    )
 }
 
 /// The line without what differs between two runs.
@@ -129,15 +166,26 @@ pub(crate) fn masked(line: &str) -> String {
     const VARYING: [(&str, &str); 9] = [
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
         (r"(127\.0\.0\.1|localhost):\d+", "$1:<port>"),
-        (r#""(execution_time_ms|took_ms|duration_ms)":\d+"#, r#""$1":<ms>"#),
-        (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "<uuid>"),
+        (
+            r#""(execution_time_ms|took_ms|duration_ms)":\d+"#,
+            r#""$1":<ms>"#,
+        ),
+        (
+            r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
+            "<uuid>",
+        ),
         (r"\b[0-9a-f]{16,64}\b", "<id>"),
         (r"\b\d+ (s|seconds)\b", "<seconds> $1"),
         (r"retry-after \d+", "retry-after <seconds>"),
         (r#""(retry_after_s)":\d+"#, r#""$1":<seconds>"#),
         (r"[\r\n]+", " / "),
     ];
-    VARYING.iter().fold(line.to_owned(), |line, (pattern, word)| {
-        Regex::new(pattern).unwrap().replace_all(&line, *word).into_owned()
-    })
+    VARYING
+        .iter()
+        .fold(line.to_owned(), |line, (pattern, word)| {
+            Regex::new(pattern)
+                .unwrap()
+                .replace_all(&line, *word)
+                .into_owned()
+        })
 }

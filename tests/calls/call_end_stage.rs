@@ -42,13 +42,21 @@ pub(crate) struct Stage {
 impl Stage {
     pub(crate) async fn start() -> Self {
         let script = Script::of(&["inert", "input"]);
-        let module =
-            Module::start("box", &["box.open", "box.off", "box.lock"].map(|name| module::tool(name, "guest"))).await;
+        let module = Module::start(
+            "box",
+            &["box.open", "box.off", "box.lock"].map(|name| module::tool(name, "guest")),
+        )
+        .await;
         let house = House::speaking(script.protocol(), |config| configure(config, &module)).await;
-        house.place("script", "local:script".parse().unwrap(), SourceTrust::Trusted);
+        house.place(
+            "script",
+            "local:script".parse().unwrap(),
+            SourceTrust::Trusted,
+        );
         let mut callees = Vec::new();
         for (name, tools) in offers() {
-            let callee = Callee::start(manifest(name, &tools), |ran| async move { run(&ran).await }).await;
+            let callee =
+                Callee::start(manifest(name, &tools), |ran| async move { run(&ran).await }).await;
             house.place(name, callee.url(), SourceTrust::Trusted);
             callees.push(callee);
         }
@@ -64,7 +72,14 @@ impl Stage {
         }
         let address = house.serve().await;
         let held = (0..HELD).map(|_| hold(address)).collect();
-        let stage = Self { address, house, callees, script, module, held };
+        let stage = Self {
+            address,
+            house,
+            callees,
+            script,
+            module,
+            held,
+        };
         stage.prepare().await;
         stage
     }
@@ -87,13 +102,24 @@ impl Stage {
     }
 
     fn callee(&self, name: &str) -> &Callee {
-        let number = offers().iter().position(|(offered, _)| *offered == name).unwrap();
+        let number = offers()
+            .iter()
+            .position(|(offered, _)| *offered == name)
+            .unwrap();
         &self.callees[number]
     }
 
     /// The id of the one approval that waits.
     pub(crate) async fn waiting(&self) -> String {
-        let all = ask(self.address, "GET", "/api/v1/approvals?state=waiting", &[], "").await.json();
+        let all = ask(
+            self.address,
+            "GET",
+            "/api/v1/approvals?state=waiting",
+            &[],
+            "",
+        )
+        .await
+        .json();
         assert_eq!(all["approvals"].as_array().unwrap().len(), 1, "{all:#}");
         all["approvals"][0]["id"].as_str().unwrap().to_owned()
     }
@@ -117,9 +143,15 @@ fn configure(config: &mut Config, module: &Module) {
     config.calls.reroute_wait = Duration::from_millis(20);
     config.health.grace = Duration::from_millis(1);
     config.modules.timeout = Duration::from_millis(900);
-    let guest = Profile { scenarios: Some(["desk".parse().unwrap()].into()), ..Profile::default() };
+    let guest = Profile {
+        scenarios: Some(["desk".parse().unwrap()].into()),
+        ..Profile::default()
+    };
     config.profiles.insert("guest".to_owned(), guest);
-    config.definitions = vec![definition("rate", ""), definition("adrift", "missing_program")];
+    config.definitions = vec![
+        definition("rate", ""),
+        definition("adrift", "missing_program"),
+    ];
     module.configure(config);
     config.bundles.path = Some(config.state.path.with_file_name("bundles"));
     config.bundles.allowed_hosts = vec!["127.0.0.1".parse().unwrap()];
@@ -146,10 +178,22 @@ fn offers() -> Vec<(&'static str, Vec<Value>)> {
         tool("fail"),
         with("off", &json!({"enabled_by_default": false})),
         tool_with("strict", &numbers(), &json!({"enabled_by_default": true})),
-        with("wipe", &json!({"enabled_by_default": true, "requires_approval": true})),
-        with("shred", &json!({"enabled_by_default": true, "requires_approval": true})),
-        with("often", &json!({"enabled_by_default": true, "rate_limit_per_minute": 1})),
-        with("slow", &json!({"enabled_by_default": true, "timeout_seconds": 1})),
+        with(
+            "wipe",
+            &json!({"enabled_by_default": true, "requires_approval": true}),
+        ),
+        with(
+            "shred",
+            &json!({"enabled_by_default": true, "requires_approval": true}),
+        ),
+        with(
+            "often",
+            &json!({"enabled_by_default": true, "rate_limit_per_minute": 1}),
+        ),
+        with(
+            "slow",
+            &json!({"enabled_by_default": true, "timeout_seconds": 1}),
+        ),
         tool("garbled"),
         tool("crash"),
         tool("large"),
@@ -158,9 +202,16 @@ fn offers() -> Vec<(&'static str, Vec<Value>)> {
     let runs = vec![
         with("start", &long_running(&json!("get_run"))),
         with("start_badly", &long_running(&json!("get_bad_run"))),
-        with("start_alone", &json!({"enabled_by_default": true, "long_running": true})),
+        with(
+            "start_alone",
+            &json!({"enabled_by_default": true, "long_running": true}),
+        ),
         tool_with("get_run", &takes_run, &json!({"enabled_by_default": true})),
-        tool_with("get_bad_run", &takes_run, &json!({"enabled_by_default": true})),
+        tool_with(
+            "get_bad_run",
+            &takes_run,
+            &json!({"enabled_by_default": true}),
+        ),
     ];
     vec![
         ("desk", desk),
@@ -193,54 +244,110 @@ fn long_running(status_tool: &Value) -> Value {
 impl Stage {
     /// The rows of the modules' own route.
     pub(crate) async fn of_modules(&self) -> Vec<Row> {
-        let require = json!({"scope": "global", "target": "tool:box/box.lock", "approval": "require"});
+        let require =
+            json!({"scope": "global", "target": "tool:box/box.lock", "approval": "require"});
         self.prefer(&require).await;
         let off = json!({"scope": "global", "target": "tool:box/box.off", "enabled": false});
         self.prefer(&off).await;
         let calls = [
-            ("done", "box", json!({"tool_name": "box.open", "arguments": {"n": 1}})),
-            ("failed by the tool", "box", json!({"tool_name": "box.open", "arguments": {"fail": "stuck"}})),
+            (
+                "done",
+                "box",
+                json!({"tool_name": "box.open", "arguments": {"n": 1}}),
+            ),
+            (
+                "failed by the tool",
+                "box",
+                json!({"tool_name": "box.open", "arguments": {"fail": "stuck"}}),
+            ),
             (
                 "answered with 500",
                 "box",
                 json!({"tool_name": "box.open", "arguments": {"status": 500, "say": "broken"}}),
             ),
-            ("timeout", "box", json!({"tool_name": "box.open", "arguments": {"hang": true}})),
+            (
+                "timeout",
+                "box",
+                json!({"tool_name": "box.open", "arguments": {"hang": true}}),
+            ),
             ("no module's name", "box", json!({"tool_name": "open"})),
-            ("unknown module", "crate", json!({"tool_name": "crate.open"})),
+            (
+                "unknown module",
+                "crate",
+                json!({"tool_name": "crate.open"}),
+            ),
             ("unknown tool", "box", json!({"tool_name": "box.nope"})),
-            ("out of bounds", "box", json!({"tool_name": "box.open", "profile": "guest"})),
-            ("unknown profile", "box", json!({"tool_name": "box.open", "profile": "ghost"})),
+            (
+                "out of bounds",
+                "box",
+                json!({"tool_name": "box.open", "profile": "guest"}),
+            ),
+            (
+                "unknown profile",
+                "box",
+                json!({"tool_name": "box.open", "profile": "ghost"}),
+            ),
             ("disabled", "box", json!({"tool_name": "box.off"})),
-            ("waits for approval", "box", json!({"tool_name": "box.lock", "arguments": {}})),
+            (
+                "waits for approval",
+                "box",
+                json!({"tool_name": "box.lock", "arguments": {}}),
+            ),
             ("no call", "box", json!({"tool_name": 7})),
         ];
         let mut rows = Vec::new();
         for (way, module, body) in calls {
-            let answer = post(self.address, &format!("/api/modules/{module}/execute"), &body).await;
-            rows.push(Row { face: "modules", way, answer: masked(&line(&answer)) });
+            let answer = post(
+                self.address,
+                &format!("/api/modules/{module}/execute"),
+                &body,
+            )
+            .await;
+            rows.push(Row {
+                face: "modules",
+                way,
+                answer: masked(&line(&answer)),
+            });
         }
         rows
     }
 
     /// The rows of the route of stored tools.
     pub(crate) async fn of_stored_tools(&self) -> Vec<Row> {
-        self.store("", &json!({"slug": "net", "displayName": "Net", "isEnabled": true})).await;
+        self.store(
+            "",
+            &json!({"slug": "net", "displayName": "Net", "isEnabled": true}),
+        )
+        .await;
         for slug in ["get", "off", "fails", "lock", "strict"] {
-            let schema = if slug == "strict" { numbers() } else { json!({}) };
-            let path = if slug == "fails" { "nowhere" } else { "api/v1/tools" };
+            let schema = if slug == "strict" {
+                numbers()
+            } else {
+                json!({})
+            };
+            let path = if slug == "fails" {
+                "nowhere"
+            } else {
+                "api/v1/tools"
+            };
             let url = format!("{}{path}", self.callee("left").url());
             let tool = json!({"displayName": slug, "description": "Does something", "type": "http", "argSchema": schema,
                 "isEnabled": slug != "off", "impl": {"method": "GET", "urlTemplate": url}});
-            self.store(&format!("/tools/{slug}/version/v1"), &tool).await;
+            self.store(&format!("/tools/{slug}/version/v1"), &tool)
+                .await;
         }
-        let require = json!({"scope": "global", "target": "tool:net/lock_v1", "approval": "require"});
+        let require =
+            json!({"scope": "global", "target": "tool:net/lock_v1", "approval": "require"});
         self.prefer(&require).await;
         let calls = [
             ("done", "get", json!({"args": {}})),
             ("failed by the tool", "fails", json!({"args": {}})),
             ("disabled", "off", json!({"args": {}})),
-            ("invalid arguments", "strict", json!({"args": {"n": "many"}})),
+            (
+                "invalid arguments",
+                "strict",
+                json!({"args": {"n": "many"}}),
+            ),
             ("arguments that are no object", "get", json!({"args": 7})),
             ("waits for approval", "lock", json!({"args": {}})),
             ("unknown tool", "nope", json!({"args": {}})),
@@ -249,21 +356,39 @@ impl Stage {
         for (way, slug, body) in calls {
             let target = format!("/tools/bundles/{BUNDLE}/tools/{slug}/version/v1/invoke");
             let answer = post(self.address, &target, &body).await;
-            rows.push(Row { face: "stored tools", way, answer: masked(&line(&answer)) });
+            rows.push(Row {
+                face: "stored tools",
+                way,
+                answer: masked(&line(&answer)),
+            });
         }
         rows
     }
 
     async fn prefer(&self, preference: &Value) {
         let json_body = [("content-type", "application/json")];
-        let answer = ask(self.address, "PUT", "/api/v1/preferences", &json_body, &preference.to_string()).await;
+        let answer = ask(
+            self.address,
+            "PUT",
+            "/api/v1/preferences",
+            &json_body,
+            &preference.to_string(),
+        )
+        .await;
         assert_eq!(answer.status, 200, "{answer:?}");
     }
 
     async fn store(&self, path: &str, document: &Value) {
         let target = format!("/tools/bundles/{BUNDLE}{path}");
         let json_body = [("content-type", "application/json")];
-        let answer = ask(self.address, "PUT", &target, &json_body, &document.to_string()).await;
+        let answer = ask(
+            self.address,
+            "PUT",
+            &target,
+            &json_body,
+            &document.to_string(),
+        )
+        .await;
         assert_eq!(answer.status, 201, "{answer:?}");
     }
 }
@@ -271,7 +396,10 @@ impl Stage {
 /// Runs a tool of any of the scenarios.
 async fn run(ran: &Ran) -> Response {
     match ran.tool.as_str() {
-        "fail" | "shred" => answer(200, &json!({"success": false, "error": "no paper", "code": "E_PAPER"})),
+        "fail" | "shred" => answer(
+            200,
+            &json!({"success": false, "error": "no paper", "code": "E_PAPER"}),
+        ),
         "slow" | "hold" => std::future::pending().await,
         "garbled" | "frail" => text(200, "<html>not JSON"),
         "crash" => answer(500, &json!({"error": "it broke"})),

@@ -19,8 +19,10 @@ pub(crate) struct Row {
 }
 
 fn written(rows: &[Row]) -> String {
-    let mut lines: Vec<String> =
-        rows.iter().map(|row| format!("{} | {} | {}", row.face, row.way, row.answer)).collect();
+    let mut lines: Vec<String> = rows
+        .iter()
+        .map(|row| format!("{} | {} | {}", row.face, row.way, row.answer))
+        .collect();
     lines.push(String::new());
     lines.join("\n")
 }
@@ -36,7 +38,11 @@ async fn each_face_reports_each_end_of_a_call_as_the_table_says() {
     for face in Face::ALL {
         for case in call_end_cases::ALL {
             for (way, answer) in case.run(&stage, face).await {
-                rows.push(Row { face: face.name(), way, answer: masked(&answer) });
+                rows.push(Row {
+                    face: face.name(),
+                    way,
+                    answer: masked(&answer),
+                });
             }
         }
     }
@@ -49,8 +55,14 @@ async fn each_face_reports_each_end_of_a_call_as_the_table_says() {
     }
     let expected = std::fs::read_to_string(table()).unwrap_or_default();
     let got = written(&rows);
-    let differing: Vec<&str> = got.lines().filter(|line| !expected.lines().any(|known| known == *line)).collect();
-    let missing: Vec<&str> = expected.lines().filter(|line| !got.lines().any(|now| now == *line)).collect();
+    let differing: Vec<&str> = got
+        .lines()
+        .filter(|line| !expected.lines().any(|known| known == *line))
+        .collect();
+    let missing: Vec<&str> = expected
+        .lines()
+        .filter(|line| !got.lines().any(|now| now == *line))
+        .collect();
     assert!(
         differing.is_empty() && missing.is_empty(),
         "the end of a call is reported otherwise than in {}; if that is meant, run with CALLSHEET_BLESS=1\n\

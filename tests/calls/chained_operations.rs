@@ -29,16 +29,23 @@ async fn builds(name: &str, status: &Arc<Mutex<&'static str>>) -> Callee {
     let none = json!({"type": "object", "properties": {}});
     let takes = json!({"type": "object", "properties": {"run_id": {"type": "string"}}, "required": ["run_id"]});
     let start = json!({"enabled_by_default": true, "async_behavior": behaviour});
-    let tools =
-        [tool_with("start", &none, &start), tool_with("get_run", &takes, &on), tool_with("stop_run", &takes, &on)];
+    let tools = [
+        tool_with("start", &none, &start),
+        tool_with("get_run", &takes, &on),
+        tool_with("stop_run", &takes, &on),
+    ];
     let status = Arc::clone(status);
     Callee::start(manifest(name, &tools), move |ran| {
         let status = *status.lock().unwrap();
         std::future::ready(match ran.tool.as_str() {
-            "start" => answer(202, &json!({"success": true, "result": {"queued": true}, "job": {"id": "r-1"}})),
-            "get_run" => {
-                answer(200, &json!({"success": true, "result": null, "status": status, "output": {"files": 3}}))
-            }
+            "start" => answer(
+                202,
+                &json!({"success": true, "result": {"queued": true}, "job": {"id": "r-1"}}),
+            ),
+            "get_run" => answer(
+                200,
+                &json!({"success": true, "result": null, "status": status, "output": {"files": 3}}),
+            ),
             _ => answer(200, &json!({"success": true, "result": {"stopped": true}})),
         })
     })
@@ -57,7 +64,9 @@ fn url(address: SocketAddr) -> Url {
 /// the first.
 async fn two_in_a_row(one: &Callee, two: &Callee) -> (House, House, SocketAddr) {
     let first = House::with(&[("one", one.url()), ("two", two.url())], eager).await;
-    first.prefer("global", "tool:one/get_run", called("look")).await;
+    first
+        .prefer("global", "tool:one/get_run", called("look"))
+        .await;
     let address = first.serve().await;
     let second = House::with(&[("first", url(address))], eager).await;
     (first, second, address)
@@ -78,7 +87,10 @@ async fn until(house: &House, id: &str, state: OperationState) -> Arc<Operation>
         if operation.state == state {
             return operation;
         }
-        assert!(Clock::system().now() < deadline, "never {state:?}: {operation:?}");
+        assert!(
+            Clock::system().now() < deadline,
+            "never {state:?}: {operation:?}"
+        );
         tokio::task::yield_now().await;
     }
 }
@@ -89,33 +101,67 @@ async fn a_list_names_companions_as_it_publishes_them() {
     let one = builds("one", &status).await;
     let two = builds("two", &status).await;
     let (first, second, address) = two_in_a_row(&one, &two).await;
-    first.prefer("chat:7", "tool:two/stop_run", called("halt")).await;
+    first
+        .prefer("chat:7", "tool:two/stop_run", called("halt"))
+        .await;
     // Once one of two equal names is another one, the other is plain.
-    for (query, one_stops, two_stops) in [("", "one__stop_run", "two__stop_run"), ("?chat_id=7", "stop_run", "halt")] {
-        let body = ask(address, "GET", &format!("/api/v1/tools{query}"), &[], "").await.body;
+    for (query, one_stops, two_stops) in [
+        ("", "one__stop_run", "two__stop_run"),
+        ("?chat_id=7", "stop_run", "halt"),
+    ] {
+        let body = ask(address, "GET", &format!("/api/v1/tools{query}"), &[], "")
+            .await
+            .body;
         let list: Value = serde_json::from_slice(&body).unwrap();
         let tools = list["tools"].as_array().unwrap();
         let companions = |name: &str| {
             let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
             let behaviour = &tool["metadata"]["async_behavior"];
-            (behaviour["status_polling"]["status_tool"].clone(), behaviour["cancellation"]["cancel_tool"].clone())
+            (
+                behaviour["status_polling"]["status_tool"].clone(),
+                behaviour["cancellation"]["cancel_tool"].clone(),
+            )
         };
         assert_eq!(companions("one__start"), (json!("look"), json!(one_stops)));
-        assert_eq!(companions("two__start"), (json!("get_run"), json!(two_stops)));
-        let one_tool = ask(address, "GET", "/api/v1/tools/one__start", &[], "").await.body;
+        assert_eq!(
+            companions("two__start"),
+            (json!("get_run"), json!(two_stops))
+        );
+        let one_tool = ask(address, "GET", "/api/v1/tools/one__start", &[], "")
+            .await
+            .body;
         let one_tool: Value = serde_json::from_slice(&one_tool).unwrap();
-        assert_eq!(one_tool["metadata"]["async_behavior"]["status_polling"]["status_tool"], "look", "{one_tool}");
+        assert_eq!(
+            one_tool["metadata"]["async_behavior"]["status_polling"]["status_tool"], "look",
+            "{one_tool}"
+        );
     }
     // The routes of the first consumer name every tool as its scenario does.
-    let inbox: Value = serde_json::from_slice(&ask(address, "GET", "/api/v1/tools/set", &[], "").await.body).unwrap();
-    assert!(inbox.to_string().contains(r#""status_tool":"get_run""#), "{inbox}");
+    let inbox: Value =
+        serde_json::from_slice(&ask(address, "GET", "/api/v1/tools/set", &[], "").await.body)
+            .unwrap();
+    assert!(
+        inbox.to_string().contains(r#""status_tool":"get_run""#),
+        "{inbox}"
+    );
 
     // Another tool gets another name for everybody, and the name that both had becomes plain again.
-    first.prefer("global", "tool:two/stop_run", called("end")).await;
-    second.until("a plain name", |_| second.names().contains(&"stop_run".to_owned())).await;
-    let body = ask(address, "GET", "/api/v1/tools/one__start", &[], "").await.body;
+    first
+        .prefer("global", "tool:two/stop_run", called("end"))
+        .await;
+    second
+        .until("a plain name", |_| {
+            second.names().contains(&"stop_run".to_owned())
+        })
+        .await;
+    let body = ask(address, "GET", "/api/v1/tools/one__start", &[], "")
+        .await
+        .body;
     let tool: Value = serde_json::from_slice(&body).unwrap();
-    assert_eq!(tool["metadata"]["async_behavior"]["cancellation"]["cancel_tool"], "stop_run", "{tool}");
+    assert_eq!(
+        tool["metadata"]["async_behavior"]["cancellation"]["cancel_tool"], "stop_run",
+        "{tool}"
+    );
     second.finish().await;
     first.finish().await;
 }
@@ -129,15 +175,30 @@ async fn two_daemons_in_a_row_follow_an_operation_to_its_end() {
     let operation = begin(&second, "one__start").await;
     let id = Arc::clone(&operation.id);
     let polled = async {
-        while second.app.calls().operations().unwrap().get(&id).unwrap().status.as_deref() != Some("at work") {
+        while second
+            .app
+            .calls()
+            .operations()
+            .unwrap()
+            .get(&id)
+            .unwrap()
+            .status
+            .as_deref()
+            != Some("at work")
+        {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, polled).await.expect("the scenario's own word for the status is seen");
+    tokio::time::timeout(PATIENCE, polled)
+        .await
+        .expect("the scenario's own word for the status is seen");
     *status.lock().unwrap() = "done";
     let over = until(&second, &id, OperationState::Succeeded).await;
     assert_eq!(over.result.as_ref().unwrap().get(), r#"{"files":3}"#);
-    assert!(two.ran().is_empty(), "only the scenario that started it is called");
+    assert!(
+        two.ran().is_empty(),
+        "only the scenario that started it is called"
+    );
     second.finish().await;
     first.finish().await;
 }
@@ -151,9 +212,17 @@ async fn two_daemons_in_a_row_cancel_an_operation() {
     let operation = begin(&second, "two__start").await;
     second.app.calls().cancel(&operation.id).await.unwrap();
     until(&second, &operation.id, OperationState::Cancelled).await;
-    let stopped: Vec<_> = two.ran().into_iter().filter(|ran| ran.tool == "stop_run").map(|ran| ran.arguments).collect();
+    let stopped: Vec<_> = two
+        .ran()
+        .into_iter()
+        .filter(|ran| ran.tool == "stop_run")
+        .map(|ran| ran.arguments)
+        .collect();
     assert_eq!(stopped, [json!({"run_id": "r-1"})]);
-    assert!(one.ran().is_empty(), "only the scenario that started it is called");
+    assert!(
+        one.ran().is_empty(),
+        "only the scenario that started it is called"
+    );
     second.finish().await;
     first.finish().await;
 }

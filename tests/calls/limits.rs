@@ -17,7 +17,9 @@ use crate::support::house::{House, request, scenario};
 
 fn tool_that(name: &str, metadata: &Value) -> Value {
     let mut all = json!({"enabled_by_default": true});
-    all.as_object_mut().unwrap().extend(metadata.as_object().unwrap().clone());
+    all.as_object_mut()
+        .unwrap()
+        .extend(metadata.as_object().unwrap().clone());
     tool_with(name, &json!({"type": "object", "properties": {}}), &all)
 }
 
@@ -45,10 +47,26 @@ async fn a_tool_is_called_as_often_a_minute_as_it_says_in_each_scope() {
         assert!(house.call("often", &json!({})).await.is_ok());
     }
     let refused = house.call("often", &json!({})).await.unwrap_err();
-    let ExecuteError::RateLimited { per_minute: 3, wait, .. } = refused else { unreachable!("{refused}") };
-    assert!(wait > Duration::from_secs(10) && wait <= Duration::from_secs(20), "{wait:?}");
-    let chat = Request { chat: Some("7".into()), ..request("often", &json!({})) };
-    assert!(house.request(chat).await.is_ok(), "another scope has its own");
+    let ExecuteError::RateLimited {
+        per_minute: 3,
+        wait,
+        ..
+    } = refused
+    else {
+        unreachable!("{refused}")
+    };
+    assert!(
+        wait > Duration::from_secs(10) && wait <= Duration::from_secs(20),
+        "{wait:?}"
+    );
+    let chat = Request {
+        chat: Some("7".into()),
+        ..request("often", &json!({}))
+    };
+    assert!(
+        house.request(chat).await.is_ok(),
+        "another scope has its own"
+    );
     for _ in 0..10 {
         assert!(house.call("unset", &json!({})).await.is_ok());
     }
@@ -74,20 +92,26 @@ async fn so_many_are_under_way_so_many_wait_and_the_rest_is_told_to_come_later()
     // Whether the third waits already cannot be seen, but one of the next two is beyond.
     let fourth = start();
     let (first, other) = match futures_util::future::select(waiting, fourth).await {
-        futures_util::future::Either::Left((done, other)) | futures_util::future::Either::Right((done, other)) => {
-            (done.unwrap(), other)
-        }
+        futures_util::future::Either::Left((done, other))
+        | futures_util::future::Either::Right((done, other)) => (done.unwrap(), other),
     };
     assert_eq!(first.unwrap_err().kind(), "busy");
     for _ in 0..3 {
-        assert_eq!(house.refusal(request("read", &json!({}))).await, "busy", "a refused call leaves no place free");
+        assert_eq!(
+            house.refusal(request("read", &json!({}))).await,
+            "busy",
+            "a refused call leaves no place free"
+        );
     }
     assert_eq!(house.app.calls().waiting(), 1);
     assert_eq!(files.ran().len(), 2);
     gate.send_replace(true);
     under_way.push(other);
     for call in under_way {
-        let answered = tokio::time::timeout(PATIENCE, call).await.expect("its turn comes").unwrap();
+        let answered = tokio::time::timeout(PATIENCE, call)
+            .await
+            .expect("its turn comes")
+            .unwrap();
         assert!(answered.is_ok(), "{answered:?}");
     }
     assert_eq!(files.ran().len(), 3);
@@ -98,10 +122,16 @@ async fn so_many_are_under_way_so_many_wait_and_the_rest_is_told_to_come_later()
 #[tokio::test]
 async fn one_caller_leaves_permits_of_a_provider_to_others() {
     let (files, gate) = gated(&[tool("read")]).await;
-    let house = House::with(&[("files", files.url())], |config| config.calls.concurrency = 4).await;
+    let house = House::with(&[("files", files.url())], |config| {
+        config.calls.concurrency = 4
+    })
+    .await;
     let start = |chat: &str| {
         let app = Arc::clone(&house.app);
-        let request = Request { chat: Some(chat.to_owned()), ..request("read", &json!({})) };
+        let request = Request {
+            chat: Some(chat.to_owned()),
+            ..request("read", &json!({}))
+        };
         Tasks::new().spawn(async move { app.call(request).await })
     };
     let mut calls: Vec<_> = (0..4).map(|_| start("one")).collect();
@@ -111,7 +141,11 @@ async fn one_caller_leaves_permits_of_a_provider_to_others() {
     }
     calls.push(start("other"));
     files.until_ran(4).await;
-    assert_eq!(house.app.calls().waiting(), 1, "the fourth of the first caller waits for its own share");
+    assert_eq!(
+        house.app.calls().waiting(),
+        1,
+        "the fourth of the first caller waits for its own share"
+    );
     gate.send_replace(true);
     for call in calls {
         assert!(call.await.unwrap().is_ok());
@@ -123,10 +157,16 @@ async fn one_caller_leaves_permits_of_a_provider_to_others() {
 #[tokio::test]
 async fn callers_without_the_token_leave_permits_to_the_operator_though_none_names_a_chat() {
     let (files, gate) = gated(&[tool("read")]).await;
-    let house = House::with(&[("files", files.url())], |config| config.calls.concurrency = 4).await;
+    let house = House::with(&[("files", files.url())], |config| {
+        config.calls.concurrency = 4
+    })
+    .await;
     let start = |access: &str| {
         let app = Arc::clone(&house.app);
-        let request = Request { requester: Requester::with_access(access), ..request("read", &json!({})) };
+        let request = Request {
+            requester: Requester::with_access(access),
+            ..request("read", &json!({}))
+        };
         Tasks::new().spawn(async move { app.call(request).await })
     };
     let mut calls: Vec<_> = (0..4).map(|_| start("without-token")).collect();
@@ -136,7 +176,11 @@ async fn callers_without_the_token_leave_permits_to_the_operator_though_none_nam
     }
     calls.push(start(FULL_ACCESS));
     files.until_ran(4).await;
-    assert_eq!(house.app.calls().waiting(), 1, "the operator's call does not wait for theirs");
+    assert_eq!(
+        house.app.calls().waiting(),
+        1,
+        "the operator's call does not wait for theirs"
+    );
     gate.send_replace(true);
     for call in calls {
         assert!(call.await.unwrap().is_ok());
@@ -147,7 +191,11 @@ async fn callers_without_the_token_leave_permits_to_the_operator_though_none_nam
 /// A call of `read` in a conversation of its own.
 fn read_in(access: &str, chat: &str) -> Request {
     let requester = Requester::with_access(access);
-    Request { chat: Some(chat.to_owned()), requester, ..request("read", &json!({})) }
+    Request {
+        chat: Some(chat.to_owned()),
+        requester,
+        ..request("read", &json!({}))
+    }
 }
 
 async fn until_waiting(house: &House, calls: usize) {
@@ -156,28 +204,45 @@ async fn until_waiting(house: &House, calls: usize) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, waits).await.expect("so many wait");
+    tokio::time::timeout(PATIENCE, waits)
+        .await
+        .expect("so many wait");
 }
 
 #[tokio::test]
 async fn an_eighth_of_the_permits_is_left_to_operators_however_many_conversations_clients_invent() {
     let (files, gate) = gated(&[tool("read")]).await;
-    let house = House::with(&[("files", files.url())], |config| config.calls.concurrency = 16).await;
+    let house = House::with(&[("files", files.url())], |config| {
+        config.calls.concurrency = 16
+    })
+    .await;
     let start = |access: &str, chat: String| {
         let app = Arc::clone(&house.app);
         let request = read_in(access, &chat);
         Tasks::new().spawn(async move { app.call(request).await })
     };
-    let mut calls: Vec<_> = (0..20).map(|chat| start("without-token", format!("invented {chat}"))).collect();
+    let mut calls: Vec<_> = (0..20)
+        .map(|chat| start("without-token", format!("invented {chat}")))
+        .collect();
     files.until_ran(14).await;
     until_waiting(&house, 6).await;
     assert_eq!(files.ran().len(), 14);
     calls.extend((0..2).map(|chat| start(FULL_ACCESS, format!("own {chat}"))));
     files.until_ran(16).await;
-    assert_eq!(house.app.calls().waiting(), 6, "operators' calls do not wait");
+    assert_eq!(
+        house.app.calls().waiting(),
+        6,
+        "operators' calls do not wait"
+    );
     gate.send_replace(true);
     for call in calls {
-        assert!(tokio::time::timeout(PATIENCE, call).await.expect("its turn comes").unwrap().is_ok());
+        assert!(
+            tokio::time::timeout(PATIENCE, call)
+                .await
+                .expect("its turn comes")
+                .unwrap()
+                .is_ok()
+        );
     }
     assert_eq!(files.ran().len(), 22);
     house.finish().await;
@@ -196,18 +261,33 @@ async fn an_eighth_of_the_places_for_calls_that_wait_is_left_to_operators() {
         let request = read_in(access, &chat);
         Tasks::new().spawn(async move { app.call(request).await })
     };
-    let mut calls: Vec<_> = (0..8).map(|chat| start("without-token", format!("invented {chat}"))).collect();
+    let mut calls: Vec<_> = (0..8)
+        .map(|chat| start("without-token", format!("invented {chat}")))
+        .collect();
     files.until_ran(1).await;
     until_waiting(&house, 7).await;
-    assert_eq!(house.refusal(read_in("without-token", "one more")).await, "busy");
+    assert_eq!(
+        house.refusal(read_in("without-token", "one more")).await,
+        "busy"
+    );
     calls.push(start(FULL_ACCESS, "first".to_owned()));
     files.until_ran(2).await;
     calls.push(start(FULL_ACCESS, "second".to_owned()));
     until_waiting(&house, 8).await;
-    assert_eq!(house.refusal(read_in(FULL_ACCESS, "third")).await, "busy", "all places are taken");
+    assert_eq!(
+        house.refusal(read_in(FULL_ACCESS, "third")).await,
+        "busy",
+        "all places are taken"
+    );
     gate.send_replace(true);
     for call in calls {
-        assert!(tokio::time::timeout(PATIENCE, call).await.expect("its turn comes").unwrap().is_ok());
+        assert!(
+            tokio::time::timeout(PATIENCE, call)
+                .await
+                .expect("its turn comes")
+                .unwrap()
+                .is_ok()
+        );
     }
     assert_eq!(files.ran().len(), 10);
     house.finish().await;
@@ -233,7 +313,11 @@ async fn a_turn_that_does_not_come_in_time_is_given_up() {
 
 #[tokio::test]
 async fn a_call_takes_as_long_as_its_tool_says_and_no_longer_than_any_may() {
-    let (files, _gate) = gated(&[tool_that("brief", &json!({"timeout_seconds": 1})), tool("long")]).await;
+    let (files, _gate) = gated(&[
+        tool_that("brief", &json!({"timeout_seconds": 1})),
+        tool("long"),
+    ])
+    .await;
     let house = House::with(&[("files", files.url())], |config| {
         config.calls.max_timeout = Duration::from_millis(1500);
     })
@@ -251,23 +335,42 @@ async fn a_call_takes_as_long_as_its_tool_says_and_no_longer_than_any_may() {
 #[tokio::test]
 async fn an_answer_is_read_up_to_its_limit() {
     let files = Callee::start(manifest("files", &[tool("read")]), |ran| async move {
-        done(&json!("x".repeat(usize::try_from(ran.arguments["size"].as_u64().unwrap()).unwrap())))
+        done(&json!("x".repeat(
+            usize::try_from(ran.arguments["size"].as_u64().unwrap()).unwrap()
+        )))
     })
     .await;
-    let house = House::with(&[("files", files.url())], |config| config.calls.max_body = 10_000).await;
+    let house = House::with(&[("files", files.url())], |config| {
+        config.calls.max_body = 10_000
+    })
+    .await;
     assert!(house.call("read", &json!({"size": 9_000})).await.is_ok());
-    assert_eq!(house.refusal(request("read", &json!({"size": 11_000}))).await, "too_large");
+    assert_eq!(
+        house
+            .refusal(request("read", &json!({"size": 11_000})))
+            .await,
+        "too_large"
+    );
     house.finish().await;
 }
 
 /// Drops the connection on the first call and answers the next.
 async fn fails_once(metadata: &Value) -> (Callee, House) {
-    let files =
-        Callee::start(manifest("files", &[tool_that("read", metadata)]), |_| async { text(502, "bad gateway") }).await;
+    let files = Callee::start(
+        manifest("files", &[tool_that("read", metadata)]),
+        |_| async { text(502, "bad gateway") },
+    )
+    .await;
     let times = Arc::new(AtomicUsize::new(0));
     files.runs(move |ran| {
         let first = times.fetch_add(1, Ordering::SeqCst) == 0;
-        async move { if first { text(502, "bad gateway") } else { done(&ran.arguments) } }
+        async move {
+            if first {
+                text(502, "bad gateway")
+            } else {
+                done(&ran.arguments)
+            }
+        }
     });
     let house = House::of(&[("files", files.url())]).await;
     (files, house)
@@ -282,7 +385,12 @@ async fn only_what_is_safe_to_repeat_is_repeated() {
     house.finish().await;
     let (files, house) = fails_once(&json!({})).await;
     let refused = house.call("read", &json!({"a": 1})).await.unwrap_err();
-    let ExecuteError::Failed { attempts: 1, error, .. } = &refused else { unreachable!("{refused}") };
+    let ExecuteError::Failed {
+        attempts: 1, error, ..
+    } = &refused
+    else {
+        unreachable!("{refused}")
+    };
     assert_eq!(refused.kind(), "bad_answer");
     assert!(error.was_sent());
     assert_eq!(files.ran().len(), 1);
@@ -293,7 +401,10 @@ async fn only_what_is_safe_to_repeat_is_repeated() {
 async fn a_tools_own_failure_is_not_repeated() {
     let idempotent = tool_that("read", &json!({"idempotent": true}));
     let files = Callee::start(manifest("files", &[idempotent]), |_| async {
-        answer(503, &json!({"success": false, "error": "not now", "code": "unavailable"}))
+        answer(
+            503,
+            &json!({"success": false, "error": "not now", "code": "unavailable"}),
+        )
     })
     .await;
     let house = House::of(&[("files", files.url())]).await;
@@ -301,21 +412,38 @@ async fn a_tools_own_failure_is_not_repeated() {
     assert!(!answered.outcome.success);
     assert_eq!(answered.attempts, 1);
     assert_eq!(files.ran().len(), 1);
-    assert_eq!(house.app.calls().breaker(&scenario("files")).unwrap().failures, 0, "it works, and says no");
+    assert_eq!(
+        house
+            .app
+            .calls()
+            .breaker(&scenario("files"))
+            .unwrap()
+            .failures,
+        0,
+        "it works, and says no"
+    );
     house.finish().await;
 }
 
 #[tokio::test]
 async fn a_scenario_that_moved_is_called_where_it_is_now() {
     let mut files = Callee::echo(manifest("files", &[tool("read")])).await;
-    let house = House::with(&[("files", files.url())], |config| config.calls.reroute_wait = PATIENCE).await;
+    let house = House::with(&[("files", files.url())], |config| {
+        config.calls.reroute_wait = PATIENCE
+    })
+    .await;
     assert!(house.call("read", &json!({})).await.is_ok());
     let _old = files.move_on().await;
     // The source hears of it only while the call waits.
     let arguments = json!({"a": 1});
     let (answered, ()) = tokio::join!(house.call("read", &arguments), async {
         let failed = |snapshot: &callsheet::catalog::Snapshot| {
-            snapshot.health.get(&scenario("files")).unwrap().failures_in_a_row > 0
+            snapshot
+                .health
+                .get(&scenario("files"))
+                .unwrap()
+                .failures_in_a_row
+                > 0
         };
         house.until("the refused call had it asked", failed).await;
         house.place("files", files.url(), SourceTrust::Trusted);
@@ -340,7 +468,12 @@ async fn a_scenario_that_restarted_where_it_was_is_tried_once_more() {
     let arguments = json!({});
     let (answered, ()) = tokio::join!(house.call("read", &arguments), async {
         let failed = |snapshot: &callsheet::catalog::Snapshot| {
-            snapshot.health.get(&scenario("files")).unwrap().failures_in_a_row > 0
+            snapshot
+                .health
+                .get(&scenario("files"))
+                .unwrap()
+                .failures_in_a_row
+                > 0
         };
         house.until("the refused call had it asked", failed).await;
         files.revive();
@@ -351,7 +484,10 @@ async fn a_scenario_that_restarted_where_it_was_is_tried_once_more() {
 
 #[tokio::test]
 async fn a_tool_that_keeps_failing_is_left_alone_until_one_call_works() {
-    let files = Callee::start(manifest("files", &[tool("read")]), |_| async { text(500, "oops") }).await;
+    let files = Callee::start(manifest("files", &[tool("read")]), |_| async {
+        text(500, "oops")
+    })
+    .await;
     let house = House::with(&[("files", files.url())], |config| {
         config.calls.breaker_failures = 2;
         config.calls.breaker_open = Duration::from_millis(300);
@@ -359,14 +495,36 @@ async fn a_tool_that_keeps_failing_is_left_alone_until_one_call_works() {
     .await;
     let own = || house.app.calls().tool_breakers(&scenario("files"));
     assert_eq!(own(), []);
-    assert_eq!(house.app.calls().breaker(&scenario("files")), None, "not called yet");
+    assert_eq!(
+        house.app.calls().breaker(&scenario("files")),
+        None,
+        "not called yet"
+    );
     for _ in 0..2 {
-        assert_eq!(house.refusal(request("read", &json!({}))).await, "bad_answer");
+        assert_eq!(
+            house.refusal(request("read", &json!({}))).await,
+            "bad_answer"
+        );
     }
     assert_eq!(own()[0].status.state, BreakerState::Open);
-    assert_eq!(house.app.calls().breaker(&scenario("files")).unwrap().failures, 0, "it was reached");
+    assert_eq!(
+        house
+            .app
+            .calls()
+            .breaker(&scenario("files"))
+            .unwrap()
+            .failures,
+        0,
+        "it was reached"
+    );
     let refused = house.call("read", &json!({})).await.unwrap_err();
-    let ExecuteError::BreakerOpen { tool: Some(tool), failures: 2, wait, .. } = refused else {
+    let ExecuteError::BreakerOpen {
+        tool: Some(tool),
+        failures: 2,
+        wait,
+        ..
+    } = refused
+    else {
         unreachable!("{refused}")
     };
     assert_eq!(tool.to_string(), "files/read");
@@ -409,15 +567,27 @@ async fn what_is_under_way_goes_on_when_nobody_listens_any_more() {
 #[tokio::test]
 async fn a_call_that_waited_is_judged_again_when_its_turn_comes() {
     let changes = [
-        (SettingsPatch { enabled: Some(Some(false)), ..SettingsPatch::default() }, "disabled"),
         (
-            SettingsPatch { approval: Some(Some(ApprovalPolicy::Require)), ..SettingsPatch::default() },
+            SettingsPatch {
+                enabled: Some(Some(false)),
+                ..SettingsPatch::default()
+            },
+            "disabled",
+        ),
+        (
+            SettingsPatch {
+                approval: Some(Some(ApprovalPolicy::Require)),
+                ..SettingsPatch::default()
+            },
             "approval_required",
         ),
     ];
     for (patch, kind) in changes {
         let (files, gate) = gated(&[tool("read")]).await;
-        let house = House::with(&[("files", files.url())], |config| config.calls.concurrency = 1).await;
+        let house = House::with(&[("files", files.url())], |config| {
+            config.calls.concurrency = 1
+        })
+        .await;
         let start = || {
             let app = Arc::clone(&house.app);
             Tasks::new().spawn(async move { app.call(request("read", &json!({}))).await })
@@ -459,12 +629,23 @@ async fn a_call_is_judged_again_before_it_is_repeated() {
     let arguments = json!({});
     let (refused, ()) = tokio::join!(house.call("read", &arguments), async {
         files.until_ran(1).await;
-        let off = SettingsPatch { enabled: Some(Some(false)), ..SettingsPatch::default() };
+        let off = SettingsPatch {
+            enabled: Some(Some(false)),
+            ..SettingsPatch::default()
+        };
         house.prefer("global", "tool:files/read", off).await;
         gate.send_replace(true);
     });
     let refused = refused.unwrap_err();
-    assert_eq!(refused.kind(), "bad_answer", "it was disabled before the repeat: {refused}");
-    assert_eq!(files.ran().len(), 1, "it was disabled before the repeat: {refused}");
+    assert_eq!(
+        refused.kind(),
+        "bad_answer",
+        "it was disabled before the repeat: {refused}"
+    );
+    assert_eq!(
+        files.ran().len(),
+        1,
+        "it was disabled before the repeat: {refused}"
+    );
     house.finish().await;
 }

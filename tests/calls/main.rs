@@ -1,6 +1,10 @@
 //! Calls of tools: what they mean, who may make them, where they go, and what is kept of them.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on must fail"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;

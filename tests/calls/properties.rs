@@ -89,14 +89,21 @@ struct Play {
 fn offered(scenario: &str, tools: &[&str]) -> Value {
     let tool = |name: &&str| {
         let metadata = json!({"enabled_by_default": true, "idempotent": *name == TOOLS[0]});
-        tool_with(name, &json!({"type": "object", "properties": {}}), &metadata)
+        tool_with(
+            name,
+            &json!({"type": "object", "properties": {}}),
+            &metadata,
+        )
     };
     manifest(scenario, &tools.iter().map(tool).collect::<Vec<_>>())
 }
 
 /// Begins an answer and breaks it: the caller cannot know what became of its call.
 fn broken_off() -> Response {
-    let pieces = futures_util::stream::iter([Ok("{\"success\":"), Err(std::io::Error::other("broken on purpose"))]);
+    let pieces = futures_util::stream::iter([
+        Ok("{\"success\":"),
+        Err(std::io::Error::other("broken on purpose")),
+    ]);
     Response::new(Body::from_stream(pieces))
 }
 
@@ -109,12 +116,22 @@ impl Play {
             let breaks = Arc::clone(&flag);
             let run = move |ran: Ran| {
                 let breaks = breaks.load(Ordering::SeqCst);
-                async move { if breaks { broken_off() } else { done(&json!([name, ran.tool])) } }
+                async move {
+                    if breaks {
+                        broken_off()
+                    } else {
+                        done(&json!([name, ran.tool]))
+                    }
+                }
             };
             callees.push(Callee::start(offered(name, &TOOLS), run).await);
             broken.push(flag);
         }
-        let places: Vec<_> = SCENARIOS.iter().copied().zip(callees.iter().map(Callee::url)).collect();
+        let places: Vec<_> = SCENARIOS
+            .iter()
+            .copied()
+            .zip(callees.iter().map(Callee::url))
+            .collect();
         let house = House::with(&places, |config| {
             config.refresh.forced_gap = Duration::from_millis(1);
             config.refresh.backoff_base = Duration::from_millis(5);
@@ -127,7 +144,15 @@ impl Play {
         let lists = Vec::new();
         let calls = Vec::new();
         let ended = Vec::new();
-        let mut play = Self { house, callees, broken, left, lists, calls, ended };
+        let mut play = Self {
+            house,
+            callees,
+            broken,
+            left,
+            lists,
+            calls,
+            ended,
+        };
         play.take();
         play
     }
@@ -136,8 +161,14 @@ impl Play {
         let snapshot = self.house.app.snapshot();
         let query = ViewQuery::default();
         let view = View::select(&snapshot.catalog, &query);
-        let names = view.tools().map(|tool| (tool.name.to_string(), tool.id.clone())).collect();
-        self.lists.push(List { revision: snapshot.catalog.revision_for(&query).to_string(), names });
+        let names = view
+            .tools()
+            .map(|tool| (tool.name.to_string(), tool.id.clone()))
+            .collect();
+        self.lists.push(List {
+            revision: snapshot.catalog.revision_for(&query).to_string(),
+            names,
+        });
     }
 
     async fn act(&mut self, act: Act) {
@@ -147,16 +178,28 @@ impl Play {
                 self.house.refresh(SCENARIOS[at]).await;
             }
             Act::Alias(at, tool, alias) => {
-                let none = SettingsPatch { alias: Some(None), ..SettingsPatch::default() };
+                let none = SettingsPatch {
+                    alias: Some(None),
+                    ..SettingsPatch::default()
+                };
                 let patch = alias.map_or(none, called);
-                self.house.prefer("global", &format!("tool:{}/{tool}", SCENARIOS[at]), patch).await;
+                self.house
+                    .prefer("global", &format!("tool:{}/{tool}", SCENARIOS[at]), patch)
+                    .await;
             }
             Act::Switch(at, tool, on) => {
-                self.house.prefer("global", &format!("tool:{}/{tool}", SCENARIOS[at]), switched(on)).await;
+                self.house
+                    .prefer(
+                        "global",
+                        &format!("tool:{}/{tool}", SCENARIOS[at]),
+                        switched(on),
+                    )
+                    .await;
             }
             Act::Move(at) => {
                 self.left.push(self.callees[at].move_on().await);
-                self.house.place(SCENARIOS[at], self.callees[at].url(), SourceTrust::Trusted);
+                self.house
+                    .place(SCENARIOS[at], self.callees[at].url(), SourceTrust::Trusted);
             }
             Act::Break(at, broken) => self.broken[at].store(broken, Ordering::SeqCst),
             Act::Take => self.take(),
@@ -174,16 +217,24 @@ impl Play {
         }
         let (name, owner) = name.get(&list.names);
         let number = self.calls.len() + self.ended.len();
-        let call = Request { revision: Some(list.revision.clone()), ..request(name, &json!({"call": number})) };
+        let call = Request {
+            revision: Some(list.revision.clone()),
+            ..request(name, &json!({"call": number}))
+        };
         let app = Arc::clone(&self.house.app);
-        self.calls.push((owner.clone(), Tasks::new().spawn(async move { app.call(call).await })));
+        self.calls.push((
+            owner.clone(),
+            Tasks::new().spawn(async move { app.call(call).await }),
+        ));
     }
 
     async fn settle(&mut self) {
         for (owner, call) in self.calls.drain(..) {
             // A call may take the 30 s that a scenario has for its answer, and has to end then.
             let ended = tokio::time::timeout(2 * PATIENCE, call).await;
-            let ended = ended.unwrap_or_else(|_| panic!("a call of {owner} does not end")).unwrap();
+            let ended = ended
+                .unwrap_or_else(|_| panic!("a call of {owner} does not end"))
+                .unwrap();
             self.ended.push((owner, ended));
         }
     }
@@ -194,28 +245,47 @@ impl Play {
         let mut runs: BTreeMap<u64, Vec<(&str, String)>> = BTreeMap::new();
         for (callee, scenario) in self.callees.iter().zip(SCENARIOS) {
             for ran in callee.ran() {
-                runs.entry(ran.arguments["call"].as_u64().unwrap()).or_default().push((scenario, ran.tool));
+                runs.entry(ran.arguments["call"].as_u64().unwrap())
+                    .or_default()
+                    .push((scenario, ran.tool));
             }
         }
         let mut well = 0;
         for (number, (owner, ended)) in self.ended.iter().enumerate() {
             let runs = runs.remove(&(number as u64)).unwrap_or_default();
             for (scenario, tool) in &runs {
-                assert_eq!(*scenario, owner.scenario.as_str(), "call {number}: {ended:?}");
+                assert_eq!(
+                    *scenario,
+                    owner.scenario.as_str(),
+                    "call {number}: {ended:?}"
+                );
                 assert_eq!(**tool, *owner.tool, "call {number}: {ended:?}");
             }
             let most = if *owner.tool == *TOOLS[0] { 2 } else { 1 };
-            assert!(runs.len() <= most, "call {number} of {owner} ran {} times: {ended:?}", runs.len());
+            assert!(
+                runs.len() <= most,
+                "call {number} of {owner} ran {} times: {ended:?}",
+                runs.len()
+            );
             match ended {
                 Ok(answered) => {
                     assert_eq!(answered.tool.id, *owner, "call {number}");
                     let expected = json!([owner.scenario.as_str(), &*owner.tool]).to_string();
-                    assert_eq!(answered.outcome.result.as_ref().unwrap().get(), expected, "call {number}");
+                    assert_eq!(
+                        answered.outcome.result.as_ref().unwrap().get(),
+                        expected,
+                        "call {number}"
+                    );
                     well += 1;
                 }
-                Err(ExecuteError::Failed { error, .. }) if !error.was_sent() => assert!(runs.is_empty(), "{error}"),
+                Err(ExecuteError::Failed { error, .. }) if !error.was_sent() => {
+                    assert!(runs.is_empty(), "{error}")
+                }
                 Err(ExecuteError::Failed { .. }) => {}
-                Err(refused) => assert!(runs.is_empty(), "call {number} was refused and ran: {refused}"),
+                Err(refused) => assert!(
+                    runs.is_empty(),
+                    "call {number} was refused and ran: {refused}"
+                ),
             }
         }
         assert!(runs.is_empty(), "calls that nobody made: {runs:?}");
@@ -226,13 +296,26 @@ impl Play {
 
 #[test]
 fn no_call_goes_astray_and_none_runs_twice_unasked() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let config = Config { cases: CASES, max_shrink_iters: 64, failure_persistence: None, ..Config::default() };
-    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let config = Config {
+        cases: CASES,
+        max_shrink_iters: 64,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let mut runner =
+        TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let well = std::cell::Cell::new(0);
     let sent = std::cell::Cell::new(0);
     let outcome = runner.run(&acts(), |acts| {
-        let calls = acts.iter().filter(|act| matches!(act, Act::Call(..))).count();
+        let calls = acts
+            .iter()
+            .filter(|act| matches!(act, Act::Call(..)))
+            .count();
         let played = async {
             let mut play = Play::begin().await;
             for act in acts {
@@ -249,5 +332,10 @@ fn no_call_goes_astray_and_none_runs_twice_unasked() {
         unreachable!("{reason}\n{acts:#?}");
     }
     // Otherwise it would show nothing.
-    assert!(well.get() * 4 > sent.get(), "{} of {} calls were answered well", well.get(), sent.get());
+    assert!(
+        well.get() * 4 > sent.get(),
+        "{} of {} calls were answered well",
+        well.get(),
+        sent.get()
+    );
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use callsheet::calls::active::ActiveCall;
 use callsheet::calls::turns::{self, TurnRequest};
 use callsheet::calls::{
-    CallEnd, CallId, CallMode, CallerRole, FULL_ACCESS, FailureCode, GoingOn, Request, Requester, ToolAnswer,
-    WaitLimits,
+    CallEnd, CallId, CallMode, CallerRole, FULL_ACCESS, FailureCode, GoingOn, Request, Requester,
+    ToolAnswer, WaitLimits,
 };
 use callsheet::model::{ApprovalState, JsonText};
 use callsheet::protocols::LogLevel;
@@ -54,7 +54,11 @@ fn is_overdue(end: &CallEnd) -> bool {
 }
 
 fn attend(house: &House, request: &Request) -> Arc<ActiveCall> {
-    house.app.calls().attend(request, None, LogLevel::Info).unwrap()
+    house
+        .app
+        .calls()
+        .attend(request, None, LogLevel::Info)
+        .unwrap()
 }
 
 #[tokio::test]
@@ -62,28 +66,58 @@ async fn a_caller_waits_within_one_limit_and_the_tool_goes_on() {
     let (disks, gate) = gated().await;
     let house = House::of(&[("disks", disks.url())]).await;
     let calls = house.app.calls();
-    let end = calls.settle(request("hold", &json!({})), CallerRole::Absent, BRIEF).await;
+    let end = calls
+        .settle(request("hold", &json!({})), CallerRole::Absent, BRIEF)
+        .await;
     assert!(is_overdue(&end), "{end:?}");
-    let CallEnd::Failed(failure) = end else { unreachable!() };
+    let CallEnd::Failed(failure) = end else {
+        unreachable!()
+    };
     assert_eq!(failure.status_number(), 504);
-    assert!(failure.text.contains("`hold` did not end while its caller waited"), "{}", failure.text);
+    assert!(
+        failure
+            .text
+            .contains("`hold` did not end while its caller waited"),
+        "{}",
+        failure.text
+    );
 
     let wanted = request("hold", &json!({}));
     let call = attend(&house, &wanted);
-    let end = calls.settle(wanted, CallerRole::ById(Arc::clone(&call)), BRIEF).await;
+    let end = calls
+        .settle(wanted, CallerRole::ById(Arc::clone(&call)), BRIEF)
+        .await;
     assert!(is_overdue(&end), "{end:?}");
     let id = CallId::Call(call.id());
     let own = Requester::full_access();
-    let early = calls.end_by_id(id, &own, BRIEF).await.expect("it is under way");
+    let early = calls
+        .end_by_id(id, &own, BRIEF)
+        .await
+        .expect("it is under way");
     assert!(is_overdue(&early), "{early:?}");
     disks.until_ran(2).await;
     gate.send_replace(true);
     let answer = answered(calls.end_by_id(id, &own, WaitLimits::NONE).await);
     assert_eq!(answer.result.unwrap().get(), "\"done\"");
     let other = Requester::with_access("without-token");
-    assert!(calls.end_by_id(id, &other, WaitLimits::NONE).await.is_none(), "it belongs to another access");
-    assert!(calls.end_by_id(CallId::Call("no such call"), &own, BRIEF).await.is_none());
-    assert_eq!(disks.ran().len(), 2, "both went on, and none was sent again");
+    assert!(
+        calls
+            .end_by_id(id, &other, WaitLimits::NONE)
+            .await
+            .is_none(),
+        "it belongs to another access"
+    );
+    assert!(
+        calls
+            .end_by_id(CallId::Call("no such call"), &own, BRIEF)
+            .await
+            .is_none()
+    );
+    assert_eq!(
+        disks.ran().len(),
+        2,
+        "both went on, and none was sent again"
+    );
     house.finish().await;
 }
 
@@ -92,20 +126,40 @@ async fn a_call_that_needs_approval_is_found_by_the_id_of_that() {
     let (disks, _gate) = gated().await;
     let house = House::of(&[("disks", disks.url())]).await;
     let calls = house.app.calls();
-    let end = calls.settle(request("wipe", &json!({})), CallerRole::Absent, WaitLimits::NONE).await;
-    let CallEnd::AwaitsApproval(awaited) = end else { panic!("{end:?}") };
+    let end = calls
+        .settle(
+            request("wipe", &json!({})),
+            CallerRole::Absent,
+            WaitLimits::NONE,
+        )
+        .await;
+    let CallEnd::AwaitsApproval(awaited) = end else {
+        panic!("{end:?}")
+    };
     let id = CallId::Approval(&awaited.request.id);
     let own = Requester::full_access();
     let waits = calls.end_by_id(id, &own, WaitLimits::NONE).await;
-    assert!(matches!(waits, Some(CallEnd::AwaitsApproval(_))), "{waits:?}");
+    assert!(
+        matches!(waits, Some(CallEnd::AwaitsApproval(_))),
+        "{waits:?}"
+    );
     let (end, approved) = tokio::join!(
         calls.end_by_id(id, &own, WaitLimits::within(Duration::from_secs(60))),
         calls.approve(&awaited.request.id, "kim", WaitLimits::within(PATIENCE))
     );
     approved.unwrap();
-    assert_eq!(answered(end).approval, Some(Arc::clone(&awaited.request.id)));
+    assert_eq!(
+        answered(end).approval,
+        Some(Arc::clone(&awaited.request.id))
+    );
     let other = Requester::with_access("without-token");
-    assert!(calls.end_by_id(id, &other, WaitLimits::NONE).await.is_none(), "it belongs to another access");
+    assert!(
+        calls
+            .end_by_id(id, &other, WaitLimits::NONE)
+            .await
+            .is_none(),
+        "it belongs to another access"
+    );
     assert_eq!(disks.ran().len(), 1);
     house.finish().await;
 }
@@ -115,17 +169,36 @@ async fn the_limits_of_an_approver_say_how_long_it_waits_for_the_answer() {
     let (disks, gate) = gated().await;
     let house = House::of(&[("disks", disks.url())]).await;
     let calls = house.app.calls();
-    let end = calls.settle(request("wipe", &json!({"hold": true})), CallerRole::Absent, WaitLimits::NONE).await;
-    let CallEnd::AwaitsApproval(awaited) = end else { panic!("{end:?}") };
+    let end = calls
+        .settle(
+            request("wipe", &json!({"hold": true})),
+            CallerRole::Absent,
+            WaitLimits::NONE,
+        )
+        .await;
+    let CallEnd::AwaitsApproval(awaited) = end else {
+        panic!("{end:?}")
+    };
     let id = &awaited.request.id;
-    let approved = tokio::time::timeout(PATIENCE, calls.approve(id, "kim", WaitLimits::NONE)).await.unwrap();
-    assert_eq!(approved.unwrap().state, ApprovalState::Started, "its answer is not waited for");
+    let approved = tokio::time::timeout(PATIENCE, calls.approve(id, "kim", WaitLimits::NONE))
+        .await
+        .unwrap();
+    assert_eq!(
+        approved.unwrap().state,
+        ApprovalState::Started,
+        "its answer is not waited for"
+    );
     disks.until_ran(1).await;
     gate.send_replace(true);
     let own = Requester::full_access();
-    let end = calls.end_by_id(CallId::Approval(id), &own, WaitLimits::for_work(PATIENCE)).await;
+    let end = calls
+        .end_by_id(CallId::Approval(id), &own, WaitLimits::for_work(PATIENCE))
+        .await;
     assert_eq!(answered(end).result.unwrap().get(), "\"done\"");
-    assert!(calls.approve(id, "kim", WaitLimits::NONE).await.is_err(), "it is decided once");
+    assert!(
+        calls.approve(id, "kim", WaitLimits::NONE).await.is_err(),
+        "it is decided once"
+    );
     house.finish().await;
 }
 
@@ -148,10 +221,22 @@ async fn an_operation_is_found_by_its_id_and_waited_for() {
     .await;
     let house = House::of(&[("work", work.url())]).await;
     let calls = house.app.calls();
-    let end = calls.settle(request("start", &json!({})), CallerRole::Absent, WaitLimits::NONE).await;
-    let GoingOn::As(id) = answered(Some(end)).going else { panic!("it goes on") };
+    let end = calls
+        .settle(
+            request("start", &json!({})),
+            CallerRole::Absent,
+            WaitLimits::NONE,
+        )
+        .await;
+    let GoingOn::As(id) = answered(Some(end)).going else {
+        panic!("it goes on")
+    };
     let own = Requester::full_access();
-    let goes_on = answered(calls.end_by_id(CallId::Operation(&id), &own, WaitLimits::NONE).await);
+    let goes_on = answered(
+        calls
+            .end_by_id(CallId::Operation(&id), &own, WaitLimits::NONE)
+            .await,
+    );
     assert_eq!(goes_on.going, GoingOn::As(Arc::clone(&id)));
     over.send_replace(true);
     let limits = WaitLimits::for_work(Duration::from_secs(60));
@@ -192,9 +277,19 @@ async fn the_call_of_a_turn_is_found_by_its_id_once_it_is_over() {
     let turn = calls.begin_turn(wanted).await.unwrap();
     calls.wait_for_turn(&turn, std::future::pending()).await;
     let id = format!("{}.0", turn.id);
-    let answer = answered(calls.end_by_id(CallId::Call(&id), &Requester::full_access(), BRIEF).await);
+    let answer = answered(
+        calls
+            .end_by_id(CallId::Call(&id), &Requester::full_access(), BRIEF)
+            .await,
+    );
     assert_eq!(answer.result.unwrap().get(), "\"done\"");
     let other = Requester::with_access("without-token");
-    assert!(calls.end_by_id(CallId::Call(&id), &other, BRIEF).await.is_none(), "it belongs to another access");
+    assert!(
+        calls
+            .end_by_id(CallId::Call(&id), &other, BRIEF)
+            .await
+            .is_none(),
+        "it belongs to another access"
+    );
     house.finish().await;
 }

@@ -14,7 +14,11 @@ use crate::support::mcp_server::{Answer, McpServer, legacy};
 
 /// What the calls of a script give, in their order: after how many milliseconds, and whether they
 /// succeed.
-async fn run(mode: CallMode, parallel: usize, script: &[(u64, bool)]) -> (Vec<Option<bool>>, usize, usize) {
+async fn run(
+    mode: CallMode,
+    parallel: usize,
+    script: &[(u64, bool)],
+) -> (Vec<Option<bool>>, usize, usize) {
     let at_once = AtomicUsize::new(0);
     let most = AtomicUsize::new(0);
     let stopped = AtomicUsize::new(0);
@@ -35,7 +39,11 @@ async fn run(mode: CallMode, parallel: usize, script: &[(u64, bool)]) -> (Vec<Op
     };
     let decides = |succeeded: &bool| mode.is_decided_by(true, *succeeded);
     let outcomes = run_several(script.len(), parallel, call, decides).await;
-    (outcomes, most.load(Ordering::SeqCst), stopped.load(Ordering::SeqCst))
+    (
+        outcomes,
+        most.load(Ordering::SeqCst),
+        stopped.load(Ordering::SeqCst),
+    )
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,14 +78,24 @@ fn modes_are_written_as_they_are_read() {
     for mode in [CallMode::All, CallMode::Any, CallMode::Race] {
         assert_eq!(mode.as_str().parse(), Ok(mode));
     }
-    assert!("first".parse::<CallMode>().unwrap_err().to_string().contains("`all`, `any` or `race`"));
+    assert!(
+        "first"
+            .parse::<CallMode>()
+            .unwrap_err()
+            .to_string()
+            .contains("`all`, `any` or `race`")
+    );
 }
 
 #[tokio::test]
 async fn only_idempotent_tools_compete_and_the_loser_is_left_alone() {
     let any = json!({"type": "object", "properties": {}});
     let safe = json!({"enabled_by_default": true, "idempotent": true});
-    let tools = [tool("send"), tool_with("fast", &any, &safe), tool_with("slow", &any, &safe)];
+    let tools = [
+        tool("send"),
+        tool_with("fast", &any, &safe),
+        tool_with("slow", &any, &safe),
+    ];
     let (release, held) = tokio::sync::watch::channel(false);
     let callee = Callee::start(manifest("files", &tools), move |ran| {
         let mut held = held.clone();
@@ -90,29 +108,64 @@ async fn only_idempotent_tools_compete_and_the_loser_is_left_alone() {
     })
     .await;
     let house = House::of(&[("files", callee.url())]).await;
-    let calls = |names: &[&str]| names.iter().map(|name| request(name, &json!({}))).collect::<Vec<_>>();
-    let refused = house.app.calls().execute_several(calls(&["fast", "send"]), CallMode::Race, 8).await.unwrap_err();
+    let calls = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| request(name, &json!({})))
+            .collect::<Vec<_>>()
+    };
+    let refused = house
+        .app
+        .calls()
+        .execute_several(calls(&["fast", "send"]), CallMode::Race, 8)
+        .await
+        .unwrap_err();
     assert_eq!(
         refused.to_string(),
         "`mode=race` is for idempotent tools only, and these are not declared so: `files/send`; call them with `mode=all`"
     );
     assert_eq!(callee.ran().len(), 0);
 
-    let race = house.app.calls().execute_several(calls(&["slow", "fast"]), CallMode::Race, 8).await.unwrap();
+    let race = house
+        .app
+        .calls()
+        .execute_several(calls(&["slow", "fast"]), CallMode::Race, 8)
+        .await
+        .unwrap();
     assert!(race[0].is_none());
     // A call that is refused before it is sent is no end of a race.
-    let race = house.app.calls().execute_several(calls(&["gone", "fast"]), CallMode::Race, 1).await.unwrap();
-    assert_eq!(race[0].as_ref().unwrap().as_ref().unwrap_err().kind(), "unknown_tool");
+    let race = house
+        .app
+        .calls()
+        .execute_several(calls(&["gone", "fast"]), CallMode::Race, 1)
+        .await
+        .unwrap();
+    assert_eq!(
+        race[0].as_ref().unwrap().as_ref().unwrap_err().kind(),
+        "unknown_tool"
+    );
     assert!(race[1].as_ref().unwrap().is_ok());
-    let race = house.app.calls().execute_several(calls(&["slow", "fast"]), CallMode::Race, 8).await.unwrap();
+    let race = house
+        .app
+        .calls()
+        .execute_several(calls(&["slow", "fast"]), CallMode::Race, 8)
+        .await
+        .unwrap();
     let first = race[1].as_ref().unwrap().as_ref().unwrap();
     assert_eq!(first.outcome.result.as_ref().unwrap().get(), "\"fast\"");
     release.send_replace(true);
-    let all = house.app.calls().execute_several(calls(&["slow", "send", "gone"]), CallMode::All, 8).await.unwrap();
+    let all = house
+        .app
+        .calls()
+        .execute_several(calls(&["slow", "send", "gone"]), CallMode::All, 8)
+        .await
+        .unwrap();
     let words: Vec<Value> = all
         .iter()
         .map(|outcome| match outcome.as_ref().unwrap() {
-            Ok(answered) => serde_json::from_str(answered.outcome.result.as_ref().unwrap().get()).unwrap(),
+            Ok(answered) => {
+                serde_json::from_str(answered.outcome.result.as_ref().unwrap().get()).unwrap()
+            }
             Err(refused) => json!(refused.kind()),
         })
         .collect();
@@ -123,7 +176,8 @@ async fn only_idempotent_tools_compete_and_the_loser_is_left_alone() {
 #[tokio::test]
 async fn what_is_not_needed_any_more_is_cancelled_where_its_scenario_can() {
     let schema = json!({"type": "object", "properties": {}});
-    let search = json!([{"name": "search", "inputSchema": schema, "annotations": {"readOnlyHint": true}}]);
+    let search =
+        json!([{"name": "search", "inputSchema": schema, "annotations": {"readOnlyHint": true}}]);
     let mut own = legacy("2025-11-25", &search);
     let server = McpServer::start(move |came| match came.method() {
         // It never answers.
@@ -133,19 +187,26 @@ async fn what_is_not_needed_any_more_is_cancelled_where_its_scenario_can() {
     .await;
     let (release, held) = tokio::sync::watch::channel(false);
     let safe = json!({"enabled_by_default": true, "idempotent": true});
-    let callee = Callee::start(manifest("files", &[tool_with("find", &schema, &safe)]), move |_| {
-        let mut held = held.clone();
-        async move {
-            held.wait_for(|released| *released).await.unwrap();
-            done(&json!("found"))
-        }
-    })
+    let callee = Callee::start(
+        manifest("files", &[tool_with("find", &schema, &safe)]),
+        move |_| {
+            let mut held = held.clone();
+            async move {
+                held.wait_for(|released| *released).await.unwrap();
+                done(&json!("found"))
+            }
+        },
+    )
     .await;
     let house = House::of(&[("files", callee.url()), ("web", server.url())]).await;
     let calls = vec![request("search", &json!({})), request("find", &json!({}))];
     let app = std::sync::Arc::clone(&house.app);
-    let race = callsheet::runtime::Tasks::new()
-        .spawn(async move { app.calls().execute_several(calls, CallMode::Any, 8).await.unwrap() });
+    let race = callsheet::runtime::Tasks::new().spawn(async move {
+        app.calls()
+            .execute_several(calls, CallMode::Any, 8)
+            .await
+            .unwrap()
+    });
     server.until("tools/call", 1).await;
     release.send_replace(true);
     let outcomes = race.await.unwrap();

@@ -44,8 +44,13 @@ impl StateStore for SlowStore {
         let is_end = is_turn && self.turns.fetch_add(1, Ordering::Relaxed) == 1;
         async move {
             if is_end {
-                self.written.send_modify(|written| written.push("the end comes".to_owned()));
-                self.may_write.subscribe().wait_for(|may| *may).await.unwrap();
+                self.written
+                    .send_modify(|written| written.push("the end comes".to_owned()));
+                self.may_write
+                    .subscribe()
+                    .wait_for(|may| *may)
+                    .await
+                    .unwrap();
             }
             self.store.save(writes).await?;
             self.written.send_modify(|written| written.extend(words));
@@ -58,12 +63,16 @@ impl StateStore for SlowStore {
 async fn until_written(store: &SlowStore, word: &str) {
     let mut written = store.written.subscribe();
     let seen = written.wait_for(|written| written.iter().any(|other| other == word));
-    tokio::time::timeout(PATIENCE, seen).await.unwrap_or_else(|_| panic!("never `{word}`")).unwrap();
+    tokio::time::timeout(PATIENCE, seen)
+        .await
+        .unwrap_or_else(|_| panic!("never `{word}`"))
+        .unwrap();
 }
 
 fn turn(id: &str) -> TurnRequest {
     let format = turns::by_id("openai").unwrap();
-    let call = json!({"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}});
+    let call =
+        json!({"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}});
     let response = json!({"role": "assistant", "content": null, "tool_calls": [call]}).to_string();
     TurnRequest {
         format,
@@ -86,7 +95,10 @@ fn turn(id: &str) -> TurnRequest {
 
 #[tokio::test]
 async fn a_turn_that_is_forgotten_while_its_end_is_written_does_not_stay_in_the_store() {
-    let callee = Callee::start(manifest("files", &[tool("read")]), |_| async { done(&json!("fine")) }).await;
+    let callee = Callee::start(manifest("files", &[tool("read")]), |_| async {
+        done(&json!("fine"))
+    })
+    .await;
     let house = House::of(&[("files", callee.url())]).await;
     let path = house.folder().join("another.db");
     let store = Arc::new(SlowStore {
@@ -108,7 +120,11 @@ async fn a_turn_that_is_forgotten_while_its_end_is_written_does_not_stay_in_the_
     until_written(&store, "turn first-turn").await;
     until_written(&store, "forget first-turn").await;
     let restored = store.load().await.unwrap();
-    assert!(restored.turns.iter().all(|turn| *turn.id == *"second-turn"), "{:?}", restored.turns);
+    assert!(
+        restored.turns.iter().all(|turn| *turn.id == *"second-turn"),
+        "{:?}",
+        restored.turns
+    );
     calls.close_audit();
     house.finish().await;
 }

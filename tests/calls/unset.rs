@@ -19,8 +19,18 @@ use crate::support::view_tools::tool;
 
 /// Calls that a server answers over HTTP.
 async fn post(address: SocketAddr, path: &str, body: &Value) -> (u16, Value) {
-    let answer = ask(address, "POST", path, &[("content-type", "application/json")], &body.to_string()).await;
-    (answer.status, serde_json::from_slice(&answer.body).unwrap_or_default())
+    let answer = ask(
+        address,
+        "POST",
+        path,
+        &[("content-type", "application/json")],
+        &body.to_string(),
+    )
+    .await;
+    (
+        answer.status,
+        serde_json::from_slice(&answer.body).unwrap_or_default(),
+    )
 }
 
 async fn weather(needs_approval: bool) -> (Callee, House, SocketAddr) {
@@ -28,7 +38,11 @@ async fn weather(needs_approval: bool) -> (Callee, House, SocketAddr) {
         "city": {"type": "string"}, "unit": {"type": "string", "enum": ["c", "f"]},
         "place": {"type": "object", "properties": {"lat": {"type": "number"}}}}});
     let metadata = json!({"enabled_by_default": true, "requires_approval": needs_approval});
-    let callee = Callee::echo(manifest("weather", &[tool_with("forecast", &parameters, &metadata)])).await;
+    let callee = Callee::echo(manifest(
+        "weather",
+        &[tool_with("forecast", &parameters, &metadata)],
+    ))
+    .await;
     let house = House::of(&[("weather", callee.url())]).await;
     let address = house.serve().await;
     (callee, house, address)
@@ -45,11 +59,22 @@ async fn nulls_for_optional_members_are_taken_out_before_the_call_is_checked_and
     let answer = execute(json!({"city": "Oslo", "unit": null, "place": {"lat": null}})).await;
 
     assert_eq!(answer["success"], true, "{answer}");
-    assert_eq!(answer["adjusted"], json!(["/unit", "/place/lat"]), "{answer}");
-    assert_eq!(callee.ran()[0].arguments, json!({"city": "Oslo", "place": {}}));
+    assert_eq!(
+        answer["adjusted"],
+        json!(["/unit", "/place/lat"]),
+        "{answer}"
+    );
+    assert_eq!(
+        callee.ran()[0].arguments,
+        json!({"city": "Oslo", "place": {}})
+    );
     let answer = execute(json!({"city": null})).await;
     assert_eq!(answer["success"], false, "a required one stays: {answer}");
-    assert_eq!(answer.get("adjusted"), None, "a required one stays: {answer}");
+    assert_eq!(
+        answer.get("adjusted"),
+        None,
+        "a required one stays: {answer}"
+    );
     let answer = execute(json!({"city": "Oslo"})).await;
     assert!(answer.get("adjusted").is_none(), "{answer}");
     house.finish().await;
@@ -63,16 +88,26 @@ async fn nulls_are_taken_out_on_every_way_in() {
     let sent = json!({"city": "Oslo", "unit": null});
 
     let as_text = json!({"tool_name": "forecast", "arguments": sent.to_string()});
-    let inbox = json!({"scenario": "weather", "tool_name": "forecast", "arguments": sent, "chat_id": "7"});
+    let inbox =
+        json!({"scenario": "weather", "tool_name": "forecast", "arguments": sent, "chat_id": "7"});
     for body in [as_text, inbox] {
         let (status, answer) = post(address, "/api/v1/tools/execute", &body).await;
         assert_eq!(status, 200, "{answer}");
         assert_eq!(answer["adjusted"], json!(["/unit"]), "{answer}");
     }
-    assert_eq!(house.call("forecast", &sent).await.unwrap().adjusted, ["/unit"]);
+    assert_eq!(
+        house.call("forecast", &sent).await.unwrap().adjusted,
+        ["/unit"]
+    );
     let client = McpClient::legacy(address, "2025-06-18", json!({})).await;
-    let result = client.result("tools/call", json!({"name": "forecast", "arguments": sent})).await;
-    assert_eq!(result["_meta"], json!({"callsheet/adjusted": ["/unit"]}), "{result}");
+    let result = client
+        .result("tools/call", json!({"name": "forecast", "arguments": sent}))
+        .await;
+    assert_eq!(
+        result["_meta"],
+        json!({"callsheet/adjusted": ["/unit"]}),
+        "{result}"
+    );
     assert_eq!(result.get("isError"), None, "{result}");
 
     let ran: Vec<_> = callee.ran().into_iter().map(|ran| ran.arguments).collect();
@@ -107,9 +142,13 @@ async fn nulls_are_taken_out_before_an_approval_is_shown() {
 /// Every tool that real scenarios offer, called by a model that leaves out all it may.
 #[tokio::test]
 async fn no_tool_of_a_real_scenario_refuses_what_a_strict_list_makes_a_model_send() {
-    let corpus = std::env::var_os("CALLSHEET_CORPUS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus"), Into::into);
-    let Ok(files) = std::fs::read_dir(corpus.join("vrooli")) else { return };
+    let corpus = std::env::var_os("CALLSHEET_CORPUS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus"),
+        Into::into,
+    );
+    let Ok(files) = std::fs::read_dir(corpus.join("vrooli")) else {
+        return;
+    };
     let on = SettingsPatch {
         enabled: Some(Some(true)),
         approval: Some(Some(ApprovalPolicy::Skip)),
@@ -117,15 +156,19 @@ async fn no_tool_of_a_real_scenario_refuses_what_a_strict_list_makes_a_model_sen
     };
     let mut calls = 0;
     let mut adjusted = 0;
-    for file in files.map(|file| file.unwrap().path()).filter(|path| path.extension().is_some_and(|ext| ext == "json"))
+    for file in files
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ext| ext == "json"))
     {
-        let callee = Callee::echo(serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap()).await;
+        let callee =
+            Callee::echo(serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap()).await;
         let house = House::of(&[("real", callee.url())]).await;
         house.prefer("global", "scenario:real", on.clone()).await;
         let address = house.serve().await;
         for format in ["openai", "openai-responses"] {
             let list = format!("/api/v1/tools?format={format}&strict=true&max_tools=0");
-            let list: Value = serde_json::from_slice(&ask(address, "GET", &list, &[], "").await.body).unwrap();
+            let list: Value =
+                serde_json::from_slice(&ask(address, "GET", &list, &[], "").await.body).unwrap();
             for tool in list.as_array().unwrap() {
                 let tool = tool.get("function").unwrap_or(tool);
                 if tool["strict"] != json!(true) {
@@ -135,14 +178,21 @@ async fn no_tool_of_a_real_scenario_refuses_what_a_strict_list_makes_a_model_sen
                 let sent = obeying(schema, schema, &mut std::iter::repeat(LAST));
                 let body = json!({"tool_name": tool["name"], "arguments": sent});
                 let (status, answer) = post(address, "/api/v1/tools/execute", &body).await;
-                assert!((200..300).contains(&status), "{} with {sent}: {answer}", tool["name"]);
+                assert!(
+                    (200..300).contains(&status),
+                    "{} with {sent}: {answer}",
+                    tool["name"]
+                );
                 calls += 1;
                 adjusted += usize::from(answer.get("adjusted").is_some());
             }
         }
         house.finish().await;
     }
-    assert!(calls > 100 && adjusted > 50, "{calls} calls, {adjusted} of them adjusted");
+    assert!(
+        calls > 100 && adjusted > 50,
+        "{calls} calls, {adjusted} of them adjusted"
+    );
 }
 
 /// A schema of one value, with its depth bounded.
@@ -159,17 +209,28 @@ fn schemas() -> impl Strategy<Value = Value> {
     ];
     leaf.prop_recursive(3, 24, 4, |inner| {
         prop_oneof![
-            inner.clone().prop_map(|items| json!({"type": "array", "items": items})),
+            inner
+                .clone()
+                .prop_map(|items| json!({"type": "array", "items": items})),
             object(inner.clone()),
             object(inner.clone()).prop_map(|whole| json!({"allOf": [whole]})),
             // As Pydantic writes what is optional.
-            inner.clone().prop_map(|inner| json!({"anyOf": [inner, {"type": "null"}]})),
-            inner.clone().prop_map(|items| json!({"anyOf": [{"type": "array", "items": items}, {"type": "null"}]})),
-            prop::collection::vec(object(inner.clone()), 1..3).prop_map(|all| json!({"anyOf": all})),
+            inner
+                .clone()
+                .prop_map(|inner| json!({"anyOf": [inner, {"type": "null"}]})),
+            inner.clone().prop_map(
+                |items| json!({"anyOf": [{"type": "array", "items": items}, {"type": "null"}]})
+            ),
+            prop::collection::vec(object(inner.clone()), 1..3)
+                .prop_map(|all| json!({"anyOf": all})),
             prop::collection::vec(object(inner), 1..3).prop_map(|all| {
                 let branches = all.into_iter().enumerate().map(|(at, mut branch)| {
-                    branch["properties"]["kind"] = json!({"type": "string", "enum": [format!("k{at}")]});
-                    branch["required"].as_array_mut().unwrap().push("kind".into());
+                    branch["properties"]["kind"] =
+                        json!({"type": "string", "enum": [format!("k{at}")]});
+                    branch["required"]
+                        .as_array_mut()
+                        .unwrap()
+                        .push("kind".into());
                     branch
                 });
                 json!({"oneOf": branches.collect::<Vec<_>>()})
@@ -179,19 +240,24 @@ fn schemas() -> impl Strategy<Value = Value> {
 }
 
 fn object(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
-    (prop::collection::vec((inner, any::<bool>()), 1..4), any::<bool>()).prop_map(|(members, is_closed)| {
-        let mut properties = Map::new();
-        let mut required = Vec::new();
-        for (at, (schema, is_required)) in members.into_iter().enumerate() {
-            properties.insert(format!("p{at}"), schema);
-            required.extend(is_required.then(|| Value::from(format!("p{at}"))));
-        }
-        let mut object = json!({"type": "object", "properties": properties, "required": required});
-        if is_closed {
-            object["additionalProperties"] = json!(false);
-        }
-        object
-    })
+    (
+        prop::collection::vec((inner, any::<bool>()), 1..4),
+        any::<bool>(),
+    )
+        .prop_map(|(members, is_closed)| {
+            let mut properties = Map::new();
+            let mut required = Vec::new();
+            for (at, (schema, is_required)) in members.into_iter().enumerate() {
+                properties.insert(format!("p{at}"), schema);
+                required.extend(is_required.then(|| Value::from(format!("p{at}"))));
+            }
+            let mut object =
+                json!({"type": "object", "properties": properties, "required": required});
+            if is_closed {
+                object["additionalProperties"] = json!(false);
+            }
+            object
+        })
 }
 
 /// Chooses the last alternative, which is `null` for what is optional.
@@ -200,9 +266,19 @@ const LAST: u8 = u8::MAX;
 /// A value that a strict schema allows; `choices` decides among the possible ones.
 fn obeying(root: &Value, schema: &Value, choices: &mut impl Iterator<Item = u8>) -> Value {
     let choice = choices.next().unwrap_or_default();
-    let pick = |among: usize| if choice == LAST { among - 1 } else { usize::from(choice) % among };
+    let pick = |among: usize| {
+        if choice == LAST {
+            among - 1
+        } else {
+            usize::from(choice) % among
+        }
+    };
     if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
-        return obeying(root, root.pointer(target.trim_start_matches('#')).unwrap(), choices);
+        return obeying(
+            root,
+            root.pointer(target.trim_start_matches('#')).unwrap(),
+            choices,
+        );
     }
     if let Some(branches) = schema.get("anyOf").and_then(Value::as_array) {
         return obeying(root, &branches[pick(branches.len())], choices);
@@ -217,9 +293,15 @@ fn obeying(root: &Value, schema: &Value, choices: &mut impl Iterator<Item = u8>)
     match kinds[pick(kinds.len())].as_str().unwrap_or_default() {
         "object" => {
             let properties = schema["properties"].as_object().into_iter().flatten();
-            Value::Object(properties.map(|(name, schema)| (name.clone(), obeying(root, schema, choices))).collect())
+            Value::Object(
+                properties
+                    .map(|(name, schema)| (name.clone(), obeying(root, schema, choices)))
+                    .collect(),
+            )
         }
-        "array" => (0..choice % 3).map(|_| obeying(root, &schema["items"], choices)).collect(),
+        "array" => (0..choice % 3)
+            .map(|_| obeying(root, &schema["items"], choices))
+            .collect(),
         "string" => "x".into(),
         "integer" | "number" => 7.into(),
         "boolean" => true.into(),

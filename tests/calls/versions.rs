@@ -23,7 +23,11 @@ struct Stage {
 }
 
 fn offer(description: &str, parameters: &Value) -> Value {
-    let mut pay = tool_with("pay", parameters, &json!({"enabled_by_default": true, "tags": ["money"]}));
+    let mut pay = tool_with(
+        "pay",
+        parameters,
+        &json!({"enabled_by_default": true, "tags": ["money"]}),
+    );
     pay["description"] = description.into();
     manifest("bank", &[pay])
 }
@@ -34,7 +38,11 @@ fn amount(types: &Value) -> Value {
 
 impl Stage {
     async fn start() -> Self {
-        let callee = Callee::echo(offer("Pays an amount", &amount(&json!(["number", "string"])))).await;
+        let callee = Callee::echo(offer(
+            "Pays an amount",
+            &amount(&json!(["number", "string"])),
+        ))
+        .await;
         Self::with(callee, Home::new()).await
     }
 
@@ -42,7 +50,11 @@ impl Stage {
         let mut config = home.config(&[]);
         config.scenarios = vec![configured("bank", ([127, 0, 0, 1], callee.port()).into())];
         let daemon = Daemon::ready(config).await;
-        Self { callee, daemon, home }
+        Self {
+            callee,
+            daemon,
+            home,
+        }
     }
 
     /// The same state and scenario with a new daemon.
@@ -53,7 +65,10 @@ impl Stage {
 
     /// The changes of the tool that are kept.
     async fn changes(&self, name: &str) -> Vec<Value> {
-        let history = self.daemon.get(&format!("/api/v1/tools/{name}/history")).await;
+        let history = self
+            .daemon
+            .get(&format!("/api/v1/tools/{name}/history"))
+            .await;
         assert_eq!(history.status, 200, "{history:?}");
         history.json()["changes"].as_array().unwrap().clone()
     }
@@ -71,11 +86,15 @@ impl Stage {
     /// The version that the list shows.
     async fn listed(&self) -> String {
         let list = self.daemon.get("/api/v1/tools").await.json();
-        list["tools"][0]["definition_version"].as_str().unwrap().to_owned()
+        list["tools"][0]["definition_version"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     }
 
     async fn call(&self, version: &str) -> Answer {
-        let body = json!({"tool_name": "pay", "arguments": {"amount": 1}, "definition_version": version});
+        let body =
+            json!({"tool_name": "pay", "arguments": {"amount": 1}, "definition_version": version});
         post(self.address(), "/api/v1/tools/execute", &body).await
     }
 }
@@ -95,7 +114,12 @@ async fn a_call_for_a_former_definition_is_refused_before_it_is_sent() {
     assert_eq!(stage.listed().await, first);
     assert_eq!(stage.call(&first).await.status, 200);
 
-    stage.lists(offer("Pays an amount twice", &amount(&json!(["number", "string"])))).await;
+    stage
+        .lists(offer(
+            "Pays an amount twice",
+            &amount(&json!(["number", "string"])),
+        ))
+        .await;
     let second = stage.listed().await;
     assert_ne!(first, second);
     let refused = stage.call(&first).await;
@@ -113,7 +137,12 @@ async fn a_call_for_a_former_definition_is_refused_before_it_is_sent() {
     assert_eq!(stage.call(&whole.to_uppercase()).await.status, 200);
 
     // Back to what it was: the first version is good again.
-    stage.lists(offer("Pays an amount", &amount(&json!(["number", "string"])))).await;
+    stage
+        .lists(offer(
+            "Pays an amount",
+            &amount(&json!(["number", "string"])),
+        ))
+        .await;
     assert_eq!(stage.call(&first).await.status, 200);
     stage.daemon.stop().await;
 }
@@ -122,16 +151,23 @@ async fn a_call_for_a_former_definition_is_refused_before_it_is_sent() {
 async fn a_turn_runs_calls_of_the_definitions_that_its_model_saw() {
     let stage = Stage::start().await;
     let list = stage.daemon.get("/api/v1/tools?format=openai").await;
-    let revision = list.headers["callsheet-revision"].to_str().unwrap().to_owned();
+    let revision = list.headers["callsheet-revision"]
+        .to_str()
+        .unwrap()
+        .to_owned();
     let turn = async |id: &str| {
         let function = json!({"name": "pay", "arguments": "{\"amount\":1}"});
         let call = json!({"id": id, "type": "function", "function": function});
         let response = json!({"role": "assistant", "content": null, "tool_calls": [call]});
         let body = json!({"response": response, "revision": revision});
-        post(stage.address(), "/api/v1/turns?format=openai", &body).await.json()
+        post(stage.address(), "/api/v1/turns?format=openai", &body)
+            .await
+            .json()
     };
     assert_eq!(turn("c1").await["calls"][0]["status"], "result");
-    stage.lists(offer("Pays an amount twice", &amount(&json!("number")))).await;
+    stage
+        .lists(offer("Pays an amount twice", &amount(&json!("number"))))
+        .await;
     let later = turn("c2").await;
     assert_eq!(later["calls"][0]["status"], "refused", "{later}");
     assert_eq!(later["calls"][0]["code"], "stale_definition", "{later}");
@@ -143,33 +179,59 @@ async fn a_turn_runs_calls_of_the_definitions_that_its_model_saw() {
 async fn the_history_of_a_tool_shows_what_changed_also_after_a_restart() {
     let stage = Stage::start().await;
     assert!(stage.changes("pay").await.is_empty());
-    let first = stage.daemon.get("/api/v1/tools/pay/explain").await.json()["definition_version"].clone();
-    stage.lists(offer("Pays an amount twice", &amount(&json!(["number"])))).await;
-    let second = stage.daemon.get("/api/v1/tools/pay/explain").await.json()["definition_version"].clone();
+    let first =
+        stage.daemon.get("/api/v1/tools/pay/explain").await.json()["definition_version"].clone();
+    stage
+        .lists(offer("Pays an amount twice", &amount(&json!(["number"]))))
+        .await;
+    let second =
+        stage.daemon.get("/api/v1/tools/pay/explain").await.json()["definition_version"].clone();
     let stage = stage.restarted().await;
     let changes = stage.changes("bank/pay").await;
     assert_eq!(changes.len(), 1, "{changes:?}");
     assert_eq!(changes[0]["from"], first);
     assert_eq!(changes[0]["to"], second);
     let parts = changes[0]["parts"].as_array().unwrap();
-    let description = parts.iter().find(|part| part["pointer"] == "/description").unwrap();
+    let description = parts
+        .iter()
+        .find(|part| part["pointer"] == "/description")
+        .unwrap();
     assert_eq!(description["before"], "Pays an amount");
     assert_eq!(description["after"], "Pays an amount twice");
-    let types = parts.iter().find(|part| part["pointer"] == "/parameters/properties/amount/type").unwrap();
+    let types = parts
+        .iter()
+        .find(|part| part["pointer"] == "/parameters/properties/amount/type")
+        .unwrap();
     assert_eq!(types["before"], r#"["number","string"]"#);
     assert_eq!(types["after"], r#"["number"]"#);
 
     // A change while no daemon ran is seen, too.
-    let Stage { callee, daemon, home } = stage;
+    let Stage {
+        callee,
+        daemon,
+        home,
+    } = stage;
     daemon.stop().await;
     callee.lists(offer("Pays an amount thrice", &amount(&json!(["number"]))));
     let stage = Stage::with(callee, home).await;
-    let refreshed = post(stage.address(), "/api/v1/scenarios/bank/refresh", &json!({})).await;
+    let refreshed = post(
+        stage.address(),
+        "/api/v1/scenarios/bank/refresh",
+        &json!({}),
+    )
+    .await;
     assert_eq!(refreshed.status, 200, "{refreshed:?}");
     let changes = stage.changes("pay").await;
     assert_eq!(changes.len(), 2, "{changes:?}");
     assert_eq!(changes[1]["to"], second, "the latest comes first");
-    assert_eq!(stage.daemon.get("/api/v1/tools/unknown/history").await.status, 404);
+    assert_eq!(
+        stage
+            .daemon
+            .get("/api/v1/tools/unknown/history")
+            .await
+            .status,
+        404
+    );
     stage.daemon.stop().await;
 }
 
@@ -178,11 +240,17 @@ async fn a_tool_that_changes_all_the_time_keeps_a_bounded_history() {
     let stage = Stage::start().await;
     let plain = amount(&json!("number"));
     for round in 0..30 {
-        stage.lists(offer(&format!("Pays for the {round}th time"), &plain)).await;
+        stage
+            .lists(offer(&format!("Pays for the {round}th time"), &plain))
+            .await;
     }
     let changes = stage.changes("pay").await;
     assert_eq!(changes.len(), 20);
-    assert!(changes[0]["parts"].to_string().contains("29th"), "{}", changes[0]);
+    assert!(
+        changes[0]["parts"].to_string().contains("29th"),
+        "{}",
+        changes[0]
+    );
     stage.daemon.stop().await;
 }
 
@@ -197,13 +265,25 @@ async fn the_version_of_a_provider_is_shown_beside_that_of_the_definition() {
         stage.lists(offered).await;
         let list = stage.daemon.get("/api/v1/tools").await.json();
         assert_eq!(list["tools"][0]["provider_version"], shown);
-        assert_eq!(list["tools"][0]["definition_version"].as_str().unwrap().len(), 32);
-        assert_eq!(stage.daemon.get("/api/v1/tools/pay/explain").await.json()["provider_version"], shown);
+        assert_eq!(
+            list["tools"][0]["definition_version"]
+                .as_str()
+                .unwrap()
+                .len(),
+            32
+        );
+        assert_eq!(
+            stage.daemon.get("/api/v1/tools/pay/explain").await.json()["provider_version"],
+            shown
+        );
     }
     let mut offered = offer("Pays an amount", &amount(&json!("number")));
     offered["tools"][0]["metadata"]["version"] = json!("3");
     stage.lists(offered).await;
-    assert_eq!(stage.daemon.get("/api/v1/tools").await.json()["tools"][0]["provider_version"], "3");
+    assert_eq!(
+        stage.daemon.get("/api/v1/tools").await.json()["tools"][0]["provider_version"],
+        "3"
+    );
     stage.daemon.stop().await;
 }
 
@@ -213,7 +293,10 @@ async fn a_call_is_logged_with_the_version_that_it_was_sent_for() {
     let version = stage.listed().await;
     assert_eq!(stage.call(&version).await.status, 200);
     let log = stage.daemon.get("/api/v1/log?kind=call").await.json();
-    let logged = log["lines"][0]["call"]["definition_version"].as_str().unwrap_or_default().to_owned();
+    let logged = log["lines"][0]["call"]["definition_version"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     assert!(logged.len() == 64 && logged.starts_with(&version), "{log}");
     stage.daemon.stop().await;
 }
@@ -224,7 +307,10 @@ fn rating(description: &str) -> Definition {
     let meta = json!({"type": "string", "const": "rate"});
     let properties = json!({"_tool": meta, "_output": output, "text": {"type": "string"}});
     let schema = json!({"type": "object", "description": description, "properties": properties});
-    Definition::from_schema(Some("rate"), schema).unwrap().run_by("ratings/judge").unwrap()
+    Definition::from_schema(Some("rate"), schema)
+        .unwrap()
+        .run_by("ratings/judge")
+        .unwrap()
 }
 
 async fn until_judged(house: &House) -> Arc<ViewTool> {
@@ -232,7 +318,8 @@ async fn until_judged(house: &House) -> Arc<ViewTool> {
         NameLookup::One(tool) if matches!(tool.execution, Execution::By(_)) => Some(tool),
         _ => None,
     };
-    let is_ready = |snapshot: &Snapshot| found(snapshot).is_some() && house.route("ratings").is_some();
+    let is_ready =
+        |snapshot: &Snapshot| found(snapshot).is_some() && house.route("ratings").is_some();
     house.until("the activity can run it", is_ready).await;
     found(&house.app.snapshot()).unwrap()
 }
@@ -249,30 +336,54 @@ async fn a_call_that_waits_for_approval_of_its_activity_is_for_the_version_that_
     .await;
     let seen = until_judged(&house).await.tool.version();
     let waits = async |house: &House, text: &str, version: Option<NamedVersion>| {
-        let made_for = Request { definition_version: version, ..request("rate", &json!({"text": text})) };
+        let made_for = Request {
+            definition_version: version,
+            ..request("rate", &json!({"text": text}))
+        };
         let refused = house.request(made_for).await.unwrap_err();
-        let ExecuteError::ApprovalRequired { waiting: Some(waiting), .. } = refused else { panic!("{refused}") };
+        let ExecuteError::ApprovalRequired {
+            waiting: Some(waiting),
+            ..
+        } = refused
+        else {
+            panic!("{refused}")
+        };
         waiting.id.to_string()
     };
     let first = waits(&house, "one", Some(seen.into())).await;
     let second = waits(&house, "two", Some(seen.into())).await;
     let unnamed = waits(&house, "three", None).await;
-    let approve =
-        async |house: &House, id: &str| house.app.calls().approve(id, "kim", WaitLimits::for_work(PATIENCE)).await;
+    let approve = async |house: &House, id: &str| {
+        house
+            .app
+            .calls()
+            .approve(id, "kim", WaitLimits::for_work(PATIENCE))
+            .await
+    };
 
     // The same definition: the stored call runs.
-    let house = house.restart_with(|config| config.definitions = vec![rating("Rates a text")]).await;
+    let house = house
+        .restart_with(|config| config.definitions = vec![rating("Rates a text")])
+        .await;
     until_judged(&house).await;
     let answered = approve(&house, &first).await.unwrap();
     assert_eq!(answered.state, ApprovalState::Answered, "{answered:?}");
     assert_eq!(ratings.ran().len(), 1);
 
-    let house = house.restart_with(|config| config.definitions = vec![rating("Rates a person")]).await;
+    let house = house
+        .restart_with(|config| config.definitions = vec![rating("Rates a person")])
+        .await;
     until_judged(&house).await;
     let refused = approve(&house, &second).await.unwrap_err().to_string();
-    assert!(refused.contains("the definition of `definitions/rate` is not the one"), "{refused}");
+    assert!(
+        refused.contains("the definition of `definitions/rate` is not the one"),
+        "{refused}"
+    );
     assert_eq!(ratings.ran().len(), 1, "it was not sent");
     // A caller that named no version wants the tool as it is.
-    assert_eq!(approve(&house, &unnamed).await.unwrap().state, ApprovalState::Answered);
+    assert_eq!(
+        approve(&house, &unnamed).await.unwrap().state,
+        ApprovalState::Answered
+    );
     house.finish().await;
 }

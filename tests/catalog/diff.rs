@@ -4,11 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use callsheet::catalog::{Catalog, Change, Offer, Touched, View, ViewQuery, Visibility, build, difference};
+use callsheet::catalog::{
+    Catalog, Change, Offer, Touched, View, ViewQuery, Visibility, build, difference,
+};
 use callsheet::model::{PreferenceSet, ViewTool};
 use proptest::prelude::*;
 
-use crate::support::offers::{Draft, alias, enabled, inherit, inputs, offer, priority, scenario, standing, tool};
+use crate::support::offers::{
+    Draft, alias, enabled, inherit, inputs, offer, priority, scenario, standing, tool,
+};
 
 /// What may happen.
 #[derive(Debug, Clone)]
@@ -59,7 +63,15 @@ fn apply(catalog: &Catalog, preferences: &mut PreferenceSet, step: Step) -> Cata
         }
         Step::Prefer(scope, target, what) => {
             let scope = ["global", "profile:p", "chat:c"][scope].parse().unwrap();
-            let targets = ["tool:a/x", "tool:b/x", "tool:c/y", "scenario:a", "scenario:b", "category:k", "tag:t"];
+            let targets = [
+                "tool:a/x",
+                "tool:b/x",
+                "tool:c/y",
+                "scenario:a",
+                "scenario:b",
+                "category:k",
+                "tag:t",
+            ];
             let of_tool = targets[target].starts_with("tool:");
             let settings = match what {
                 0 => enabled(false),
@@ -81,20 +93,51 @@ fn queries() -> Vec<ViewQuery> {
     let one = |word: &str| [word.to_owned()].into();
     vec![
         base(),
-        ViewQuery { profile: text("p"), ..base() },
-        ViewQuery { chat: text("c"), profile: text("p"), ..base() },
-        ViewQuery { scenarios: [scenario("a"), scenario("b")].into(), ..base() },
-        ViewQuery { categories: one("k"), ..base() },
-        ViewQuery { tags: one("t"), chat: text("c"), ..base() },
-        ViewQuery { q: Some("other".into()), ..base() },
-        ViewQuery { include_disabled: true, include_internal: true, profile: text("p"), ..base() },
-        ViewQuery { max_tools: Some(2), profile: text("p"), ..base() },
+        ViewQuery {
+            profile: text("p"),
+            ..base()
+        },
+        ViewQuery {
+            chat: text("c"),
+            profile: text("p"),
+            ..base()
+        },
+        ViewQuery {
+            scenarios: [scenario("a"), scenario("b")].into(),
+            ..base()
+        },
+        ViewQuery {
+            categories: one("k"),
+            ..base()
+        },
+        ViewQuery {
+            tags: one("t"),
+            chat: text("c"),
+            ..base()
+        },
+        ViewQuery {
+            q: Some("other".into()),
+            ..base()
+        },
+        ViewQuery {
+            include_disabled: true,
+            include_internal: true,
+            profile: text("p"),
+            ..base()
+        },
+        ViewQuery {
+            max_tools: Some(2),
+            profile: text("p"),
+            ..base()
+        },
     ]
 }
 
 fn shown(catalog: &Catalog, query: &ViewQuery) -> BTreeMap<String, ViewTool> {
     let view = View::select(catalog, query);
-    view.tools().map(|tool| (tool.name.to_string(), ViewTool::clone(tool))).collect()
+    view.tools()
+        .map(|tool| (tool.name.to_string(), ViewTool::clone(tool)))
+        .collect()
 }
 
 proptest! {

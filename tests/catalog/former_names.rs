@@ -14,7 +14,9 @@ fn second(second: i64) -> Timestamp {
 
 #[test]
 fn of_too_many_former_names_the_latest_are_remembered() {
-    let all: Vec<String> = (0..FORMER_NAMES_MAX + 100).map(|n| format!("tool_{n}")).collect();
+    let all: Vec<String> = (0..FORMER_NAMES_MAX + 100)
+        .map(|n| format!("tool_{n}"))
+        .collect();
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     let old = catalog(&[("early", &["first"]), ("big", &all)], &[]);
     let between = catalog(&[("big", &all)], &[]);
@@ -34,7 +36,10 @@ fn former_names_are_forgotten_in_time() {
     let new = catalog(&[], &[]);
     let mut names = FormerNames::keeping(Duration::from_secs(10));
     names.note(&old, &new, second(100));
-    assert_eq!(&*names.find("files/read").unwrap().cause, "scenario files is not known any more");
+    assert_eq!(
+        &*names.find("files/read").unwrap().cause,
+        "scenario files is not known any more"
+    );
     names.note(&new, &new, second(110));
     assert_eq!(names.find("read").unwrap().since, second(100));
     names.note(&new, &new, second(111));

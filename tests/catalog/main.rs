@@ -1,7 +1,11 @@
 //! The catalog through the library: the merge, views of it, search, who gets the places, and the
 //! answers prepared from it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on must fail"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;

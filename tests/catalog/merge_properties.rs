@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use callsheet::catalog::{
-    Catalog, Change, Inputs, NameLookup, NamingStyle, Offer, View, ViewQuery, Visibility, build, find_in_scope,
+    Catalog, Change, Inputs, NameLookup, NamingStyle, Offer, View, ViewQuery, Visibility, build,
+    find_in_scope,
 };
 use callsheet::model::{
-    ApprovalPolicy, NameRef, PreferenceSet, PreferenceTarget, Profile, PublishedName, ScenarioName, Scope, Settings,
-    ToolId, ViewTool,
+    ApprovalPolicy, NameRef, PreferenceSet, PreferenceTarget, Profile, PublishedName, ScenarioName,
+    Scope, Settings, ToolId, ViewTool,
 };
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -22,8 +23,21 @@ const SCENARIOS: [&str; 6] = ["a", "a__b", "b", "1x", "d.e", "d_e"];
 
 fn tool_names() -> Vec<String> {
     let reserved = PublishedName::unique(&offers::id("a/b__c")).to_string();
-    let fixed = ["c", "b__c", "read", "read file", "a__read", "b__read", "a__b__c", "ping"];
-    fixed.into_iter().map(str::to_owned).chain(["x".repeat(70), reserved]).collect()
+    let fixed = [
+        "c",
+        "b__c",
+        "read",
+        "read file",
+        "a__read",
+        "b__read",
+        "a__b__c",
+        "ping",
+    ];
+    fixed
+        .into_iter()
+        .map(str::to_owned)
+        .chain(["x".repeat(70), reserved])
+        .collect()
 }
 
 #[derive(Debug, Clone)]
@@ -63,8 +77,9 @@ fn standings() -> impl Strategy<Value = Visibility> {
 }
 
 fn targets() -> impl Strategy<Value = PreferenceTarget> {
-    let tool = (select(SCENARIOS.to_vec()), select(tool_names()))
-        .prop_map(|(scenario, tool)| PreferenceTarget::Tool(ToolId::new(offers::scenario(scenario), tool)));
+    let tool = (select(SCENARIOS.to_vec()), select(tool_names())).prop_map(|(scenario, tool)| {
+        PreferenceTarget::Tool(ToolId::new(offers::scenario(scenario), tool))
+    });
     prop_oneof![
         5 => tool,
         1 => select(SCENARIOS.to_vec()).prop_map(|name| PreferenceTarget::Scenario(offers::scenario(name))),
@@ -74,7 +89,10 @@ fn targets() -> impl Strategy<Value = PreferenceTarget> {
 }
 
 fn settings() -> impl Strategy<Value = Settings> {
-    let aliases: Vec<_> = tool_names().iter().filter_map(|name| PublishedName::alias(name).ok()).collect();
+    let aliases: Vec<_> = tool_names()
+        .iter()
+        .filter_map(|name| PublishedName::alias(name).ok())
+        .collect();
     let approval = prop::option::of(select(vec![ApprovalPolicy::Require, ApprovalPolicy::Skip]));
     (
         prop::option::of(any::<bool>()),
@@ -93,10 +111,15 @@ fn settings() -> impl Strategy<Value = Settings> {
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
-    let put = (select(SCENARIOS.to_vec()), drafts(), standings()).prop_map(|(name, drafts, standing)| {
-        Act::Put(offers::scenario(name), offers::standing(offers::offer(name, &drafts), standing))
-    });
-    let scopes = select(vec!["global", "global", "profile:p", "chat:7"]).prop_map(|text| text.parse().unwrap());
+    let put =
+        (select(SCENARIOS.to_vec()), drafts(), standings()).prop_map(|(name, drafts, standing)| {
+            Act::Put(
+                offers::scenario(name),
+                offers::standing(offers::offer(name, &drafts), standing),
+            )
+        });
+    let scopes = select(vec!["global", "global", "profile:p", "chat:7"])
+        .prop_map(|text| text.parse().unwrap());
     let bounds = subsequence(SCENARIOS.map(offers::scenario).to_vec(), 0..=6);
     let act = prop_oneof![
         5 => put,
@@ -134,7 +157,10 @@ fn apply(inputs: &mut Inputs, catalog: &Catalog, act: &Act) -> Catalog {
             catalog.with(Change::Naming(*style))
         }
         Act::Bound(scenarios) => {
-            let bounds = Profile { scenarios: Some(scenarios.iter().cloned().collect()), ..Profile::default() };
+            let bounds = Profile {
+                scenarios: Some(scenarios.iter().cloned().collect()),
+                ..Profile::default()
+            };
             inputs.profiles = Arc::new(BTreeMap::from([("p".to_owned(), bounds)]));
             catalog.with(Change::Profiles(Arc::clone(&inputs.profiles)))
         }
@@ -171,12 +197,24 @@ fn found(found: NameLookup) -> Vec<ViewTool> {
 fn assert_filters(catalog: &Catalog) {
     let all = catalog.findings();
     for each in &all {
-        let of_code: Vec<_> = all.iter().filter(|finding| finding.code == each.code).cloned().collect();
-        assert_eq!(catalog.findings_where(None, |code| code == each.code), of_code);
+        let of_code: Vec<_> = all
+            .iter()
+            .filter(|finding| finding.code == each.code)
+            .cloned()
+            .collect();
+        assert_eq!(
+            catalog.findings_where(None, |code| code == each.code),
+            of_code
+        );
         if let Some(scenario) = &each.scenario {
-            let of_both: Vec<_> =
-                of_code.into_iter().filter(|finding| finding.scenario.as_ref() == Some(scenario)).collect();
-            assert_eq!(catalog.findings_where(Some(scenario), |code| code == each.code), of_both);
+            let of_both: Vec<_> = of_code
+                .into_iter()
+                .filter(|finding| finding.scenario.as_ref() == Some(scenario))
+                .collect();
+            assert_eq!(
+                catalog.findings_where(Some(scenario), |code| code == each.code),
+                of_both
+            );
         }
     }
     assert_eq!(catalog.findings_where(None, |_| false), []);
@@ -195,12 +233,19 @@ fn seen(catalog: &Catalog) -> String {
     assert_filters(catalog);
     for query in queries() {
         let view = View::select(catalog, &query);
-        let parts: Vec<_> = view.parts.iter().map(|part| (&part.entry.name, part.whole, &part.tools)).collect();
+        let parts: Vec<_> = view
+            .parts
+            .iter()
+            .map(|part| (&part.entry.name, part.whole, &part.tools))
+            .collect();
         all.push(format!("{} {parts:?}", catalog.revision_for(&query)));
         let tools = catalog.entries().flat_map(|entry| entry.tools.iter());
         let published: Vec<String> = tools.map(|tool| tool.name.to_string()).collect();
         for name in tool_names().into_iter().chain(published) {
-            all.push(format!("{:?}", found(find_in_scope(catalog, &query, &NameRef::parse(&name)))));
+            all.push(format!(
+                "{:?}",
+                found(find_in_scope(catalog, &query, &NameRef::parse(&name)))
+            ));
         }
     }
     all.join("\n")
@@ -211,31 +256,59 @@ fn seen(catalog: &Catalog) -> String {
 fn difference(one: &str, other: &str) -> Option<(String, String)> {
     let lines = one.lines().map(Some).chain(std::iter::repeat(None));
     let others = other.lines().map(Some).chain(std::iter::repeat(None));
-    let both = lines.zip(others).take_while(|(one, other)| one.is_some() || other.is_some());
+    let both = lines
+        .zip(others)
+        .take_while(|(one, other)| one.is_some() || other.is_some());
     let (one, other) = both
         .map(|(one, other)| (one.unwrap_or("(no line)"), other.unwrap_or("(no line)")))
         .find(|(one, other)| one != other)?;
-    let same = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
-    let part = |line: &str| line.chars().skip(same.saturating_sub(60)).take(200).collect();
+    let same = one
+        .chars()
+        .zip(other.chars())
+        .take_while(|(one, other)| one == other)
+        .count();
+    let part = |line: &str| {
+        line.chars()
+            .skip(same.saturating_sub(60))
+            .take(200)
+            .collect()
+    };
     Some((part(one), part(other)))
 }
 
 /// The tools that claim names, with the ones they have.
 fn named(catalog: &Catalog) -> BTreeMap<ToolId, PublishedName> {
-    let entries = catalog.entries().filter(|entry| !matches!(entry.visibility, Visibility::Hidden(_)));
-    entries.flat_map(|entry| entry.tools.iter()).map(|tool| (tool.id.clone(), tool.name.clone())).collect()
+    let entries = catalog
+        .entries()
+        .filter(|entry| !matches!(entry.visibility, Visibility::Hidden(_)));
+    entries
+        .flat_map(|entry| entry.tools.iter())
+        .map(|tool| (tool.id.clone(), tool.name.clone()))
+        .collect()
 }
 
 /// The rule of names written out the slow way, over all tools at once.
 fn expected_names(inputs: &Inputs) -> BTreeMap<ToolId, PublishedName> {
-    let offers = inputs.offers.iter().filter(|(_, offer)| !matches!(offer.visibility, Visibility::Hidden(_)));
+    let offers = inputs
+        .offers
+        .iter()
+        .filter(|(_, offer)| !matches!(offer.visibility, Visibility::Hidden(_)));
     let ids: Vec<ToolId> = offers
         .flat_map(|(name, offer)| {
-            offer.manifest.tools.iter().map(|tool| ToolId::new(name.clone(), Arc::clone(&tool.name)))
+            offer
+                .manifest
+                .tools
+                .iter()
+                .map(|tool| ToolId::new(name.clone(), Arc::clone(&tool.name)))
         })
         .collect();
-    let alias =
-        |id: &ToolId| inputs.preferences.get(&Scope::Global, &PreferenceTarget::Tool(id.clone()))?.alias.clone();
+    let alias = |id: &ToolId| {
+        inputs
+            .preferences
+            .get(&Scope::Global, &PreferenceTarget::Tool(id.clone()))?
+            .alias
+            .clone()
+    };
     let plain = |id: &ToolId| {
         let wants = alias(id).is_none() && inputs.naming == NamingStyle::OnCollision;
         wants.then(|| PublishedName::plain(&id.tool))
@@ -246,13 +319,29 @@ fn expected_names(inputs: &Inputs) -> BTreeMap<ToolId, PublishedName> {
             !name.is_reserved()
                 && others().all(|other| PublishedName::qualified(other) != *name)
                 && others().all(|other| alias(other).as_ref() != Some(name))
-                && (alias(id).is_some() || others().all(|other| plain(other).as_ref() != Some(name)))
+                && (alias(id).is_some()
+                    || others().all(|other| plain(other).as_ref() != Some(name)))
         };
         let qualified = PublishedName::qualified(id);
-        let claims = |other: &ToolId| [alias(other), plain(other), Some(PublishedName::qualified(other))];
+        let claims = |other: &ToolId| {
+            [
+                alias(other),
+                plain(other),
+                Some(PublishedName::qualified(other)),
+            ]
+        };
         let undisputed = others().all(|other| !claims(other).contains(&Some(qualified.clone())));
-        let fallback = || if undisputed { qualified.clone() } else { PublishedName::unique(id) };
-        alias(id).or_else(|| plain(id)).filter(gets).unwrap_or_else(fallback)
+        let fallback = || {
+            if undisputed {
+                qualified.clone()
+            } else {
+                PublishedName::unique(id)
+            }
+        };
+        alias(id)
+            .or_else(|| plain(id))
+            .filter(gets)
+            .unwrap_or_else(fallback)
     };
     ids.iter().map(|id| (id.clone(), name(id))).collect()
 }

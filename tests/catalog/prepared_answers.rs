@@ -3,11 +3,15 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use callsheet::catalog::{self, Catalog, Change, Inputs, Offer, Snapshot, View, ViewQuery, Visibility};
+use callsheet::catalog::{
+    self, Catalog, Change, Inputs, Offer, Snapshot, View, ViewQuery, Visibility,
+};
 use callsheet::formats::native::NativeFormat;
 use callsheet::formats::openai::OpenAiFormat;
 use callsheet::formats::{Encoded, Format, FormatLimits, ListFrame, ListHead};
-use callsheet::model::{Digest, FindingCode, PreferenceSet, PreferenceTarget, ScenarioName, Scope, Settings, ViewTool};
+use callsheet::model::{
+    Digest, FindingCode, PreferenceSet, PreferenceTarget, ScenarioName, Scope, Settings, ViewTool,
+};
 use callsheet::runtime::{AnswerBudget, ByteBudget, Tasks};
 use callsheet::views::{Coding, Prepared, ViewCache, ViewRequest, render};
 use futures_util::FutureExt;
@@ -48,16 +52,27 @@ fn offer(scenario: &str, tools: usize, version: u64) -> Offer {
     let schema = r#"{"type":"object","properties":{"path":{"type":"string"}}}"#;
     let tools = (0..tools).map(|n| {
         let name = format!("{scenario}_{n:03}");
-        offered(tool(scenario, &name, schema), |tool| tool.description = format!("Version {version}").into()).tool
+        offered(tool(scenario, &name, schema), |tool| {
+            tool.description = format!("Version {version}").into()
+        })
+        .tool
     });
     let mut manifest = manifest(scenario, tools.collect(), Vec::new());
     manifest.digest = Digest(u128::from(version) + 1);
-    Offer { manifest: Arc::new(manifest), visibility: Visibility::Published }
+    Offer {
+        manifest: Arc::new(manifest),
+        visibility: Visibility::Published,
+    }
 }
 
 fn catalog(offers: &[(&str, usize)]) -> Catalog {
-    let offers = offers.iter().map(|(name, tools)| (name.parse().unwrap(), offer(name, *tools, 0)));
-    catalog::build(&Inputs { offers: offers.collect(), ..Inputs::default() })
+    let offers = offers
+        .iter()
+        .map(|(name, tools)| (name.parse().unwrap(), offer(name, *tools, 0)));
+    catalog::build(&Inputs {
+        offers: offers.collect(),
+        ..Inputs::default()
+    })
 }
 
 fn snapshot(catalog: Catalog, sequence: u64) -> Arc<Snapshot> {
@@ -84,22 +99,45 @@ fn whole(prepared: &Prepared) -> Bytes {
 
 fn names(body: &[u8]) -> Vec<String> {
     let list: Value = serde_json::from_slice(body).unwrap();
-    let tools = list.as_array().or_else(|| list["tools"].as_array()).unwrap();
-    let name =
-        |tool: &Value| tool.get("name").or_else(|| tool["function"].get("name")).unwrap().as_str().unwrap().to_owned();
+    let tools = list
+        .as_array()
+        .or_else(|| list["tools"].as_array())
+        .unwrap();
+    let name = |tool: &Value| {
+        tool.get("name")
+            .or_else(|| tool["function"].get("name"))
+            .unwrap()
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
     tools.iter().map(name).collect()
 }
 
 #[tokio::test]
 async fn the_prepared_body_is_the_rendered_view_in_every_coding() {
     let snapshot = snapshot(catalog(&[("a", 3), ("b", 5)]), 1);
-    let plain = render(&View::select(&snapshot.catalog, &ViewQuery::default()), then(), &NativeFormat).body;
+    let plain = render(
+        &View::select(&snapshot.catalog, &ViewQuery::default()),
+        then(),
+        &NativeFormat,
+    )
+    .body;
     // Two caches stand for two processes.
-    for views in [ViewCache::new(MANY, Tasks::new()), ViewCache::new(0, Tasks::new())] {
+    for views in [
+        ViewCache::new(MANY, Tasks::new()),
+        ViewCache::new(0, Tasks::new()),
+    ] {
         for coding in Coding::ALL {
-            let prepared = views.prepare(&snapshot, &ViewQuery::default(), &NativeFormat, coding).await;
+            let prepared = views
+                .prepare(&snapshot, &ViewQuery::default(), &NativeFormat, coding)
+                .await;
             assert_eq!(whole(&prepared), coding.encode(&plain).unwrap(), "{coding}");
-            assert_eq!(prepared.etag, callsheet::views::etag::strong(&plain, coding), "{coding}");
+            assert_eq!(
+                prepared.etag,
+                callsheet::views::etag::strong(&plain, coding),
+                "{coding}"
+            );
             assert_eq!(prepared.coding, coding);
             assert_eq!(prepared.tools, 8);
             assert_eq!(prepared.left_out, 0);
@@ -116,7 +154,11 @@ async fn concurrent_askers_share_one_rendering() {
     let ask = |coding| {
         let views = views.clone();
         let snapshot = Arc::clone(&snapshot);
-        tasks.spawn(async move { views.prepare(&snapshot, &ViewQuery::default(), counting, coding).await })
+        tasks.spawn(async move {
+            views
+                .prepare(&snapshot, &ViewQuery::default(), counting, coding)
+                .await
+        })
     };
     let askers: Vec<_> = (0..80).map(|n| ask(Coding::ALL[n % 4])).collect();
     for asker in askers {
@@ -135,10 +177,16 @@ async fn requests_for_a_body_larger_than_the_bound_share_one_rendering() {
     // Held, so that both requests are there before the body is.
     let until_both_wait = held.0.lock().unwrap();
     let mut both = Box::pin(join(request(), request()));
-    assert!((&mut both).now_or_never().is_none(), "the rendering waits for the lock");
+    assert!(
+        (&mut both).now_or_never().is_none(),
+        "the rendering waits for the lock"
+    );
     drop(until_both_wait);
     let (first, second) = both.await;
-    assert!(Arc::ptr_eq(&first, &second), "both requests get the same body");
+    assert!(
+        Arc::ptr_eq(&first, &second),
+        "both requests get the same body"
+    );
     assert_eq!(first.tools, 50);
 }
 
@@ -150,9 +198,17 @@ async fn a_body_larger_than_the_bound_is_not_kept() {
     let query = ViewQuery::default();
     let mut made = Vec::new();
     for _ in 0..20 {
-        made.push(Arc::downgrade(&views.prepare(&snapshot, &query, counting, Coding::Identity).await));
+        made.push(Arc::downgrade(
+            &views
+                .prepare(&snapshot, &query, counting, Coding::Identity)
+                .await,
+        ));
         assert_eq!(counting.take(), 50, "it is made for each request");
-        assert_eq!(views.kept().await, (0, 0), "entries and bytes that are kept");
+        assert_eq!(
+            views.kept().await,
+            (0, 0),
+            "entries and bytes that are kept"
+        );
     }
     // The cache frees what it has dropped a moment later.
     let left = made.iter().filter(|body| body.strong_count() > 0).count();
@@ -162,12 +218,22 @@ async fn a_body_larger_than_the_bound_is_not_kept() {
 #[tokio::test]
 async fn the_bodies_used_last_are_kept_within_the_bound() {
     let snapshot = snapshot(catalog(&[("a", 20), ("b", 20), ("c", 20)]), 1);
-    let of = |scenario: &str| ViewQuery { scenarios: [scenario.parse().unwrap()].into(), ..ViewQuery::default() };
-    let body = render(&View::select(&snapshot.catalog, &of("a")), then(), &NativeFormat).body;
+    let of = |scenario: &str| ViewQuery {
+        scenarios: [scenario.parse().unwrap()].into(),
+        ..ViewQuery::default()
+    };
+    let body = render(
+        &View::select(&snapshot.catalog, &of("a")),
+        then(),
+        &NativeFormat,
+    )
+    .body;
     // Two of them fit, three do not.
     let views = ViewCache::new(body.len() as u64 * 5 / 2, Tasks::new());
     for (scenario, kept) in [("a", 1), ("b", 2), ("a", 2), ("c", 2)] {
-        views.prepare(&snapshot, &of(scenario), &NativeFormat, Coding::Identity).await;
+        views
+            .prepare(&snapshot, &of(scenario), &NativeFormat, Coding::Identity)
+            .await;
         assert_eq!(views.kept().await.0, kept, "after {scenario}");
     }
 }
@@ -182,7 +248,11 @@ async fn bodies_of_older_contents_do_not_pile_up() {
         let change = Change::Offer("a".parse().unwrap(), Some(offer("a", 20, version)));
         let after = snapshot(before.with(change), version);
         for coding in [Coding::Identity, Coding::Gzip] {
-            made.push(Arc::downgrade(&views.prepare(&after, &ViewQuery::default(), &NativeFormat, coding).await));
+            made.push(Arc::downgrade(
+                &views
+                    .prepare(&after, &ViewQuery::default(), &NativeFormat, coding)
+                    .await,
+            ));
         }
         assert_eq!(views.kept().await.0, 2, "version {version}");
     }
@@ -200,7 +270,10 @@ async fn an_asker_that_goes_away_takes_nobody_with_it() {
     let first = views.prepare(&snapshot, &query, held, Coding::Gzip);
     let second = views.prepare(&snapshot, &query, held, Coding::Gzip);
     let waiting = held.0.lock().unwrap();
-    assert!(first.now_or_never().is_none(), "nobody can have made it yet");
+    assert!(
+        first.now_or_never().is_none(),
+        "nobody can have made it yet"
+    );
     drop(waiting);
     assert_eq!(second.await.tools, 20);
 }
@@ -210,20 +283,51 @@ async fn a_change_renders_the_changed_scenario_alone() {
     let counting = Counting::leaked();
     let views = ViewCache::new(MANY, Tasks::new());
     let before = catalog(&[("a", 20), ("b", 30), ("c", 40)]);
-    let first = views.prepare(&snapshot(before.clone(), 1), &ViewQuery::default(), counting, Coding::Identity).await;
+    let first = views
+        .prepare(
+            &snapshot(before.clone(), 1),
+            &ViewQuery::default(),
+            counting,
+            Coding::Identity,
+        )
+        .await;
     assert_eq!(counting.take(), 90);
     let after = before.with(Change::Offer("b".parse().unwrap(), Some(offer("b", 31, 1))));
-    let second = views.prepare(&snapshot(after, 2), &ViewQuery::default(), counting, Coding::Identity).await;
+    let second = views
+        .prepare(
+            &snapshot(after, 2),
+            &ViewQuery::default(),
+            counting,
+            Coding::Identity,
+        )
+        .await;
     assert_eq!(counting.take(), 31);
     assert_eq!(second.tools, 91);
     assert_ne!(first.etag, second.etag);
     // A view of some scenarios is made of the same parts.
-    let only_c = ViewQuery { scenarios: ["c".parse::<ScenarioName>().unwrap()].into(), ..ViewQuery::default() };
-    let third = views.prepare(&snapshot(before.clone(), 3), &only_c, counting, Coding::Identity).await;
+    let only_c = ViewQuery {
+        scenarios: ["c".parse::<ScenarioName>().unwrap()].into(),
+        ..ViewQuery::default()
+    };
+    let third = views
+        .prepare(
+            &snapshot(before.clone(), 3),
+            &only_c,
+            counting,
+            Coding::Identity,
+        )
+        .await;
     assert_eq!(third.tools, 40);
     assert_eq!(counting.take(), 0);
     // And it does not make the whole list forget the others.
-    let fourth = views.prepare(&snapshot(before, 4), &ViewQuery::default(), counting, Coding::Identity).await;
+    let fourth = views
+        .prepare(
+            &snapshot(before, 4),
+            &ViewQuery::default(),
+            counting,
+            Coding::Identity,
+        )
+        .await;
     assert_eq!(fourth.tools, 90);
     assert_eq!(counting.take(), 30);
     assert_eq!(whole(&fourth), whole(&first));
@@ -237,8 +341,13 @@ async fn lists_for_llms_are_capped_and_tell_what_they_left_out() {
         let views = views.clone();
         let snapshot = Arc::clone(&snapshot);
         async move {
-            let query = ViewQuery { max_tools, ..ViewQuery::default() };
-            views.prepare(&snapshot, &query, &OpenAiFormat, Coding::Identity).await
+            let query = ViewQuery {
+                max_tools,
+                ..ViewQuery::default()
+            };
+            views
+                .prepare(&snapshot, &query, &OpenAiFormat, Coding::Identity)
+                .await
         }
     };
     let capped = ask(None).await;
@@ -246,7 +355,12 @@ async fn lists_for_llms_are_capped_and_tell_what_they_left_out() {
     assert_eq!(capped.left_out, 32);
     assert_eq!(names(&whole(&capped)).len(), 128);
     assert_eq!(capped.findings.len(), 32);
-    assert!(capped.findings.iter().all(|finding| finding.code == FindingCode::OverLimit));
+    assert!(
+        capped
+            .findings
+            .iter()
+            .all(|finding| finding.code == FindingCode::OverLimit)
+    );
     let lifted = ask(Some(0)).await;
     assert_eq!(lifted.tools, 160);
     assert_eq!(lifted.left_out, 0);
@@ -266,14 +380,29 @@ async fn disabled_and_internal_tools_are_never_in_a_list_for_llms() {
         };
         offered(tool("a", name, schema), change).tool
     };
-    let tools = vec![make("hidden", true, true), make("off", false, false), make("on", true, false)];
-    let offer = Offer { manifest: Arc::new(manifest("a", tools, Vec::new())), visibility: Visibility::Published };
+    let tools = vec![
+        make("hidden", true, true),
+        make("off", false, false),
+        make("on", true, false),
+    ];
+    let offer = Offer {
+        manifest: Arc::new(manifest("a", tools, Vec::new())),
+        visibility: Visibility::Published,
+    };
     offers.offers.insert("a".parse().unwrap(), offer);
     let snapshot = snapshot(catalog::build(&offers), 1);
-    let query = ViewQuery { include_disabled: true, include_internal: true, ..ViewQuery::default() };
-    let openai = views.prepare(&snapshot, &query, &OpenAiFormat, Coding::Identity).await;
+    let query = ViewQuery {
+        include_disabled: true,
+        include_internal: true,
+        ..ViewQuery::default()
+    };
+    let openai = views
+        .prepare(&snapshot, &query, &OpenAiFormat, Coding::Identity)
+        .await;
     assert_eq!(names(&whole(&openai)), ["on"]);
-    let native = views.prepare(&snapshot, &query, &NativeFormat, Coding::Identity).await;
+    let native = views
+        .prepare(&snapshot, &query, &NativeFormat, Coding::Identity)
+        .await;
     assert_eq!(names(&whole(&native)), ["hidden", "off", "on"]);
 }
 
@@ -281,23 +410,54 @@ async fn disabled_and_internal_tools_are_never_in_a_list_for_llms() {
 async fn a_preference_of_one_chat_shows_in_that_chat_at_once() {
     let views = ViewCache::new(MANY, Tasks::new());
     let before = catalog(&[("a", 2)]);
-    let chat = ViewQuery { chat: Some("7".into()), ..ViewQuery::default() };
-    let first = views.prepare(&snapshot(before.clone(), 1), &chat, &NativeFormat, Coding::Identity).await;
+    let chat = ViewQuery {
+        chat: Some("7".into()),
+        ..ViewQuery::default()
+    };
+    let first = views
+        .prepare(
+            &snapshot(before.clone(), 1),
+            &chat,
+            &NativeFormat,
+            Coding::Identity,
+        )
+        .await;
     assert_eq!(names(&whole(&first)), ["a_000", "a_001"]);
     let mut preferences = PreferenceSet::default();
-    let off = Settings { enabled: Some(false), ..Settings::default() };
-    preferences.set(Scope::Chat("7".into()), PreferenceTarget::Tool("a/a_000".parse().unwrap()), off);
+    let off = Settings {
+        enabled: Some(false),
+        ..Settings::default()
+    };
+    preferences.set(
+        Scope::Chat("7".into()),
+        PreferenceTarget::Tool("a/a_000".parse().unwrap()),
+        off,
+    );
     let after = snapshot(before.with(Change::Preferences(Arc::new(preferences))), 2);
-    let second = views.prepare(&after, &chat, &NativeFormat, Coding::Identity).await;
+    let second = views
+        .prepare(&after, &chat, &NativeFormat, Coding::Identity)
+        .await;
     assert_eq!(names(&whole(&second)), ["a_001"]);
-    let other = views.prepare(&after, &ViewQuery::default(), &NativeFormat, Coding::Identity).await;
+    let other = views
+        .prepare(
+            &after,
+            &ViewQuery::default(),
+            &NativeFormat,
+            Coding::Identity,
+        )
+        .await;
     assert_eq!(other.etag, first.etag);
 }
 
 /// A runtime with one thread for work that blocks: what is given to it is done in that order.
 fn with_one_blocking_thread(test: impl Future<Output = ()>) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
-    runtime.max_blocking_threads(1).enable_all().build().unwrap().block_on(test);
+    runtime
+        .max_blocking_threads(1)
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(test);
 }
 
 /// Looks at requests while the thread is held, and then waits until it has done what they gave it.
@@ -328,28 +488,55 @@ impl ListStage {
         let budget = AnswerBudget::new(whole.clone(), whole.share(1 << 20));
         let views = ViewCache::new(MANY, tasks.clone());
         let snapshot = snapshot(catalog(&[("a", 20), ("b", 30)]), 1);
-        Self { whole, tasks, budget, views, snapshot }
+        Self {
+            whole,
+            tasks,
+            budget,
+            views,
+            snapshot,
+        }
     }
 }
 
 fn with_max_tools(most: usize) -> ViewQuery {
-    ViewQuery { max_tools: Some(most), ..ViewQuery::default() }
+    ViewQuery {
+        max_tools: Some(most),
+        ..ViewQuery::default()
+    }
 }
 
 fn of_query(query: &ViewQuery) -> ViewRequest<'_> {
-    ViewRequest { query, format: &NativeFormat, report: false }
+    ViewRequest {
+        query,
+        format: &NativeFormat,
+        report: false,
+    }
 }
 
 #[test]
 fn a_list_keeps_its_room_from_its_making_until_its_client_has_it() {
     with_one_blocking_thread(async {
-        let ListStage { whole, tasks, budget, views, snapshot } = ListStage::new();
+        let ListStage {
+            whole,
+            tasks,
+            budget,
+            views,
+            snapshot,
+        } = ListStage::new();
         for coding in [Coding::Identity, Coding::Gzip] {
             let query = with_max_tools(if coding == Coding::Identity { 40 } else { 39 });
-            let mut requests = [Box::pin(views.prepare_for(&snapshot, of_query(&query), coding, &budget))];
+            let mut requests = [Box::pin(views.prepare_for(
+                &snapshot,
+                of_query(&query),
+                coding,
+                &budget,
+            ))];
             assert!(looked_at(&tasks, &mut requests).await[0].is_none());
             if coding == Coding::Gzip {
-                assert!(looked_at(&tasks, &mut requests).await[0].is_none(), "it was made, and is coded");
+                assert!(
+                    looked_at(&tasks, &mut requests).await[0].is_none(),
+                    "it was made, and is coded"
+                );
             }
             // The list is there, and its request has not looked.
             let [request] = requests;
@@ -369,9 +556,16 @@ fn a_list_keeps_its_room_from_its_making_until_its_client_has_it() {
 #[test]
 fn a_coded_list_is_made_and_coded_in_one_turn() {
     with_one_blocking_thread(async {
-        let ListStage { whole, tasks, budget, views, snapshot } = ListStage::new();
+        let ListStage {
+            whole,
+            tasks,
+            budget,
+            views,
+            snapshot,
+        } = ListStage::new();
         let queries: Vec<_> = (40..44).map(with_max_tools).collect();
-        let request = |query| Box::pin(views.prepare_for(&snapshot, of_query(query), Coding::Gzip, &budget));
+        let request =
+            |query| Box::pin(views.prepare_for(&snapshot, of_query(query), Coding::Gzip, &budget));
         let mut requests: Vec<_> = queries.iter().map(request).collect();
         for step in ["made", "coded"] {
             let ready = looked_at(&tasks, &mut requests).await;
@@ -380,7 +574,11 @@ fn a_coded_list_is_made_and_coded_in_one_turn() {
         }
         let ready = looked_at(&tasks, &mut requests).await;
         let is_ready: Vec<_> = ready.iter().map(Option::is_some).collect();
-        assert_eq!(is_ready, [true, true, false, false], "no others were made before these were coded");
+        assert_eq!(
+            is_ready,
+            [true, true, false, false],
+            "no others were made before these were coded"
+        );
         for (made, request) in ready.into_iter().zip(requests) {
             let made = match made {
                 Some(made) => made,
@@ -399,11 +597,17 @@ async fn a_long_list_is_coded_though_it_takes_the_whole_share_of_its_client() {
     let views = ViewCache::new(0, Tasks::new());
     let snapshot = snapshot(catalog(&[("a", 400)]), 1);
     let query = with_max_tools(399);
-    let plain = views.prepare_for(&snapshot, of_query(&query), Coding::Identity, &budget).await.unwrap();
+    let plain = views
+        .prepare_for(&snapshot, of_query(&query), Coding::Identity, &budget)
+        .await
+        .unwrap();
     assert!(plain.prepared.body.len() > 70_000);
     assert_eq!(plain.reserved.bytes(), 70_000);
     drop(plain);
-    let coded = views.prepare_for(&snapshot, of_query(&query), Coding::Gzip, &budget).await.unwrap();
+    let coded = views
+        .prepare_for(&snapshot, of_query(&query), Coding::Gzip, &budget)
+        .await
+        .unwrap();
     assert_eq!(coded.reserved.bytes(), coded.prepared.body.len());
     assert_eq!(whole.reserved(), coded.reserved.bytes());
 }
@@ -415,12 +619,20 @@ async fn a_client_without_a_body_needs_no_room_for_a_list_that_is_there() {
     let views = ViewCache::new(MANY, Tasks::new());
     let snapshot = snapshot(catalog(&[("a", 20)]), 1);
     let query = with_max_tools(19);
-    let made = views.prepare_without_body(&snapshot, of_query(&query), Coding::Identity, &budget).await.unwrap();
+    let made = views
+        .prepare_without_body(&snapshot, of_query(&query), Coding::Identity, &budget)
+        .await
+        .unwrap();
     assert_eq!(whole.reserved(), 0);
     let others = whole.reserve(whole.limit()).unwrap();
-    let again = views.prepare_without_body(&snapshot, of_query(&query), Coding::Identity, &budget).await.unwrap();
+    let again = views
+        .prepare_without_body(&snapshot, of_query(&query), Coding::Identity, &budget)
+        .await
+        .unwrap();
     assert!(Arc::ptr_eq(&made, &again));
-    let refused = views.prepare_for(&snapshot, of_query(&query), Coding::Identity, &budget).await;
+    let refused = views
+        .prepare_for(&snapshot, of_query(&query), Coding::Identity, &budget)
+        .await;
     assert!(refused.is_err());
     drop(others);
 }

@@ -10,7 +10,10 @@ fn hits(catalog: &Catalog, text: &str) -> Vec<Hit> {
 
 /// The identities of the tools found, best first.
 fn found(catalog: &Catalog, text: &str) -> Vec<String> {
-    hits(catalog, text).iter().map(|hit| hit.tool.id.to_string()).collect()
+    hits(catalog, text)
+        .iter()
+        .map(|hit| hit.tool.id.to_string())
+        .collect()
 }
 
 fn office() -> Inputs {
@@ -18,21 +21,52 @@ fn office() -> Inputs {
     let files = [
         tool("read_file").about("Reads one file and gives its text"),
         tool("removeFile").about("Takes a file away").tag("danger"),
-        tool("listFolder").about("Names what is in a folder").category("browsing"),
-        tool("old_read").about("Reads a file as we did before").off(),
+        tool("listFolder")
+            .about("Names what is in a folder")
+            .category("browsing"),
+        tool("old_read")
+            .about("Reads a file as we did before")
+            .off(),
         tool("debug_read").about("Reads the file table").internal(),
     ];
     put(&mut inputs, offer("files", &files));
-    put(&mut inputs, offer("mail", &[tool("send").about("Sends a letter"), tool("read").about("Opens a letter")]));
-    put(&mut inputs, standing(offer("lost", &[tool("read_lost_file")]), Visibility::Withdrawn("down".into())));
-    put(&mut inputs, standing(offer("stranger", &[tool("read_any_file")]), Visibility::Hidden("pending".into())));
+    put(
+        &mut inputs,
+        offer(
+            "mail",
+            &[
+                tool("send").about("Sends a letter"),
+                tool("read").about("Opens a letter"),
+            ],
+        ),
+    );
+    put(
+        &mut inputs,
+        standing(
+            offer("lost", &[tool("read_lost_file")]),
+            Visibility::Withdrawn("down".into()),
+        ),
+    );
+    put(
+        &mut inputs,
+        standing(
+            offer("stranger", &[tool("read_any_file")]),
+            Visibility::Hidden("pending".into()),
+        ),
+    );
     inputs
 }
 
 #[test]
 fn words_are_found_in_every_spelling_and_the_better_fit_comes_first() {
     let catalog = build(&office());
-    for text in ["read file", "readFile", "read_file", "READ files!", "file\u{0}read"] {
+    for text in [
+        "read file",
+        "readFile",
+        "read_file",
+        "READ files!",
+        "file\u{0}read",
+    ] {
         assert_eq!(found(&catalog, text)[0], "files/read_file", "{text}");
     }
     assert_eq!(found(&catalog, "remove file")[0], "files/removeFile");
@@ -47,12 +81,22 @@ fn words_are_found_in_every_spelling_and_the_better_fit_comes_first() {
 #[test]
 fn what_no_list_has_is_not_found() {
     let catalog = build(&office());
-    let all: Vec<_> =
-        ["read", "file", "lost", "any", "table", "before"].iter().flat_map(|w| found(&catalog, w)).collect();
-    for gone in ["files/old_read", "files/debug_read", "lost/read_lost_file", "stranger/read_any_file"] {
+    let all: Vec<_> = ["read", "file", "lost", "any", "table", "before"]
+        .iter()
+        .flat_map(|w| found(&catalog, w))
+        .collect();
+    for gone in [
+        "files/old_read",
+        "files/debug_read",
+        "lost/read_lost_file",
+        "stranger/read_any_file",
+    ] {
         assert!(!all.iter().any(|id| id == gone), "{gone}");
     }
-    let disabled = ViewQuery { include_disabled: true, ..ViewQuery::default() };
+    let disabled = ViewQuery {
+        include_disabled: true,
+        ..ViewQuery::default()
+    };
     let hits = View::select(&catalog, &disabled).rank("read as before", 1);
     assert_eq!(hits[0].tool.id.to_string(), "files/old_read");
 }
@@ -61,19 +105,29 @@ fn what_no_list_has_is_not_found() {
 #[test]
 fn hints_of_mcp_servers_are_no_words_of_their_tools() {
     let mut inputs = office();
-    let tools = [tool("weigh").about("Weighs a parcel").tag("hint:read-only"), tool("open").tag("hinted")];
+    let tools = [
+        tool("weigh").about("Weighs a parcel").tag("hint:read-only"),
+        tool("open").tag("hinted"),
+    ];
     put(&mut inputs, offer("post", &tools));
     let catalog = build(&inputs);
     assert_eq!(found(&catalog, "read a file")[0], "files/read_file");
     assert!(!found(&catalog, "read a file").contains(&"post/weigh".to_owned()));
-    assert!(found(&catalog, "hint").iter().all(|id| id == "post/open"), "{:?}", found(&catalog, "hint"));
+    assert!(
+        found(&catalog, "hint").iter().all(|id| id == "post/open"),
+        "{:?}",
+        found(&catalog, "hint")
+    );
 }
 
 #[test]
 fn a_hit_tells_where_its_words_were() {
     let catalog = build(&office());
     let hit = &hits(&catalog, "remove danger")[0];
-    assert_eq!(hit.fields.iter().collect::<Vec<_>>(), [Field::Name, Field::Tag]);
+    assert_eq!(
+        hit.fields.iter().collect::<Vec<_>>(),
+        [Field::Name, Field::Tag]
+    );
     assert!(hit.score > 0.0);
 }
 
@@ -85,23 +139,41 @@ fn a_scope_is_searched_by_its_own_names_and_settings() {
         ("chat:7", "tool:files/read_file", enabled(false)),
     ]);
     let catalog = build(&inputs);
-    let chat = ViewQuery { chat: Some("7".into()), ..ViewQuery::default() };
+    let chat = ViewQuery {
+        chat: Some("7".into()),
+        ..ViewQuery::default()
+    };
     let view = View::select(&catalog, &chat);
     let hits = view.rank("office", 10);
     assert_eq!(hits.len(), 1);
     assert_eq!(hits[0].tool.name.as_str(), "post_office");
     assert!(found(&catalog, "office").is_empty());
-    assert!(view.rank("reads one file", 10).iter().all(|hit| &*hit.tool.id.tool != "read_file"));
+    assert!(
+        view.rank("reads one file", 10)
+            .iter()
+            .all(|hit| &*hit.tool.id.tool != "read_file")
+    );
 }
 
 #[test]
 fn diacritics_case_and_width_make_no_difference() {
     let mut inputs = Inputs::default();
-    let tools =
-        [tool("größe_ändern").about("Change a café’s naïve résumé"), tool("wetter").about("天気予報を取得する")];
+    let tools = [
+        tool("größe_ändern").about("Change a café’s naïve résumé"),
+        tool("wetter").about("天気予報を取得する"),
+    ];
     put(&mut inputs, offer("de", &tools));
     let catalog = build(&inputs);
-    for text in ["grosse", "GRÖSSE", "andern", "cafe", "CAFÉ", "cafe\u{301}", "ｃａｆｅ", "naive resume"] {
+    for text in [
+        "grosse",
+        "GRÖSSE",
+        "andern",
+        "cafe",
+        "CAFÉ",
+        "cafe\u{301}",
+        "ｃａｆｅ",
+        "naive resume",
+    ] {
         assert_eq!(found(&catalog, text), ["de/größe_ändern"], "{text}");
     }
     for text in ["天気", "天", "予報"] {
@@ -116,9 +188,14 @@ fn a_typed_name_is_found_in_tiers() {
     let view = View::select(&catalog, &ViewQuery::default());
     let tiers = |typed: &str| -> Vec<String> {
         let hits = view.palette(typed, &[], 10);
-        hits.iter().map(|hit| format!("{} {}", hit.tier.unwrap().as_str(), hit.tool.id)).collect()
+        hits.iter()
+            .map(|hit| format!("{} {}", hit.tier.unwrap().as_str(), hit.tool.id))
+            .collect()
     };
-    assert_eq!(tiers("read")[..2], ["prefix mail/read", "prefix files/read_file"]);
+    assert_eq!(
+        tiers("read")[..2],
+        ["prefix mail/read", "prefix files/read_file"]
+    );
     assert_eq!(tiers("read_fi"), ["prefix files/read_file"]);
     assert_eq!(tiers("readfi"), ["prefix files/read_file"]);
     assert_eq!(tiers("file re")[0], "word files/read_file");
@@ -126,21 +203,40 @@ fn a_typed_name_is_found_in_tiers() {
     assert_eq!(tiers("foldr"), ["fuzzy files/listFolder"]);
     assert_eq!(tiers("remvoe fiel"), ["fuzzy files/removeFile"]);
     assert!(tiers("submarine").is_empty() && tiers("").is_empty());
-    let recent = ["files/read_file", "mail/send", "files/read_file", "lost/read_lost_file"].map(offers::id);
-    let used: Vec<_> = view.palette("", &recent, 10).iter().map(|hit| hit.tool.id.to_string()).collect();
+    let recent = [
+        "files/read_file",
+        "mail/send",
+        "files/read_file",
+        "lost/read_lost_file",
+    ]
+    .map(offers::id);
+    let used: Vec<_> = view
+        .palette("", &recent, 10)
+        .iter()
+        .map(|hit| hit.tool.id.to_string())
+        .collect();
     assert_eq!(used, ["files/read_file", "mail/send"]);
-    assert_eq!(view.palette("read", &recent, 1)[0].tool.id.to_string(), "files/read_file");
+    assert_eq!(
+        view.palette("read", &recent, 1)[0].tool.id.to_string(),
+        "files/read_file"
+    );
     let recent = ["files/read_file", "mail/read", "files/read_file"].map(offers::id);
-    assert_eq!(view.palette("read", &recent, 1)[0].tool.id.to_string(), "files/read_file", "it was used last");
+    assert_eq!(
+        view.palette("read", &recent, 1)[0].tool.id.to_string(),
+        "files/read_file",
+        "it was used last"
+    );
 }
 
 #[test]
 fn each_sentence_gets_its_tool() {
     let catalog = build(&office());
-    let text = "Please tell me what is in the folder of my files, every name of it. Then send a letter.";
+    let text =
+        "Please tell me what is in the folder of my files, every name of it. Then send a letter.";
     let best = found(&catalog, text);
     assert!(
-        best[..2].contains(&"files/listFolder".to_owned()) && best[..2].contains(&"mail/send".to_owned()),
+        best[..2].contains(&"files/listFolder".to_owned())
+            && best[..2].contains(&"mail/send".to_owned()),
         "{best:?}"
     );
 }
@@ -152,7 +248,14 @@ fn hostile_texts_stay_small() {
     let mut inputs = Inputs::default();
     put(
         &mut inputs,
-        offer("odd", &[tool("long").about(&long), tool("odd").about(&odd), tool("plain").about("one word")]),
+        offer(
+            "odd",
+            &[
+                tool("long").about(&long),
+                tool("odd").about(&odd),
+                tool("plain").about("one word"),
+            ],
+        ),
     );
     let catalog = build(&inputs);
     assert_eq!(found(&catalog, "one word")[0], "odd/plain");
@@ -169,10 +272,17 @@ fn more_tools_than_a_leaf_holds_are_all_found() {
     put(&mut inputs, offer("many", &tools));
     let catalog = build(&inputs);
     for at in [0, 255, 256, 511, 512, 699] {
-        assert_eq!(found(&catalog, &format!("tool{at:03}"))[0], format!("many/tool{at:03}"));
+        assert_eq!(
+            found(&catalog, &format!("tool{at:03}"))[0],
+            format!("many/tool{at:03}")
+        );
     }
     let view = View::select(&catalog, &ViewQuery::default());
-    let all: Vec<_> = view.rank("tool", usize::MAX).iter().map(|hit| hit.tool.id.tool.to_string()).collect();
+    let all: Vec<_> = view
+        .rank("tool", usize::MAX)
+        .iter()
+        .map(|hit| hit.tool.id.tool.to_string())
+        .collect();
     assert_eq!(all.len(), 700);
     assert!(all.is_sorted(), "equal scores are in the order of the view");
     assert_eq!(view.rank("tool", 3).len(), 3);

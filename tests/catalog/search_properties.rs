@@ -10,16 +10,40 @@ use proptest::sample::select;
 use crate::support::offers::{self, Draft, alias, enabled, offer, preferences, standing, tool};
 
 const SCENARIOS: [&str; 4] = ["mail", "files", "notes", "web-search"];
-const TEXTS: [&str; 6] =
-    ["read a file", "sendLetter", "Café größe. Then list notes!", "search", "listt nots", "送信 メール 天"];
+const TEXTS: [&str; 6] = [
+    "read a file",
+    "sendLetter",
+    "Café größe. Then list notes!",
+    "search",
+    "listt nots",
+    "送信 メール 天",
+];
 
 fn drafts() -> impl Strategy<Value = Vec<Draft>> {
     let names = prop::collection::btree_set(
-        select(vec!["read", "readFile", "list_notes", "send letter", "search", "天気予報", "Größe"]),
+        select(vec![
+            "read",
+            "readFile",
+            "list_notes",
+            "send letter",
+            "search",
+            "天気予報",
+            "Größe",
+        ]),
         0..5,
     );
-    let about = select(vec!["", "Reads a file", "sends a café letter; lists notes", "メールを送信する"]);
-    (names, about).prop_map(|(names, about)| names.into_iter().map(|name| tool(name).about(about)).collect())
+    let about = select(vec![
+        "",
+        "Reads a file",
+        "sends a café letter; lists notes",
+        "メールを送信する",
+    ]);
+    (names, about).prop_map(|(names, about)| {
+        names
+            .into_iter()
+            .map(|name| tool(name).about(about))
+            .collect()
+    })
 }
 
 fn change() -> impl Strategy<Value = Change> {
@@ -44,7 +68,10 @@ fn change() -> impl Strategy<Value = Change> {
 
 fn answers(catalog: &Catalog) -> Vec<Vec<Hit>> {
     let view = View::select(catalog, &ViewQuery::default());
-    TEXTS.iter().flat_map(|text| [view.rank(text, 5), view.palette(text, &[], 5)]).collect()
+    TEXTS
+        .iter()
+        .flat_map(|text| [view.rank(text, 5), view.palette(text, &[], 5)])
+        .collect()
 }
 
 /// The catalog built anew from what is in `grown`, and the same put in one by one from behind.
@@ -54,14 +81,25 @@ fn anew(grown: &Catalog) -> [Catalog; 2] {
         .map(|entry| {
             let manifest = entry.manifest.clone();
             let standing = entry.visibility.clone();
-            (entry.name.clone(), callsheet::catalog::Offer { manifest, visibility: standing })
+            (
+                entry.name.clone(),
+                callsheet::catalog::Offer {
+                    manifest,
+                    visibility: standing,
+                },
+            )
         })
         .collect();
-    let empty = Inputs { preferences: grown.preferences().clone().into(), ..Inputs::default() };
+    let empty = Inputs {
+        preferences: grown.preferences().clone().into(),
+        ..Inputs::default()
+    };
     let backwards = offers
         .iter()
         .rev()
-        .fold(build(&empty), |catalog, (name, offer)| catalog.with(Change::Offer(name.clone(), Some(offer.clone()))));
+        .fold(build(&empty), |catalog, (name, offer)| {
+            catalog.with(Change::Offer(name.clone(), Some(offer.clone())))
+        });
     [build(&Inputs { offers, ..empty }), backwards]
 }
 

@@ -4,20 +4,25 @@
 use std::collections::BTreeSet;
 
 use callsheet::catalog::{
-    Catalog, Defer, Estimator, Generic, Inputs, StickyTools, ToolMark, View, ViewNote, ViewQuery, Visibility, build,
+    Catalog, Defer, Estimator, Generic, Inputs, StickyTools, ToolMark, View, ViewNote, ViewQuery,
+    Visibility, build,
 };
 use callsheet::model::{Settings, ToolId, ViewTool};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::support::offers::{enabled, inherit, inputs, offer, preferences, priority, put, standing, tool};
+use crate::support::offers::{
+    enabled, inherit, inputs, offer, preferences, priority, put, standing, tool,
+};
 
 /// A target that can defer so many, and cannot say tools called `unsaid`.
 struct Deferring(usize);
 
 impl Estimator for Deferring {
     fn tokens(&self, tool: &ViewTool) -> Option<usize> {
-        (*tool.id.tool != *"unsaid").then(|| Generic.tokens(tool)).flatten()
+        (*tool.id.tool != *"unsaid")
+            .then(|| Generic.tokens(tool))
+            .flatten()
     }
 
     fn max_deferred(&self) -> Option<usize> {
@@ -26,16 +31,45 @@ impl Estimator for Deferring {
 }
 
 fn pinned() -> Settings {
-    Settings { pinned: Some(true), ..inherit() }
+    Settings {
+        pinned: Some(true),
+        ..inherit()
+    }
 }
 
 fn office() -> Inputs {
     let mut inputs = Inputs::default();
-    let long =
-        "Sends an electronic letter to somebody, with copies, attachments and everything else that a letter may have";
-    put(&mut inputs, offer("files", &[tool("read").about("Reads a file"), tool("wipe").about("Removes a file")]));
-    put(&mut inputs, offer("mail", &[tool("send").about(long), tool("sort").about("Sorts letters into folders")]));
-    put(&mut inputs, offer("music", &[tool("play").about("Plays a song"), tool("stop").about("Stops the song")]));
+    let long = "Sends an electronic letter to somebody, with copies, attachments and everything else that a letter may have";
+    put(
+        &mut inputs,
+        offer(
+            "files",
+            &[
+                tool("read").about("Reads a file"),
+                tool("wipe").about("Removes a file"),
+            ],
+        ),
+    );
+    put(
+        &mut inputs,
+        offer(
+            "mail",
+            &[
+                tool("send").about(long),
+                tool("sort").about("Sorts letters into folders"),
+            ],
+        ),
+    );
+    put(
+        &mut inputs,
+        offer(
+            "music",
+            &[
+                tool("play").about("Plays a song"),
+                tool("stop").about("Stops the song"),
+            ],
+        ),
+    );
     inputs
 }
 
@@ -47,7 +81,13 @@ fn query(change: impl FnOnce(&mut ViewQuery)) -> ViewQuery {
 
 /// The tools in order, those that are deferred in brackets.
 fn shown(view: &View) -> Vec<String> {
-    let text = |tool: &ViewTool| if view.is_deferred(tool) { format!("({})", tool.id) } else { tool.id.to_string() };
+    let text = |tool: &ViewTool| {
+        if view.is_deferred(tool) {
+            format!("({})", tool.id)
+        } else {
+            tool.id.to_string()
+        }
+    };
     view.tools().map(|tool| text(tool)).collect()
 }
 
@@ -56,7 +96,10 @@ fn select_in(inputs: &Inputs, change: impl FnOnce(&mut ViewQuery)) -> View {
 }
 
 fn left_out(view: &View) -> Vec<(String, &'static str)> {
-    view.left_out.iter().map(|left| (left.tool.id.to_string(), left.why.code())).collect()
+    view.left_out
+        .iter()
+        .map(|left| (left.tool.id.to_string(), left.why.code()))
+        .collect()
 }
 
 #[test]
@@ -67,15 +110,24 @@ fn a_budget_of_tools_goes_to_the_relevant_ones_and_the_list_keeps_its_order() {
     });
     assert_eq!(shown(&view), ["music/play", "music/stop"]);
     let left = left_out(&view);
-    assert!(left.contains(&("files/read".into(), "over-max-tools")), "{left:?}");
-    assert!(left.contains(&("mail/sort".into(), "irrelevant")), "{left:?}");
+    assert!(
+        left.contains(&("files/read".into(), "over-max-tools")),
+        "{left:?}"
+    );
+    assert!(
+        left.contains(&("mail/sort".into(), "irrelevant")),
+        "{left:?}"
+    );
 }
 
 #[test]
 fn a_budget_of_tokens_skips_what_is_too_big() {
     let catalog = build(&office());
     let all = View::select(&catalog, &ViewQuery::default());
-    let sizes: Vec<usize> = all.tools().map(|tool| Generic.tokens(tool).unwrap()).collect();
+    let sizes: Vec<usize> = all
+        .tools()
+        .map(|tool| Generic.tokens(tool).unwrap())
+        .collect();
     // Room for the two before the long one, and for one behind it.
     let budget = sizes[0] + sizes[1] + sizes[3];
     assert!(sizes[2] > sizes[3]);
@@ -87,10 +139,15 @@ fn a_budget_of_tokens_skips_what_is_too_big() {
 #[test]
 fn pinned_tools_stay_whatever_is_searched_and_however_small_the_budget_but_not_beyond_the_cap() {
     let mut inputs = office();
-    inputs.preferences =
-        preferences(&[("global", "scenario:mail", pinned()), ("global", "tool:files/wipe", priority(9))]);
+    inputs.preferences = preferences(&[
+        ("global", "scenario:mail", pinned()),
+        ("global", "tool:files/wipe", priority(9)),
+    ]);
     let searched = select_in(&inputs, |query| query.q = Some("song".into()));
-    assert_eq!(shown(&searched), ["mail/send", "mail/sort", "music/play", "music/stop"]);
+    assert_eq!(
+        shown(&searched),
+        ["mail/send", "mail/sort", "music/play", "music/stop"]
+    );
     let small = select_in(&inputs, |query| query.max_tools = Some(1));
     assert_eq!(shown(&small), ["mail/send", "mail/sort"]);
     assert_eq!(small.notes, [ViewNote::PinnedOverBudget]);
@@ -98,7 +155,11 @@ fn pinned_tools_stay_whatever_is_searched_and_however_small_the_budget_but_not_b
     assert_eq!(shown(&tokens), shown(&small));
     assert_eq!(tokens.notes, small.notes.clone());
     let more = select_in(&inputs, |query| query.max_tools = Some(3));
-    assert_eq!(shown(&more), ["files/wipe", "mail/send", "mail/sort"], "then comes the highest priority");
+    assert_eq!(
+        shown(&more),
+        ["files/wipe", "mail/send", "mail/sort"],
+        "then comes the highest priority"
+    );
     assert_eq!(more.notes, []);
     let capped = select_in(&inputs, |query| query.cap = Some(1));
     assert_eq!(shown(&capped), ["mail/send"]);
@@ -108,8 +169,14 @@ fn pinned_tools_stay_whatever_is_searched_and_however_small_the_budget_but_not_b
 #[test]
 fn a_chat_can_unpin_what_the_global_scope_pins() {
     let mut inputs = office();
-    let off = Settings { pinned: Some(false), ..inherit() };
-    inputs.preferences = preferences(&[("global", "tool:mail/send", pinned()), ("chat:7", "tool:mail/send", off)]);
+    let off = Settings {
+        pinned: Some(false),
+        ..inherit()
+    };
+    inputs.preferences = preferences(&[
+        ("global", "tool:mail/send", pinned()),
+        ("chat:7", "tool:mail/send", off),
+    ]);
     let chosen = |chat: Option<&str>| {
         shown(&select_in(&inputs, |query| {
             query.q = Some("song".into());
@@ -123,16 +190,33 @@ fn a_chat_can_unpin_what_the_global_scope_pins() {
 #[test]
 fn tools_are_deferred_by_relevance_or_preference_and_never_all() {
     let catalog = build(&office());
-    let by =
-        |target: &dyn Estimator, change: &dyn Fn(&mut ViewQuery)| View::select_for(&catalog, &query(change), target);
+    let by = |target: &dyn Estimator, change: &dyn Fn(&mut ViewQuery)| {
+        View::select_for(&catalog, &query(change), target)
+    };
     let relevance = |query: &mut ViewQuery| {
         query.defer = Some(Defer::Relevance);
         query.q = Some("song".into());
     };
-    let all = ["(files/read)", "(files/wipe)", "(mail/send)", "(mail/sort)", "music/play", "music/stop"];
+    let all = [
+        "(files/read)",
+        "(files/wipe)",
+        "(mail/send)",
+        "(mail/sort)",
+        "music/play",
+        "music/stop",
+    ];
     assert_eq!(shown(&by(&Deferring(100), &relevance)), all);
     let few = by(&Deferring(3), &relevance);
-    assert_eq!(shown(&few), ["(files/read)", "(files/wipe)", "(mail/send)", "music/play", "music/stop"]);
+    assert_eq!(
+        shown(&few),
+        [
+            "(files/read)",
+            "(files/wipe)",
+            "(mail/send)",
+            "music/play",
+            "music/stop"
+        ]
+    );
     assert_eq!(left_out(&few), [("mail/sort".into(), "over-deferred")]);
     let shorter = by(&Generic, &relevance);
     assert_eq!(shown(&shorter), ["music/play", "music/stop"]);
@@ -141,40 +225,71 @@ fn tools_are_deferred_by_relevance_or_preference_and_never_all() {
         relevance(query);
         query.max_tools = Some(1);
     });
-    assert_eq!(shown(&small).iter().filter(|tool| !tool.starts_with('(')).count(), 1);
+    assert_eq!(
+        shown(&small)
+            .iter()
+            .filter(|tool| !tool.starts_with('('))
+            .count(),
+        1
+    );
 
     let nothing = by(&Deferring(100), &|query| {
         query.defer = Some(Defer::Relevance);
         query.q = Some("submarine".into());
     });
-    assert_eq!(shown(&nothing)[..2], ["files/read", "(files/wipe)"], "one is loaded all the same");
+    assert_eq!(
+        shown(&nothing)[..2],
+        ["files/read", "(files/wipe)"],
+        "one is loaded all the same"
+    );
     assert_eq!(nothing.notes, [ViewNote::OneLoaded]);
-    let preference = by(&Deferring(100), &|query| query.defer = Some(Defer::Preference));
-    assert_eq!(shown(&preference).iter().filter(|tool| !tool.starts_with('(')).count(), 1);
+    let preference = by(&Deferring(100), &|query| {
+        query.defer = Some(Defer::Preference)
+    });
+    assert_eq!(
+        shown(&preference)
+            .iter()
+            .filter(|tool| !tool.starts_with('('))
+            .count(),
+        1
+    );
 
     let mut inputs = office();
-    inputs.preferences =
-        preferences(&[("global", "tool:mail/sort", priority(1)), ("global", "tool:music/stop", pinned())]);
+    inputs.preferences = preferences(&[
+        ("global", "tool:mail/sort", priority(1)),
+        ("global", "tool:music/stop", pinned()),
+    ]);
     let preferred = |most| {
         let query = query(|query| (query.defer, query.max_tools) = (Some(Defer::Preference), most));
         let view = View::select_for(&build(&inputs), &query, &Deferring(100));
-        shown(&view).into_iter().filter(|tool| !tool.starts_with('(')).collect::<Vec<_>>()
+        shown(&view)
+            .into_iter()
+            .filter(|tool| !tool.starts_with('('))
+            .collect::<Vec<_>>()
     };
     assert_eq!(preferred(None), ["mail/sort", "music/stop"]);
-    assert_eq!(preferred(Some(3)), ["files/read", "mail/sort", "music/stop"]);
+    assert_eq!(
+        preferred(Some(3)),
+        ["files/read", "mail/sort", "music/stop"]
+    );
 }
 
 /// What a conversation hands back that has this list.
 fn carried(view: &View) -> StickyTools {
     let loaded = view.tools().filter(|tool| !view.is_deferred(tool));
-    let marks: Vec<ToolMark> = loaded.map(|tool| ToolMark::new(&tool.id, tool.tool.description.as_bytes())).collect();
+    let marks: Vec<ToolMark> = loaded
+        .map(|tool| ToolMark::new(&tool.id, tool.tool.description.as_bytes()))
+        .collect();
     StickyTools::parse(&StickyTools::text(&marks).unwrap())
 }
 
 #[test]
 fn what_a_conversation_carries_stays_first_in_its_order_and_newcomers_come_behind() {
     let catalog = build(&office());
-    let first = View::select(&catalog, &query(|query| (query.q, query.max_tools) = (Some("song".into()), Some(2))));
+    let first = View::select(
+        &catalog,
+        &query(|query| (query.q, query.max_tools) = (Some("song".into()), Some(2))),
+    );
     assert_eq!(shown(&first), ["music/play", "music/stop"]);
     let next = |most, sticky: &StickyTools| {
         let query = query(|query| {
@@ -185,14 +300,28 @@ fn what_a_conversation_carries_stays_first_in_its_order_and_newcomers_come_behin
     };
     let second = next(3, &carried(&first));
     assert_eq!(shown(&second), ["music/play", "music/stop", "files/read"]);
-    assert_eq!(shown(&next(4, &carried(&second))), ["music/play", "music/stop", "files/read", "files/wipe"]);
-    assert_eq!(shown(&next(2, &carried(&first))), ["music/play", "music/stop"], "no room for newcomers");
+    assert_eq!(
+        shown(&next(4, &carried(&second))),
+        ["music/play", "music/stop", "files/read", "files/wipe"]
+    );
+    assert_eq!(
+        shown(&next(2, &carried(&first))),
+        ["music/play", "music/stop"],
+        "no room for newcomers"
+    );
 
     let mut fewer = office();
-    put(&mut fewer, offer("music", &[tool("stop").about("Stops the song")]));
-    let query = query(|query| (query.sticky, query.q) = (Some(carried(&second)), Some("letter".into())));
+    put(
+        &mut fewer,
+        offer("music", &[tool("stop").about("Stops the song")]),
+    );
+    let query =
+        query(|query| (query.sticky, query.q) = (Some(carried(&second)), Some("letter".into())));
     let after = View::select(&build(&fewer), &query);
-    assert_eq!(shown(&after), ["music/stop", "files/read", "mail/send", "mail/sort"]);
+    assert_eq!(
+        shown(&after),
+        ["music/stop", "files/read", "mail/send", "mail/sort"]
+    );
     assert_eq!(after.notes, [ViewNote::StickyGone(1)]);
 }
 
@@ -209,7 +338,9 @@ fn what_the_target_cannot_say_is_not_the_one_that_is_loaded() {
 
 #[test]
 fn what_cannot_be_read_carries_nothing() {
-    let view = select_in(&office(), |query| query.sticky = Some(StickyTools::parse("no selection")));
+    let view = select_in(&office(), |query| {
+        query.sticky = Some(StickyTools::parse("no selection"))
+    });
     assert_eq!(view.notes, [ViewNote::StickyUnknown]);
     assert_eq!(shown(&view), shown(&select_in(&office(), |_| {})));
 }
@@ -217,24 +348,50 @@ fn what_cannot_be_read_carries_nothing() {
 const WORDS: [&str; 6] = ["file", "letter", "song", "folder", "read", "other"];
 
 fn catalogs() -> impl Strategy<Value = Catalog> {
-    let draft = (0..12_usize, prop::collection::vec(select(WORDS.to_vec()), 0..6), 0..8_u8);
+    let draft = (
+        0..12_usize,
+        prop::collection::vec(select(WORDS.to_vec()), 0..6),
+        0..8_u8,
+    );
     let drafts = prop::collection::vec(prop::collection::vec(draft, 0..6), 1..5);
-    let pin = (select(vec!["scenario:s0", "tool:s1/t3", "tool:s2/unsaid", "scenario:s3"]), 0..4_u8);
+    let pin = (
+        select(vec![
+            "scenario:s0",
+            "tool:s1/t3",
+            "tool:s2/unsaid",
+            "scenario:s3",
+        ]),
+        0..4_u8,
+    );
     (drafts, prop::collection::vec(pin, 0..4), 0..5_usize).prop_map(|(scenarios, pins, gone)| {
         let mut inputs = inputs(&[]);
         for (number, drafts) in scenarios.iter().enumerate() {
             let mut names = BTreeSet::new();
-            let drafts = drafts.iter().filter(|(name, ..)| names.insert(*name)).map(|(name, words, kind)| {
-                let name = if *name == 0 { "unsaid".to_owned() } else { format!("t{name}") };
-                let draft = tool(&name).about(&words.join(" ")).tag(if kind % 2 == 0 { "even" } else { "odd" });
-                match kind {
-                    6 => draft.off(),
-                    7 => draft.internal(),
-                    _ => draft,
-                }
-            });
+            let drafts = drafts.iter().filter(|(name, ..)| names.insert(*name)).map(
+                |(name, words, kind)| {
+                    let name = if *name == 0 {
+                        "unsaid".to_owned()
+                    } else {
+                        format!("t{name}")
+                    };
+                    let draft = tool(&name).about(&words.join(" ")).tag(if kind % 2 == 0 {
+                        "even"
+                    } else {
+                        "odd"
+                    });
+                    match kind {
+                        6 => draft.off(),
+                        7 => draft.internal(),
+                        _ => draft,
+                    }
+                },
+            );
             let offer = offer(&format!("s{number}"), &drafts.collect::<Vec<_>>());
-            let state = if number == gone { Visibility::Withdrawn("down".into()) } else { Visibility::Published };
+            let state = if number == gone {
+                Visibility::Withdrawn("down".into())
+            } else {
+                Visibility::Published
+            };
             put(&mut inputs, standing(offer, state));
         }
         let settings = |kind| match kind {
@@ -242,7 +399,10 @@ fn catalogs() -> impl Strategy<Value = Catalog> {
             1 => priority(3),
             _ => pinned(),
         };
-        let wanted: Vec<_> = pins.into_iter().map(|(target, kind)| ("global", target, settings(kind))).collect();
+        let wanted: Vec<_> = pins
+            .into_iter()
+            .map(|(target, kind)| ("global", target, settings(kind)))
+            .collect();
         inputs.preferences = preferences(&wanted);
         build(&inputs)
     })
@@ -250,13 +410,26 @@ fn catalogs() -> impl Strategy<Value = Catalog> {
 
 fn queries() -> impl Strategy<Value = ViewQuery> {
     let q = prop::option::of(prop::collection::vec(select(WORDS.to_vec()), 1..3));
-    let budgets = (prop::option::of(0..6_usize), prop::option::of(1..120_usize), prop::option::of(0..8_usize));
+    let budgets = (
+        prop::option::of(0..6_usize),
+        prop::option::of(1..120_usize),
+        prop::option::of(0..8_usize),
+    );
     let defer = prop::option::of(select(vec![Defer::Relevance, Defer::Preference]));
     (q, budgets, defer, any::<(bool, bool)>()).prop_map(
         |(q, (max_tools, max_tokens, cap), defer, (tagged, disabled))| {
             let tags = tagged.then(|| "even".to_owned()).into_iter().collect();
             let q = q.map(|words| words.join(" "));
-            ViewQuery { q, max_tools, max_tokens, cap, defer, tags, include_disabled: disabled, ..ViewQuery::default() }
+            ViewQuery {
+                q,
+                max_tools,
+                max_tokens,
+                cap,
+                defer,
+                tags,
+                include_disabled: disabled,
+                ..ViewQuery::default()
+            }
         },
     )
 }

@@ -6,11 +6,13 @@ use std::fs;
 use crate::support::command::{Home, Running, Scenario, json, nobody, tool};
 
 /// The file of a person, with a comment on everything.
-const MINE: &str =
-    "# Of Ada.\nserver.listen = \"127.0.0.1:0\" # any port\n\n# Slow machine.\n[refresh]\nconcurrency = 4\n";
+const MINE: &str = "# Of Ada.\nserver.listen = \"127.0.0.1:0\" # any port\n\n# Slow machine.\n[refresh]\nconcurrency = 4\n";
 
 fn notes() -> Scenario {
-    Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")])
+    Scenario::start(
+        "notes",
+        vec![tool("add_note", "Writes a note down", "writing")],
+    )
 }
 
 #[test]
@@ -25,35 +27,67 @@ fn an_address_is_added_to_the_file_of_the_running_daemon_and_taken_out_again() {
 
     // The daemon says which file it follows: no other is made here.
     let added = home.run(&["add", "notes", &scenario.url]).ok();
-    assert!(added.starts_with(&format!("added to {}:\n  [[scenarios]]\n", file.display())), "{added}");
-    assert!(added.contains("\nnotes is live: 1 tool; `callsheet tools --scenario notes` lists them\n"), "{added}");
-    let entry = format!("\n[[scenarios]]\nname = \"notes\"\nurl = \"{}/\"\n", scenario.url);
+    assert!(
+        added.starts_with(&format!("added to {}:\n  [[scenarios]]\n", file.display())),
+        "{added}"
+    );
+    assert!(
+        added.contains("\nnotes is live: 1 tool; `callsheet tools --scenario notes` lists them\n"),
+        "{added}"
+    );
+    let entry = format!(
+        "\n[[scenarios]]\nname = \"notes\"\nurl = \"{}/\"\n",
+        scenario.url
+    );
     assert_eq!(fs::read_to_string(&file).unwrap(), format!("{MINE}{entry}"));
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(
+            fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+            0o640
+        );
     }
     assert!(!home.path("callsheet.toml").exists() && !home.path(".config").exists());
     assert!(home.run(&["tools"]).ok().contains("add_note"));
 
     let again = home.run(&["add", "notes", &scenario.url]).failed(1);
     assert!(again.contains("has a scenario `notes` already"), "{again}");
-    let replacing = "put it in the place of that one: `callsheet add notes --replace` with the same arguments";
-    assert!(again.contains(&format!("hint: take another name, or {replacing}")), "{again}");
-    let secret = home.run(&["add", "notes", "--header", "Token=abc", &scenario.url]).failed(1);
-    assert_eq!(secret, again, "the command that is proposed loses none of its flags");
+    let replacing =
+        "put it in the place of that one: `callsheet add notes --replace` with the same arguments";
+    assert!(
+        again.contains(&format!("hint: take another name, or {replacing}")),
+        "{again}"
+    );
+    let secret = home
+        .run(&["add", "notes", "--header", "Token=abc", &scenario.url])
+        .failed(1);
+    assert_eq!(
+        secret, again,
+        "the command that is proposed loses none of its flags"
+    );
 
     let near = home.run(&["remove", "note"]).failed(1);
-    assert!(near.contains("has no scenario `note`") && near.contains("did you mean `notes`?"), "{near}");
+    assert!(
+        near.contains("has no scenario `note`") && near.contains("did you mean `notes`?"),
+        "{near}"
+    );
     let removed = home.run(&["remove", "notes"]).ok();
     assert!(removed.contains("\nnotes is removed: "), "{removed}");
     assert!(removed.contains("`callsheet forget notes`"), "{removed}");
     assert_eq!(fs::read_to_string(&file).unwrap(), MINE);
     let gone = home.run(&["remove", "notes"]).failed(1);
-    assert!(gone.contains("does not have `notes` any more") && gone.contains("`callsheet forget notes`"), "{gone}");
+    assert!(
+        gone.contains("does not have `notes` any more")
+            && gone.contains("`callsheet forget notes`"),
+        "{gone}"
+    );
     home.run(&["forget", "notes"]).ok();
-    assert!(home.run(&["scenarios", "notes"]).failed(1).contains("no scenario is called `notes`"));
+    assert!(
+        home.run(&["scenarios", "notes"])
+            .failed(1)
+            .contains("no scenario is called `notes`")
+    );
 }
 
 #[test]
@@ -65,9 +99,18 @@ fn suspicious_texts_of_what_is_added_are_shown_at_once() {
     let _daemon = home.serve(&["--config", file.to_str().unwrap()]);
     let added = home.run(&["add", "notes", &scenario.url]).ok();
     assert!(added.contains("suspicious-text"), "{added}");
-    assert!(added.contains("/tools/0/description") && added.contains("`Do not tell the user`"), "{added}");
-    assert!(added.contains("1 suspicious text: read before you use it; `callsheet block notes`"), "{added}");
-    assert!(home.run(&["tools"]).ok().contains("add_note"), "no text is held back");
+    assert!(
+        added.contains("/tools/0/description") && added.contains("`Do not tell the user`"),
+        "{added}"
+    );
+    assert!(
+        added.contains("1 suspicious text: read before you use it; `callsheet block notes`"),
+        "{added}"
+    );
+    assert!(
+        home.run(&["tools"]).ok().contains("add_note"),
+        "no text is held back"
+    );
 }
 
 #[test]
@@ -77,17 +120,42 @@ fn a_program_is_added_with_its_folder_and_its_secret_and_is_started() {
     fs::copy(server, home.path("server.py")).unwrap();
     let path = std::env::var_os("PATH").unwrap();
     let _daemon = home.serve(&[]);
-    let mut add = home.command(&["add", "child", "--env", "API_KEY=hush-hush", "--", "python3", "server.py", "legacy"]);
+    let mut add = home.command(&[
+        "add",
+        "child",
+        "--env",
+        "API_KEY=hush-hush",
+        "--",
+        "python3",
+        "server.py",
+        "legacy",
+    ]);
     let added = crate::support::command::run(add.env("PATH", path)).ok();
     assert!(added.contains("child is live: "), "{added}");
     assert!(!added.contains("hush-hush"), "{added}");
     let written = fs::read_to_string(home.path("callsheet.toml")).unwrap();
-    assert!(written.contains("args = [\"server.py\", \"legacy\"]") && !written.contains("hush-hush"), "{written}");
-    assert!(fs::read_to_string(home.path("secrets.toml")).unwrap().contains("API_KEY = \"hush-hush\""));
-    assert!(home.run(&["call", "--args", "{\"a\":1}", "read"]).ok().contains("\"a\": 1"));
+    assert!(
+        written.contains("args = [\"server.py\", \"legacy\"]") && !written.contains("hush-hush"),
+        "{written}"
+    );
+    assert!(
+        fs::read_to_string(home.path("secrets.toml"))
+            .unwrap()
+            .contains("API_KEY = \"hush-hush\"")
+    );
+    assert!(
+        home.run(&["call", "--args", "{\"a\":1}", "read"])
+            .ok()
+            .contains("\"a\": 1")
+    );
 
     let removed = home.run(&["remove", "child"]);
-    assert!(removed.err.contains("note: the values of [child] stay in secrets.toml"), "{removed:?}");
+    assert!(
+        removed
+            .err
+            .contains("note: the values of [child] stay in secrets.toml"),
+        "{removed:?}"
+    );
     assert!(removed.ok().contains("child is removed: "));
 }
 
@@ -99,10 +167,23 @@ fn a_secret_joins_those_that_are_there_and_only_its_owner_may_read_them() {
     let mine = "# Of Ada.\n[other]\nKEY = \"kept\"\n";
     let file = home.write("secrets.toml", mine);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-    home.run(&["add", "notes", "http://127.0.0.1:1", "--header", "X-Key=hush-hush"]).ok();
+    home.run(&[
+        "add",
+        "notes",
+        "http://127.0.0.1:1",
+        "--header",
+        "X-Key=hush-hush",
+    ])
+    .ok();
     let written = fs::read_to_string(&file).unwrap();
-    assert!(written.starts_with(mine) && written.contains("[notes]\nX-Key = \"hush-hush\""), "{written}");
-    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(
+        written.starts_with(mine) && written.contains("[notes]\nX-Key = \"hush-hush\""),
+        "{written}"
+    );
+    assert_eq!(
+        fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
 }
 
 #[cfg(unix)]
@@ -112,9 +193,20 @@ fn a_link_to_the_file_stays_and_the_file_is_changed() {
     let file = home.write("mine.toml", MINE);
     let link = home.path("callsheet.toml");
     std::os::unix::fs::symlink(&file, &link).unwrap();
-    home.run(&["add", "notes", "http://127.0.0.1:1", "--config", "callsheet.toml"]).ok();
+    home.run(&[
+        "add",
+        "notes",
+        "http://127.0.0.1:1",
+        "--config",
+        "callsheet.toml",
+    ])
+    .ok();
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    assert!(fs::read_to_string(&file).unwrap().starts_with(&format!("{MINE}\n[[scenarios]]\nname = \"notes\"\n")));
+    assert!(
+        fs::read_to_string(&file)
+            .unwrap()
+            .starts_with(&format!("{MINE}\n[[scenarios]]\nname = \"notes\"\n"))
+    );
 }
 
 #[test]
@@ -122,9 +214,17 @@ fn what_does_not_answer_is_added_and_the_reason_is_shown() {
     let home = Home::with("refresh.connect_timeout = \"1s\"\n");
     let _daemon = home.serve(&[]);
     let url = nobody();
-    let added = home.run(&["add", "gone", url.strip_prefix("http://").unwrap()]).ok();
-    assert!(added.contains("\ngone is not working yet: ") && added.contains("refused"), "{added}");
-    assert!(added.contains("`callsheet remove gone` takes it out again"), "{added}");
+    let added = home
+        .run(&["add", "gone", url.strip_prefix("http://").unwrap()])
+        .ok();
+    assert!(
+        added.contains("\ngone is not working yet: ") && added.contains("refused"),
+        "{added}"
+    );
+    assert!(
+        added.contains("`callsheet remove gone` takes it out again"),
+        "{added}"
+    );
     let shown = json(&home.run(&["remove", "gone", "--json"]).ok());
     assert_eq!(shown["name"], "gone");
     assert_eq!(shown["file"], home.path("callsheet.toml").to_str().unwrap());
@@ -141,12 +241,26 @@ fn what_became_of_a_tool_is_known_after_a_restart_too() {
     assert_eq!(daemon.ended().0, Some(0));
     let _daemon = home.serve(&[]);
     for name in ["notes/add_note", "notes"] {
-        let explained = home.run(&["explain", name]).ok().split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(explained.contains("not in the list: notes was removed at "), "{name}: {explained}");
-        assert!(explained.contains("the configuration does not name it any more [log]"), "{name}: {explained}");
+        let explained = home
+            .run(&["explain", name])
+            .ok()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        assert!(
+            explained.contains("not in the list: notes was removed at "),
+            "{name}: {explained}"
+        );
+        assert!(
+            explained.contains("the configuration does not name it any more [log]"),
+            "{name}: {explained}"
+        );
     }
     let unknown = home.run(&["explain", "nothing/at_all"]).failed(1);
-    assert!(unknown.contains("no tool is called `nothing/at_all`"), "{unknown}");
+    assert!(
+        unknown.contains("no tool is called `nothing/at_all`"),
+        "{unknown}"
+    );
 }
 
 #[test]
@@ -159,7 +273,8 @@ fn a_command_that_is_not_there_has_a_short_reason() {
     let mut add = home.command(&["add", "gone", "--", "no-such-command"]);
     let added = crate::support::command::run(add.env("PATH", &folders)).ok();
     let words = added.split_whitespace().collect::<Vec<_>>().join(" ");
-    let reason = "the command `no-such-command` was not found: none of the 40 folders of PATH has it";
+    let reason =
+        "the command `no-such-command` was not found: none of the 40 folders of PATH has it";
     assert!(words.contains(reason), "{added}");
 }
 
@@ -169,30 +284,69 @@ fn a_program_that_hangs_has_its_reason_within_seconds() {
     let daemon = home.serve(&[]);
     let program = "echo Welcome to the server; for n in 1 2 3 4 5; do echo loading $n >&2; done; exec sleep 600";
     let mut add = home.command(&["add", "hang", "--", "sh", "-c", program]);
-    let added = crate::support::command::run(add.env("PATH", std::env::var_os("PATH").unwrap())).ok();
+    let added =
+        crate::support::command::run(add.env("PATH", std::env::var_os("PATH").unwrap())).ok();
     // Lines for people are wrapped.
     let words = added.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("hang is not working yet: "), "{added}");
-    assert!(words.contains(" its entry is written, and the daemon keeps trying"), "{added}");
+    assert!(
+        words.contains(" its entry is written, and the daemon keeps trying"),
+        "{added}"
+    );
     let scenario = json(&String::from_utf8(daemon.get("/api/v1/scenarios/hang").1).unwrap());
     let awaited = &scenario["awaited"];
-    assert!(awaited["seconds"].as_u64().is_some_and(|waited| (10..30).contains(&waited)), "{scenario}");
-    assert_eq!(awaited["stdout"], serde_json::json!(["Welcome to the server"]));
-    assert_eq!(awaited["stderr"], serde_json::json!(["loading 3", "loading 4", "loading 5"]));
+    assert!(
+        awaited["seconds"]
+            .as_u64()
+            .is_some_and(|waited| (10..30).contains(&waited)),
+        "{scenario}"
+    );
+    assert_eq!(
+        awaited["stdout"],
+        serde_json::json!(["Welcome to the server"])
+    );
+    assert_eq!(
+        awaited["stderr"],
+        serde_json::json!(["loading 3", "loading 4", "loading 5"])
+    );
     let message = awaited["message"].as_str().unwrap();
-    assert!(message.starts_with(&format!("no answer for {} s; ", awaited["seconds"])), "{message}");
-    assert!(matches!(awaited["answer_to"].as_str(), Some("server/discover" | "initialize")), "{scenario}");
-    let printed = "it printed `Welcome to the server` on stdout, where only JSON-RPC messages may be";
-    assert!(message.contains(printed) && words.contains(printed), "{message}; {added}");
-    assert_eq!(scenario["failures_in_a_row"], 1, "it counts once, and the program still gets its time");
+    assert!(
+        message.starts_with(&format!("no answer for {} s; ", awaited["seconds"])),
+        "{message}"
+    );
+    assert!(
+        matches!(
+            awaited["answer_to"].as_str(),
+            Some("server/discover" | "initialize")
+        ),
+        "{scenario}"
+    );
+    let printed =
+        "it printed `Welcome to the server` on stdout, where only JSON-RPC messages may be";
+    assert!(
+        message.contains(printed) && words.contains(printed),
+        "{message}; {added}"
+    );
+    assert_eq!(
+        scenario["failures_in_a_row"], 1,
+        "it counts once, and the program still gets its time"
+    );
     assert!(home.run(&["findings"]).ok().contains("no-answer"));
-    assert!(home.run(&["logs", "hang"]).ok().contains("now: hang is connecting: "), "it has not ended yet");
+    assert!(
+        home.run(&["logs", "hang"])
+            .ok()
+            .contains("now: hang is connecting: "),
+        "it has not ended yet"
+    );
 
     // The daemon runs, and the poll goes on: what it waits for is the answer.
     let refreshed = home.run(&["refresh", "hang"]);
     assert_eq!(refreshed.code, Some(1), "{refreshed:?}");
     assert!(refreshed.out.contains("no answer for "), "{refreshed:?}");
-    assert!(refreshed.err.contains("error: no good answer from hang"), "{refreshed:?}");
+    assert!(
+        refreshed.err.contains("error: no good answer from hang"),
+        "{refreshed:?}"
+    );
 }
 
 #[test]
@@ -200,12 +354,27 @@ fn without_a_daemon_the_file_that_serve_takes_is_changed_or_a_new_one_made() {
     let home = Home::new();
     let added = home.run(&["add", "notes", "http://127.0.0.1:1"]).ok();
     let usual = home.path(".config/callsheet/callsheet.toml");
-    assert!(added.contains(&format!("added to {}:", usual.display())), "{added}");
-    assert!(added.ends_with("start one with `callsheet serve`\n"), "{added}");
-    assert_eq!(fs::read_to_string(&usual).unwrap(), "[[scenarios]]\nname = \"notes\"\nurl = \"http://127.0.0.1:1/\"\n");
-    let own = home.run(&["add", "mail", "http://127.0.0.1:2", "--config", "own.toml"]).ok();
+    assert!(
+        added.contains(&format!("added to {}:", usual.display())),
+        "{added}"
+    );
+    assert!(
+        added.ends_with("start one with `callsheet serve`\n"),
+        "{added}"
+    );
+    assert_eq!(
+        fs::read_to_string(&usual).unwrap(),
+        "[[scenarios]]\nname = \"notes\"\nurl = \"http://127.0.0.1:1/\"\n"
+    );
+    let own = home
+        .run(&["add", "mail", "http://127.0.0.1:2", "--config", "own.toml"])
+        .ok();
     assert!(own.contains("`callsheet serve --config "), "{own}");
-    assert!(fs::read_to_string(home.path("own.toml")).unwrap().contains("\"mail\""));
+    assert!(
+        fs::read_to_string(home.path("own.toml"))
+            .unwrap()
+            .contains("\"mail\"")
+    );
 }
 
 #[test]
@@ -216,7 +385,10 @@ fn a_daemon_without_a_file_takes_the_new_one() {
     fs::create_dir_all(home.path("elsewhere")).unwrap();
     let mut add = home.command(&["add", "notes", &scenario.url]);
     let added = crate::support::command::run(add.current_dir(home.path("elsewhere"))).ok();
-    assert!(added.contains(".config/callsheet/callsheet.toml:\n"), "{added}");
+    assert!(
+        added.contains(".config/callsheet/callsheet.toml:\n"),
+        "{added}"
+    );
     assert!(added.contains("notes is live: 1 tool"), "{added}");
 }
 
@@ -224,17 +396,42 @@ fn a_daemon_without_a_file_takes_the_new_one() {
 fn what_would_be_no_usable_configuration_is_not_written() {
     let home = Home::with("");
     let before = fs::read_to_string(home.path("callsheet.toml")).unwrap();
-    let refused = home.run(&["add", "notes", "http://127.0.0.1:1/?q=1"]).failed(4);
+    let refused = home
+        .run(&["add", "notes", "http://127.0.0.1:1/?q=1"])
+        .failed(4);
     assert!(refused.contains("scenarios[0].url: "), "{refused}");
-    let refused = home.run(&["add", "notes", "http://127.0.0.1:1", "--header", "Bad Header=x"]).failed(4);
+    let refused = home
+        .run(&[
+            "add",
+            "notes",
+            "http://127.0.0.1:1",
+            "--header",
+            "Bad Header=x",
+        ])
+        .failed(4);
     assert!(refused.contains("headers"), "{refused}");
-    assert_eq!(fs::read_to_string(home.path("callsheet.toml")).unwrap(), before);
-    assert!(!home.path("secrets.toml").exists(), "the secret of an entry that was refused is taken back");
+    assert_eq!(
+        fs::read_to_string(home.path("callsheet.toml")).unwrap(),
+        before
+    );
+    assert!(
+        !home.path("secrets.toml").exists(),
+        "the secret of an entry that was refused is taken back"
+    );
     for (args, part) in [
-        (&["add", "no name", "http://127.0.0.1:1"][..], "cannot be the name of a scenario"),
+        (
+            &["add", "no name", "http://127.0.0.1:1"][..],
+            "cannot be the name of a scenario",
+        ),
         (&["add", "notes"], "neither an address nor a command"),
-        (&["add", "notes", "python3"], "`callsheet add notes -- python3`"),
-        (&["add", "notes", "--env", "X", "--", "cat"], "--env takes NAME=VALUE"),
+        (
+            &["add", "notes", "python3"],
+            "`callsheet add notes -- python3`",
+        ),
+        (
+            &["add", "notes", "--env", "X", "--", "cat"],
+            "--env takes NAME=VALUE",
+        ),
         (
             &["add", "notes", "--env", "FOO=hush", "http://127.0.0.1:1"],
             "`--env` belongs to a program to start, and `notes` is an address",
@@ -243,13 +440,22 @@ fn what_would_be_no_usable_configuration_is_not_written() {
             &["add", "notes", "--header", "A=hush", "--", "cat"],
             "`--header` belongs to an address, and `notes` is a program to start",
         ),
-        (&["check", "--env", "FOO=hush", "http://127.0.0.1:1"], "'--env'"),
+        (
+            &["check", "--env", "FOO=hush", "http://127.0.0.1:1"],
+            "'--env'",
+        ),
         (&["check", "--header", "A=hush", "--", "cat"], "'--header'"),
     ] {
         let refused = home.run(args).failed(2);
-        assert!(refused.contains(part) && !refused.contains("hush"), "{refused}");
+        assert!(
+            refused.contains(part) && !refused.contains("hush"),
+            "{refused}"
+        );
     }
-    assert_eq!(fs::read_to_string(home.path("callsheet.toml")).unwrap(), before);
+    assert_eq!(
+        fs::read_to_string(home.path("callsheet.toml")).unwrap(),
+        before
+    );
 }
 
 #[test]
@@ -259,16 +465,29 @@ fn where_the_file_cannot_be_written_the_lines_are_printed() {
     home.write("taken", "");
     let list = "scenarios = [{ name = \"a\", url = \"http://127.0.0.1:1\" }]\n";
     home.write("list.toml", list);
-    for (file, what) in [("taken/callsheet.toml", "created"), ("list.toml", "changed")] {
+    for (file, what) in [
+        ("taken/callsheet.toml", "created"),
+        ("list.toml", "changed"),
+    ] {
         let ran = home.run(&["add", "notes", "http://127.0.0.1:2", "--config", file]);
         assert_eq!(ran.code, Some(1), "{ran:?}");
-        assert_eq!(ran.out, "[[scenarios]]\nname = \"notes\"\nurl = \"http://127.0.0.1:2/\"\n");
+        assert_eq!(
+            ran.out,
+            "[[scenarios]]\nname = \"notes\"\nurl = \"http://127.0.0.1:2/\"\n"
+        );
         assert!(ran.err.contains(&format!("cannot be {what}: ")), "{ran:?}");
-        assert!(ran.err.contains("hint: write the entry at the end of the file yourself"), "{ran:?}");
+        assert!(
+            ran.err
+                .contains("hint: write the entry at the end of the file yourself"),
+            "{ran:?}"
+        );
     }
     assert_eq!(fs::read_to_string(home.path("list.toml")).unwrap(), list);
     let refused = home.run(&["remove", "a", "--config", "list.toml"]);
-    assert!(refused.code == Some(1) && refused.err.contains("take the entry out"), "{refused:?}");
+    assert!(
+        refused.code == Some(1) && refused.err.contains("take the entry out"),
+        "{refused:?}"
+    );
 }
 
 #[test]
@@ -277,9 +496,14 @@ fn a_scenario_of_another_source_is_not_taken_out_of_the_file() {
     let mut serve = home.command(&["serve"]);
     serve.env("NOTES_API_URL", nobody());
     let _daemon = crate::support::command::Running::start(serve, "callsheet listens on ");
-    crate::support::command::until("it is found", || home.run(&["scenarios", "notes"]).code == Some(0));
+    crate::support::command::until("it is found", || {
+        home.run(&["scenarios", "notes"]).code == Some(0)
+    });
     let refused = home.run(&["remove", "notes"]).failed(1);
-    assert!(refused.contains("found by environment") && refused.contains("`callsheet block notes`"), "{refused}");
+    assert!(
+        refused.contains("found by environment") && refused.contains("`callsheet block notes`"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -294,19 +518,34 @@ fn an_operators_token_is_sent_when_a_scenario_is_forgotten() {
 #[test]
 fn a_scenario_is_replaced_and_the_rest_of_the_file_stays() {
     let old = notes();
-    let new = Scenario::start("notes", vec![tool("write_note", "Writes a note down", "writing")]);
+    let new = Scenario::start(
+        "notes",
+        vec![tool("write_note", "Writes a note down", "writing")],
+    );
     let home = Home::with("# Of Ada.\n");
     let before = fs::read_to_string(home.path("callsheet.toml")).unwrap();
     let _daemon = home.serve(&[]);
     home.run(&["add", "notes", &old.url]).ok();
     let replaced = home.run(&["add", "notes", "--replace", &new.url]).ok();
     assert!(replaced.starts_with("replaced in "), "{replaced}");
-    let entry = format!("\n[[scenarios]]\nname = \"notes\"\nurl = \"{}/\"\n", new.url);
-    assert_eq!(fs::read_to_string(home.path("callsheet.toml")).unwrap(), format!("{before}{entry}"));
+    let entry = format!(
+        "\n[[scenarios]]\nname = \"notes\"\nurl = \"{}/\"\n",
+        new.url
+    );
+    assert_eq!(
+        fs::read_to_string(home.path("callsheet.toml")).unwrap(),
+        format!("{before}{entry}")
+    );
     assert!(replaced.contains("\nnotes is live: 1 tool; "), "{replaced}");
-    assert!(home.run(&["tools"]).ok().contains("write_note"), "it was polled at its new place");
+    assert!(
+        home.run(&["tools"]).ok().contains("write_note"),
+        "it was polled at its new place"
+    );
     let gone = home.run(&["add", "notes", "--replace", &nobody()]).ok();
-    assert!(!gone.contains("is live") && gone.contains("refused"), "{gone}");
+    assert!(
+        !gone.contains("is live") && gone.contains("refused"),
+        "{gone}"
+    );
     // Where there is none of the name, it is added.
     let added = home.run(&["add", "more", "--replace", &old.url]).ok();
     assert!(added.starts_with("added to "), "{added}");
@@ -320,7 +559,10 @@ fn an_entry_has_a_path_only_where_the_daemon_would_not_find_the_program() {
     fs::create_dir_all(home.path("own")).unwrap();
     let own = home.write("own/own-server", "#!/bin/sh\nexit 0\n");
     fs::set_permissions(&own, fs::Permissions::from_mode(0o755)).unwrap();
-    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", home.path("own").display());
+    let path = format!(
+        "{}:/usr/local/bin:/usr/bin:/bin",
+        home.path("own").display()
+    );
     for (name, command, kept) in [("usual", "sh", false), ("own", "own-server", true)] {
         let mut add = home.command(&["add", name, "--", command]);
         crate::support::command::run(add.env("PATH", &path)).ok();
@@ -341,11 +583,28 @@ fn an_address_that_can_never_be_listed_is_refused() {
     home.run(&["add", "notes", &scenario.url]).ok();
     let file = home.path("callsheet.toml");
     let before = fs::read_to_string(&file).unwrap();
-    let twice = home.run(&["add", "more", &scenario.url.replace("127.0.0.1", "localhost")]).failed(1);
-    assert!(twice.contains("error: `notes` is at http://localhost:"), "{twice}");
-    assert!(twice.contains("`callsheet remove notes` makes room for `more`"), "{twice}");
-    let own = home.run(&["add", "self", &format!("{}/mcp", daemon.url)]).failed(1);
-    assert!(own.contains("/mcp is the address of callsheet itself"), "{own}");
+    let twice = home
+        .run(&[
+            "add",
+            "more",
+            &scenario.url.replace("127.0.0.1", "localhost"),
+        ])
+        .failed(1);
+    assert!(
+        twice.contains("error: `notes` is at http://localhost:"),
+        "{twice}"
+    );
+    assert!(
+        twice.contains("`callsheet remove notes` makes room for `more`"),
+        "{twice}"
+    );
+    let own = home
+        .run(&["add", "self", &format!("{}/mcp", daemon.url)])
+        .failed(1);
+    assert!(
+        own.contains("/mcp is the address of callsheet itself"),
+        "{own}"
+    );
     assert_eq!(fs::read_to_string(&file).unwrap(), before);
     // In the place of the one that is there, the address may stay.
     home.run(&["add", "notes", &scenario.url, "--replace"]).ok();
@@ -359,10 +618,16 @@ fn an_entry_that_is_not_listed_has_its_reason_everywhere_and_is_removed_at_once(
     let is_known = |name: &str| home.run(&["scenarios", name]).code == Some(0);
     let missing = if is_known("first") { "second" } else { "first" };
     let shown = home.run(&["scenarios", missing]).failed(1);
-    assert!(shown.contains(&format!("error: `{missing}` is not listed: ")), "{shown}");
+    assert!(
+        shown.contains(&format!("error: `{missing}` is not listed: ")),
+        "{shown}"
+    );
     assert!(shown.contains("which is listed there"), "{shown}");
     let doctor = home.run(&["doctor"]).out;
-    assert!(doctor.contains("configured, but not listed: ") && !doctor.contains("does not know it"), "{doctor}");
+    assert!(
+        doctor.contains("configured, but not listed: ") && !doctor.contains("does not know it"),
+        "{doctor}"
+    );
     let removed = home.run(&["remove", missing]).ok();
     assert!(removed.starts_with("taken out of "), "{removed}");
 }
@@ -374,10 +639,18 @@ fn what_was_wrong_with_a_scenario_goes_with_its_entry() {
     let _daemon = home.serve(&[]);
     let before = home.run(&["findings", "--scenario", "page"]).ok();
     assert!(before.contains("[manifest-refused] page"), "{before}");
-    assert!(before.contains("/mcp)") && !before.contains("<html>"), "{before}");
+    assert!(
+        before.contains("/mcp)") && !before.contains("<html>"),
+        "{before}"
+    );
     let removed = home.run(&["remove", "page"]).ok();
     assert!(removed.contains("page is removed: "), "{removed}");
     let after = home.run(&["findings", "--scenario", "page"]).ok();
     assert!(!after.contains("[manifest-refused]"), "{after}");
-    assert!(!home.run(&["scenarios"]).ok().contains("but the last poll failed"));
+    assert!(
+        !home
+            .run(&["scenarios"])
+            .ok()
+            .contains("but the last poll failed")
+    );
 }

@@ -30,7 +30,11 @@ fn research() -> (Home, Running, Module, tokio::runtime::Runtime) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let module = runtime.block_on(Module::start(
         "research",
-        &[search(), tool("research.fail", "guest"), tool("research.wipe", "admin")],
+        &[
+            search(),
+            tool("research.fail", "guest"),
+            tool("research.wipe", "admin"),
+        ],
     ));
     let config = format!(
         "[modules]\nresearch = \"http://{}\"\n[[profiles]]\nname = \"visitor\"\npermission = \"user\"\n",
@@ -52,20 +56,46 @@ fn received(printed: &str) -> Value {
 #[test]
 fn flags_come_from_the_schema() {
     let (home, daemon, _module, _runtime) = research();
-    let args =
-        ["research_web_search", "--query", "green tea", "--max-results", "3", "--safe", "--sites", "a", "--sites", "b"];
+    let args = [
+        "research_web_search",
+        "--query",
+        "green tea",
+        "--max-results",
+        "3",
+        "--safe",
+        "--sites",
+        "a",
+        "--sites",
+        "b",
+    ];
     let sent = received(&call(&home, &daemon, &args).ok());
-    let expected = json!({"query": "green tea", "max_results": 3, "safe": true, "sites": ["a", "b"]});
-    assert_eq!(sent, json!({"tool_name": "research.web_search", "arguments": expected}));
+    let expected =
+        json!({"query": "green tea", "max_results": 3, "safe": true, "sites": ["a", "b"]});
+    assert_eq!(
+        sent,
+        json!({"tool_name": "research.web_search", "arguments": expected})
+    );
     // By every name that it has, with options of the command before it, and with whose call it is.
     for name in ["research.web_search", "research/research.web_search"] {
-        let sent = received(&call(&home, &daemon, &["--user", "u-1", name, "--query=x", "--mode", "deep"]).ok());
-        let expected =
-            json!({"tool_name": "research.web_search", "arguments": {"query": "x", "mode": "deep"}, "user_id": "u-1"});
+        let sent = received(
+            &call(
+                &home,
+                &daemon,
+                &["--user", "u-1", name, "--query=x", "--mode", "deep"],
+            )
+            .ok(),
+        );
+        let expected = json!({"tool_name": "research.web_search", "arguments": {"query": "x", "mode": "deep"}, "user_id": "u-1"});
         assert_eq!(sent, expected, "{name}");
     }
     let help = call(&home, &daemon, &["research_web_search", "--help"]).ok();
-    for part in ["Looks things up", "--query <TEXT>", "What to look for [required]", "[default: 10]", "fast, deep"] {
+    for part in [
+        "Looks things up",
+        "--query <TEXT>",
+        "What to look for [required]",
+        "[default: 10]",
+        "fast, deep",
+    ] {
         assert!(help.contains(part), "{part} is missing in {help}");
     }
 }
@@ -84,7 +114,12 @@ fn child(names: &str) -> (Home, Running) {
     );
     let daemon = home.serve(&[]);
     let first = names.split(' ').next().unwrap();
-    until("the tools", || home.run(&["tools"]).out.lines().any(|line| line.starts_with(first)));
+    until("the tools", || {
+        home.run(&["tools"])
+            .out
+            .lines()
+            .any(|line| line.starts_with(first))
+    });
     (home, daemon)
 }
 
@@ -92,12 +127,24 @@ fn child(names: &str) -> (Home, Running) {
 fn what_a_tool_asks_is_no_result_and_what_a_terminal_cannot_show_is_named() {
     let (home, daemon) = child("ask picture");
     let asked = call(&home, &daemon, &["ask"]).failed(6);
-    assert!(asked.starts_with("error: the call waits for input as ") && asked.contains(": Where? (city)\n"), "{asked}");
-    assert!(asked.contains("by `POST /api/v1/interactions/") && !asked.contains("{id}"), "{asked}");
+    assert!(
+        asked.starts_with("error: the call waits for input as ")
+            && asked.contains(": Where? (city)\n"),
+        "{asked}"
+    );
+    assert!(
+        asked.contains("by `POST /api/v1/interactions/") && !asked.contains("{id}"),
+        "{asked}"
+    );
     let shown = call(&home, &daemon, &["picture"]);
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert_eq!(shown.out, "see\n");
-    assert!(shown.err.contains("note: the result also has 1 image: `callsheet call --json` shows it"), "{shown:?}");
+    assert!(
+        shown
+            .err
+            .contains("note: the result also has 1 image: `callsheet call --json` shows it"),
+        "{shown:?}"
+    );
 }
 
 /// A script must not take this for a call that was never sent, and send it again.
@@ -105,7 +152,11 @@ fn what_a_tool_asks_is_no_result_and_what_a_terminal_cannot_show_is_named() {
 fn a_call_whose_daemon_ends_may_have_run_and_is_not_called_unsent() {
     let (home, daemon) = child("slow");
     let mut command = home.command(&["call", "--progress", "--url", &daemon.url, "slow"]);
-    let mut called = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut called = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut told = std::io::BufReader::new(called.stderr.take().unwrap());
     let mut progress = String::new();
     told.read_line(&mut progress).unwrap();
@@ -113,16 +164,27 @@ fn a_call_whose_daemon_ends_may_have_run_and_is_not_called_unsent() {
     let mut rest = String::new();
     told.read_to_string(&mut rest).unwrap();
     assert_eq!(called.wait().unwrap().code(), Some(1), "{progress}{rest}");
-    let error = rest.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
-    assert!(error.contains("ended before it answered, and the call may have run"), "{progress}{rest}");
-    assert!(rest.contains("\n  hint: look at what the tool has changed"), "{rest}");
+    let error = rest
+        .lines()
+        .find(|line| line.starts_with("error: "))
+        .unwrap_or_default();
+    assert!(
+        error.contains("ended before it answered, and the call may have run"),
+        "{progress}{rest}"
+    );
+    assert!(
+        rest.contains("\n  hint: look at what the tool has changed"),
+        "{rest}"
+    );
 }
 
 /// Two of five real scenarios have parameters that are called as options of this command.
 #[test]
 fn everything_after_the_name_belongs_to_the_tool() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let names = ["scenario", "url", "profile", "json", "args", "chat", "config", "help"];
+    let names = [
+        "scenario", "url", "profile", "json", "args", "chat", "config", "help",
+    ];
     let parameters: Vec<Value> = names
         .iter()
         .map(|name| json!({"name": name, "type": "string", "description": "d", "required": false}))
@@ -132,18 +194,38 @@ fn everything_after_the_name_belongs_to_the_tool() {
     let module = runtime.block_on(Module::start("web", &[open, tool("web.close", "guest")]));
     let home = Home::with(&format!("[modules]\nweb = \"http://{}\"\n", module.address));
     let daemon = home.serve(&[]);
-    let flags: Vec<String> = names.iter().map(|name| format!("--{name}=of the tool")).collect();
+    let flags: Vec<String> = names
+        .iter()
+        .map(|name| format!("--{name}=of the tool"))
+        .collect();
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let sent = received(&call(&home, &daemon, &[&["web.open"], flags.as_slice()].concat()).ok());
     for name in names {
         assert_eq!(sent["arguments"][name], "of the tool", "{sent}");
     }
-    let answer = json(&call(&home, &daemon, &["--json", "--scenario", "web", "web.open", "--url", "x"]).ok());
-    assert_eq!(answer["result"]["received"]["arguments"], json!({"url": "x"}), "{answer}");
+    let answer = json(
+        &call(
+            &home,
+            &daemon,
+            &["--json", "--scenario", "web", "web.open", "--url", "x"],
+        )
+        .ok(),
+    );
+    assert_eq!(
+        answer["result"]["received"]["arguments"],
+        json!({"url": "x"}),
+        "{answer}"
+    );
 
     let refused = call(&home, &daemon, &["web.close", "--json"]).failed(2);
-    assert!(refused.contains("`web.close` has no parameter `json`"), "{refused}");
-    assert!(refused.contains("write it before the name: `callsheet call --json ... web.close`"), "{refused}");
+    assert!(
+        refused.contains("`web.close` has no parameter `json`"),
+        "{refused}"
+    );
+    assert!(
+        refused.contains("write it before the name: `callsheet call --json ... web.close`"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -152,24 +234,90 @@ fn arguments_may_be_json() {
     let given = r#"{"query":"x","max_results":7}"#;
     let expected = json!({"query": "x", "max_results": 7});
     let sent = |ran: Ran| received(&ran.ok())["arguments"].clone();
-    assert_eq!(sent(call(&home, &daemon, &["--args", given, "research_web_search"])), expected);
+    assert_eq!(
+        sent(call(
+            &home,
+            &daemon,
+            &["--args", given, "research_web_search"]
+        )),
+        expected
+    );
     home.write("given.json", given);
-    assert_eq!(sent(call(&home, &daemon, &["--args", "@given.json", "research_web_search"])), expected);
+    assert_eq!(
+        sent(call(
+            &home,
+            &daemon,
+            &["--args", "@given.json", "research_web_search"]
+        )),
+        expected
+    );
     // Behind the name, too: it is an option of every tool without a parameter of that name.
-    assert_eq!(sent(call(&home, &daemon, &["research_web_search", "--args", given])), expected);
-    let behind = call(&home, &daemon, &["research_web_search", "--max-results", "9", "--args=@given.json"]);
+    assert_eq!(
+        sent(call(
+            &home,
+            &daemon,
+            &["research_web_search", "--args", given]
+        )),
+        expected
+    );
+    let behind = call(
+        &home,
+        &daemon,
+        &[
+            "research_web_search",
+            "--max-results",
+            "9",
+            "--args=@given.json",
+        ],
+    );
     assert_eq!(sent(behind), json!({"query": "x", "max_results": 9}));
-    let twice = call(&home, &daemon, &["--args", given, "research_web_search", "--args", given]).failed(2);
+    let twice = call(
+        &home,
+        &daemon,
+        &["--args", given, "research_web_search", "--args", given],
+    )
+    .failed(2);
     assert!(twice.contains("`--args` is given twice"), "{twice}");
-    let mut command = home.command(&["call", "--args", "-", "--url", &daemon.url, "research_web_search"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(given.as_bytes()).unwrap();
+    let mut command = home.command(&[
+        "call",
+        "--args",
+        "-",
+        "--url",
+        &daemon.url,
+        "research_web_search",
+    ]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(given.as_bytes())
+        .unwrap();
     let ended = child.wait_with_output().unwrap();
-    assert_eq!(received(std::str::from_utf8(&ended.stdout).unwrap())["arguments"], expected);
+    assert_eq!(
+        received(std::str::from_utf8(&ended.stdout).unwrap())["arguments"],
+        expected
+    );
     // Flags add to it.
-    let both = call(&home, &daemon, &["--args", given, "research_web_search", "--max-results", "8"]);
+    let both = call(
+        &home,
+        &daemon,
+        &["--args", given, "research_web_search", "--max-results", "8"],
+    );
     assert_eq!(sent(both), json!({"query": "x", "max_results": 8}));
-    let answer = json(&call(&home, &daemon, &["--args", given, "--json", "research_web_search"]).ok());
+    let answer = json(
+        &call(
+            &home,
+            &daemon,
+            &["--args", given, "--json", "research_web_search"],
+        )
+        .ok(),
+    );
     assert_eq!(answer["success"], true);
     assert_eq!(answer["scenario"], "research");
 }
@@ -188,13 +336,28 @@ fn numbers_are_sent_with_the_digits_as_written() {
         let kept = Arc::clone(&kept);
         let listed = listed.to_string();
         Box::pin(async move {
-            let mut body = vec![0; request.header("content-length").map_or(0, |length| length.parse().unwrap())];
+            let mut body = vec![
+                0;
+                request
+                    .header("content-length")
+                    .map_or(0, |length| length.parse().unwrap())
+            ];
             stream.read_exact(&mut body).await.unwrap();
             let called = !body.is_empty();
-            kept.lock().unwrap().extend(called.then(|| String::from_utf8(body).unwrap()));
-            let body = if called { r#"{"success":true,"result":null}"#.as_bytes() } else { listed.as_bytes() };
+            kept.lock()
+                .unwrap()
+                .extend(called.then(|| String::from_utf8(body).unwrap()));
+            let body = if called {
+                r#"{"success":true,"result":null}"#.as_bytes()
+            } else {
+                listed.as_bytes()
+            };
             let _ = stream
-                .write_all(&answer("200 OK", &["Content-Type: application/json", "Connection: close"], body))
+                .write_all(&answer(
+                    "200 OK",
+                    &["Content-Type: application/json", "Connection: close"],
+                    body,
+                ))
                 .await;
         })
     }));
@@ -203,22 +366,43 @@ fn numbers_are_sent_with_the_digits_as_written() {
     for (args, sent) in [
         (&["--args", object, "t"][..], object),
         (&["t", "--args", object], object),
-        (&["--args", object, "t", "--n", "3"], r#"{"x":[1e2,1.10],"n":3}"#),
-        (&["t", "--n", "18446744073709551616", "--x", "1e2"], r#"{"n":18446744073709551616,"x":1e2}"#),
-        (&["t", "--l", "1.10", "--l", "-9223372036854775809"], r#"{"l":[1.10,-9223372036854775809]}"#),
-        (&["t", "--l", "[1.10]", "--any", r#"{"a":1E400}"#], r#"{"l":[1.10],"any":{"a":1E400}}"#),
+        (
+            &["--args", object, "t", "--n", "3"],
+            r#"{"x":[1e2,1.10],"n":3}"#,
+        ),
+        (
+            &["t", "--n", "18446744073709551616", "--x", "1e2"],
+            r#"{"n":18446744073709551616,"x":1e2}"#,
+        ),
+        (
+            &["t", "--l", "1.10", "--l", "-9223372036854775809"],
+            r#"{"l":[1.10,-9223372036854775809]}"#,
+        ),
+        (
+            &["t", "--l", "[1.10]", "--any", r#"{"a":1E400}"#],
+            r#"{"l":[1.10],"any":{"a":1E400}}"#,
+        ),
         (&["--args", r#"{"n":1,"n":2}"#, "t"], r#"{"n":1,"n":2}"#),
     ] {
         home.run(&[&["call", "--url", &url], args].concat()).ok();
         let body = bodies.lock().unwrap().pop().unwrap();
-        assert_eq!(body, format!(r#"{{"tool_name":"t","arguments":{sent}}}"#), "{args:?}");
+        assert_eq!(
+            body,
+            format!(r#"{{"tool_name":"t","arguments":{sent}}}"#),
+            "{args:?}"
+        );
     }
 }
 
 #[test]
 fn a_violation_is_shown_once() {
     let (home, daemon, _module, _runtime) = research();
-    let refused = call(&home, &daemon, &["--args", r#"{"query":5}"#, "research_web_search"]).failed(1);
+    let refused = call(
+        &home,
+        &daemon,
+        &["--args", r#"{"query":5}"#, "research_web_search"],
+    )
+    .failed(1);
     assert!(refused.contains("/query: 5 is not of type"), "{refused}");
     assert_eq!(refused.matches("/query").count(), 1, "{refused}");
 }
@@ -226,11 +410,22 @@ fn a_violation_is_shown_once() {
 #[test]
 fn what_goes_wrong_has_its_exit_code() {
     let (home, daemon, module, _runtime) = research();
-    let failed = call(&home, &daemon, &["--args", r#"{"fail":"the web is closed"}"#, "research_fail"]).failed(1);
+    let failed = call(
+        &home,
+        &daemon,
+        &["--args", r#"{"fail":"the web is closed"}"#, "research_fail"],
+    )
+    .failed(1);
     assert!(failed.contains("the web is closed"), "{failed}");
     for args in [
         &["research_web_search"][..],
-        &["research_web_search", "--query", "a", "--max-results", "many"],
+        &[
+            "research_web_search",
+            "--query",
+            "a",
+            "--max-results",
+            "many",
+        ],
         &["research_web_search", "--query", "a", "--mode", "odd"],
         &["research_web_search", "--colour", "red"],
         &["--args", "[]", "research_web_search"],
@@ -238,7 +433,10 @@ fn what_goes_wrong_has_its_exit_code() {
         &["--args", "@nowhere.json", "research_web_search"],
     ] {
         let error = call(&home, &daemon, args).failed(2);
-        assert!(error.contains("error: ") && error.contains("hint: "), "{args:?}: {error}");
+        assert!(
+            error.contains("error: ") && error.contains("hint: "),
+            "{args:?}: {error}"
+        );
     }
     let unknown = call(&home, &daemon, &["research_web_serch", "--query", "a"]).failed(1);
     assert!(unknown.contains("research_web_search"), "{unknown}");
@@ -248,15 +446,29 @@ fn what_goes_wrong_has_its_exit_code() {
     assert_eq!(nobody.code, Some(3), "{nobody:?}");
     drop(module);
     let gone = call(&home, &daemon, &["research_web_search", "--query", "a"]).failed(1);
-    assert!(gone.contains("\n  hint: `callsheet scenarios research` shows what is wrong with it\n"), "{gone}");
+    assert!(
+        gone.contains("\n  hint: `callsheet scenarios research` shows what is wrong with it\n"),
+        "{gone}"
+    );
 }
 
 #[test]
 fn an_option_that_the_command_does_not_have_is_no_name_of_a_tool() {
     let (home, daemon, _module, _runtime) = research();
-    let error = call(&home, &daemon, &["--timeout", "1", "research_web_search", "--query", "tea"]).failed(2);
-    assert!(error.starts_with("error: `--timeout` is no option of `callsheet call`\n  hint: "), "{error}");
-    assert!(error.contains("before the name of the tool") && error.contains("`callsheet call --help`"), "{error}");
+    let error = call(
+        &home,
+        &daemon,
+        &["--timeout", "1", "research_web_search", "--query", "tea"],
+    )
+    .failed(2);
+    assert!(
+        error.starts_with("error: `--timeout` is no option of `callsheet call`\n  hint: "),
+        "{error}"
+    );
+    assert!(
+        error.contains("before the name of the tool") && error.contains("`callsheet call --help`"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -270,22 +482,40 @@ fn a_call_that_is_left_goes_on_and_the_command_says_so() {
         let count = Arc::clone(&count);
         let listed = listed.clone();
         Box::pin(async move {
-            if request.header("content-length").is_some_and(|length| length != "0") {
+            if request
+                .header("content-length")
+                .is_some_and(|length| length != "0")
+            {
                 *count.lock().unwrap() += 1;
                 std::future::pending::<()>().await;
             }
             let head = ["Content-Type: application/json", "Connection: close"];
-            let _ = stream.write_all(&answer("200 OK", &head, listed.as_bytes())).await;
+            let _ = stream
+                .write_all(&answer("200 OK", &head, listed.as_bytes()))
+                .await;
         })
     }));
     let mut command = home.command(&["call", "--url", daemon.url().as_str(), "t"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     until("it is called", || *called.lock().unwrap() == 1);
-    let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let sent = std::process::Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
     assert!(sent.success());
     let ended = child.wait_with_output().unwrap();
     let told = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(1), "{told}");
-    assert!(told.contains("no longer waiting for `t` (SIGINT); the call goes on in the daemon"), "{told}");
-    assert!(told.contains("`callsheet logs --tool t` shows how it ended"), "{told}");
+    assert!(
+        told.contains("no longer waiting for `t` (SIGINT); the call goes on in the daemon"),
+        "{told}"
+    );
+    assert!(
+        told.contains("`callsheet logs --tool t` shows how it ended"),
+        "{told}"
+    );
 }

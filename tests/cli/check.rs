@@ -23,7 +23,12 @@ fn file(text: &str, flags: &[&str]) -> Ran {
 }
 
 fn codes(checked: &Value) -> Vec<&str> {
-    checked["findings"].as_array().unwrap().iter().map(|finding| finding["code"].as_str().unwrap()).collect()
+    checked["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| finding["code"].as_str().unwrap())
+        .collect()
 }
 
 #[test]
@@ -31,7 +36,9 @@ fn a_clean_file_passes() {
     for flags in [&[][..], &["--strict"]] {
         let last = file(CLEAN, flags).ok();
         assert!(
-            last.starts_with("no problems found in 4 tools of kiln 3.1.0\n4 of 4 tools would be listed; "),
+            last.starts_with(
+                "no problems found in 4 tools of kiln 3.1.0\n4 of 4 tools would be listed; "
+            ),
             "{last}"
         );
     }
@@ -39,7 +46,10 @@ fn a_clean_file_passes() {
 
 /// The first lines of the paragraphs.
 fn heads(out: &str) -> Vec<&str> {
-    out.split("\n\n").filter_map(|paragraph| paragraph.lines().next()).filter(|line| line.contains('[')).collect()
+    out.split("\n\n")
+        .filter_map(|paragraph| paragraph.lines().next())
+        .filter(|line| line.contains('['))
+        .collect()
 }
 
 #[test]
@@ -59,12 +69,21 @@ fn findings_are_paragraphs_by_tool_with_their_lines_and_exit_code_1() {
         "{}",
         ran.out
     );
-    let line = WRAPPED.lines().position(|line| line.contains("\"protocolVersion\"")).unwrap() + 1;
+    let line = WRAPPED
+        .lines()
+        .position(|line| line.contains("\"protocolVersion\""))
+        .unwrap()
+        + 1;
     let place = format!("\n  at manifest.json:{line} /protocolVersion\n  ");
     assert!(ran.out.contains(&place), "{place}: {}", ran.out);
     assert!(ran.out.matches("\n  hint: ").count() >= 3, "{}", ran.out);
     let summary = ran.out.lines().rev().nth(1);
-    assert_eq!(summary, Some("1 error, 2 warnings, 2 infos in 1 tool of greenhouse 1.0.0"), "{}", ran.out);
+    assert_eq!(
+        summary,
+        Some("1 error, 2 warnings, 2 infos in 1 tool of greenhouse 1.0.0"),
+        "{}",
+        ran.out
+    );
 }
 
 #[test]
@@ -72,11 +91,21 @@ fn a_terminal_of_80_columns_has_everything_and_whole_names() {
     let home = Home::new();
     home.write("manifest.json", FAULTS);
     let whole = home.run(&["check", "manifest.json"]).out;
-    let ran = run(home.command(&["check", "manifest.json"]).env("COLUMNS", "80"));
+    let ran = run(home
+        .command(&["check", "manifest.json"])
+        .env("COLUMNS", "80"));
     let long = |line: &&str| line.chars().count() > 80 && line.trim_start().split(' ').count() > 2;
     assert_eq!(ran.out.lines().find(long), None, "{}", ran.out);
-    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(words(&ran.out), words(&whole), "no word is broken, and none is left out");
+    let words = |text: &str| {
+        text.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        words(&ran.out),
+        words(&whole),
+        "no word is broken, and none is left out"
+    );
 }
 
 #[test]
@@ -85,14 +114,28 @@ fn workflows_of_github_see_each_finding_at_its_line() {
     assert_eq!(ran.code, Some(1));
     let lines: Vec<&str> = ran.out.lines().collect();
     assert_eq!(lines.len(), 5, "{}", ran.out);
-    let line = WRAPPED.lines().position(|line| line.contains("\"protocolVersion\"")).unwrap() + 1;
+    let line = WRAPPED
+        .lines()
+        .position(|line| line.contains("\"protocolVersion\""))
+        .unwrap()
+        + 1;
     assert!(
-        lines[0].starts_with(&format!("::notice file=manifest.json,line={line},title=version-newer::")),
+        lines[0].starts_with(&format!(
+            "::notice file=manifest.json,line={line},title=version-newer::"
+        )),
         "{}",
         ran.out
     );
-    assert!(lines[4].starts_with("::error file=manifest.json,line="), "{}", ran.out);
-    assert!(lines[4].contains(",title=async-tool-missing::water_beds: "), "{}", ran.out);
+    assert!(
+        lines[4].starts_with("::error file=manifest.json,line="),
+        "{}",
+        ran.out
+    );
+    assert!(
+        lines[4].contains(",title=async-tool-missing::water_beds: "),
+        "{}",
+        ran.out
+    );
     let json_form = json(&file(WRAPPED, &["--format", "json"]).out);
     assert_eq!(json_form, json(&file(WRAPPED, &["--json"]).out));
     assert_eq!(json_form["findings"][0]["line"], line);
@@ -104,10 +147,18 @@ fn warnings_pass_unless_they_are_to_be_errors() {
     let warned = CLEAN.replace("\"category\": \"firing\"", "\"category\": \"fire\"");
     let ran = file(&warned, &[]);
     assert_eq!(ran.code, Some(0));
-    assert!(ran.out.contains("warning") && ran.out.contains("\n3 warnings in 4 tools of kiln 3.1.0\n"), "{}", ran.out);
+    assert!(
+        ran.out.contains("warning") && ran.out.contains("\n3 warnings in 4 tools of kiln 3.1.0\n"),
+        "{}",
+        ran.out
+    );
     let ran = file(&warned, &["--strict"]);
     assert_eq!(ran.code, Some(1));
-    assert!(!ran.out.contains("warning") && ran.out.contains("\n3 errors in 4 tools of kiln 3.1.0\n"), "{}", ran.out);
+    assert!(
+        !ran.out.contains("warning") && ran.out.contains("\n3 errors in 4 tools of kiln 3.1.0\n"),
+        "{}",
+        ran.out
+    );
 }
 
 #[test]
@@ -121,7 +172,10 @@ fn json_says_the_same() {
     assert_eq!(checked["errors"], 20);
     let findings = checked["findings"].as_array().unwrap();
     assert_eq!(findings.len(), 41);
-    let quarantined = findings.iter().find(|finding| finding["code"] == "tool-quarantined").unwrap();
+    let quarantined = findings
+        .iter()
+        .find(|finding| finding["code"] == "tool-quarantined")
+        .unwrap();
     assert_eq!(quarantined["severity"], "error");
     assert_eq!(quarantined["tool"], "lost");
     assert_eq!(quarantined["pointer"], "/tools/12/parameters");
@@ -134,12 +188,26 @@ fn json_says_the_same() {
 #[test]
 fn a_dash_is_standard_input() {
     let home = Home::new();
-    let mut child =
-        home.command(&["check", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary starts");
-    child.stdin.take().unwrap().write_all(CLEAN.as_bytes()).unwrap();
+    let mut child = home
+        .command(&["check", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(CLEAN.as_bytes())
+        .unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
-    assert!(output.stdout.starts_with(b"no problems found in 4 tools of kiln 3.1.0\n"), "{output:?}");
+    assert!(
+        output
+            .stdout
+            .starts_with(b"no problems found in 4 tools of kiln 3.1.0\n"),
+        "{output:?}"
+    );
 }
 
 #[test]
@@ -147,10 +215,18 @@ fn what_cannot_be_read_is_exit_code_2() {
     let home = Home::new();
     for subject in ["no-such-file.json", "ftp://127.0.0.1/", &nobody()] {
         let error = home.run(&["check", subject]).failed(2);
-        assert!(error.starts_with("error: ") && error.contains("\n  hint: "), "{error}");
+        assert!(
+            error.starts_with("error: ") && error.contains("\n  hint: "),
+            "{error}"
+        );
     }
-    let error = home.run(&["check", &nobody().replace("http://", "http://user:secret@")]).failed(2);
-    assert!(error.contains("refused") && !error.contains("secret"), "{error}");
+    let error = home
+        .run(&["check", &nobody().replace("http://", "http://user:secret@")])
+        .failed(2);
+    assert!(
+        error.contains("refused") && !error.contains("secret"),
+        "{error}"
+    );
 }
 
 /// The two likeliest typing errors, each of which takes the tool out of the list or its parameters
@@ -170,20 +246,37 @@ fn what_would_not_be_listed_is_said_and_typing_errors_are_named() {
         .unwrap()
         .iter()
         .filter(|finding| finding["code"] == "unknown-key")
-        .map(|finding| (finding["pointer"].as_str().unwrap(), finding["hint"].as_str().unwrap()))
+        .map(|finding| {
+            (
+                finding["pointer"].as_str().unwrap(),
+                finding["hint"].as_str().unwrap(),
+            )
+        })
         .collect();
     let expected = [
         ("/tools/0/paramters", "did you mean `parameters`?"),
-        ("/tools/0/metadata/enabled_by_defualt", "did you mean `enabled_by_default`?"),
-        ("/tools/3/requires_approval", "move `requires_approval` into the `metadata` of the tool"),
+        (
+            "/tools/0/metadata/enabled_by_defualt",
+            "did you mean `enabled_by_default`?",
+        ),
+        (
+            "/tools/3/requires_approval",
+            "move `requires_approval` into the `metadata` of the tool",
+        ),
     ];
     assert_eq!(found, expected, "{report:#}");
     assert_eq!(report["listed"], 2, "{report:#}");
     assert_eq!(report["need_approval"], 1, "{report:#}");
     let out = file(text, &[]).ok();
-    assert!(out.contains("\ndisabled by default: hello\ninternal, never shown to an LLM: hidden\n"), "{out}");
+    assert!(
+        out.contains("\ndisabled by default: hello\ninternal, never shown to an LLM: hidden\n"),
+        "{out}"
+    );
     let last = out.lines().last().unwrap();
-    assert!(last.ends_with("2 of 4 tools would be listed; 1 of these needs approval"), "{last}");
+    assert!(
+        last.ends_with("2 of 4 tools would be listed; 1 of these needs approval"),
+        "{last}"
+    );
     assert_eq!(file(text, &["--strict"]).code, Some(1));
 }
 
@@ -192,7 +285,10 @@ fn what_provide_serves_is_clean() {
     let tool = ToolDefinition::new("add_note", "Writes a note down").unwrap();
     let scenario = Scenario::start("notes", vec![tool]);
     let home = Home::new();
-    for subject in [scenario.url.clone(), format!("{}/api/v1/tools", scenario.url)] {
+    for subject in [
+        scenario.url.clone(),
+        format!("{}/api/v1/tools", scenario.url),
+    ] {
         let checked = home.run(&["check", &subject, "--strict"]).ok();
         assert_eq!(
             checked,
@@ -204,7 +300,10 @@ fn what_provide_serves_is_clean() {
 #[test]
 fn the_demo_is_clean() {
     let home = Home::new();
-    let demo = Running::start(home.command(&["demo", "--turn", "600"]), "callsheet listens on ");
+    let demo = Running::start(
+        home.command(&["demo", "--turn", "600"]),
+        "callsheet listens on ",
+    );
     demo.line(|line| line.starts_with("try in another terminal"));
     let scenarios: Value = serde_json::from_slice(&demo.get("/api/v1/scenarios").1).unwrap();
     let scenarios = scenarios["scenarios"].as_array().unwrap();
@@ -223,7 +322,11 @@ fn the_demo_is_clean() {
 
 #[test]
 fn how_a_list_is_served_is_judged() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
     // A server like real ones: no caching headers but a tag, everything new and shuffled in each
     // answer, no route for single tools.
     let requests = AtomicU64::new(0);
@@ -238,7 +341,11 @@ fn how_a_list_is_served_is_judged() {
             manifest["tools"].as_array_mut().unwrap().reverse();
         }
         let tag = format!("ETag: \"{number}\"");
-        answer("200 OK", &["Content-Type: text/plain", &tag], manifest.to_string().as_bytes())
+        answer(
+            "200 OK",
+            &["Content-Type: text/plain", &tag],
+            manifest.to_string().as_bytes(),
+        )
     }));
     let url = server.url().to_string();
     let ran = Home::new().run(&["check", &url, "--json"]);
@@ -259,21 +366,40 @@ fn how_a_list_is_served_is_judged() {
 
 #[test]
 fn a_conditional_request_must_be_answered_as_one() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let server = runtime.block_on(UpstreamServer::answering(|request| match request.target() {
-        "/x/api/v1/tools" => answer(
-            "200 OK",
-            &["Content-Type: application/json", "Cache-Control: max-age=60", "ETag: \"a\""],
-            CLEAN.as_bytes(),
-        ),
-        "/x/api/v1/tools/fire_kiln" => {
-            answer("200 OK", &["Content-Type: application/json"], b"{\"name\":\"fire_kiln\"}")
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let server = runtime.block_on(UpstreamServer::answering(|request| {
+        match request.target() {
+            "/x/api/v1/tools" => answer(
+                "200 OK",
+                &[
+                    "Content-Type: application/json",
+                    "Cache-Control: max-age=60",
+                    "ETag: \"a\"",
+                ],
+                CLEAN.as_bytes(),
+            ),
+            "/x/api/v1/tools/fire_kiln" => answer(
+                "200 OK",
+                &["Content-Type: application/json"],
+                b"{\"name\":\"fire_kiln\"}",
+            ),
+            _ => answer(
+                "404 Not Found",
+                &["Content-Type: text/plain"],
+                b"tool not found",
+            ),
         }
-        _ => answer("404 Not Found", &["Content-Type: text/plain"], b"tool not found"),
     }));
     let url = server.url().join("x").unwrap().to_string();
     let ran = Home::new().run(&["check", &url, "--json"]);
-    assert_eq!(codes(&json(&ran.out)), ["not-modified-missing", "tool-route"]);
+    assert_eq!(
+        codes(&json(&ran.out)),
+        ["not-modified-missing", "tool-route"]
+    );
     let requests = server.requests();
     assert_eq!(requests.len(), 6);
     assert_eq!(requests[3].header("if-none-match"), Some("\"a\""));
@@ -281,12 +407,24 @@ fn a_conditional_request_must_be_answered_as_one() {
 
 #[test]
 fn an_answer_that_is_no_manifest_is_told() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let server = runtime.block_on(UpstreamServer::answering(|_| answer("200 OK", &[], b"<html>hello</html>")));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let server = runtime.block_on(UpstreamServer::answering(|_| {
+        answer("200 OK", &[], b"<html>hello</html>")
+    }));
     let ran = Home::new().run(&["check", server.url().as_str()]);
     assert_eq!(ran.code, Some(1));
-    assert!(ran.out.contains("manifest-refused") && ran.out.contains("a web page"), "{}", ran.out);
-    let server = runtime.block_on(UpstreamServer::answering(|_| answer("503 Service Unavailable", &[], b"")));
+    assert!(
+        ran.out.contains("manifest-refused") && ran.out.contains("a web page"),
+        "{}",
+        ran.out
+    );
+    let server = runtime.block_on(UpstreamServer::answering(|_| {
+        answer("503 Service Unavailable", &[], b"")
+    }));
     let error = Home::new().run(&["check", server.url().as_str()]).failed(2);
     assert!(error.contains("503"), "{error}");
 }
@@ -299,8 +437,14 @@ fn what_calls_cannot_be_checked_by_is_found_and_flags_of_draft_4_are_no_fault() 
             {{"level": {level}}}}}, "metadata": {{"enabled_by_default": true, "requires_approval": false}}}}"#
         )
     };
-    let flag = tool("flag", r#"{"type": "number", "description": "Level", "minimum": 0, "exclusiveMinimum": true}"#);
-    let ahead = tool("ahead", r#"{"type": "string", "description": "Level", "pattern": "^(?!0)[0-9]+$"}"#);
+    let flag = tool(
+        "flag",
+        r#"{"type": "number", "description": "Level", "minimum": 0, "exclusiveMinimum": true}"#,
+    );
+    let ahead = tool(
+        "ahead",
+        r#"{"type": "string", "description": "Level", "pattern": "^(?!0)[0-9]+$"}"#,
+    );
     let text = format!(
         r#"{{"protocol_version": "1.0", "generated_at": "2026-01-01T00:00:00Z",
         "scenario": {{"name": "kiln", "version": "1.0.0", "description": "A kiln"}}, "tools": [{flag}, {ahead}]}}"#
@@ -309,30 +453,55 @@ fn what_calls_cannot_be_checked_by_is_found_and_flags_of_draft_4_are_no_fault() 
     assert_eq!(codes(&checked), ["schema-unchecked"], "{checked:#}");
     let finding = &checked["findings"][0];
     assert_eq!(finding["tool"], "ahead", "{checked:#}");
-    assert!(finding["message"].as_str().unwrap().contains("(?!0)"), "{checked:#}");
+    assert!(
+        finding["message"].as_str().unwrap().contains("(?!0)"),
+        "{checked:#}"
+    );
 }
 
 #[test]
 fn an_author_of_protojson_reads_the_names_of_the_own_document() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
     let requests = AtomicU64::new(0);
     let server = runtime.block_on(UpstreamServer::answering(move |request| {
         let number = requests.fetch_add(1, Ordering::SeqCst);
         if request.target() != "/api/v1/tools" {
-            return answer("404 Not Found", &["Content-Type: text/plain"], b"tool not found");
+            return answer(
+                "404 Not Found",
+                &["Content-Type: text/plain"],
+                b"tool not found",
+            );
         }
         let mut manifest: Value = serde_json::from_str(WRAPPED).unwrap();
         manifest["generatedAt"] = format!("2026-03-01T08:00:00.{number}Z").into();
-        let headers = ["Content-Type: application/json", "Cache-Control: max-age=60"];
+        let headers = [
+            "Content-Type: application/json",
+            "Cache-Control: max-age=60",
+        ];
         answer("200 OK", &headers, manifest.to_string().as_bytes())
     }));
-    let report = json(&Home::new().run(&["check", server.url().as_str(), "--json"]).out);
-    let moves = report["findings"].as_array().unwrap().iter().find(|finding| finding["code"] == "generated-at-moves");
+    let report = json(
+        &Home::new()
+            .run(&["check", server.url().as_str(), "--json"])
+            .out,
+    );
+    let moves = report["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|finding| finding["code"] == "generated-at-moves");
     let moves = moves.unwrap_or_else(|| panic!("{report:#}"));
     assert_eq!(moves["pointer"], "/generatedAt");
     for text in [&moves["message"], &moves["hint"]] {
         let text = text.as_str().unwrap();
-        assert!(text.contains("`generatedAt`") && !text.contains("generated_at"), "{report:#}");
+        assert!(
+            text.contains("`generatedAt`") && !text.contains("generated_at"),
+            "{report:#}"
+        );
     }
     let incomplete = file(WRAPPED, &["--json"]);
     assert!(

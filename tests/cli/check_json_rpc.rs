@@ -11,23 +11,38 @@ const IDENTITY: &str = "550e8400-e29b-41d4-a716-446655440000";
 fn codes(checked: &Value) -> Vec<String> {
     let findings = checked["findings"].as_array().unwrap().iter();
     let place = |finding: &Value| finding["pointer"].as_str().unwrap_or("-").to_owned();
-    findings.map(|finding| format!("{} {}", finding["code"].as_str().unwrap(), place(finding))).collect()
+    findings
+        .map(|finding| format!("{} {}", finding["code"].as_str().unwrap(), place(finding)))
+        .collect()
 }
 
 #[test]
 fn a_good_server_passes_at_either_address() {
     let runtime = Runtime::new().unwrap();
     let home = Home::new();
-    let server = runtime.block_on(RpcServer::offering(IDENTITY, &[listed("read"), listed("write")]));
+    let server = runtime.block_on(RpcServer::offering(
+        IDENTITY,
+        &[listed("read"), listed("write")],
+    ));
     for path in ["", "/rpc"] {
-        let ran = home.run(&["check", "--json", "--strict", &format!("http://{}{path}", server.address)]);
+        let ran = home.run(&[
+            "check",
+            "--json",
+            "--strict",
+            &format!("http://{}{path}", server.address),
+        ]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let checked = parsed(&ran.out);
         assert_eq!(checked["tools"], 2, "{checked}");
         assert_eq!(checked["findings"], json!([]), "{checked}");
     }
     let (home, daemon, _scenarios) = office();
-    let ran = home.run(&["check", "--json", "--strict", &format!("{}/rpc", daemon.url.trim_end_matches('/'))]);
+    let ran = home.run(&[
+        "check",
+        "--json",
+        "--strict",
+        &format!("{}/rpc", daemon.url.trim_end_matches('/')),
+    ]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(parsed(&ran.out)["findings"], json!([]), "{ran:?}");
 }
@@ -49,7 +64,9 @@ fn faults_of_the_identity_and_of_the_list_are_found() {
     let server = runtime.block_on(RpcServer::start(move |method, _| {
         count += 1;
         Ok(match method {
-            "server/identity" => json!({"server_id": format!("v{count}"), "tool_count": 5, "protocol_version": 1}),
+            "server/identity" => {
+                json!({"server_id": format!("v{count}"), "tool_count": 5, "protocol_version": 1})
+            }
             _ => json!({"tools": tools, "nextCursor": "2"}),
         })
     }));
@@ -70,7 +87,10 @@ fn faults_of_the_identity_and_of_the_list_are_found() {
         "schema-type /tools/3/inputSchema/properties/path/type",
         "tool-quarantined /tools/4/name",
     ] {
-        assert!(codes.iter().any(|code| code == expected), "{expected} is missing in {codes:#?}");
+        assert!(
+            codes.iter().any(|code| code == expected),
+            "{expected} is missing in {codes:#?}"
+        );
     }
     let table = home.run(&["check", &url]).out;
     assert!(table.contains("did you mean `inputSchema`?"), "{table}");
@@ -89,15 +109,19 @@ fn a_server_whose_list_cannot_be_read_says_why() {
     let runtime = Runtime::new().unwrap();
     let home = Home::new();
     let server = runtime.block_on(RpcServer::start(offer(IDENTITY, &[])));
-    for (list, part) in
-        [(json!({"tools": {}}), "in its list is an object, not a list"), (json!([]), "`tools/list` cannot be read")]
-    {
+    for (list, part) in [
+        (json!({"tools": {}}), "in its list is an object, not a list"),
+        (json!([]), "`tools/list` cannot be read"),
+    ] {
         server.script(move |method, _| match method {
             "tools/list" => Ok(list.clone()),
             _ => Ok(json!({"server_id": IDENTITY})),
         });
         let ran = home.run(&["check", &format!("http://{}", server.address)]);
         assert_eq!(ran.code, Some(1), "{ran:?}");
-        assert!(ran.out.contains("manifest-refused") && ran.out.contains(part), "{part}: {ran:?}");
+        assert!(
+            ran.out.contains("manifest-refused") && ran.out.contains(part),
+            "{part}: {ran:?}"
+        );
     }
 }

@@ -16,7 +16,13 @@ fn check(home: &Home, args: &[&str]) -> Ran {
 fn codes(checked: &Value) -> Vec<String> {
     let findings = checked["findings"].as_array().unwrap().iter();
     findings
-        .map(|finding| format!("{} {}", finding["code"].as_str().unwrap(), finding["tool"].as_str().unwrap_or("-")))
+        .map(|finding| {
+            format!(
+                "{} {}",
+                finding["code"].as_str().unwrap(),
+                finding["tool"].as_str().unwrap_or("-")
+            )
+        })
         .collect()
 }
 
@@ -37,15 +43,35 @@ fn faults_of_a_server_are_found_in_its_list_and_in_how_it_lists() {
         "tool-quarantined header",
         "tool-name spaced name",
     ] {
-        assert!(codes.iter().any(|code| code == expected), "{expected} is missing in {codes:?}");
+        assert!(
+            codes.iter().any(|code| code == expected),
+            "{expected} is missing in {codes:?}"
+        );
     }
     // What a tool returns is no parameter: nobody fills it in, and no vendor gets its schema.
-    assert!(codes.iter().any(|code| code == "schema-type spaced name"), "{codes:?}");
-    for absent in ["parameter-undescribed spaced name", "items-missing spaced name"] {
-        assert!(!codes.iter().any(|code| code == absent), "{absent} is in {codes:?}");
+    assert!(
+        codes.iter().any(|code| code == "schema-type spaced name"),
+        "{codes:?}"
+    );
+    for absent in [
+        "parameter-undescribed spaced name",
+        "items-missing spaced name",
+    ] {
+        assert!(
+            !codes.iter().any(|code| code == absent),
+            "{absent} is in {codes:?}"
+        );
     }
-    let silent = checked["findings"].as_array().unwrap().iter().find(|finding| finding["code"] == "schema-type");
-    assert_eq!(silent.unwrap()["pointer"], "/tools/1/inputSchema/properties/path/type", "as sent");
+    let silent = checked["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|finding| finding["code"] == "schema-type");
+    assert_eq!(
+        silent.unwrap()["pointer"],
+        "/tools/1/inputSchema/properties/path/type",
+        "as sent"
+    );
 }
 
 #[test]
@@ -61,13 +87,22 @@ fn a_server_without_faults_passes() {
 fn a_server_that_cannot_be_listed_says_why() {
     let home = Home::new();
     for (args, parts) in [
-        (&["python3", FAULTS, "gone"][..], &["exit code 1", "the key of the service is missing"][..]),
-        (&["python3", FAULTS, "endless"], &["a cursor came for the second time"]),
+        (
+            &["python3", FAULTS, "gone"][..],
+            &["exit code 1", "the key of the service is missing"][..],
+        ),
+        (
+            &["python3", FAULTS, "endless"],
+            &["a cursor came for the second time"],
+        ),
         (&["no-such-command"], &["`no-such-command` was not found"]),
     ] {
         let ran = check(&home, &[&["--"], args].concat());
         assert_eq!(ran.code, Some(1), "{ran:?}");
-        assert!(parts.iter().all(|part| ran.err.contains(part)), "{args:?}: {ran:?}");
+        assert!(
+            parts.iter().all(|part| ran.err.contains(part)),
+            "{args:?}: {ran:?}"
+        );
     }
 }
 
@@ -83,7 +118,14 @@ fn every_server_of_a_client_file_is_checked_by_name() {
     let ran = check(&home, &["mcp.json", "--json"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let checked: Value = serde_json::from_str(&ran.out).unwrap();
-    let of = |name: &str| checked["servers"].as_array().unwrap().iter().find(|one| one["checked"] == name).unwrap();
+    let of = |name: &str| {
+        checked["servers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|one| one["checked"] == name)
+            .unwrap()
+    };
     assert_eq!(of("good")["errors"], 0, "{}", of("good"));
     assert_eq!(codes(of("bad")), ["manifest-refused -"]);
     assert!(of("unset").to_string().contains("NOT_SET_ANYWHERE"));

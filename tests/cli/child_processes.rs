@@ -25,7 +25,9 @@ fn wrapper() -> String {
 /// Whether a process is there and has not ended; one that has ended may wait for its parent.
 fn is_running(id: &str) -> bool {
     let status = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-    status.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+    status
+        .rsplit_once(')')
+        .is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
 }
 
 /// A daemon with that child, and the ids of the processes.
@@ -37,8 +39,15 @@ fn with_child() -> (Home, Running, [String; 3]) {
     let script = home.write("wrapper.sh", &wrapper());
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     let daemon = home.serve(&[]);
-    until("its tools are listed", || String::from_utf8_lossy(&daemon.get("/api/v1/tools").1).contains("\"write\""));
-    let ids = ["wrapper", "server", "away"].map(|name| fs::read_to_string(home.path(name)).unwrap().trim().to_owned());
+    until("its tools are listed", || {
+        String::from_utf8_lossy(&daemon.get("/api/v1/tools").1).contains("\"write\"")
+    });
+    let ids = ["wrapper", "server", "away"].map(|name| {
+        fs::read_to_string(home.path(name))
+            .unwrap()
+            .trim()
+            .to_owned()
+    });
     assert!(ids.iter().all(|id| is_running(id)), "{ids:?}");
     (home, daemon, ids)
 }
@@ -48,7 +57,9 @@ fn ended_by(signal: &str) -> (Option<i32>, String) {
     let (_home, mut daemon, ids) = with_child();
     daemon.signal(signal);
     let ended = daemon.ended();
-    until("all processes have ended", || !ids.iter().any(|id| is_running(id)));
+    until("all processes have ended", || {
+        !ids.iter().any(|id| is_running(id))
+    });
     ended
 }
 
@@ -61,8 +72,14 @@ fn a_daemon_that_is_killed_leaves_no_child_behind() {
 fn a_daemon_that_is_stopped_waits_for_stubborn_children() {
     let (code, log) = ended_by("TERM");
     assert_eq!(code, Some(0), "{log}");
-    let line = log.lines().find(|line| line.contains("still stopping")).unwrap_or_default();
-    assert!(line.contains("waiting for the program of `child`; a second Ctrl-C"), "{log}");
+    let line = log
+        .lines()
+        .find(|line| line.contains("still stopping"))
+        .unwrap_or_default();
+    assert!(
+        line.contains("waiting for the program of `child`; a second Ctrl-C"),
+        "{log}"
+    );
 }
 
 #[test]
@@ -77,8 +94,15 @@ fn a_second_signal_ends_a_daemon_that_waits_for_them_at_once_and_leaves_none_beh
     });
     let (code, log) = daemon.ended();
     assert_eq!(code, Some(5), "{log}");
-    assert!(log.contains("ended at once by a second SIGINT, without waiting for the program of `child`"), "{log}");
-    until("all processes have ended", || !ids.iter().any(|id| is_running(id)));
+    assert!(
+        log.contains(
+            "ended at once by a second SIGINT, without waiting for the program of `child`"
+        ),
+        "{log}"
+    );
+    until("all processes have ended", || {
+        !ids.iter().any(|id| is_running(id))
+    });
 }
 
 /// Runs that wrote why they ended, as many as one greeting starts, and one after them that is
@@ -97,14 +121,23 @@ fn lines_of_a_run_that_ended_are_marked_beside_its_successor() {
     let path = home.write("server.sh", &script);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     let daemon = home.serve(&[]);
-    until("its tools are listed", || String::from_utf8_lossy(&daemon.get("/api/v1/tools").1).contains("\"write\""));
+    until("its tools are listed", || {
+        String::from_utf8_lossy(&daemon.get("/api/v1/tools").1).contains("\"write\"")
+    });
     let shown = crate::support::command::json(&home.run(&["scenarios", "child", "--json"]).ok());
     assert_eq!(shown["state"], "live", "{shown}");
     assert_eq!(shown["stderr"], serde_json::json!(["no key"]), "{shown}");
-    assert_eq!(shown["stderr_end"], "the process ended with exit code 3", "{shown}");
-    let shown = home.run(&["scenarios", "child"]).ok().split_whitespace().collect::<Vec<_>>().join(" ");
-    let heading =
-        "the last lines on standard error of the run that ended last (the process ended with exit code 3): no key";
+    assert_eq!(
+        shown["stderr_end"], "the process ended with exit code 3",
+        "{shown}"
+    );
+    let shown = home
+        .run(&["scenarios", "child"])
+        .ok()
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    let heading = "the last lines on standard error of the run that ended last (the process ended with exit code 3): no key";
     assert!(shown.contains(heading), "{shown}");
 }
 
@@ -112,24 +145,45 @@ fn lines_of_a_run_that_ended_are_marked_beside_its_successor() {
 #[test]
 fn the_watchdog_ends_with_the_daemon_and_not_before() {
     let mut watchdog = Command::new(env!("CARGO_BIN_EXE_callsheet"));
-    let mut watchdog = watchdog.arg("watchdog").stdin(Stdio::piped()).spawn().unwrap();
+    let mut watchdog = watchdog
+        .arg("watchdog")
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
     let id = watchdog.id().to_string();
     let signals = |line: &str| {
         let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-        let mask = status.lines().find_map(|text| text.strip_prefix(line)?.strip_prefix(':')).unwrap();
+        let mask = status
+            .lines()
+            .find_map(|text| text.strip_prefix(line)?.strip_prefix(':'))
+            .unwrap();
         u64::from_str_radix(mask.trim(), 16).unwrap()
     };
     // SIGTERM is the fifteenth.
     until("it catches signals", || signals("SigCgt") & (1 << 14) != 0);
     for signal in ["-TERM", "-INT", "-HUP"] {
-        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args([signal, &id])
+                .status()
+                .unwrap()
+                .success()
+        );
     }
-    until("they have been delivered", || signals("SigPnd") == 0 && signals("ShdPnd") == 0);
+    until("they have been delivered", || {
+        signals("SigPnd") == 0 && signals("ShdPnd") == 0
+    });
     // It still takes note of a child, and ends it when the daemon is gone.
-    let mut child = Command::new("sleep").arg("600").process_group(0).spawn().unwrap();
+    let mut child = Command::new("sleep")
+        .arg("600")
+        .process_group(0)
+        .spawn()
+        .unwrap();
     let mut input = watchdog.stdin.take().unwrap();
     writeln!(input, "+{}", child.id()).unwrap();
     drop(input);
-    until("the child has been ended", || child.try_wait().unwrap().is_some());
+    until("the child has been ended", || {
+        child.try_wait().unwrap().is_some()
+    });
     assert!(watchdog.wait().unwrap().success());
 }

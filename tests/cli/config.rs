@@ -30,12 +30,21 @@ fn tells_where_each_value_comes_from() {
     let mut command = home.command(&["config", "show", "--origin"]);
     let out = run(command.env("CALLSHEET_REFRESH__TIMEOUT", "4s")).ok();
     let origin = |setting: &str| {
-        let line = out.lines().find(|line| line.starts_with(&format!("{setting} "))).unwrap_or_else(|| panic!("{out}"));
+        let line = out
+            .lines()
+            .find(|line| line.starts_with(&format!("{setting} ")))
+            .unwrap_or_else(|| panic!("{out}"));
         line.split_once("  # ").unwrap().1.to_owned()
     };
     assert_eq!(origin("server.listen = \"127.0.0.1:7400\""), "default");
-    assert_eq!(origin("refresh.concurrency = 4"), format!("file {}:2", file.display()));
-    assert!(origin("refresh.timeout = \"4s\"").contains("CALLSHEET_REFRESH__TIMEOUT"), "{out}");
+    assert_eq!(
+        origin("refresh.concurrency = 4"),
+        format!("file {}:2", file.display())
+    );
+    assert!(
+        origin("refresh.timeout = \"4s\"").contains("CALLSHEET_REFRESH__TIMEOUT"),
+        "{out}"
+    );
     // The origins stand below each other.
     let columns: Vec<_> = out.lines().map(|line| line.find("  # ").unwrap()).collect();
     assert!(columns.iter().all(|column| *column == columns[0]), "{out}");
@@ -45,11 +54,22 @@ fn tells_where_each_value_comes_from() {
 fn origins_that_do_not_fit_beside_their_values_stand_above_them() {
     let home = Home::new();
     home.write("callsheet.toml", FILE);
-    let out = run(home.command(&["config", "show", "--origin"]).env("COLUMNS", "80")).ok();
+    let out = run(home
+        .command(&["config", "show", "--origin"])
+        .env("COLUMNS", "80"))
+    .ok();
     let is_file = |line: &&str| line.starts_with("# file ");
-    let above = out.lines().zip(out.lines().skip(1)).find(|(line, _)| is_file(line));
-    assert!(above.is_some_and(|(_, setting)| setting.contains(" = ")), "{out}");
-    let wide = out.lines().find(|line| line.chars().count() > 80 && !is_file(line) && line.contains("  # "));
+    let above = out
+        .lines()
+        .zip(out.lines().skip(1))
+        .find(|(line, _)| is_file(line));
+    assert!(
+        above.is_some_and(|(_, setting)| setting.contains(" = ")),
+        "{out}"
+    );
+    let wide = out
+        .lines()
+        .find(|line| line.chars().count() > 80 && !is_file(line) && line.contains("  # "));
     assert_eq!(wide, None, "{out}");
 }
 
@@ -61,32 +81,52 @@ fn json_has_typed_values_and_origins() {
     assert_eq!(shown["file"], file.to_str().unwrap());
     let value = |key: &str| {
         let values = shown["values"].as_array().unwrap();
-        values.iter().find(|value| value["key"] == key).unwrap_or_else(|| panic!("{key}: {shown}")).clone()
+        values
+            .iter()
+            .find(|value| value["key"] == key)
+            .unwrap_or_else(|| panic!("{key}: {shown}"))
+            .clone()
     };
     assert_eq!(value("refresh.concurrency")["value"], 4);
     assert_eq!(value("refresh.timeout")["value"], "3s");
     assert_eq!(value("discovery.vrooli.enabled")["value"], true);
     assert_eq!(value("server.allowed_hosts")["value"], json("[]"));
     assert_eq!(value("server.listen")["origin"], "default");
-    assert_eq!(value("refresh.concurrency")["origin"], format!("file {}:2", file.display()));
+    assert_eq!(
+        value("refresh.concurrency")["origin"],
+        format!("file {}:2", file.display())
+    );
 }
 
 #[test]
 fn what_cannot_be_used_is_told_by_every_command_that_needs_it() {
     let home = Home::new();
     let file = home.write("callsheet.toml", "[server]\nlisten = \"somewhere\"\n");
-    for args in [&["config", "show"][..], &["tools"], &["scenarios"], &["refresh"]] {
+    for args in [
+        &["config", "show"][..],
+        &["tools"],
+        &["scenarios"],
+        &["refresh"],
+    ] {
         let error = home.run(args).failed(4);
         let (first, hint) = error.trim_end().split_once("\n  hint: ").unwrap();
-        assert!(first.starts_with(&format!("error: {}:2:10: server.listen: ", file.display())), "{error}");
+        assert!(
+            first.starts_with(&format!("error: {}:2:10: server.listen: ", file.display())),
+            "{error}"
+        );
         assert!(!hint.is_empty() && !hint.contains('\n'), "{error}");
     }
     // An address that is named needs no configuration.
-    home.run(&["tools", "--url", "http://127.0.0.1:1"]).failed(3);
+    home.run(&["tools", "--url", "http://127.0.0.1:1"])
+        .failed(3);
     let home = Home::new();
     let mut unknown = home.command(&["config", "show"]);
     let error = run(unknown.env("CALLSHEET_REFRESH__TIMEOUTS", "4s")).failed(4);
-    assert!(error.contains("CALLSHEET_REFRESH__TIMEOUTS") && error.contains("CALLSHEET_REFRESH__TIMEOUT`"), "{error}");
+    assert!(
+        error.contains("CALLSHEET_REFRESH__TIMEOUTS")
+            && error.contains("CALLSHEET_REFRESH__TIMEOUT`"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -94,10 +134,17 @@ fn empty_variables_are_not_set() {
     let home = Home::new();
     home.write("callsheet.toml", FILE);
     let mut command = home.command(&["config", "show"]);
-    assert!(run(command.env("CALLSHEET_CONFIG", "")).ok().contains("refresh.concurrency = 4"));
+    assert!(
+        run(command.env("CALLSHEET_CONFIG", ""))
+            .ok()
+            .contains("refresh.concurrency = 4")
+    );
     let mut command = home.command(&["tools"]);
     let error = run(command.env("CALLSHEET_URL", "")).failed(3);
-    assert!(error.starts_with("error: no daemon answers at http://127.0.0.1:7400: "), "{error}");
+    assert!(
+        error.starts_with("error: no daemon answers at http://127.0.0.1:7400: "),
+        "{error}"
+    );
 }
 
 /// A log that was redirected to the wrong name, or the hole of a restore.
@@ -110,16 +157,27 @@ fn a_file_far_too_large_is_refused_unread() {
     fs::rename(home.path("large.toml"), home.path("callsheet.toml")).unwrap();
     let refused = home.run(&["config", "show"]).failed(4);
     assert!(
-        refused.contains("callsheet.toml: the configuration cannot be read: it is larger than 16 MiB"),
+        refused
+            .contains("callsheet.toml: the configuration cannot be read: it is larger than 16 MiB"),
         "{refused}"
     );
-    assert!(refused.contains("hint: make it a readable text file"), "{refused}");
+    assert!(
+        refused.contains("hint: make it a readable text file"),
+        "{refused}"
+    );
     let at_the_start = home.run(&["serve"]).failed(4);
-    assert!(at_the_start.contains("it is larger than 16 MiB"), "{at_the_start}");
+    assert!(
+        at_the_start.contains("it is larger than 16 MiB"),
+        "{at_the_start}"
+    );
     let changed = home.run(&["remove", "notes"]);
-    assert!(changed.code != Some(0) && changed.err.contains("it is larger than 16 MiB"), "{changed:?}");
+    assert!(
+        changed.code != Some(0) && changed.err.contains("it is larger than 16 MiB"),
+        "{changed:?}"
+    );
     until("the daemon refuses it, too", || {
-        String::from_utf8_lossy(&daemon.get("/api/v1/findings").1).contains("it is larger than 16 MiB")
+        String::from_utf8_lossy(&daemon.get("/api/v1/findings").1)
+            .contains("it is larger than 16 MiB")
     });
     assert_eq!(daemon.get("/healthz").0, 200);
 }

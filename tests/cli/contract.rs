@@ -13,7 +13,10 @@ use serde_json::Value;
 
 use crate::support::command::{Home, json};
 
-const PROMISES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/contract/promises.txt");
+const PROMISES: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/fixtures/contract/promises.txt"
+);
 /// The keys of the first version that was followed by others, each with its default.
 const DEFAULTS: &str = include_str!("../../fixtures/contract/default.toml");
 
@@ -24,16 +27,32 @@ fn nothing_that_was_promised_is_gone() {
     let text = |target: &str| String::from_utf8(daemon.get(target).1).unwrap();
     let mut kept = operations(&json(&text("/openapi.json")));
     kept.extend(metrics(&text("/metrics")));
-    kept.extend(FindingCode::ALL.iter().map(|code| format!("finding {code}")));
+    kept.extend(
+        FindingCode::ALL
+            .iter()
+            .map(|code| format!("finding {code}")),
+    );
     commands(&home, &mut Vec::new(), &mut kept);
-    let promised: BTreeSet<String> = fs::read_to_string(PROMISES).unwrap().lines().map(str::to_owned).collect();
+    let promised: BTreeSet<String> = fs::read_to_string(PROMISES)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect();
     let codes = promised.iter().filter(|line| line.starts_with("code "));
-    kept.extend(codes.filter(|line| is_written_somewhere(&line["code ".len()..])).cloned());
+    kept.extend(
+        codes
+            .filter(|line| is_written_somewhere(&line["code ".len()..]))
+            .cloned(),
+    );
     let broken: Vec<&String> = promised.difference(&kept).collect();
     assert!(broken.is_empty(), "these were promised: {broken:#?}");
     if std::env::var_os("CALLSHEET_BLESS").is_some() {
         let all: BTreeSet<String> = promised.union(&kept).cloned().collect();
-        fs::write(PROMISES, all.into_iter().map(|line| line + "\n").collect::<String>()).unwrap();
+        fs::write(
+            PROMISES,
+            all.into_iter().map(|line| line + "\n").collect::<String>(),
+        )
+        .unwrap();
     }
 }
 
@@ -49,7 +68,12 @@ fn every_key_that_was_ever_written_is_still_read() {
 fn operations(document: &Value) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
-        for (method, operation) in item.as_object().unwrap().iter().filter(|(_, operation)| operation.is_object()) {
+        for (method, operation) in item
+            .as_object()
+            .unwrap()
+            .iter()
+            .filter(|(_, operation)| operation.is_object())
+        {
             let operation_of = format!("{} {path}", method.to_uppercase());
             lines.insert(format!("operation {operation_of}"));
             for parameter in operation["parameters"].as_array().into_iter().flatten() {
@@ -74,10 +98,22 @@ fn members(of: &str, schema: &Value, lines: &mut BTreeSet<String>) {
         lines.insert(format!("member {member}"));
         members(&member, below, lines);
     }
-    let values = schema["enum"].as_array().into_iter().flatten().chain([&schema["const"]]);
-    lines.extend(values.filter_map(Value::as_str).map(|value| format!("value {of} {value}")));
+    let values = schema["enum"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .chain([&schema["const"]]);
+    lines.extend(
+        values
+            .filter_map(Value::as_str)
+            .map(|value| format!("value {of} {value}")),
+    );
     for branches in ["anyOf", "oneOf", "allOf"] {
-        schema[branches].as_array().into_iter().flatten().for_each(|branch| members(of, branch, lines));
+        schema[branches]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .for_each(|branch| members(of, branch, lines));
     }
     if schema["items"].is_object() {
         members(&format!("{of}[]"), &schema["items"], lines);
@@ -97,14 +133,27 @@ fn commands(home: &Home, path: &mut Vec<String>, lines: &mut BTreeSet<String>) {
     if !path.is_empty() {
         lines.insert(format!("command {}", path.join(" ")));
         for line in help.lines() {
-            let flag = line.split_whitespace().take(2).find(|word| word.starts_with("--"));
+            let flag = line
+                .split_whitespace()
+                .take(2)
+                .find(|word| word.starts_with("--"));
             let is_entry = line.trim_start().starts_with('-');
-            lines.extend(flag.filter(|_| is_entry).map(|flag| format!("flag {} {flag}", path.join(" "))));
+            lines.extend(
+                flag.filter(|_| is_entry)
+                    .map(|flag| format!("flag {} {flag}", path.join(" "))),
+            );
         }
     }
-    let Some((_, rest)) = help.split_once("\nCommands:\n") else { return };
+    let Some((_, rest)) = help.split_once("\nCommands:\n") else {
+        return;
+    };
     for line in rest.lines().take_while(|line| !line.is_empty()) {
-        let Some(name) = line.strip_prefix("  ").and_then(|line| line.split_whitespace().next()) else { continue };
+        let Some(name) = line
+            .strip_prefix("  ")
+            .and_then(|line| line.split_whitespace().next())
+        else {
+            continue;
+        };
         if line.starts_with("   ") || name == "help" {
             continue;
         }
@@ -117,12 +166,19 @@ fn commands(home: &Home, path: &mut Vec<String>, lines: &mut BTreeSet<String>) {
 /// Whether a code stands as a text somewhere in the program.
 fn is_written_somewhere(code: &str) -> bool {
     fn holds(folder: &Path, text: &str) -> bool {
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).any(|path| {
-            if path.is_dir() {
-                return holds(&path, text);
-            }
-            path.extension().is_some_and(|ending| ending == "rs") && fs::read_to_string(&path).unwrap().contains(text)
-        })
+        fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .any(|path| {
+                if path.is_dir() {
+                    return holds(&path, text);
+                }
+                path.extension().is_some_and(|ending| ending == "rs")
+                    && fs::read_to_string(&path).unwrap().contains(text)
+            })
     }
-    holds(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &format!("\"{code}\""))
+    holds(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &format!("\"{code}\""),
+    )
 }

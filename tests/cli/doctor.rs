@@ -23,16 +23,30 @@ pub(super) struct Canned {
 
 impl Canned {
     pub(super) fn start(kind: &str, body: &str) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let bytes = answer("200 OK", &[&format!("Content-Type: {kind}")], body.as_bytes());
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let bytes = answer(
+            "200 OK",
+            &[&format!("Content-Type: {kind}")],
+            body.as_bytes(),
+        );
         let server = runtime.block_on(UpstreamServer::answering(move |_| bytes.clone()));
-        Self { url: format!("http://{}", server.address()), _server: server, _runtime: runtime }
+        Self {
+            url: format!("http://{}", server.address()),
+            _server: server,
+            _runtime: runtime,
+        }
     }
 }
 
 /// A manifest without tools, of this version of the protocol.
 fn manifest(version: &str) -> String {
-    format!(r#"{{"protocol_version":"{version}","scenario":{{"name":"s","version":"1.0.0"}},"tools":[]}}"#)
+    format!(
+        r#"{{"protocol_version":"{version}","scenario":{{"name":"s","version":"1.0.0"}},"tools":[]}}"#
+    )
 }
 
 /// A port that nobody has a moment after this.
@@ -43,7 +57,10 @@ fn free_port() -> String {
 /// A home whose daemon would listen at this address.
 fn home_at(listen: &str, rest: &str) -> Home {
     let home = Home::new();
-    home.write("callsheet.toml", &format!("server.listen = \"{listen}\"\n{rest}"));
+    home.write(
+        "callsheet.toml",
+        &format!("server.listen = \"{listen}\"\n{rest}"),
+    );
     home
 }
 
@@ -54,8 +71,14 @@ fn entry(name: &str, url: &str) -> String {
 /// What it says of one check: status, subject, message, hint.
 fn found(report: &Value, check: &str) -> Vec<[String; 4]> {
     let text = |entry: &Value, member: &str| entry[member].as_str().unwrap_or_default().to_owned();
-    let entries = report["checks"].as_array().unwrap().iter().filter(|entry| entry["check"] == check);
-    entries.map(|entry| ["status", "subject", "message", "hint"].map(|member| text(entry, member))).collect()
+    let entries = report["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|entry| entry["check"] == check);
+    entries
+        .map(|entry| ["status", "subject", "message", "hint"].map(|member| text(entry, member)))
+        .collect()
 }
 
 /// The only thing it says of a check.
@@ -75,11 +98,20 @@ fn judged(ran: &Ran, code: i32) -> Value {
     assert_eq!(ran.code, Some(code), "{ran:?}");
     assert_eq!(ran.err.as_str(), "", "{ran:?}");
     let report = json(&ran.out);
-    let errors = report["checks"].as_array().unwrap().iter().filter(|entry| entry["status"] == "error").count();
+    let errors = report["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|entry| entry["status"] == "error")
+        .count();
     assert_eq!(report["errors"], errors, "{report}");
     for entry in report["checks"].as_array().unwrap() {
         let well = entry["status"] == "ok";
-        assert_eq!(entry["hint"].is_null(), well, "what is not well has an advice, and nothing else: {entry}");
+        assert_eq!(
+            entry["hint"].is_null(),
+            well,
+            "what is not well has an advice, and nothing else: {entry}"
+        );
     }
     report
 }
@@ -91,7 +123,11 @@ fn look(folder: &Path) -> Vec<(String, i64, i64)> {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
             let held = entry.metadata().unwrap();
-            found.push((entry.path().display().to_string(), held.mtime(), held.mtime_nsec()));
+            found.push((
+                entry.path().display().to_string(),
+                held.mtime(),
+                held.mtime_nsec(),
+            ));
             if held.is_dir() {
                 folders.push(entry.path());
             }
@@ -105,21 +141,38 @@ fn look(folder: &Path) -> Vec<(String, i64, i64)> {
 fn a_healthy_daemon_is_well_and_ends_with_zero() {
     let (home, daemon, _scenarios) = office();
     let address = daemon.url.strip_prefix("http://").unwrap();
-    let ran = run(home.command(&["doctor", "--json"]).env("CALLSHEET_SERVER__LISTEN", address));
+    let ran = run(home
+        .command(&["doctor", "--json"])
+        .env("CALLSHEET_SERVER__LISTEN", address));
     let report = judged(&ran, 0);
     let [status, subject, message, _] = only(&report, "port");
     assert_eq!(status.as_str(), "ok");
     assert_eq!(subject.as_str(), address);
-    assert!(message.starts_with(&format!("a callsheet daemon {} answers", env!("CARGO_PKG_VERSION"))), "{message}");
+    assert!(
+        message.starts_with(&format!(
+            "a callsheet daemon {} answers",
+            env!("CARGO_PKG_VERSION")
+        )),
+        "{message}"
+    );
     let [status, subject, message, _] = only(&report, "state");
     assert_eq!(status.as_str(), "ok");
-    assert_eq!(subject, home.path(".state/callsheet/state.db").display().to_string());
-    assert!(message.contains("in use by the running daemon (process "), "{message}");
+    assert_eq!(
+        subject,
+        home.path(".state/callsheet/state.db").display().to_string()
+    );
+    assert!(
+        message.contains("in use by the running daemon (process "),
+        "{message}"
+    );
     assert_eq!(only(&report, "mdns")[2], "switched off");
     let [status, subject, message, _] = only(&report, "configuration");
     assert_eq!(status.as_str(), "ok");
     assert_eq!(subject, home.path("callsheet.toml").display().to_string());
-    assert_eq!(message, "4 values from the file, 2 values from the environment, all else by default");
+    assert_eq!(
+        message,
+        "4 values from the file, 2 values from the environment, all else by default"
+    );
     let scenarios = found(&report, "scenarios");
     let names: Vec<&str> = scenarios.iter().map(|entry| entry[1].as_str()).collect();
     assert_eq!(names, ["mail", "notes"]);
@@ -133,19 +186,33 @@ fn people_get_what_is_well_in_a_line_and_each_problem_in_a_paragraph() {
     assert_eq!(ran.code, Some(1));
     assert_eq!(ran.err.as_str(), "");
     assert!(
-        ran.out.starts_with(&format!("ok[configuration] {}: ", home.path("callsheet.toml").display())),
+        ran.out.starts_with(&format!(
+            "ok[configuration] {}: ",
+            home.path("callsheet.toml").display()
+        )),
         "{}",
         ran.out
     );
-    let problem =
-        ran.out.split("\n\n").find(|part| part.starts_with("error[scenarios] gone\n  connection refused by "));
+    let problem = ran
+        .out
+        .split("\n\n")
+        .find(|part| part.starts_with("error[scenarios] gone\n  connection refused by "));
     let problem = problem.unwrap_or_else(|| panic!("{}", ran.out));
-    assert!(problem.ends_with("\n  hint: start it, or fix its `url` in the configuration"), "{problem}");
+    assert!(
+        problem.ends_with("\n  hint: start it, or fix its `url` in the configuration"),
+        "{problem}"
+    );
     assert_eq!(ran.out.lines().last(), Some("1 error"));
     let narrow = run(home.command(&["doctor"]).env("COLUMNS", "80"));
     // How much is free changes from one moment to the next.
     let free = regex::Regex::new("[0-9.]+ [kMGT]?B free").unwrap();
-    let words = |text: &str| free.replace(&text.split_whitespace().collect::<Vec<_>>().join(" "), "free").into_owned();
+    let words = |text: &str| {
+        free.replace(
+            &text.split_whitespace().collect::<Vec<_>>().join(" "),
+            "free",
+        )
+        .into_owned()
+    };
     assert_eq!(words(&narrow.out), words(&ran.out), "names stay whole");
     let long = |line: &&str| line.chars().count() > 80 && line.trim_start().split(' ').count() > 2;
     assert_eq!(narrow.out.lines().find(long), None, "{}", narrow.out);
@@ -155,11 +222,16 @@ fn people_get_what_is_well_in_a_line_and_each_problem_in_a_paragraph() {
 fn a_home_without_anything_is_told_how_to_begin() {
     let home = Home::new();
     let before = look(&home.path(""));
-    let ran = run(home.command(&["doctor", "--json"]).env("CALLSHEET_SERVER__LISTEN", free_port()));
+    let ran = run(home
+        .command(&["doctor", "--json"])
+        .env("CALLSHEET_SERVER__LISTEN", free_port()));
     let report = judged(&ran, 0);
     assert_eq!(only(&report, "configuration")[1], "no file");
     assert_eq!(only(&report, "port")[2], "free; no daemon runs there");
-    assert!(only(&report, "state")[2].starts_with("created at the first start, "), "{report}");
+    assert!(
+        only(&report, "state")[2].starts_with("created at the first start, "),
+        "{report}"
+    );
     let [status, _, message, hint] = only(&report, "scenarios");
     assert_eq!(status.as_str(), "warning");
     assert_eq!(message.as_str(), "there are no scenarios");
@@ -178,12 +250,18 @@ fn a_port_that_a_stranger_has_is_an_error_that_names_him() {
     assert_eq!(status.as_str(), "error");
     assert_eq!(subject, listen);
     assert!(message.contains("is not a callsheet daemon"), "{message}");
-    assert!(message.contains(&format!("process {})", std::process::id())), "{message}");
+    assert!(
+        message.contains(&format!("process {})", std::process::id())),
+        "{message}"
+    );
     assert_eq!(hint, "stop it, or set `server.listen` to another address");
     // One that never says a word is not waited for long.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let report = doctor(&home_at(&silent.local_addr().unwrap().to_string(), ""), 1);
-    assert!(only(&report, "port")[2].contains("did not answer"), "{report}");
+    assert!(
+        only(&report, "port")[2].contains("did not answer"),
+        "{report}"
+    );
 }
 
 #[test]
@@ -191,7 +269,10 @@ fn an_address_that_this_machine_does_not_have_is_an_error() {
     let report = doctor(&home_at("192.0.2.1:7400", ""), 1);
     let [status, _, message, hint] = only(&report, "port");
     assert_eq!(status, "error");
-    assert!(message.starts_with("cannot be listened on: ") && hint.contains("no such address"), "{message} {hint}");
+    assert!(
+        message.starts_with("cannot be listened on: ") && hint.contains("no such address"),
+        "{message} {hint}"
+    );
 }
 
 #[test]
@@ -206,7 +287,10 @@ fn a_state_that_cannot_be_written_is_an_error() {
     fs::remove_file(&file).unwrap();
     // A folder where the file should be.
     fs::create_dir_all(home.path("kept/state.db")).unwrap();
-    assert_eq!(only(&doctor(&home, 1), "state")[2], "a folder is in its place");
+    assert_eq!(
+        only(&doctor(&home, 1), "state")[2],
+        "a folder is in its place"
+    );
     fs::remove_dir(home.path("kept/state.db")).unwrap();
     // A folder that this user may not write to. The superuser may write everywhere, so he looks as
     // somebody else.
@@ -215,7 +299,10 @@ fn a_state_that_cannot_be_written_is_an_error() {
     }
     let [status, _, message, hint] = only(&judged(&run(&mut as_somebody(&home)), 1), "state");
     assert_eq!(status, "error");
-    assert!(message.starts_with(&format!("`{}` cannot be written to: ", file.display())), "{message}");
+    assert!(
+        message.starts_with(&format!("`{}` cannot be written to: ", file.display())),
+        "{message}"
+    );
     assert!(hint.starts_with("make it writable for this user"), "{hint}");
     assert_eq!(look(&home.path("kept")), [], "it made something");
 }
@@ -230,7 +317,12 @@ fn as_somebody(home: &Home) -> Command {
     let binary = home.path("callsheet");
     fs::copy(command.get_program(), &binary).unwrap();
     let mut somebody = Command::new(binary);
-    somebody.args(command.get_args()).env_clear().current_dir(home.path("")).uid(65_534).gid(65_534);
+    somebody
+        .args(command.get_args())
+        .env_clear()
+        .current_dir(home.path(""))
+        .uid(65_534)
+        .gid(65_534);
     for (name, value) in command.get_envs() {
         somebody.env(name, value.unwrap());
     }
@@ -239,38 +331,76 @@ fn as_somebody(home: &Home) -> Command {
 
 #[test]
 fn a_daemon_at_a_free_port_is_found_where_it_says_that_it_is() {
-    let notes = Scenario::start("notes", vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()]);
+    let notes = Scenario::start(
+        "notes",
+        vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()],
+    );
     let home = Home::naming(&[("notes", &notes.url)]);
     let [status, _, message, _] = only(&doctor(&home, 0), "port");
     assert_eq!(status, "ok");
-    assert!(message.ends_with("no daemon of this configuration runs"), "{message}");
+    assert!(
+        message.ends_with("no daemon of this configuration runs"),
+        "{message}"
+    );
     let daemon = home.serve(&[]);
     crate::support::command::until("the tool", || home.run(&["tools"]).out.contains("add_note"));
     let report = doctor(&home, 0);
     let [status, subject, message, _] = only(&report, "port");
     assert_eq!(status, "ok");
     assert_eq!(subject.trim_end_matches('/'), daemon.url);
-    assert!(message.starts_with("a callsheet daemon ") && message.ends_with("took when it started"), "{message}");
-    assert_eq!(only(&report, "scenarios")[..3], ["ok", "notes", "live, 1 tool"], "as the daemon has it");
+    assert!(
+        message.starts_with("a callsheet daemon ") && message.ends_with("took when it started"),
+        "{message}"
+    );
+    assert_eq!(
+        only(&report, "scenarios")[..3],
+        ["ok", "notes", "live, 1 tool"],
+        "as the daemon has it"
+    );
 }
 
 #[test]
 fn a_daemon_that_was_started_for_another_address_is_found_as_by_every_command() {
-    let notes = Scenario::start("notes", vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()]);
+    let notes = Scenario::start(
+        "notes",
+        vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()],
+    );
     let listen = free_port();
     let home = home_at(&listen, &entry("notes", &notes.url));
     let daemon = home.serve(&["--listen", "127.0.0.1:0"]);
     until("the tool", || home.run(&["tools"]).out.contains("add_note"));
     let report = doctor(&home, 0);
     let [status, subject, message, _] = only(&report, "port");
-    assert_eq!([status.as_str(), subject.trim_end_matches('/')], ["ok", &daemon.url]);
-    assert!(message.ends_with(&format!("it was started for this address, not for {listen}")), "{message}");
+    assert_eq!(
+        [status.as_str(), subject.trim_end_matches('/')],
+        ["ok", &daemon.url]
+    );
+    assert!(
+        message.ends_with(&format!(
+            "it was started for this address, not for {listen}"
+        )),
+        "{message}"
+    );
     let [status, _, message, _] = only(&report, "state");
-    assert!(status == "ok" && message.contains("in use by the running daemon"), "{status}: {message}");
-    assert_eq!(only(&report, "scenarios")[..3], ["ok", "notes", "live, 1 tool"], "as the daemon has it");
-    home.write("callsheet.toml", &format!("server.listen = \"{listen}\"\nhealt.grace = \"1s\"\n"));
+    assert!(
+        status == "ok" && message.contains("in use by the running daemon"),
+        "{status}: {message}"
+    );
+    assert_eq!(
+        only(&report, "scenarios")[..3],
+        ["ok", "notes", "live, 1 tool"],
+        "as the daemon has it"
+    );
+    home.write(
+        "callsheet.toml",
+        &format!("server.listen = \"{listen}\"\nhealt.grace = \"1s\"\n"),
+    );
     let report = judged(&home.run(&["doctor", "--json"]), 4);
-    assert_eq!(only(&report, "port")[0], "ok", "also with a mistake in the configuration: {report}");
+    assert_eq!(
+        only(&report, "port")[0],
+        "ok",
+        "also with a mistake in the configuration: {report}"
+    );
 }
 
 #[test]
@@ -279,13 +409,18 @@ fn a_state_that_another_daemon_has_is_an_error_that_names_it() {
     let _daemon = home.serve(&["--listen", "127.0.0.1:0"]);
     // Nobody can tell where it listens.
     for file in ["daemon.json", "state.db.daemon.json", "state.db.sock"] {
-        until("the file", || fs::remove_file(home.path(".state/callsheet").join(file)).is_ok());
+        until("the file", || {
+            fs::remove_file(home.path(".state/callsheet").join(file)).is_ok()
+        });
     }
-    let ran = run(home.command(&["doctor", "--json"]).env("CALLSHEET_SERVER__LISTEN", free_port()));
+    let ran = run(home
+        .command(&["doctor", "--json"])
+        .env("CALLSHEET_SERVER__LISTEN", free_port()));
     let [status, _, message, hint] = only(&judged(&ran, 1), "state");
     assert_eq!(status, "error");
     assert!(
-        message.starts_with("a daemon (process ") && message.ends_with("none of this configuration answers"),
+        message.starts_with("a daemon (process ")
+            && message.ends_with("none of this configuration answers"),
         "{message}"
     );
     assert!(hint.contains("`--url`"), "{hint}");
@@ -294,14 +429,29 @@ fn a_state_that_another_daemon_has_is_an_error_that_names_it() {
 #[test]
 fn a_broken_configuration_is_told_with_file_and_line_and_code_four() {
     let home = Home::new();
-    let file = home.write("callsheet.toml", "[server]\nlistn = \"x\"\n\n[refresh]\ntimeout = \"soon\"\n");
-    let ran = run(home.command(&["doctor", "--json"]).env("CALLSHEET_HEALTH__GRACE", "never"));
+    let file = home.write(
+        "callsheet.toml",
+        "[server]\nlistn = \"x\"\n\n[refresh]\ntimeout = \"soon\"\n",
+    );
+    let ran = run(home
+        .command(&["doctor", "--json"])
+        .env("CALLSHEET_HEALTH__GRACE", "never"));
     let report = judged(&ran, 4);
     let problems = found(&report, "configuration");
     let at = |line: &str| format!("{}:{line}", file.display());
     let places: Vec<&str> = problems.iter().map(|problem| problem[1].as_str()).collect();
-    assert_eq!(places, [at("2:1").as_str(), &at("5:11"), "environment CALLSHEET_HEALTH__GRACE"]);
-    assert_eq!(problems[0][2..], ["server.listn: unknown key", "did you mean `listen`?"]);
+    assert_eq!(
+        places,
+        [
+            at("2:1").as_str(),
+            &at("5:11"),
+            "environment CALLSHEET_HEALTH__GRACE"
+        ]
+    );
+    assert_eq!(
+        problems[0][2..],
+        ["server.listn: unknown key", "did you mean `listen`?"]
+    );
     for check in ["port", "state", "mdns", "scenarios"] {
         assert_eq!(only(&report, check)[0], "skipped");
     }
@@ -314,49 +464,97 @@ fn a_broken_configuration_is_told_with_file_and_line_and_code_four() {
 /// The daemon runs on with the configuration that it read, and so do its clients.
 #[test]
 fn a_mistake_in_the_configuration_stops_neither_the_doctor_nor_the_clients_of_a_running_daemon() {
-    let notes = Scenario::start("notes", vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()]);
+    let notes = Scenario::start(
+        "notes",
+        vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()],
+    );
     let listen = free_port();
     let home = home_at(&listen, &entry("notes", &notes.url));
     let daemon = home.serve(&[]);
     crate::support::command::until("the tool", || home.run(&["tools"]).out.contains("add_note"));
-    let broken = format!("server.listen = \"{listen}\"\nhealt.grace = \"1s\"\n{}", entry("notes", &notes.url));
+    let broken = format!(
+        "server.listen = \"{listen}\"\nhealt.grace = \"1s\"\n{}",
+        entry("notes", &notes.url)
+    );
     home.write("callsheet.toml", &broken);
 
-    for args in [&["tools"][..], &["scenarios"], &["explain", "add_note"], &["prefs", "list"]] {
+    for args in [
+        &["tools"][..],
+        &["scenarios"],
+        &["explain", "add_note"],
+        &["prefs", "list"],
+    ] {
         let ran = home.run(args);
         assert_eq!(ran.code, Some(0), "{args:?}: {ran:?}");
-        assert!(ran.err.contains("the configuration cannot be used") && ran.err.contains("healt"), "{ran:?}");
+        assert!(
+            ran.err.contains("the configuration cannot be used") && ran.err.contains("healt"),
+            "{ran:?}"
+        );
     }
     let report = doctor(&home, 4);
     // The daemon may have seen the mistake, too, and say so.
     assert!(
-        found(&report, "configuration").iter().all(|problem| problem[0] == "error" && problem[2].contains("healt"))
+        found(&report, "configuration")
+            .iter()
+            .all(|problem| problem[0] == "error" && problem[2].contains("healt"))
     );
     let port = only(&report, "port");
-    assert!(port[0] == "ok" && port[2].contains("runs with the configuration that it read before"), "{port:?}");
-    assert_eq!(only(&report, "scenarios")[..3], ["ok", "notes", "live, 1 tool"]);
+    assert!(
+        port[0] == "ok" && port[2].contains("runs with the configuration that it read before"),
+        "{port:?}"
+    );
+    assert_eq!(
+        only(&report, "scenarios")[..3],
+        ["ok", "notes", "live, 1 tool"]
+    );
 
     crate::support::command::until("a banner", || {
-        let pages = ["/dashboard/tools", "/dashboard/preferences", "/dashboard/findings"];
-        pages.iter().all(|page| String::from_utf8(daemon.get(page).1).unwrap().contains("id=\"config-refused\""))
+        let pages = [
+            "/dashboard/tools",
+            "/dashboard/preferences",
+            "/dashboard/findings",
+        ];
+        pages.iter().all(|page| {
+            String::from_utf8(daemon.get(page).1)
+                .unwrap()
+                .contains("id=\"config-refused\"")
+        })
     });
 }
 
 #[test]
 fn the_doctor_gives_the_reason_that_holds() {
     let broken = Canned::start("text/html", "<html>no list</html>");
-    let twins = ["one", "two"]
-        .map(|name| Scenario::start(name, vec![ToolDefinition::new("same_name", "Does the same").unwrap()]));
-    let home =
-        Home::naming(&[("gone", &nobody()), ("page", &broken.url), ("one", &twins[0].url), ("two", &twins[1].url)]);
+    let twins = ["one", "two"].map(|name| {
+        Scenario::start(
+            name,
+            vec![ToolDefinition::new("same_name", "Does the same").unwrap()],
+        )
+    });
+    let home = Home::naming(&[
+        ("gone", &nobody()),
+        ("page", &broken.url),
+        ("one", &twins[0].url),
+        ("two", &twins[1].url),
+    ]);
     let daemon = home.serve(&[]);
     let report = judged(&home.run(&["doctor", "--json", "--url", &daemon.url]), 1);
     let all = found(&report, "scenarios");
     let of = |name: &str| all.iter().find(|entry| entry[1] == name).unwrap();
-    assert!(of("gone")[3].starts_with("start it, or fix its address"), "{all:?}");
-    assert!(of("page")[3].starts_with("`callsheet check "), "what answers need not be started: {all:?}");
+    assert!(
+        of("gone")[3].starts_with("start it, or fix its address"),
+        "{all:?}"
+    );
+    assert!(
+        of("page")[3].starts_with("`callsheet check "),
+        "what answers need not be started: {all:?}"
+    );
     for name in ["one", "two"] {
-        assert_eq!(of(name)[..3], ["ok", name, "live, 1 tool"], "a name that two have is no fault of a manifest");
+        assert_eq!(
+            of(name)[..3],
+            ["ok", name, "live, 1 tool"],
+            "a name that two have is no fault of a manifest"
+        );
     }
 }
 
@@ -365,44 +563,90 @@ fn profiles_that_clients_may_leave_out_are_a_warning() {
     let bounds = "[[profiles]]\nname = \"narrow\"\nscenarios = []\n";
     let warnings = |rest: &str| {
         let report = doctor(&home_at(&free_port(), rest), 0);
-        found(&report, "configuration").into_iter().filter(|entry| entry[0] == "warning").collect::<Vec<_>>()
+        found(&report, "configuration")
+            .into_iter()
+            .filter(|entry| entry[0] == "warning")
+            .collect::<Vec<_>>()
     };
     let rows = warnings(bounds);
-    assert!(rows.len() == 1 && rows[0][3].contains("permissions.default_profile"), "{rows:?}");
-    assert!(warnings(&format!("{bounds}[permissions]\ndefault_profile = \"narrow\"\n")).is_empty());
+    assert!(
+        rows.len() == 1 && rows[0][3].contains("permissions.default_profile"),
+        "{rows:?}"
+    );
+    assert!(
+        warnings(&format!(
+            "{bounds}[permissions]\ndefault_profile = \"narrow\"\n"
+        ))
+        .is_empty()
+    );
 }
 
 #[test]
 fn scenarios_are_asked_directly_when_no_daemon_runs() {
-    let notes = Scenario::start("notes", vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()]);
+    let notes = Scenario::start(
+        "notes",
+        vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()],
+    );
     let future = Canned::start("application/json", &manifest("7.0"));
     let page = Canned::start("text/html", "<html>no list</html>");
-    let scenarios =
-        [entry("notes", &notes.url), entry("gone", &nobody()), entry("future", &future.url), entry("page", &page.url)];
+    let scenarios = [
+        entry("notes", &notes.url),
+        entry("gone", &nobody()),
+        entry("future", &future.url),
+        entry("page", &page.url),
+    ];
     let report = doctor(&home_at(&free_port(), &scenarios.concat()), 1);
     let all = found(&report, "scenarios");
     let of = |name: &str| all.iter().find(|entry| entry[1] == name).unwrap();
     assert_eq!(of("notes")[..3], ["ok", "notes", "live, 1 tool"]);
-    assert!(of("gone")[0] == "error" && of("gone")[2].contains("refused"), "{all:?}");
     assert!(
-        of("future")[0] == "error" && of("future")[2].starts_with("incompatible: ") && of("future")[2].contains("7.0"),
+        of("gone")[0] == "error" && of("gone")[2].contains("refused"),
+        "{all:?}"
+    );
+    assert!(
+        of("future")[0] == "error"
+            && of("future")[2].starts_with("incompatible: ")
+            && of("future")[2].contains("7.0"),
         "{all:?}"
     );
     assert!(of("future")[3].contains("`protocol.accept`"), "{all:?}");
-    assert!(of("page")[0] == "error" && of("page")[2].starts_with("its answer is not a list of tools: "), "{all:?}");
+    assert!(
+        of("page")[0] == "error"
+            && of("page")[2].starts_with("its answer is not a list of tools: "),
+        "{all:?}"
+    );
     assert_eq!(of("others")[0], "skipped");
 }
 
 #[test]
 fn a_running_daemon_tells_of_its_scenarios() {
-    let notes = Scenario::start("notes", vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()]);
+    let notes = Scenario::start(
+        "notes",
+        vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()],
+    );
     let future = Canned::start("application/json", &manifest("7.0"));
-    let home = Home::naming(&[("notes", &notes.url), ("gone", &nobody()), ("future", &future.url)]);
+    let home = Home::naming(&[
+        ("notes", &notes.url),
+        ("gone", &nobody()),
+        ("future", &future.url),
+    ]);
     let daemon = home.serve(&[]);
     // Not the file that the daemon runs with.
     let other = home.write("other.toml", &entry("late", &nobody()));
-    let arguments = ["doctor", "--json", "--url", &daemon.url, "--config", other.to_str().unwrap()];
-    let report = judged(&run(home.command(&arguments).env("CALLSHEET_SERVER__LISTEN", free_port())), 1);
+    let arguments = [
+        "doctor",
+        "--json",
+        "--url",
+        &daemon.url,
+        "--config",
+        other.to_str().unwrap(),
+    ];
+    let report = judged(
+        &run(home
+            .command(&arguments)
+            .env("CALLSHEET_SERVER__LISTEN", free_port())),
+        1,
+    );
     assert_eq!(only(&report, "daemon")[0], "ok");
     let all = found(&report, "scenarios");
     let of = |name: &str| all.iter().find(|entry| entry[1] == name).unwrap();
@@ -410,11 +654,19 @@ fn a_running_daemon_tells_of_its_scenarios() {
     assert_eq!(of("gone")[0].as_str(), "error", "{all:?}");
     assert_eq!(of("future")[0].as_str(), "error", "{all:?}");
     assert!(
-        of("gone")[2].starts_with("connecting: ") && of("gone")[3].starts_with("start it, or fix its address"),
+        of("gone")[2].starts_with("connecting: ")
+            && of("gone")[3].starts_with("start it, or fix its address"),
         "{all:?}"
     );
-    assert!(of("future")[2].starts_with("incompatible: ") && of("future")[3].contains("`protocol.accept`"), "{all:?}");
-    assert!(of("late")[0] == "warning" && of("late")[2].contains("does not know it"), "{all:?}");
+    assert!(
+        of("future")[2].starts_with("incompatible: ")
+            && of("future")[3].contains("`protocol.accept`"),
+        "{all:?}"
+    );
+    assert!(
+        of("late")[0] == "warning" && of("late")[2].contains("does not know it"),
+        "{all:?}"
+    );
 }
 
 #[test]
@@ -428,18 +680,35 @@ fn programs_that_do_not_work_are_named_with_the_reason_and_what_they_wrote() {
         nobody()
     ));
     let daemon = home.serve(&[]);
-    let look = || found(&json(&home.run(&["doctor", "--json", "--url", &daemon.url]).out), "scenarios");
+    let look = || {
+        found(
+            &json(&home.run(&["doctor", "--json", "--url", &daemon.url]).out),
+            "scenarios",
+        )
+    };
     let mut all = look();
     until("all were tried", || {
         all = look();
         all.iter().filter(|entry| entry[0] == "error").count() == 3
     });
     let of = |name: &str| all.iter().find(|entry| entry[1] == name).unwrap();
-    assert!(of("missing")[2].contains("`no-such-command` was not found"), "{all:?}");
+    assert!(
+        of("missing")[2].contains("`no-such-command` was not found"),
+        "{all:?}"
+    );
     assert!(of("missing")[3].contains("whole path"), "{all:?}");
-    assert!(of("gone")[2].contains("exit code 1") && of("gone")[2].contains("the key of the service"), "{all:?}");
-    assert!(of("gone")[3].contains("callsheet scenarios gone"), "{all:?}");
-    assert!(of("closed")[3].starts_with("start it, or fix its address"), "{all:?}");
+    assert!(
+        of("gone")[2].contains("exit code 1") && of("gone")[2].contains("the key of the service"),
+        "{all:?}"
+    );
+    assert!(
+        of("gone")[3].contains("callsheet scenarios gone"),
+        "{all:?}"
+    );
+    assert!(
+        of("closed")[3].starts_with("start it, or fix its address"),
+        "{all:?}"
+    );
     // The lines that it wrote stay readable.
     let shown = home.run(&["scenarios", "gone", "--url", &daemon.url]).ok();
     assert!(shown.contains("last lines on standard error"), "{shown}");
@@ -450,16 +719,24 @@ fn programs_that_do_not_work_are_named_with_the_reason_and_what_they_wrote() {
 fn a_demo_at_the_configured_address_does_not_lack_a_socket() {
     let address = free_port();
     let home = home_at(&address, "");
-    let demo = Running::start(home.command(&["demo", "--listen", &address]), "callsheet listens on ");
+    let demo = Running::start(
+        home.command(&["demo", "--listen", &address]),
+        "callsheet listens on ",
+    );
     demo.line(|line| line.starts_with("following changes until Ctrl-C"));
     let [status, _, message, _] = only(&doctor(&home, 0), "socket");
     assert_eq!(status, "ok");
-    assert_eq!(message, format!("not used: the daemon at http://{address} has another state"));
+    assert_eq!(
+        message,
+        format!("not used: the daemon at http://{address} has another state")
+    );
 }
 
 #[test]
 fn who_may_say_yes_is_told_where_a_tool_asks_for_it() {
-    let careful = ToolDefinition::new("wipe", "Wipes a disk").unwrap().requires_approval(true);
+    let careful = ToolDefinition::new("wipe", "Wipes a disk")
+        .unwrap()
+        .requires_approval(true);
     let disks = Scenario::start("disks", vec![careful]);
     let notes = Scenario::start("notes", vec![ToolDefinition::new("add", "Adds").unwrap()]);
     let look = |scenario: &Scenario, rest: &str| {
@@ -467,11 +744,17 @@ fn who_may_say_yes_is_told_where_a_tool_asks_for_it() {
         let daemon = home.serve(&[]);
         let mut doctor = home.command(&["doctor", "--json"]);
         let address = daemon.url.strip_prefix("http://").unwrap();
-        found(&judged(&run(doctor.env("CALLSHEET_SERVER__LISTEN", address)), 0), "approvals")
+        found(
+            &judged(&run(doctor.env("CALLSHEET_SERVER__LISTEN", address)), 0),
+            "approvals",
+        )
     };
     let open = look(&disks, "");
     assert_eq!(open[0][0], "warning");
-    assert!(open[0][2].starts_with("1 tool needs approval, but any caller"), "{open:?}");
+    assert!(
+        open[0][2].starts_with("1 tool needs approval, but any caller"),
+        "{open:?}"
+    );
     assert!(open[0][3].contains("`server.operator_token`"), "{open:?}");
     for key in ["server.operator_token", "calls.approval_token"] {
         let closed = look(&disks, &format!("{key} = \"0123456789abcdef\""));
@@ -487,7 +770,10 @@ fn a_daemon_that_is_named_and_does_not_answer_is_an_error() {
     let report = judged(&home.run(&["doctor", "--json", "--url", &nobody()]), 1);
     let [status, _, message, hint] = only(&report, "daemon");
     assert_eq!(status, "error");
-    assert!(message.starts_with("no daemon answers at ") && hint.contains("callsheet serve"), "{message}");
+    assert!(
+        message.starts_with("no daemon answers at ") && hint.contains("callsheet serve"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -496,7 +782,9 @@ fn the_network_is_looked_at_on_the_chosen_interfaces_only() {
     let home = home_at(&free_port(), "");
     let at = |interfaces: &str| {
         let mut command = home.command(&["doctor", "--json"]);
-        command.env("CALLSHEET_DISCOVERY__MDNS__ENABLED", "true").env("CALLSHEET_DISCOVERY__MDNS__PORT", "45353");
+        command
+            .env("CALLSHEET_DISCOVERY__MDNS__ENABLED", "true")
+            .env("CALLSHEET_DISCOVERY__MDNS__PORT", "45353");
         run(command.env("CALLSHEET_DISCOVERY__MDNS__INTERFACES", interfaces))
     };
     let [status, subject, message, _] = only(&judged(&at("[loopback]"), 0), "mdns");
@@ -505,7 +793,10 @@ fn the_network_is_looked_at_on_the_chosen_interfaces_only() {
     assert_eq!(message, "listening works on loopback");
     let [status, _, message, hint] = only(&judged(&at("[loopback, nosuch0]"), 0), "mdns");
     assert_eq!(status, "warning");
-    assert!(message.contains("nosuch0: there is no such interface"), "{message}");
+    assert!(
+        message.contains("nosuch0: there is no such interface"),
+        "{message}"
+    );
     assert!(hint.contains("`discovery.mdns.interfaces`"), "{hint}");
     assert_eq!(only(&judged(&at("[nosuch0]"), 1), "mdns")[0], "error");
 }
@@ -513,35 +804,62 @@ fn the_network_is_looked_at_on_the_chosen_interfaces_only() {
 /// A service has variables that the shell of its operator lacks.
 #[test]
 fn what_only_this_shell_lacks_is_no_error_for_commands_of_a_running_daemon() {
-    let notes = Scenario::start("notes", vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()]);
+    let notes = Scenario::start(
+        "notes",
+        vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()],
+    );
     let listen = free_port();
-    let secrets = "[bundles.secrets.key]\nvalue = { env = \"NOTES_KEY\" }\nhosts = [\"127.0.0.1\"]\n";
+    let secrets =
+        "[bundles.secrets.key]\nvalue = { env = \"NOTES_KEY\" }\nhosts = [\"127.0.0.1\"]\n";
     let auth = "auth = { env = \"NOTES_TOKEN\" }\n";
-    let home = home_at(&listen, &format!("{}{auth}{secrets}", entry("notes", &notes.url)));
+    let home = home_at(
+        &listen,
+        &format!("{}{auth}{secrets}", entry("notes", &notes.url)),
+    );
     let mut serve = home.command(&["serve"]);
-    serve.env("NOTES_KEY", "a-key-of-the-service").env("NOTES_TOKEN", "a-token-of-the-service");
+    serve
+        .env("NOTES_KEY", "a-key-of-the-service")
+        .env("NOTES_TOKEN", "a-token-of-the-service");
     let _daemon = Running::start(serve, "callsheet listens on ");
     until("the tool", || home.run(&["tools"]).out.contains("add_note"));
 
-    for args in [&["tools"][..], &["scenarios"], &["explain", "add_note"], &["prefs", "list"]] {
+    for args in [
+        &["tools"][..],
+        &["scenarios"],
+        &["explain", "add_note"],
+        &["prefs", "list"],
+    ] {
         let ran = home.run(args);
         assert_eq!(ran.code, Some(0), "{args:?}: {ran:?}");
         assert_eq!(ran.err.as_str(), "", "{args:?}: {ran:?}");
     }
     let report = doctor(&home, 0);
     let checks = found(&report, "configuration");
-    assert!(checks.iter().all(|check| matches!(check[0].as_str(), "ok" | "skipped")), "{checks:?}");
-    assert_eq!(only(&report, "scenarios")[..3], ["ok", "notes", "live, 1 tool"]);
+    assert!(
+        checks
+            .iter()
+            .all(|check| matches!(check[0].as_str(), "ok" | "skipped")),
+        "{checks:?}"
+    );
+    assert_eq!(
+        only(&report, "scenarios")[..3],
+        ["ok", "notes", "live, 1 tool"]
+    );
 
     // What the daemon itself refuses is shown in its words, although this shell could not judge it.
     let worse = "[bundles.secrets.other]\nvalue = { env = \"ABSENT_EVERYWHERE\" }\nhosts = [\"127.0.0.1\"]\n";
     home.write(
         "callsheet.toml",
-        &format!("server.listen = \"{listen}\"\n{}{auth}{secrets}{worse}", entry("notes", &notes.url)),
+        &format!(
+            "server.listen = \"{listen}\"\n{}{auth}{secrets}{worse}",
+            entry("notes", &notes.url)
+        ),
     );
     until("the daemon's own judgement", || {
         let ran = home.run(&["tools"]);
-        ran.code == Some(0) && ran.err.contains("earlier one") && ran.err.contains("ABSENT_EVERYWHERE")
+        ran.code == Some(0)
+            && ran.err.contains("earlier one")
+            && ran.err.contains("ABSENT_EVERYWHERE")
     });
 }
 
@@ -552,10 +870,15 @@ fn a_daemon_whose_records_are_gone_still_has_its_state() {
     let home = home_at(&address, "");
     let daemon = Running::start(home.command(&["serve"]), "callsheet listens on ");
     for file in ["state.db.sock", "state.db.daemon.json", "daemon.json"] {
-        until("the file", || fs::remove_file(home.path(".state/callsheet").join(file)).is_ok());
+        until("the file", || {
+            fs::remove_file(home.path(".state/callsheet").join(file)).is_ok()
+        });
     }
     let [status, _, message, _] = only(&doctor(&home, 0), "socket");
     assert_eq!(status, "warning", "{message}");
-    assert!(message.starts_with("the running daemon does not listen there"), "{message}");
+    assert!(
+        message.starts_with("the running daemon does not listen there"),
+        "{message}"
+    );
     drop(daemon);
 }

@@ -14,7 +14,12 @@ use crate::support::command::{Home, Ran, json, nobody, office, run, until};
 fn failed(ran: Ran, code: i32) -> Value {
     let error = json(&ran.failed(code));
     assert_eq!(error["exit_code"], code, "{error}");
-    assert!(error["error"].as_str().is_some_and(|text| !text.is_empty() && !text.starts_with("error")), "{error}");
+    assert!(
+        error["error"]
+            .as_str()
+            .is_some_and(|text| !text.is_empty() && !text.starts_with("error")),
+        "{error}"
+    );
     error
 }
 
@@ -44,10 +49,26 @@ fn nobody_there_is_an_object_for_every_client_command() {
         &["forget", "notes"],
         &["logout", "notes"],
     ] {
-        let further: &[&str] = if args[0] == "call" { &[] } else { &["--json", "--url", &url] };
+        let further: &[&str] = if args[0] == "call" {
+            &[]
+        } else {
+            &["--json", "--url", &url]
+        };
         let error = failed(home.run(&[args, further].concat()), 3);
-        assert!(error["error"].as_str().unwrap().starts_with("no daemon answers at "), "{args:?}: {error}");
-        assert!(error["hint"].as_str().unwrap().contains("`callsheet serve`"), "{args:?}: {error}");
+        assert!(
+            error["error"]
+                .as_str()
+                .unwrap()
+                .starts_with("no daemon answers at "),
+            "{args:?}: {error}"
+        );
+        assert!(
+            error["hint"]
+                .as_str()
+                .unwrap()
+                .contains("`callsheet serve`"),
+            "{args:?}: {error}"
+        );
         assert_eq!(error.get("problem"), None, "{args:?}: {error}");
     }
 }
@@ -62,11 +83,33 @@ fn a_refusal_has_the_daemons_problem_document() {
     assert_eq!(error["problem"]["status"], 404);
     assert_eq!(error["problem"]["candidates"], json(r#"["notes"]"#));
     // The options of `call` stand before the name of the tool.
-    let error = failed(home.run(&["call", "--json", "--url", &daemon.url, "wipe", "--text", "x"]), 1);
+    let error = failed(
+        home.run(&[
+            "call",
+            "--json",
+            "--url",
+            &daemon.url,
+            "wipe",
+            "--text",
+            "x",
+        ]),
+        1,
+    );
     assert_eq!(error["problem"]["code"], "disabled");
     let hint = error["hint"].as_str().unwrap();
-    assert_eq!(hint, "`callsheet prefs set tool:notes/wipe --enabled true` switches it on", "{error}");
-    let waits = home.run(&["call", "--json", "--url", &daemon.url, "send_mail", "--text", "x"]);
+    assert_eq!(
+        hint, "`callsheet prefs set tool:notes/wipe --enabled true` switches it on",
+        "{error}"
+    );
+    let waits = home.run(&[
+        "call",
+        "--json",
+        "--url",
+        &daemon.url,
+        "send_mail",
+        "--text",
+        "x",
+    ]);
     assert_eq!(waits.code, Some(6));
     let answer = json(&waits.out);
     let error = json(&waits.err);
@@ -74,7 +117,13 @@ fn a_refusal_has_the_daemons_problem_document() {
     assert_eq!(error["exit_code"], 6);
     // What is no error is a line of JSON too.
     let first = ask(&["tools", "--max", "1"]);
-    assert!(json(&first.err)["note"].as_str().unwrap().starts_with("3 tools left out"), "{first:?}");
+    assert!(
+        json(&first.err)["note"]
+            .as_str()
+            .unwrap()
+            .starts_with("3 tools left out"),
+        "{first:?}"
+    );
 }
 
 #[test]
@@ -100,7 +149,10 @@ fn wrong_usage_and_wrong_configurations_are_objects() {
     assert_eq!(error["errors"][0]["error"], error["error"]);
     // Without the flag it is text as before.
     let text = home.run(&["tools", "--no-such-flag"]).failed(2);
-    assert!(text.starts_with("error: unexpected argument '--no-such-flag' found"), "{text}");
+    assert!(
+        text.starts_with("error: unexpected argument '--no-such-flag' found"),
+        "{text}"
+    );
 }
 
 /// What the daemon says names routes; the command line says commands.
@@ -108,16 +160,38 @@ fn wrong_usage_and_wrong_configurations_are_objects() {
 fn hints_of_the_command_line_name_commands() {
     let (home, daemon, _scenarios) = office();
     for (args, hint) in [
-        (&["approvals", "approve", "zz"][..], "`callsheet approvals` lists those that are known"),
-        (&["operations", "cancel", "zz"], "`callsheet operations` lists those that are known"),
-        (&["call", "wipe", "--text", "x"], "`callsheet prefs set tool:notes/wipe --enabled true` switches it on"),
-        (&["explain", "zebra"], "`callsheet tools --all` lists those that are offered now"),
-        (&["scenarios", "zebra"], "`callsheet scenarios` lists those that are known"),
-        (&["forget", "zebra"], "`callsheet scenarios` lists those that are known"),
+        (
+            &["approvals", "approve", "zz"][..],
+            "`callsheet approvals` lists those that are known",
+        ),
+        (
+            &["operations", "cancel", "zz"],
+            "`callsheet operations` lists those that are known",
+        ),
+        (
+            &["call", "wipe", "--text", "x"],
+            "`callsheet prefs set tool:notes/wipe --enabled true` switches it on",
+        ),
+        (
+            &["explain", "zebra"],
+            "`callsheet tools --all` lists those that are offered now",
+        ),
+        (
+            &["scenarios", "zebra"],
+            "`callsheet scenarios` lists those that are known",
+        ),
+        (
+            &["forget", "zebra"],
+            "`callsheet scenarios` lists those that are known",
+        ),
     ] {
         let mut command = home.command(args);
-        let error = crate::support::command::run(command.env("CALLSHEET_URL", &daemon.url)).failed(1);
-        assert!(error.contains(&format!("\n  hint: {hint}\n")), "{args:?}: {error}");
+        let error =
+            crate::support::command::run(command.env("CALLSHEET_URL", &daemon.url)).failed(1);
+        assert!(
+            error.contains(&format!("\n  hint: {hint}\n")),
+            "{args:?}: {error}"
+        );
         assert!(!error.contains("/api/"), "{args:?}: {error}");
     }
 }
@@ -136,7 +210,11 @@ fn output_that_cannot_be_written_is_an_error() {
     ));
     home.write("names", "picture");
     let daemon = home.serve(&[]);
-    until("the tool", || home.run(&["tools", "--url", &daemon.url]).out.contains("picture"));
+    until("the tool", || {
+        home.run(&["tools", "--url", &daemon.url])
+            .out
+            .contains("picture")
+    });
     let into_full = |args: &[&str]| {
         let full = fs::OpenOptions::new().write(true).open(disk).unwrap();
         run(home.command(args).stdout(full))
@@ -156,18 +234,35 @@ fn output_that_cannot_be_written_is_an_error() {
     ] {
         let ran = into_full(args);
         assert_eq!(ran.code, Some(5), "{args:?}: {ran:?}");
-        assert!(ran.err.contains("the output cannot be written: No space left on device"), "{args:?}: {ran:?}");
+        assert!(
+            ran.err
+                .contains("the output cannot be written: No space left on device"),
+            "{args:?}: {ran:?}"
+        );
     }
     let error = json(&into_full(&["tools", "--json", "--url", url]).failed(5));
     assert_eq!(error["exit_code"], 5, "{error}");
-    assert!(error["hint"].as_str().unwrap().contains("make room where it goes"), "{error}");
+    assert!(
+        error["hint"]
+            .as_str()
+            .unwrap()
+            .contains("make room where it goes"),
+        "{error}"
+    );
     // The command's own failure decides the exit code.
     home.write("wrong.json", "no manifest");
     let ran = into_full(&["check", "wrong.json"]);
-    assert!(ran.code == Some(1) && ran.err.contains("the output cannot be written"), "{ran:?}");
+    assert!(
+        ran.code == Some(1) && ran.err.contains("the output cannot be written"),
+        "{ran:?}"
+    );
     // A reader that has read enough is no error.
     let mut closed = home.command(&["tools", "--url", url]);
-    let mut child = closed.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = closed
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(0));

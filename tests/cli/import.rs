@@ -33,7 +33,10 @@ fn servers_of_a_client_are_shown_then_written_and_then_called() {
     let before = fs::read_to_string(home.path("callsheet.toml")).unwrap();
 
     let mut import = home.command(&["import"]);
-    let shown = import.env("PATH", std::env::var_os("PATH").unwrap()).output().unwrap();
+    let shown = import
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .output()
+        .unwrap();
     let shown = String::from_utf8(shown.stdout).unwrap();
 
     for part in [
@@ -48,30 +51,72 @@ fn servers_of_a_client_are_shown_then_written_and_then_called() {
     }
     let report = json_of(&home.run(&["import", "--json"]).ok());
     assert_eq!(report["servers"][0]["name"], "child", "{report:#}");
-    assert_eq!(report["servers"][0]["ignored"], json!(["alwaysAllow"]), "{report:#}");
-    assert_eq!(report["left_out"].as_array().unwrap().len(), 3, "{report:#}");
+    assert_eq!(
+        report["servers"][0]["ignored"],
+        json!(["alwaysAllow"]),
+        "{report:#}"
+    );
+    assert_eq!(
+        report["left_out"].as_array().unwrap().len(),
+        3,
+        "{report:#}"
+    );
     assert_eq!(report["written"], false, "{report:#}");
     assert!(!report.to_string().contains("hush-hush"), "{report:#}");
-    assert_eq!(fs::read_to_string(home.path("callsheet.toml")).unwrap(), before, "nothing is written unasked");
+    assert_eq!(
+        fs::read_to_string(home.path("callsheet.toml")).unwrap(),
+        before,
+        "nothing is written unasked"
+    );
 
     let mut import = home.command(&["import", "--write"]);
-    let written = import.env("PATH", std::env::var_os("PATH").unwrap()).output().unwrap();
+    let written = import
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .output()
+        .unwrap();
     assert!(written.status.success(), "{written:?}");
     let configured = fs::read_to_string(home.path("callsheet.toml")).unwrap();
-    assert!(configured.starts_with(&before) && !configured.contains("hush-hush"), "{configured}");
-    assert!(configured.contains("# From ~/"), "two servers of one name can be told apart: {configured}");
-    assert!(fs::read_to_string(home.path("secrets.toml")).unwrap().contains("hush-hush"));
+    assert!(
+        configured.starts_with(&before) && !configured.contains("hush-hush"),
+        "{configured}"
+    );
+    assert!(
+        configured.contains("# From ~/"),
+        "two servers of one name can be told apart: {configured}"
+    );
+    assert!(
+        fs::read_to_string(home.path("secrets.toml"))
+            .unwrap()
+            .contains("hush-hush")
+    );
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        assert_eq!(fs::metadata(home.path("secrets.toml")).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(home.path("secrets.toml"))
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777,
+            0o600
+        );
     }
     let again = home.run(&["import"]).ok();
-    assert!(again.contains("the configuration has a scenario `child` already"), "{again}");
+    assert!(
+        again.contains("the configuration has a scenario `child` already"),
+        "{again}"
+    );
 
     let running = home.serve(&["--state", "state.db"]);
     until("the tool is called", || {
-        let called = home.run(&["call", "--args", r#"{"a":1}"#, "--url", &running.url, "read"]);
+        let called = home.run(&[
+            "call",
+            "--args",
+            r#"{"a":1}"#,
+            "--url",
+            &running.url,
+            "read",
+        ]);
         called.code == Some(0) && called.out.contains("\"a\": 1")
     });
 }
@@ -90,26 +135,46 @@ fn servers_of_one_name_are_told_apart_by_what_differs() {
         }),
     );
     let shown = home.run(&["import"]).ok();
-    let row = |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{shown}"));
+    let row = |name: &str| {
+        shown
+            .lines()
+            .find(|line| line.starts_with(name))
+            .unwrap_or_else(|| panic!("{shown}"))
+    };
     for name in ["memory ", "memory-2 "] {
-        assert!(row(name).contains("npx -y server-memory (its own `MEMORY_FILE`)"), "{shown}");
+        assert!(
+            row(name).contains("npx -y server-memory (its own `MEMORY_FILE`)"),
+            "{shown}"
+        );
     }
-    assert!(row("other ").contains("npx -y server-other") && !row("other ").contains("its own"), "{shown}");
+    assert!(
+        row("other ").contains("npx -y server-other") && !row("other ").contains("its own"),
+        "{shown}"
+    );
     assert!(!shown.contains("hush"), "{shown}");
 }
 
 #[test]
 fn a_file_that_is_none_of_a_client_is_refused_with_the_reason() {
     let home = Home::with("");
-    for (text, part) in [("{", "not JSON"), ("{\"a\": 1}", "no servers under `mcpServers`")] {
+    for (text, part) in [
+        ("{", "not JSON"),
+        ("{\"a\": 1}", "no servers under `mcpServers`"),
+    ] {
         home.write("other.json", text);
         let ran = home.run(&["import", "other.json"]);
         assert!(ran.code == Some(2) && ran.err.contains(part), "{ran:?}");
     }
     let ran = home.run(&["import", "missing.json"]);
-    assert!(ran.code == Some(2) && ran.err.contains("missing.json"), "{ran:?}");
+    assert!(
+        ran.code == Some(2) && ran.err.contains("missing.json"),
+        "{ran:?}"
+    );
     let ran = home.run(&["import"]);
-    assert!(ran.code == Some(1) && ran.err.contains("no file of a known client"), "{ran:?}");
+    assert!(
+        ran.code == Some(1) && ran.err.contains("no file of a known client"),
+        "{ran:?}"
+    );
 }
 
 /// The default of `claude mcp add` keeps a server for one project.
@@ -122,14 +187,28 @@ fn servers_of_the_present_project_are_taken_and_those_of_others_are_named() {
             "own": {"url": "http://127.0.0.1:8/mcp"}, "same": {"url": "http://localhost:9/mcp"}}},
         "/home/ada/there": {"mcpServers": {"far": {"url": "http://127.0.0.1:7/mcp"}}},
     });
-    home.write(".claude.json", &json!({"numStartups": 1, "projects": projects}).to_string());
+    home.write(
+        ".claude.json",
+        &json!({"numStartups": 1, "projects": projects}).to_string(),
+    );
     let shown = home.run(&["import"]).ok();
-    assert!(shown.contains("1 server can be taken") && shown.contains("own  "), "{shown}");
     assert!(
-        shown.contains("left out: far (") && shown.contains("it belongs to the project /home/ada/there; "),
+        shown.contains("1 server can be taken") && shown.contains("own  "),
         "{shown}"
     );
-    assert!(shown.contains("left out: same (") && shown.contains("has it already, as `known`"), "{shown}");
+    assert!(
+        shown.contains("left out: far (")
+            && shown.contains("it belongs to the project /home/ada/there; "),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("left out: same (") && shown.contains("has it already, as `known`"),
+        "{shown}"
+    );
     home.run(&["import", "--write"]).ok();
-    assert!(fs::read_to_string(home.path("callsheet.toml")).unwrap().contains("http://127.0.0.1:8/mcp"));
+    assert!(
+        fs::read_to_string(home.path("callsheet.toml"))
+            .unwrap()
+            .contains("http://127.0.0.1:8/mcp")
+    );
 }

@@ -8,7 +8,9 @@ use crate::support::command::{Home, Ran, Scenario, run, tool, until};
 
 fn init(home: &Home, args: &[&str], variables: &[(&str, &str)]) -> Ran {
     let mut command = home.command(&[&["init"], args].concat());
-    command.env("PATH", std::env::var_os("PATH").unwrap()).envs(variables.iter().copied());
+    command
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .envs(variables.iter().copied());
     run(&mut command)
 }
 
@@ -20,7 +22,10 @@ fn clients(home: &Home, address: &str) {
             ".cursor/mcp.json",
             json!({"child": {"command": "python3", "args": [server, "legacy"], "env": {"KEY": "hush-hush"}}}),
         ),
-        (".gemini/settings.json", json!({"far": {"httpUrl": address}, "off": {"command": "x", "disabled": true}})),
+        (
+            ".gemini/settings.json",
+            json!({"far": {"httpUrl": address}, "off": {"command": "x", "disabled": true}}),
+        ),
     ] {
         let path = home.path(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -38,7 +43,10 @@ fn servers_of_clients_are_shown_then_written_and_then_served() {
     fs::write(home.path(".codeium/windsurf/mcp_config.json"), b"{\xff").unwrap();
     let usual = home.path(".config/callsheet/callsheet.toml");
 
-    let variables = [("NOTES_API_URL", "http://127.0.0.1:9"), ("FAR_API_URL", "https://api.example.com")];
+    let variables = [
+        ("NOTES_API_URL", "http://127.0.0.1:9"),
+        ("FAR_API_URL", "https://api.example.com"),
+    ];
     let shown = init(&home, &[], &variables).ok();
     for part in [
         "child",
@@ -60,14 +68,33 @@ fn servers_of_clients_are_shown_then_written_and_then_served() {
     assert!(!usual.exists(), "nothing is written unasked");
 
     let written = init(&home, &["--write"], &[]).ok();
-    assert!(written.contains(&format!("written to {}, with 2 scenarios\n", usual.display())), "{written}");
+    assert!(
+        written.contains(&format!(
+            "written to {}, with 2 scenarios\n",
+            usual.display()
+        )),
+        "{written}"
+    );
     for command in ["serve", "tools", "add", "connect"] {
-        assert!(written.contains(&format!("\n  callsheet {command}")), "{command}: {written}");
+        assert!(
+            written.contains(&format!("\n  callsheet {command}")),
+            "{command}: {written}"
+        );
     }
     let text = fs::read_to_string(&usual).unwrap();
-    assert!(text.contains("\n# From ~/.cursor/mcp.json.\n[[scenarios]]\nname = \"child\"\n"), "{text}");
-    assert!(!text.contains("hush-hush") && !text.contains("\"notes\"\nurl"), "{text}");
-    assert!(fs::read_to_string(usual.with_file_name("secrets.toml")).unwrap().contains("hush-hush"));
+    assert!(
+        text.contains("\n# From ~/.cursor/mcp.json.\n[[scenarios]]\nname = \"child\"\n"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("hush-hush") && !text.contains("\"notes\"\nurl"),
+        "{text}"
+    );
+    assert!(
+        fs::read_to_string(usual.with_file_name("secrets.toml"))
+            .unwrap()
+            .contains("hush-hush")
+    );
 
     let _daemon = home.serve(&["--listen", "127.0.0.1:0"]);
     until("both are listed", || {
@@ -76,15 +103,24 @@ fn servers_of_clients_are_shown_then_written_and_then_served() {
     });
 
     let again = init(&home, &["--write"], &[]);
-    assert!(again.code == Some(1) && again.err.contains("is there already, and stays as it is"), "{again:?}");
-    assert!(again.err.contains("hint: `callsheet import --write`"), "{again:?}");
+    assert!(
+        again.code == Some(1) && again.err.contains("is there already, and stays as it is"),
+        "{again:?}"
+    );
+    assert!(
+        again.err.contains("hint: `callsheet import --write`"),
+        "{again:?}"
+    );
     assert_eq!(fs::read_to_string(&usual).unwrap(), text);
     assert!(init(&home, &[], &[]).ok().contains("is there already"));
 
     // A scenario goes with the comment that says where it is from.
     home.run(&["remove", "child"]).ok();
     let text = fs::read_to_string(&usual).unwrap();
-    assert!(!text.contains("cursor") && text.contains("# From ~/.gemini/settings.json.\n"), "{text}");
+    assert!(
+        !text.contains("cursor") && text.contains("# From ~/.gemini/settings.json.\n"),
+        "{text}"
+    );
 }
 
 /// A file of a project names its programs as they are called in its folder.
@@ -92,15 +128,32 @@ fn servers_of_clients_are_shown_then_written_and_then_served() {
 fn a_named_file_is_read_too_and_its_programs_run_in_its_folder() {
     let home = Home::new();
     fs::create_dir_all(home.path("work")).unwrap();
-    fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/examples/mcp_server.py"), home.path("work/server.py")).unwrap();
+    fs::copy(
+        concat!(env!("CARGO_MANIFEST_DIR"), "/docs/examples/mcp_server.py"),
+        home.path("work/server.py"),
+    )
+    .unwrap();
     let servers = json!({"text": {"command": "python3", "args": ["server.py", "text"]}});
-    home.write("work/.mcp.json", &json!({"mcpServers": servers}).to_string());
+    home.write(
+        "work/.mcp.json",
+        &json!({"mcpServers": servers}).to_string(),
+    );
     let written = init(&home, &["work/.mcp.json", "--write"], &[]).ok();
-    assert!(written.contains("with 1 scenario\n") && written.contains("~/work/.mcp.json"), "{written}");
+    assert!(
+        written.contains("with 1 scenario\n") && written.contains("~/work/.mcp.json"),
+        "{written}"
+    );
     let _daemon = home.serve(&["--listen", "127.0.0.1:0"]);
-    until("its tool is called", || home.run(&["call", "count_words", "--text", "two words"]).out.contains('2'));
+    until("its tool is called", || {
+        home.run(&["call", "count_words", "--text", "two words"])
+            .out
+            .contains('2')
+    });
     let unusable = init(&home, &["none.json"], &[]);
-    assert!(unusable.code == Some(2) && unusable.err.contains("none.json cannot be used"), "{unusable:?}");
+    assert!(
+        unusable.code == Some(2) && unusable.err.contains("none.json cannot be used"),
+        "{unusable:?}"
+    );
 }
 
 /// Otherwise the first news of it is a scenario that is down.
@@ -112,7 +165,9 @@ fn a_command_that_is_not_there_is_named_before_the_file_is_written() {
     home.write("mcp.json", &servers.to_string());
     let shown = init(&home, &["mcp.json"], &[]).ok();
     for (name, command) in [("ghost", "no-such-command"), ("lost", "/no/such/file")] {
-        let note = format!("note: {name}: the command `{command}` is not there; install it to start this one");
+        let note = format!(
+            "note: {name}: the command `{command}` is not there; install it to start this one"
+        );
         assert!(shown.contains(&note), "{shown}");
     }
     assert!(!shown.contains("note: real"), "{shown}");
@@ -129,8 +184,15 @@ fn running_scenarios_of_vrooli_are_shown_and_need_no_entry() {
     });
     fs::write(folder.join("start-api.json"), file.to_string()).unwrap();
     let written = init(&home, &["--write", "--config", "own.toml"], &[]).ok();
-    assert!(written.contains("http://127.0.0.1:15001") && written.contains("in the Vrooli process files"), "{written}");
-    assert!(written.contains("  callsheet serve --config own.toml"), "{written}");
+    assert!(
+        written.contains("http://127.0.0.1:15001")
+            && written.contains("in the Vrooli process files"),
+        "{written}"
+    );
+    assert!(
+        written.contains("  callsheet serve --config own.toml"),
+        "{written}"
+    );
 }
 
 /// What a person gets by taking the `#` away, line by line.
@@ -138,13 +200,28 @@ fn running_scenarios_of_vrooli_are_shown_and_need_no_entry() {
 fn every_line_that_is_not_in_use_is_valid_when_it_is() {
     let home = Home::new();
     let written = init(&home, &["--write", "--config", "own.toml"], &[]).ok();
-    assert!(written.contains("no scenario was found") && written.contains("with 0 scenarios"), "{written}");
+    assert!(
+        written.contains("no scenario was found") && written.contains("with 0 scenarios"),
+        "{written}"
+    );
     let text = fs::read_to_string(home.path("own.toml")).unwrap();
-    assert_eq!(home.run(&["config", "show", "--config", "own.toml"]).code, Some(0), "{text}");
-    let used = |line: &str| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).unwrap_or(line).to_owned();
+    assert_eq!(
+        home.run(&["config", "show", "--config", "own.toml"]).code,
+        Some(0),
+        "{text}"
+    );
+    let used = |line: &str| {
+        line.strip_prefix('#')
+            .filter(|rest| !rest.starts_with(' '))
+            .unwrap_or(line)
+            .to_owned()
+    };
     let used: Vec<_> = text.lines().map(used).collect();
     home.write("used.toml", &used.join("\n"));
     let shown = home.run(&["config", "show", "--config", "used.toml"]);
     assert_eq!(shown.code, Some(0), "{shown:?}");
-    assert!(shown.out.contains("http://127.0.0.1:8080") && shown.out.contains("coder"), "{shown:?}");
+    assert!(
+        shown.out.contains("http://127.0.0.1:8080") && shown.out.contains("coder"),
+        "{shown:?}"
+    );
 }

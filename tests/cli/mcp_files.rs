@@ -19,7 +19,10 @@ fn home(entries: &Value) -> Home {
 }
 
 fn write(home: &Home, entries: &Value) {
-    home.write(".cursor/mcp.json", &json!({"mcpServers": entries}).to_string());
+    home.write(
+        ".cursor/mcp.json",
+        &json!({"mcpServers": entries}).to_string(),
+    );
 }
 
 /// A server that leaves a file behind when it is started.
@@ -51,7 +54,9 @@ fn an_entry_is_started_when_an_operator_accepts_it_and_not_before() {
     serve.env("PATH", "/usr/local/bin:/usr/bin:/bin");
     let running = Running::start(serve, "callsheet listens on ");
 
-    until("the entry waits", || scenario(&running, "child")["state"] == "pending");
+    until("the entry waits", || {
+        scenario(&running, "child")["state"] == "pending"
+    });
     let waiting = scenario(&running, "child");
     let reason = waiting["reason"].as_str().unwrap();
     for part in ["sh -c", "first", "API_KEY", "callsheet trust child"] {
@@ -67,27 +72,44 @@ fn an_entry_is_started_when_an_operator_accepts_it_and_not_before() {
     assert!(!home.path("first").exists(), "it was started");
 
     home.run(&["trust", "child", "--url", &running.url]).ok();
-    until("its tools are listed", || scenario(&running, "child")["tools"]["published"] == 2);
+    until("its tools are listed", || {
+        scenario(&running, "child")["tools"]["published"] == 2
+    });
     assert!(home.path("first").exists());
 
     // Another program writes another command into the file.
     write(&home, &json!({"child": marked(&home, "second")}));
-    until("the changed entry waits", || scenario(&running, "child")["state"] == "pending");
+    until("the changed entry waits", || {
+        scenario(&running, "child")["state"] == "pending"
+    });
     let changed = scenario(&running, "child");
     let reason = changed["reason"].as_str().unwrap();
-    assert!(reason.contains("changed since an operator accepted") && reason.contains("second"), "{reason}");
-    assert!(!String::from_utf8(running.get("/api/v1/tools").1).unwrap().contains("\"read\""));
+    assert!(
+        reason.contains("changed since an operator accepted") && reason.contains("second"),
+        "{reason}"
+    );
+    assert!(
+        !String::from_utf8(running.get("/api/v1/tools").1)
+            .unwrap()
+            .contains("\"read\"")
+    );
     assert!(!home.path("second").exists(), "it was started");
 
     home.run(&["trust", "child", "--url", &running.url]).ok();
-    until("its tools are listed again", || scenario(&running, "child")["tools"]["published"] == 2);
+    until("its tools are listed again", || {
+        scenario(&running, "child")["tools"]["published"] == 2
+    });
     assert!(home.path("second").exists());
     // What was accepted stays accepted over a restart, and what is taken out goes.
     drop(running);
     let running = home.serve(&[]);
-    until("it is started again", || scenario(&running, "child")["state"] == "live");
+    until("it is started again", || {
+        scenario(&running, "child")["state"] == "live"
+    });
     write(&home, &json!({}));
-    until("it is removed", || scenario(&running, "child")["state"] == "removed");
+    until("it is removed", || {
+        scenario(&running, "child")["state"] == "removed"
+    });
 }
 
 #[test]
@@ -99,18 +121,34 @@ fn an_address_is_not_contacted_before_it_is_accepted() {
     let home = home(&entry("mcp"));
     let running = home.serve(&[]);
 
-    until("the entry waits", || scenario(&running, "web")["state"] == "pending");
+    until("the entry waits", || {
+        scenario(&running, "web")["state"] == "pending"
+    });
     let waiting = scenario(&running, "web");
-    assert!(waiting["reason"].as_str().unwrap().contains(&format!("would contact http://{address}/mcp")), "{waiting}");
-    assert!(!waiting.to_string().contains("hush-hush") && findings(&running).contains("timeout"), "{waiting}");
+    assert!(
+        waiting["reason"]
+            .as_str()
+            .unwrap()
+            .contains(&format!("would contact http://{address}/mcp")),
+        "{waiting}"
+    );
+    assert!(
+        !waiting.to_string().contains("hush-hush") && findings(&running).contains("timeout"),
+        "{waiting}"
+    );
     let before = waiting["origin"].as_str().unwrap().to_owned();
     assert!(listener.accept().is_err(), "it was contacted");
 
     // Another path of the same server is another version of the entry.
     write(&home, &entry("other"));
-    until("the change is seen", || scenario(&running, "web")["origin"] != before.as_str());
+    until("the change is seen", || {
+        scenario(&running, "web")["origin"] != before.as_str()
+    });
     let late = home.run(&["trust", "web", "--at", &before, "--url", &running.url]);
-    assert!(late.code == Some(1) && late.err.contains("now"), "an old look accepts nothing new: {late:?}");
+    assert!(
+        late.code == Some(1) && late.err.contains("now"),
+        "an old look accepts nothing new: {late:?}"
+    );
     home.run(&["trust", "web", "--url", &running.url]).ok();
     until("it is contacted", || listener.accept().is_ok());
 }
@@ -123,17 +161,26 @@ fn an_import_accepts_an_entry_by_writing_it_into_the_configuration() {
     let mut serve = home.command(&["serve"]);
     serve.env("PATH", path);
     let running = Running::start(serve, "callsheet listens on ");
-    until("the entry waits", || scenario(&running, "child")["state"] == "pending");
+    until("the entry waits", || {
+        scenario(&running, "child")["state"] == "pending"
+    });
 
     let mut import = home.command(&["import", ".cursor/mcp.json", "--write"]);
     assert!(import.env("PATH", path).output().unwrap().status.success());
-    until("its tools are listed", || scenario(&running, "child")["tools"]["published"] == 2);
+    until("its tools are listed", || {
+        scenario(&running, "child")["tools"]["published"] == 2
+    });
     assert_eq!(scenario(&running, "child")["source"], "static");
-    assert!(!findings(&running).contains("source-shadowed"), "the file says the same");
+    assert!(
+        !findings(&running).contains("source-shadowed"),
+        "the file says the same"
+    );
 
     // What the file says from now on is a finding, and starts nothing.
     write(&home, &json!({"child": marked(&home, "second")}));
-    until("the difference is said", || findings(&running).contains("source-shadowed"));
+    until("the difference is said", || {
+        findings(&running).contains("source-shadowed")
+    });
     assert_eq!(scenario(&running, "child")["tools"]["published"], 2);
     assert!(!home.path("second").exists(), "it was started");
 }
@@ -150,16 +197,26 @@ fn servers_can_be_written_into_the_configuration_as_clients_write_them() {
     serve.env("PATH", "/usr/local/bin:/usr/bin:/bin");
     let running = Running::start(serve, "callsheet listens on ");
 
-    until("its tools are listed", || scenario(&running, "child")["tools"]["published"] == 2);
+    until("its tools are listed", || {
+        scenario(&running, "child")["tools"]["published"] == 2
+    });
     let found = findings(&running);
-    assert!(found.contains("alwaysAllow") && found.contains("NOT_SET_ANYWHERE"), "{found}");
+    assert!(
+        found.contains("alwaysAllow") && found.contains("NOT_SET_ANYWHERE"),
+        "{found}"
+    );
     let shown = home.run(&["config", "show"]).ok();
-    assert!(shown.contains("mcpServers.child") && !shown.contains("hush-hush"), "{shown}");
+    assert!(
+        shown.contains("mcpServers.child") && !shown.contains("hush-hush"),
+        "{shown}"
+    );
     let mut foreign = home.command(&["config", "show"]);
     foreign.env("CALLSHEET_MCP__FILES", "[/tmp/mcp.json]");
     let refused = foreign.output().unwrap();
     assert!(
-        String::from_utf8(refused.stderr).unwrap().contains("configuration file only"),
+        String::from_utf8(refused.stderr)
+            .unwrap()
+            .contains("configuration file only"),
         "a variable named programs"
     );
 }

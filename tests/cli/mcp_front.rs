@@ -20,11 +20,19 @@ impl Front {
     /// Starts it in this folder.
     fn start(home: &Home, folder: &str) -> Self {
         let mut command = home.command(&["mcp"]);
-        command.current_dir(home.path(folder)).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+            .current_dir(home.path(folder))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().unwrap());
-        Self { child, input, output }
+        Self {
+            child,
+            input,
+            output,
+        }
     }
 
     fn request(&mut self, message: &Value) -> Value {
@@ -43,19 +51,24 @@ impl Front {
     fn listed(&mut self, id: u64) -> Vec<String> {
         loop {
             let mut line = String::new();
-            assert!(self.output.read_line(&mut line).unwrap() > 0, "the answer {id} is missing");
+            assert!(
+                self.output.read_line(&mut line).unwrap() > 0,
+                "the answer {id} is missing"
+            );
             let answer: Value = serde_json::from_str(&line).unwrap();
             if answer["id"] == id {
                 let tools = answer["result"]["tools"].as_array().unwrap();
-                return tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+                return tools
+                    .iter()
+                    .map(|tool| tool["name"].as_str().unwrap().to_owned())
+                    .collect();
             }
         }
     }
 
     /// The name of the server that answers.
     fn greet(&mut self) -> Value {
-        let params =
-            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
+        let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
         self.request(&message)["result"]["serverInfo"]["name"].clone()
     }
@@ -97,12 +110,19 @@ fn ten_clients_start_one_daemon_which_ends_after_the_last_of_them() {
     assert!(daemons.iter().all(|pid| *pid == daemons[0]), "{daemons:?}");
     // A command in any folder finds it.
     let mut scenarios = home.command(&["scenarios"]);
-    let listed = scenarios.current_dir(home.path("project")).output().unwrap();
+    let listed = scenarios
+        .current_dir(home.path("project"))
+        .output()
+        .unwrap();
     assert!(listed.status.success(), "{listed:?}");
     let last = fronts.split_off(9);
     drop(fronts);
     let mut last = last.into_iter().next().unwrap();
-    assert_eq!(last.greet(), "callsheet", "it goes on for the client that is left");
+    assert_eq!(
+        last.greet(),
+        "callsheet",
+        "it goes on for the client that is left"
+    );
     drop(last);
     until("the daemon has ended", || record(&home).is_none());
 }
@@ -153,7 +173,9 @@ fn the_first_list_waits_for_servers_of_the_start_and_of_a_reload() {
             assert_eq!(front.greet(), "callsheet");
             front
         });
-        until("the list is requested", || home.path(&format!("{name}.requested")).exists());
+        until("the list is requested", || {
+            home.path(&format!("{name}.requested")).exists()
+        });
         front.send(&json!({"jsonrpc": "2.0", "id": 10 + id, "method": "tools/list"}));
         home.write(&format!("{name}.open"), "");
         expected.push(format!("{name}__read"));
@@ -167,12 +189,21 @@ fn a_file_of_a_project_decides_nothing() {
     let mark = home.path("started");
     home.write(
         "project/callsheet.toml",
-        &format!("[[scenarios]]\nname = \"bad\"\ncommand = \"touch\"\nargs = [{:?}]\n", mark.display().to_string()),
+        &format!(
+            "[[scenarios]]\nname = \"bad\"\ncommand = \"touch\"\nargs = [{:?}]\n",
+            mark.display().to_string()
+        ),
     );
     let mut front = Front::start(&home, "project");
     assert_eq!(front.greet(), "callsheet");
-    let config = record(&home).unwrap()["config"].as_str().unwrap().to_owned();
-    assert!(config.ends_with(".config/callsheet/callsheet.toml"), "{config}");
+    let config = record(&home).unwrap()["config"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        config.ends_with(".config/callsheet/callsheet.toml"),
+        "{config}"
+    );
     drop(front);
     until("the daemon has ended", || record(&home).is_none());
     assert!(!mark.exists(), "the project started a program");
@@ -181,8 +212,14 @@ fn a_file_of_a_project_decides_nothing() {
 #[test]
 fn a_daemon_that_cannot_start_says_why() {
     let home = home("1s");
-    home.write(".config/callsheet/callsheet.toml", "server.listen = \"127.0.0.1:0\"\nstate.path = \"/dev/null/x\"\n");
+    home.write(
+        ".config/callsheet/callsheet.toml",
+        "server.listen = \"127.0.0.1:0\"\nstate.path = \"/dev/null/x\"\n",
+    );
     let ran = home.run(&["mcp"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
-    assert!(ran.err.contains("ended at once") && ran.err.contains("started.log"), "{ran:?}");
+    assert!(
+        ran.err.contains("ended at once") && ran.err.contains("started.log"),
+        "{ran:?}"
+    );
 }

@@ -23,7 +23,10 @@ impl Manager {
     fn of(home: &Home) -> Self {
         let socket = UnixDatagram::bind(home.path("notify")).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        Self { socket, heard: Vec::new() }
+        Self {
+            socket,
+            heard: Vec::new(),
+        }
     }
 
     /// Where the first such line is, from `from` on. Fails the test when it does not come.
@@ -37,7 +40,11 @@ impl Manager {
                 return at + found;
             }
             at = self.heard.len().max(from);
-            assert!(clock.now() < end, "it was not told behind {from}: {:#?}", self.heard);
+            assert!(
+                clock.now() < end,
+                "it was not told behind {from}: {:#?}",
+                self.heard
+            );
             let mut bytes = [0; 4_096];
             let length = match self.socket.recv(&mut bytes) {
                 Ok(length) => length,
@@ -57,22 +64,31 @@ impl Manager {
     fn reload(&mut self, from: usize) -> (usize, usize, u64) {
         let begun = self.until(from, |line| line == "RELOADING=1");
         let ended = self.until(begun, |line| line == "READY=1");
-        let again = self.heard[begun + 1..ended].iter().any(|line| line == "RELOADING=1");
+        let again = self.heard[begun + 1..ended]
+            .iter()
+            .any(|line| line == "RELOADING=1");
         assert!(!again, "each reload begins once: {:#?}", self.heard);
-        let at = self.heard[begun + 1].strip_prefix("MONOTONIC_USEC=").unwrap();
+        let at = self.heard[begun + 1]
+            .strip_prefix("MONOTONIC_USEC=")
+            .unwrap();
         (begun, ended, at.parse().unwrap())
     }
 }
 
 fn serve(home: &Home, watchdog: &str) -> Running {
     let mut command = home.command(&["serve"]);
-    command.env("NOTIFY_SOCKET", home.path("notify")).env("WATCHDOG_USEC", watchdog);
+    command
+        .env("NOTIFY_SOCKET", home.path("notify"))
+        .env("WATCHDOG_USEC", watchdog);
     Running::start(command, "callsheet listens on ")
 }
 
 #[test]
 fn a_manager_is_told_of_a_whole_life() {
-    let notes = Scenario::start("notes", vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()]);
+    let notes = Scenario::start(
+        "notes",
+        vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()],
+    );
     let home = Home::naming(&[("notes", &notes.url)]);
     let mut manager = Manager::of(&home);
     let mut daemon = serve(&home, "");
@@ -87,19 +103,31 @@ fn a_manager_is_told_of_a_whole_life() {
     daemon.signal("HUP");
     let (_, ended, first) = manager.reload(start);
     // Not asked for, when something did.
-    home.write("callsheet.toml", "server.listen = \"127.0.0.1:0\"\nhealth.grace = \"1m\"\n");
+    home.write(
+        "callsheet.toml",
+        "server.listen = \"127.0.0.1:0\"\nhealth.grace = \"1m\"\n",
+    );
     let (begun, ended, second) = manager.reload(ended);
     assert!(first > 0 && second > first, "{first} {second}");
-    let quiet = manager.until(begun, |line| line == "STATUS=scenarios: 1 removed; tools: 0").max(ended);
+    let quiet = manager
+        .until(begun, |line| {
+            line == "STATUS=scenarios: 1 removed; tools: 0"
+        })
+        .max(ended);
     // What cannot be used ends as well, and is told.
     home.write("callsheet.toml", "health.grace = \"soon\"\n");
     daemon.signal("HUP");
     let (_, ended, _) = manager.reload(quiet);
-    manager.until(quiet, |line| line == "STATUS=scenarios: 1 removed; tools: 0; configuration refused");
+    manager.until(quiet, |line| {
+        line == "STATUS=scenarios: 1 removed; tools: 0; configuration refused"
+    });
 
     daemon.signal("TERM");
     let last = manager.until(ended, |line| line == "STOPPING=1");
-    assert_eq!(manager.until(last, |line| line == "STATUS=stopping"), last + 1);
+    assert_eq!(
+        manager.until(last, |line| line == "STATUS=stopping"),
+        last + 1
+    );
     assert_eq!(daemon.ended().0, Some(0));
 }
 
@@ -115,7 +143,11 @@ fn a_watchdog_hears_that_it_is_alive_and_nobody_else_does() {
         at = manager.until(at + 1, |line| line == "WATCHDOG=1");
     }
     // Twice in each interval.
-    assert!(from.elapsed() > Duration::from_millis(300), "{:?}", from.elapsed());
+    assert!(
+        from.elapsed() > Duration::from_millis(300),
+        "{:?}",
+        from.elapsed()
+    );
     drop(daemon);
 
     let quiet = Home::with("");
@@ -124,7 +156,14 @@ fn a_watchdog_hears_that_it_is_alive_and_nobody_else_does() {
     manager.until(0, |line| line == "READY=1");
     daemon.signal("TERM");
     manager.until(0, |line| line == "STOPPING=1");
-    assert!(!manager.heard.iter().any(|line| line.starts_with("WATCHDOG")), "{:#?}", manager.heard);
+    assert!(
+        !manager
+            .heard
+            .iter()
+            .any(|line| line.starts_with("WATCHDOG")),
+        "{:#?}",
+        manager.heard
+    );
 }
 
 #[test]
@@ -136,23 +175,42 @@ fn a_manager_that_is_gone_keeps_nobody_from_serving() {
     daemon.signal("TERM");
     let (code, log) = daemon.ended();
     assert_eq!(code, Some(0), "{log}");
-    assert!(log.contains("notifying the service manager failed"), "{log}");
+    assert!(
+        log.contains("notifying the service manager failed"),
+        "{log}"
+    );
 }
 
 #[test]
 fn the_unit_says_what_the_daemon_does() {
-    let value = |key: &str| UNIT.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+    let value = |key: &str| {
+        UNIT.lines()
+            .find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
+    };
     assert_eq!(value("Type"), Some("notify"));
-    assert!(value("WatchdogSec").is_some() && value("ExecReload").is_some_and(|reload| reload.contains("-HUP")));
+    assert!(
+        value("WatchdogSec").is_some()
+            && value("ExecReload").is_some_and(|reload| reload.contains("-HUP"))
+    );
     // The arguments are those of the command line.
     let arguments: Vec<&str> = value("ExecStart").unwrap().split(' ').skip(1).collect();
     let home = Home::with("");
-    assert!(home.run(&[&arguments[..], &["--help"]].concat()).ok().contains("Usage: callsheet serve"));
+    assert!(
+        home.run(&[&arguments[..], &["--help"]].concat())
+            .ok()
+            .contains("Usage: callsheet serve")
+    );
     // A restart helps against nothing that these codes mean.
     assert_eq!(value("RestartPreventExitStatus"), Some("2 4"));
     let help = home.run(&["--help"]).ok();
-    assert!(help.contains("2  wrong usage") && help.contains("4  the configuration is wrong"), "{help}");
+    assert!(
+        help.contains("2  wrong usage") && help.contains("4  the configuration is wrong"),
+        "{help}"
+    );
     // The state is where the sandbox lets it be written.
     let folder = value("StateDirectory").unwrap();
-    assert_eq!(value("Environment"), Some(format!("CALLSHEET_STATE__PATH=%S/{folder}/state.db").as_str()));
+    assert_eq!(
+        value("Environment"),
+        Some(format!("CALLSHEET_STATE__PATH=%S/{folder}/state.db").as_str())
+    );
 }

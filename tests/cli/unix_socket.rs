@@ -32,7 +32,11 @@ fn served_socket_of(home: &Home) -> PathBuf {
 fn stream_of_events(daemon: &Running) -> TcpStream {
     let address = daemon.url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET /api/v1/events HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    write!(
+        stream,
+        "GET /api/v1/events HTTP/1.1\r\nHost: {address}\r\n\r\n"
+    )
+    .unwrap();
     let mut first = [0; 12];
     stream.read_exact(&mut first).unwrap();
     assert_eq!(&first, b"HTTP/1.1 200");
@@ -42,7 +46,11 @@ fn stream_of_events(daemon: &Running) -> TcpStream {
 /// The answer to a request on the socket.
 fn asked(socket: &Path, method: &str, target: &str, headers: &str) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();
-    write!(stream, "{method} {target} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n").unwrap();
+    write!(
+        stream,
+        "{method} {target} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n"
+    )
+    .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
@@ -50,9 +58,14 @@ fn asked(socket: &Path, method: &str, target: &str, headers: &str) -> String {
 
 #[test]
 fn commands_are_answered_while_all_connections_are_in_use() {
-    let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
-    let home =
-        Home::with(&format!("server.max_connections = 2\n[[scenarios]]\nname = \"notes\"\nurl = \"{}\"\n", notes.url));
+    let notes = Scenario::start(
+        "notes",
+        vec![tool("add_note", "Writes a note down", "writing")],
+    );
+    let home = Home::with(&format!(
+        "server.max_connections = 2\n[[scenarios]]\nname = \"notes\"\nurl = \"{}\"\n",
+        notes.url
+    ));
     let mut daemon = home.serve(&[]);
     let socket = served_socket_of(&home);
     let followers = [stream_of_events(&daemon), stream_of_events(&daemon)];
@@ -63,8 +76,15 @@ fn commands_are_answered_while_all_connections_are_in_use() {
         home.run(&["block", "notes", "--undo"]).ok();
     }
     let doctor = home.run(&["doctor"]);
-    let line = doctor.out.lines().find(|line| line.starts_with("ok[socket] ")).unwrap_or_default();
-    assert!(line.contains("state.db.sock: a callsheet daemon"), "{doctor:?}");
+    let line = doctor
+        .out
+        .lines()
+        .find(|line| line.starts_with("ok[socket] "))
+        .unwrap_or_default();
+    assert!(
+        line.contains("state.db.sock: a callsheet daemon"),
+        "{doctor:?}"
+    );
     assert!(doctor.out.contains("[scenarios] notes"), "{doctor:?}");
     drop(followers);
     daemon.signal("TERM");
@@ -75,14 +95,24 @@ fn commands_are_answered_while_all_connections_are_in_use() {
 /// A program that takes every connection of the socket with streams of events, which never rest.
 #[test]
 fn commands_are_answered_while_all_connections_of_the_socket_are_streams() {
-    let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
-    let home = Home::with(&format!("[[scenarios]]\nname = \"notes\"\nurl = \"{}\"\n", notes.url));
+    let notes = Scenario::start(
+        "notes",
+        vec![tool("add_note", "Writes a note down", "writing")],
+    );
+    let home = Home::with(&format!(
+        "[[scenarios]]\nname = \"notes\"\nurl = \"{}\"\n",
+        notes.url
+    ));
     let daemon = home.serve(&[]);
     let socket = served_socket_of(&home);
     let mut streams = Vec::new();
     for _ in 0..200 {
         let mut stream = UnixStream::connect(&socket).unwrap();
-        write!(stream, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        write!(
+            stream,
+            "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        )
+        .unwrap();
         let mut first = [0; 12];
         stream.read_exact(&mut first).unwrap();
         assert_eq!(&first, b"HTTP/1.1 200");
@@ -98,7 +128,13 @@ fn commands_are_answered_while_all_connections_of_the_socket_are_streams() {
         match streams[0].read(&mut rest) {
             Ok(0) => panic!("the first stream was closed"),
             Ok(_) => {}
-            Err(error) => break assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "it is still open"),
+            Err(error) => {
+                break assert_eq!(
+                    error.kind(),
+                    std::io::ErrorKind::WouldBlock,
+                    "it is still open"
+                );
+            }
         }
     }
     drop(daemon);
@@ -118,7 +154,10 @@ fn silent(path: &Path) -> Arc<Mutex<Vec<String>>> {
             let mut head = [0; 1_000];
             let bytes = stream.read(&mut head).unwrap_or_default();
             if bytes > 0 {
-                heads.lock().unwrap().push(String::from_utf8_lossy(&head[..bytes]).into_owned());
+                heads
+                    .lock()
+                    .unwrap()
+                    .push(String::from_utf8_lossy(&head[..bytes]).into_owned());
             }
             open.push(stream);
         }
@@ -129,17 +168,31 @@ fn silent(path: &Path) -> Arc<Mutex<Vec<String>>> {
 /// A daemon whose socket hangs is still reached, and what changes something is sent once.
 #[test]
 fn a_socket_that_takes_connections_and_does_not_answer_gives_way_to_the_address() {
-    let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
-    let home = Home::with(&format!("[[scenarios]]\nname = \"notes\"\nurl = \"{}\"\n", notes.url));
+    let notes = Scenario::start(
+        "notes",
+        vec![tool("add_note", "Writes a note down", "writing")],
+    );
+    let home = Home::with(&format!(
+        "[[scenarios]]\nname = \"notes\"\nurl = \"{}\"\n",
+        notes.url
+    ));
     let daemon = home.serve(&[]);
     let came = silent(&served_socket_of(&home));
     let blocked = home.run(&["block", "notes"]);
     assert_eq!(blocked.code, Some(0), "{blocked:?}");
-    assert!(blocked.err.contains("the socket of the daemon does not answer; its address is used"), "{blocked:?}");
+    assert!(
+        blocked
+            .err
+            .contains("the socket of the daemon does not answer; its address is used"),
+        "{blocked:?}"
+    );
     assert!(home.run(&["scenarios"]).ok().contains("blocked"));
     home.run(&["unblock", "notes"]).ok();
     let came = came.lock().unwrap().clone();
-    assert!(came.len() >= 3 && came.iter().all(|head| head.starts_with("GET /healthz ")), "{came:?}");
+    assert!(
+        came.len() >= 3 && came.iter().all(|head| head.starts_with("GET /healthz ")),
+        "{came:?}"
+    );
     let doctor = home.run(&["doctor"]);
     assert!(!doctor.out.contains("ok[socket] "), "{doctor:?}");
     drop(daemon);
@@ -148,7 +201,10 @@ fn a_socket_that_takes_connections_and_does_not_answer_gives_way_to_the_address(
 #[test]
 fn the_socket_carries_no_right_and_names_this_machine() {
     let token = "an-operator-token-of-this-test";
-    let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
+    let notes = Scenario::start(
+        "notes",
+        vec![tool("add_note", "Writes a note down", "writing")],
+    );
     let home = Home::with(&format!(
         "server.operator_token = \"{token}\"\n[[scenarios]]\nname = \"notes\"\nurl = \"{}\"\n",
         notes.url
@@ -158,9 +214,19 @@ fn the_socket_carries_no_right_and_names_this_machine() {
     let block = "/api/v1/scenarios/notes/block";
     let refused = asked(&socket, "POST", block, "Host: localhost\r\n");
     assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
-    let wrong = asked(&socket, "POST", block, "Host: localhost\r\nAuthorization: Bearer another-token\r\n");
+    let wrong = asked(
+        &socket,
+        "POST",
+        block,
+        "Host: localhost\r\nAuthorization: Bearer another-token\r\n",
+    );
     assert!(wrong.starts_with("HTTP/1.1 401"), "{wrong}");
-    let allowed = asked(&socket, "POST", block, &format!("Host: localhost\r\nAuthorization: Bearer {token}\r\n"));
+    let allowed = asked(
+        &socket,
+        "POST",
+        block,
+        &format!("Host: localhost\r\nAuthorization: Bearer {token}\r\n"),
+    );
     assert!(allowed.starts_with("HTTP/1.1 200"), "{allowed}");
     home.run(&["unblock", "notes"]).ok();
     // A page whose name points here has no way to a socket, and the rule is the same.
@@ -175,16 +241,34 @@ fn only_the_user_of_the_daemon_can_connect_whatever_the_umask_is() {
         let home = Home::with("");
         let serve = home.command(&["serve"]);
         let mut shell = Command::new("/bin/sh");
-        shell.args(["-c", &format!("umask {umask} && exec \"$0\" serve"), env!("CARGO_BIN_EXE_callsheet")]);
+        shell.args([
+            "-c",
+            &format!("umask {umask} && exec \"$0\" serve"),
+            env!("CARGO_BIN_EXE_callsheet"),
+        ]);
         shell
             .env_clear()
-            .envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .envs(
+                serve
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
             .current_dir(home.path(""));
         let _daemon = Running::start(shell, "callsheet listens on ");
-        let mode = fs::metadata(served_socket_of(&home)).unwrap().permissions().mode();
+        let mode = fs::metadata(served_socket_of(&home))
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, 0o600, "with umask {umask}");
         let folder = fs::read_dir(home.path(".state/callsheet")).unwrap();
-        let hidden = folder.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with('.'));
+        let hidden = folder.filter(|entry| {
+            entry
+                .as_ref()
+                .unwrap()
+                .file_name()
+                .to_string_lossy()
+                .starts_with('.')
+        });
         assert_eq!(hidden.count(), 0, "the folder that it was made in is gone");
     }
 }
@@ -198,7 +282,10 @@ fn the_file_of_a_daemon_that_was_killed_is_replaced() {
     assert_eq!(killed.ended().0, None);
     assert!(socket.exists() && !is_served(&socket));
     let error = home.run(&["tools"]).failed(3);
-    assert!(error.starts_with("error: no daemon of this user runs"), "{error}");
+    assert!(
+        error.starts_with("error: no daemon of this user runs"),
+        "{error}"
+    );
     let daemon = home.serve(&[]);
     served_socket_of(&home);
     assert!(home.run(&["tools"]).ok().starts_with("no tools; "));
@@ -216,16 +303,29 @@ fn each_state_has_a_socket_of_its_own_and_one_daemon() {
     }
     let refused = home.run(&["serve", "--state", &state("first.db")]);
     assert_eq!(refused.code, Some(5), "{refused:?}");
-    assert!(refused.err.contains("another daemon") && is_served(&home.path("first.db.sock")), "{refused:?}");
+    assert!(
+        refused.err.contains("another daemon") && is_served(&home.path("first.db.sock")),
+        "{refused:?}"
+    );
     drop(second);
     // The user's record was of the second, and it is gone: the first is named by its address.
-    assert!(home.run(&["tools", "--url", &first.url]).ok().starts_with("no tools; "));
+    assert!(
+        home.run(&["tools", "--url", &first.url])
+            .ok()
+            .starts_with("no tools; ")
+    );
 }
 
 #[test]
 fn each_of_two_daemons_is_found_by_its_configuration() {
-    let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
-    let tasks = Scenario::start("tasks", vec![tool("add_task", "Writes a task down", "planning")]);
+    let notes = Scenario::start(
+        "notes",
+        vec![tool("add_note", "Writes a note down", "writing")],
+    );
+    let tasks = Scenario::start(
+        "tasks",
+        vec![tool("add_task", "Writes a task down", "planning")],
+    );
     let home = Home::with("");
     let config = |name: &str, scenario: &Scenario| {
         let text = format!(
@@ -233,32 +333,51 @@ fn each_of_two_daemons_is_found_by_its_configuration() {
             home.path(&format!("{name}.db")).display(),
             scenario.url
         );
-        home.write(&format!("{name}.toml"), &text).display().to_string()
+        home.write(&format!("{name}.toml"), &text)
+            .display()
+            .to_string()
     };
     let of_notes = config("notes", &notes);
     let of_tasks = config("tasks", &tasks);
     let first = home.serve(&["--config", &of_notes]);
     let mut second = home.serve(&["--config", &of_tasks]);
-    for (config, daemon, tool) in [(&of_notes, &first, "add_note"), (&of_tasks, &second, "add_task")] {
-        until("the tool is listed", || home.run(&["tools", "--config", config]).out.contains(tool));
+    for (config, daemon, tool) in [
+        (&of_notes, &first, "add_note"),
+        (&of_tasks, &second, "add_task"),
+    ] {
+        until("the tool is listed", || {
+            home.run(&["tools", "--config", config]).out.contains(tool)
+        });
         // What is answered by the socket and what is answered at the address is of one daemon.
         let called = home.run(&["call", "--config", config, tool]);
         assert!(!called.err.contains("no tool"), "{called:?}");
         let connect = home.run(&["doctor", "--config", config]);
-        assert!(connect.out.contains(daemon.url.trim_start_matches("http://")), "{connect:?}");
+        assert!(
+            connect
+                .out
+                .contains(daemon.url.trim_start_matches("http://")),
+            "{connect:?}"
+        );
     }
     let record = home.path("tasks.db.daemon.json");
     assert!(record.exists());
     second.signal("TERM");
     assert_eq!(second.ended().0, Some(0));
     assert!(!record.exists(), "the record goes with its daemon");
-    assert!(home.run(&["tools", "--config", &of_notes]).ok().contains("add_note"));
+    assert!(
+        home.run(&["tools", "--config", &of_notes])
+            .ok()
+            .contains("add_note")
+    );
 }
 
 /// A daemon whose socket cannot be made runs all the same, and says why.
 fn serves_without_socket(home: &Home, state: &str) -> (Ran, String) {
     let mut daemon = home.serve(&["--state", state]);
-    assert!(home.run(&["tools"]).ok().starts_with("no tools; "), "by its address");
+    assert!(
+        home.run(&["tools"]).ok().starts_with("no tools; "),
+        "by its address"
+    );
     let mut doctor = home.command(&["doctor"]);
     let doctor = crate::support::command::run(doctor.env("CALLSHEET_STATE__PATH", state));
     daemon.signal("TERM");
@@ -270,14 +389,26 @@ fn serves_without_socket(home: &Home, state: &str) -> (Ran, String) {
 #[test]
 fn what_keeps_the_socket_from_being_made_is_said_and_keeps_no_daemon_from_running() {
     let home = Home::with("");
-    let long_path = home.path(&format!("{}/state.db", "long".repeat(25))).display().to_string();
+    let long_path = home
+        .path(&format!("{}/state.db", "long".repeat(25)))
+        .display()
+        .to_string();
     let (doctor, log) = serves_without_socket(&home, &long_path);
-    assert!(log.contains("no socket for the command line") && log.contains("has 107 at most"), "{log}");
-    assert!(doctor.out.contains("warning[socket]") && doctor.out.contains("state.path"), "{doctor:?}");
+    assert!(
+        log.contains("no socket for the command line") && log.contains("has 107 at most"),
+        "{log}"
+    );
+    assert!(
+        doctor.out.contains("warning[socket]") && doctor.out.contains("state.path"),
+        "{doctor:?}"
+    );
 
     let taken = home.write("taken.db.sock", "mine");
     let (_, log) = serves_without_socket(&home, &home.path("taken.db").display().to_string());
-    assert!(log.contains("something else than a socket is there"), "{log}");
+    assert!(
+        log.contains("something else than a socket is there"),
+        "{log}"
+    );
     assert_eq!(fs::read_to_string(&taken).unwrap(), "mine");
 
     let served = home.path("served.db.sock");

@@ -25,7 +25,10 @@ fn nobody_there_is_told_with_the_next_step() {
     for args in REMOTE {
         let error = home.run(&[args, &["--url", &url][..]].concat()).failed(3);
         let lines: Vec<&str> = error.lines().collect();
-        assert!(lines[0].starts_with(&format!("error: no daemon answers at {url}: ")), "{args:?}: {error}");
+        assert!(
+            lines[0].starts_with(&format!("error: no daemon answers at {url}: ")),
+            "{args:?}: {error}"
+        );
         assert_eq!(
             lines[1],
             "  hint: start one with `callsheet serve`, or name another with `--url` or `CALLSHEET_URL`"
@@ -36,12 +39,20 @@ fn nobody_there_is_told_with_the_next_step() {
 
 #[test]
 fn what_is_no_daemon_is_told_apart() {
-    let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
+    let notes = Scenario::start(
+        "notes",
+        vec![tool("add_note", "Writes a note down", "writing")],
+    );
     let home = Home::new();
     for args in REMOTE {
-        let error = home.run(&[args, &["--url", &notes.url][..]].concat()).failed(3);
+        let error = home
+            .run(&[args, &["--url", &notes.url][..]].concat())
+            .failed(3);
         let expected = format!("error: {} is not a callsheet daemon: ", notes.url);
-        assert!(error.starts_with(&expected) && error.contains("\n  hint: "), "{args:?}: {error}");
+        assert!(
+            error.starts_with(&expected) && error.contains("\n  hint: "),
+            "{args:?}: {error}"
+        );
     }
 }
 
@@ -49,10 +60,16 @@ fn what_is_no_daemon_is_told_apart() {
 fn a_port_that_is_only_known_when_it_runs_is_found_in_the_runtime_folder() {
     let home = Home::with("");
     let error = home.run(&["tools"]).failed(3);
-    assert!(error.starts_with("error: no daemon of this user runs"), "{error}");
+    assert!(
+        error.starts_with("error: no daemon of this user runs"),
+        "{error}"
+    );
     let daemon = home.serve(&[]);
     assert!(home.run(&["tools"]).ok().starts_with("no tools; "));
     let mut by_variable = home.command(&["tools"]);
     let out = command::run(by_variable.env("CALLSHEET_URL", &daemon.url)).ok();
-    assert!(out.starts_with("no tools; `callsheet scenarios` lists"), "{out}");
+    assert!(
+        out.starts_with("no tools; `callsheet scenarios` lists"),
+        "{out}"
+    );
 }

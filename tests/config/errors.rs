@@ -87,7 +87,10 @@ work/callsheet.toml:23:10: preferences[5].target: `tag:z` has a preference in th
 #[test]
 fn a_file_of_a_client_in_place_of_the_configuration_is_recognised() {
     let error = Machine::new().file("{\"mcpServers\": {}}\n").error();
-    assert!(error.starts_with("work/callsheet.toml:1:1: this is not TOML: "), "{error}");
+    assert!(
+        error.starts_with("work/callsheet.toml:1:1: this is not TOML: "),
+        "{error}"
+    );
     assert!(
         error.ends_with(
             "\n  hint: this looks like JSON: `callsheet import FILE --write` takes over a file with `mcpServers`"
@@ -119,7 +122,10 @@ fn unknown_keys_are_refused_wherever_they_stand() {
         "[state]\nport = 3\n",
         "work/callsheet.toml:2:1: state.port: unknown key\n  hint: did you mean `discovery.mdns.port`? known here: path",
     );
-    refuses("[state]\nredis = 3\n", "work/callsheet.toml:2:1: state.redis: unknown key\n  hint: known here: path");
+    refuses(
+        "[state]\nredis = 3\n",
+        "work/callsheet.toml:2:1: state.redis: unknown key\n  hint: known here: path",
+    );
     refuses(
         "[discovery.vroli]\nenabled = true\n",
         "work/callsheet.toml:1:12: discovery.vroli: unknown key\n  hint: did you mean `vrooli`?",
@@ -132,7 +138,9 @@ fn unknown_keys_are_refused_wherever_they_stand() {
 
 #[test]
 fn values_of_the_wrong_kind_are_refused_with_what_was_expected() {
-    let at = |file: &str, place: &str, rest: &str| refuses(file, &format!("work/callsheet.toml:{place}: {rest}"));
+    let at = |file: &str, place: &str, rest: &str| {
+        refuses(file, &format!("work/callsheet.toml:{place}: {rest}"))
+    };
     at(
         "[refresh]\ntimeout = 10\n",
         "2:11",
@@ -333,10 +341,16 @@ fn no_value_is_quoted_where_a_secret_may_have_been_meant() {
         machine("[[scenarios]]\nname = \"a\"\nurl = [\"http://u:hunter2@h\"]\n"),
         machine("[[scenarios]]\nname = \"a\"\nurl = \"http://h\"\nauth = [\"hunter2\"]\n"),
         machine("[[scenarios]]\nname = \"a\"\nurl = \"http://h\"\nauth = \"hunter2\\n\"\n"),
-        machine("[[scenarios]]\nname = \"a\"\nurl = \"http://h\"\nauth = { token = \"hunter2\" }\n"),
+        machine(
+            "[[scenarios]]\nname = \"a\"\nurl = \"http://h\"\nauth = { token = \"hunter2\" }\n",
+        ),
         machine("[[scenarios]]\nname = \"a\"\nurl = \"http://h\"\nheaders = \"X: hunter2\"\n"),
-        machine("[[scenarios]]\nname = \"a\"\nurl = \"http://h\"\nheaders = { X = [\"hunter2\"] }\n"),
-        machine("[[scenarios]]\nname = \"a\"\nurl = \"http://h\"\nheaders = { X = \"hunter2\\n\" }\n"),
+        machine(
+            "[[scenarios]]\nname = \"a\"\nurl = \"http://h\"\nheaders = { X = [\"hunter2\"] }\n",
+        ),
+        machine(
+            "[[scenarios]]\nname = \"a\"\nurl = \"http://h\"\nheaders = { X = \"hunter2\\n\" }\n",
+        ),
         machine("[[scenarios]]\nname = \"a\"\ncommand = \"x\"\nenv = \"KEY=hunter2\"\n"),
         machine("[[scenarios]]\nname = \"a\"\ncommand = \"x\"\nenv = { KEY = [\"hunter2\"] }\n"),
         machine("modules = \"hunter2\"\n"),
@@ -361,14 +375,26 @@ fn no_value_is_quoted_where_a_secret_may_have_been_meant() {
 
 #[test]
 fn a_file_that_is_no_toml_is_refused_with_its_place() {
-    let error = Machine::new().file("[server]\nlisten = 127.0.0.1:7400\n").error();
+    let error = Machine::new()
+        .file("[server]\nlisten = 127.0.0.1:7400\n")
+        .error();
     assert!(error.starts_with("work/callsheet.toml:2:"), "{error}");
     assert!(error.contains("this is not TOML: "), "{error}");
-    let error = Machine::new().file("[server]\nmax_body = 1\nmax_body = 2\n").error();
-    assert!(error.starts_with("work/callsheet.toml:3:1: this is not TOML: duplicate key"), "{error}");
+    let error = Machine::new()
+        .file("[server]\nmax_body = 1\nmax_body = 2\n")
+        .error();
+    assert!(
+        error.starts_with("work/callsheet.toml:3:1: this is not TOML: duplicate key"),
+        "{error}"
+    );
     // Columns count characters, not bytes.
-    let error = Machine::new().file("naming = { \"stýlé\" = 1, style = 2 }\n").error();
-    assert!(error.contains("work/callsheet.toml:1:33: naming.style: "), "{error}");
+    let error = Machine::new()
+        .file("naming = { \"stýlé\" = 1, style = 2 }\n")
+        .error();
+    assert!(
+        error.contains("work/callsheet.toml:1:33: naming.style: "),
+        "{error}"
+    );
 }
 
 #[test]
@@ -376,7 +402,9 @@ fn a_file_that_is_no_text_is_refused() {
     let machine = Machine::new();
     fs::write(machine.path("work/callsheet.toml"), [0xff, 0xfe]).unwrap();
     assert!(
-        machine.error().starts_with("work/callsheet.toml: the configuration cannot be read: "),
+        machine
+            .error()
+            .starts_with("work/callsheet.toml: the configuration cannot be read: "),
         "{}",
         machine.error()
     );
@@ -384,8 +412,16 @@ fn a_file_that_is_no_text_is_refused() {
 
 #[test]
 fn what_a_lower_layer_has_wrong_is_not_hidden_by_an_upper_one() {
-    let machine = Machine::new().file("server = 5\n").env("CALLSHEET_SERVER__LISTEN", "127.0.0.1:1");
-    assert!(machine.error().starts_with("work/callsheet.toml:1:10: server: expected a table"), "{}", machine.error());
+    let machine = Machine::new()
+        .file("server = 5\n")
+        .env("CALLSHEET_SERVER__LISTEN", "127.0.0.1:1");
+    assert!(
+        machine
+            .error()
+            .starts_with("work/callsheet.toml:1:10: server: expected a table"),
+        "{}",
+        machine.error()
+    );
 }
 
 #[test]
@@ -414,7 +450,9 @@ flag --timeout: refresh.timeout: "soon" is not a duration
 #[test]
 fn variables_of_a_section_that_are_no_keys_are_refused_and_others_are_ignored() {
     let known = ["CALLSHEET_LOG", "CALLSHEET_URL", "CALLSHEET_CORPUS"];
-    let machine = known.into_iter().fold(Machine::new(), |machine, name| machine.env(name, "x"));
+    let machine = known
+        .into_iter()
+        .fold(Machine::new(), |machine, name| machine.env(name, "x"));
     assert_eq!(machine.config(), machine.defaults());
     let machine = machine
         .env("CALLSHEET_LGO", "debug")
@@ -428,19 +466,39 @@ fn variables_of_a_section_that_are_no_keys_are_refused_and_others_are_ignored() 
 
     // What Kubernetes sets for a service that is called `callsheet`.
     let mut machine = Machine::new().env("CALLSHEET_PORT", "tcp://10.0.0.1:7400");
-    for name in ["SERVICE_HOST", "SERVICE_PORT", "PORT_7400_TCP", "PORT_7400_TCP_ADDR", "PORT_7400_TCP_PROTO"] {
+    for name in [
+        "SERVICE_HOST",
+        "SERVICE_PORT",
+        "PORT_7400_TCP",
+        "PORT_7400_TCP_ADDR",
+        "PORT_7400_TCP_PROTO",
+    ] {
         machine = machine.env(&format!("CALLSHEET_{name}"), "x");
     }
     let ignored = machine.load().unwrap().ignored_variables.unwrap();
     assert_eq!(ignored.names.len(), 6, "{ignored}");
-    assert!(ignored.to_string().contains("`CALLSHEET_PORT`") && ignored.hint().contains("Kubernetes"), "{ignored}");
+    assert!(
+        ignored.to_string().contains("`CALLSHEET_PORT`") && ignored.hint().contains("Kubernetes"),
+        "{ignored}"
+    );
     for number in 10..30 {
         machine = machine.env(&format!("CALLSHEET_X_{number}"), "x");
     }
-    let ignored = machine.env("CALLSHEET_LGO", "debug").load().unwrap().ignored_variables.unwrap();
+    let ignored = machine
+        .env("CALLSHEET_LGO", "debug")
+        .load()
+        .unwrap()
+        .ignored_variables
+        .unwrap();
     assert_eq!(ignored.names.len(), 10, "{ignored}");
     assert_eq!(ignored.more, 17, "{ignored}");
-    assert!(ignored.hint().contains("for `CALLSHEET_LGO`, did you mean `CALLSHEET_LOG`?"), "{}", ignored.hint());
+    assert!(
+        ignored
+            .hint()
+            .contains("for `CALLSHEET_LGO`, did you mean `CALLSHEET_LOG`?"),
+        "{}",
+        ignored.hint()
+    );
 }
 
 #[test]
@@ -495,12 +553,37 @@ fn an_old_and_a_new_name_with_different_values_are_refused() {
     let machine = Machine::new()
         .file(&format!("[calls]\napproval_token = \"{other}\"\n"))
         .env("CALLSHEET_SERVER__OPERATOR_TOKEN", one);
-    assert!(machine.error().contains("`server.operator_token`, which has another value"), "{}", machine.error());
+    assert!(
+        machine
+            .error()
+            .contains("`server.operator_token`, which has another value"),
+        "{}",
+        machine.error()
+    );
 
-    let token = |file: String| Machine::new().file(&file).config().operator_token().unwrap().expose().to_owned();
-    assert_eq!(token(format!("server.operator_token = \"{one}\"\ncalls.approval_token = \"{one}\"\n")), one);
-    assert_eq!(token(format!("calls.approval_token = \"{other}\"\n")), other);
-    assert_eq!(token(format!("server.operator_token = \"{other}\"\n")), other);
+    let token = |file: String| {
+        Machine::new()
+            .file(&file)
+            .config()
+            .operator_token()
+            .unwrap()
+            .expose()
+            .to_owned()
+    };
+    assert_eq!(
+        token(format!(
+            "server.operator_token = \"{one}\"\ncalls.approval_token = \"{one}\"\n"
+        )),
+        one
+    );
+    assert_eq!(
+        token(format!("calls.approval_token = \"{other}\"\n")),
+        other
+    );
+    assert_eq!(
+        token(format!("server.operator_token = \"{other}\"\n")),
+        other
+    );
 }
 
 #[test]

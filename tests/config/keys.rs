@@ -59,7 +59,9 @@ fn another(key: &str, defaults: &toml::Table) -> String {
         return (*value).to_owned();
     }
     let (section, name) = key.rsplit_once('.').unwrap();
-    let table = section.split('.').fold(defaults, |table, name| table[name].as_table().unwrap());
+    let table = section
+        .split('.')
+        .fold(defaults, |table, name| table[name].as_table().unwrap());
     match &table[name] {
         toml::Value::Boolean(switch) => (!switch).to_string(),
         toml::Value::Integer(number) => (number + 1).to_string(),
@@ -75,14 +77,23 @@ fn each_key_sets_one_value_and_no_other_key_sets_it() {
     let text = "modules.m = \"http://h\"\nstate.path = \"/\"\ndiscovery.vrooli.path = \"/\"\n";
     for key in KEYS {
         // The profile of clients that name none is one of the profiles.
-        let profile = if key.path == "permissions.default_profile" { "[[profiles]]\nname = \"base\"\n" } else { "" };
+        let profile = if key.path == "permissions.default_profile" {
+            "[[profiles]]\nname = \"base\"\n"
+        } else {
+            ""
+        };
         let file = &format!("{text}{profile}");
         let before = Machine::new().file(file).config();
         let value = another(key.path, &defaults);
         let next = if OF_FILE.contains(&key.path) {
-            Machine::new().file(&format!("{file}{} = {value}\n", key.path)).config()
+            Machine::new()
+                .file(&format!("{file}{} = {value}\n", key.path))
+                .config()
         } else {
-            Machine::new().file(file).flag(key.path, &value, "--value").config()
+            Machine::new()
+                .file(file)
+                .flag(key.path, &value, "--value")
+                .config()
         };
         let reloaded = before.reloaded(next.clone());
         let (taken, left) = match key.reload {
@@ -92,7 +103,11 @@ fn each_key_sets_one_value_and_no_other_key_sets_it() {
         assert_eq!(taken, vec![key.path], "{}", key.path);
         assert!(left.is_empty(), "{}", key.path);
         // What a reload does not take is as it was, and what it takes is as it was written.
-        let expected = if key.reload == Reload::Live { &next } else { &before };
+        let expected = if key.reload == Reload::Live {
+            &next
+        } else {
+            &before
+        };
         assert_eq!(&reloaded.config, expected, "{}", key.path);
     }
 }

@@ -11,12 +11,12 @@ use std::time::Duration;
 use callsheet::catalog::NamingStyle;
 use callsheet::config::client_files::{ClientEntry, EntryTarget, ReadEntry};
 use callsheet::config::{
-    CacheConfig, CallsConfig, Config, DEFAULT_TOML, LoadOptions, McpConfig, MdnsConfig, MdnsTrust, ModulesConfig,
-    Position, ServerConfig, StaticScenario, Subnet, TrustPattern, ValueOrigin, keys,
+    CacheConfig, CallsConfig, Config, DEFAULT_TOML, LoadOptions, McpConfig, MdnsConfig, MdnsTrust,
+    ModulesConfig, Position, ServerConfig, StaticScenario, Subnet, TrustPattern, ValueOrigin, keys,
 };
 use callsheet::model::{
-    AcceptedVersions, ApprovalPolicy, HttpTarget, Permission, PreferenceSet, Profile, PublishedName, Scope, Secret,
-    Settings, UnknownLevel,
+    AcceptedVersions, ApprovalPolicy, HttpTarget, Permission, PreferenceSet, Profile,
+    PublishedName, Scope, Secret, Settings, UnknownLevel,
 };
 use callsheet::protocols::definitions::Definition;
 use callsheet::transports::http::CacheScope;
@@ -35,7 +35,13 @@ fn the_built_in_values_are_those_of_the_reference() {
     let written: toml::Table = DEFAULT_TOML.parse().unwrap();
     assert_eq!(written["server"]["listen"].as_str(), Some("127.0.0.1:7400"));
     for key in keys().iter().filter(|key| !is_computed(key)) {
-        assert!(loaded.values.iter().any(|value| value.key == *key && value.origin == ValueOrigin::Default), "{key}");
+        assert!(
+            loaded
+                .values
+                .iter()
+                .any(|value| value.key == *key && value.origin == ValueOrigin::Default),
+            "{key}"
+        );
     }
 }
 
@@ -50,7 +56,10 @@ fn the_defaults_are_the_agreed_ones() {
     assert_eq!(config.refresh.max_interval, secs(3600));
     assert_eq!(config.refresh.concurrency, 32);
     assert_eq!(config.refresh.max_body, 8 << 20);
-    assert_eq!(config.protocol.accept, AcceptedVersions::parse(">=1.0, <2.0").unwrap());
+    assert_eq!(
+        config.protocol.accept,
+        AcceptedVersions::parse(">=1.0, <2.0").unwrap()
+    );
     assert_eq!(config.health.grace, secs(300));
     assert_eq!(config.health.failures, 3);
     assert_eq!(config.views.max_bytes, 64 << 20);
@@ -61,15 +70,28 @@ fn the_defaults_are_the_agreed_ones() {
 fn is_computed(key: &str) -> bool {
     is_listed(key)
         || ["state.path", "discovery.vrooli.path", "discovery.mdns.id"].contains(&key)
-        || ["server.operator_token", "module_settings.token", "calls.approval_token"].contains(&key)
+        || [
+            "server.operator_token",
+            "module_settings.token",
+            "calls.approval_token",
+        ]
+        .contains(&key)
         || key == "permissions.default_profile"
 }
 
 /// A key of which there may be several, or none.
 fn is_listed(key: &str) -> bool {
-    ["scenarios", "modules", "module_settings.tokens", "mcpServers", "profiles", "preferences", "definitions"]
-        .iter()
-        .any(|list| key.starts_with(list))
+    [
+        "scenarios",
+        "modules",
+        "module_settings.tokens",
+        "mcpServers",
+        "profiles",
+        "preferences",
+        "definitions",
+    ]
+    .iter()
+    .any(|list| key.starts_with(list))
 }
 
 /// The keys of the reference in order, each with whether a comment of at least one whole sentence
@@ -87,15 +109,27 @@ fn documented() -> Vec<(String, bool)> {
             Some(rest) => rest,
             None => line,
         };
-        if let Some(name) = code.strip_prefix("[[").and_then(|rest| rest.strip_suffix("]]")) {
+        if let Some(name) = code
+            .strip_prefix("[[")
+            .and_then(|rest| rest.strip_suffix("]]"))
+        {
             section = format!("{name}[]");
-        } else if let Some(name) = code.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        } else if let Some(name) = code
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
             section = name.into();
         } else if let Some((key, _)) = code.split_once(" = ") {
             let sentence = above.trim();
-            let whole = sentence.ends_with('.') && sentence.contains(' ') && sentence.starts_with(char::is_uppercase);
+            let whole = sentence.ends_with('.')
+                && sentence.contains(' ')
+                && sentence.starts_with(char::is_uppercase);
             // These sections have keys of the user's own.
-            let key = if ["modules", "mcpServers"].contains(&section.as_str()) { "*" } else { key };
+            let key = if ["modules", "mcpServers"].contains(&section.as_str()) {
+                "*"
+            } else {
+                key
+            };
             let name = format!("{section}.{key}");
             // A list has an example for each kind of entry.
             if !found.iter().any(|(known, _)| *known == name) {
@@ -111,10 +145,23 @@ fn documented() -> Vec<(String, bool)> {
 fn every_key_is_documented_with_a_sentence_and_every_documented_key_exists() {
     let documented = documented();
     let names: Vec<_> = documented.iter().map(|(key, _)| key.clone()).collect();
-    assert_eq!(names, keys(), "config/default.toml and keys.rs name the same keys in the same order");
-    let silent: Vec<_> = documented.iter().filter(|(_, sentence)| !sentence).collect();
-    assert!(silent.is_empty(), "without a sentence above them: {silent:?}");
-    assert_eq!(keys().len(), keys().into_iter().collect::<BTreeSet<_>>().len());
+    assert_eq!(
+        names,
+        keys(),
+        "config/default.toml and keys.rs name the same keys in the same order"
+    );
+    let silent: Vec<_> = documented
+        .iter()
+        .filter(|(_, sentence)| !sentence)
+        .collect();
+    assert!(
+        silent.is_empty(),
+        "without a sentence above them: {silent:?}"
+    );
+    assert_eq!(
+        keys().len(),
+        keys().into_iter().collect::<BTreeSet<_>>().len()
+    );
 }
 
 #[test]
@@ -130,7 +177,14 @@ fn the_reference_can_be_used_as_a_file_also_with_every_key_set() {
     let machine = Machine::new().file(&all.join("\n"));
     machine.write("work/tools/sort_texts.json", SORT_TEXTS);
     let mut config = machine.config();
-    assert_eq!(config.definitions.iter().map(Definition::name).collect::<Vec<_>>(), ["rate_text", "sort_texts"]);
+    assert_eq!(
+        config
+            .definitions
+            .iter()
+            .map(Definition::name)
+            .collect::<Vec<_>>(),
+        ["rate_text", "sort_texts"]
+    );
     config.definitions = Vec::new();
     assert_eq!(config.scenarios.len(), 2);
     assert_eq!(config.profiles.len(), 1);
@@ -143,8 +197,18 @@ fn the_reference_can_be_used_as_a_file_also_with_every_key_set() {
     assert_eq!(std::mem::take(&mut config.mcp.servers).len(), 1);
     assert_eq!(std::mem::take(&mut config.bundles.secrets).len(), 1);
     assert_eq!(config.default_profile.take().as_deref(), Some("guest"));
-    assert!(config.server.operator_token.take().is_some() && config.calls.approval_token.take().is_some());
-    assert_eq!(Config { scenarios: Vec::new(), profiles: BTreeMap::new(), ..config }, machine.defaults());
+    assert!(
+        config.server.operator_token.take().is_some()
+            && config.calls.approval_token.take().is_some()
+    );
+    assert_eq!(
+        Config {
+            scenarios: Vec::new(),
+            profiles: BTreeMap::new(),
+            ..config
+        },
+        machine.defaults()
+    );
 }
 
 /// A definition in a file.
@@ -282,7 +346,10 @@ fn every_key_reaches_its_own_field() {
 fn every_server_key(server: &mut ServerConfig) {
     server.listen = "[::1]:0".parse().unwrap();
     server.allowed_hosts = vec!["tools.example".into(), "[::2]".into()];
-    server.allowed_origins = vec!["https://chat.example".into(), "http://localhost:3000".into()];
+    server.allowed_origins = vec![
+        "https://chat.example".into(),
+        "http://localhost:3000".into(),
+    ];
     server.max_body = 101;
     server.max_connections = 103;
     server.stop_timeout = Duration::from_millis(102);
@@ -299,25 +366,40 @@ fn everything(machine: &Machine) -> Config {
     every_server_key(&mut expected.server);
     let scenario = |name: &str, url: &str, protocol: Option<&str>| StaticScenario {
         name: name.parse().unwrap(),
-        target: HttpTarget { login: Some(name.parse().unwrap()), ..HttpTarget::at(url.parse().unwrap()) }.into(),
+        target: HttpTarget {
+            login: Some(name.parse().unwrap()),
+            ..HttpTarget::at(url.parse().unwrap())
+        }
+        .into(),
         protocol: protocol.map(Into::into),
     };
     expected.scenarios = vec![
         scenario("a", "http://127.0.0.1:1", None),
-        scenario("b.c", "https://u:p@tools.example/base", Some("tool-discovery")),
+        scenario(
+            "b.c",
+            "https://u:p@tools.example/base",
+            Some("tool-discovery"),
+        ),
     ];
-    (expected.modules, expected.mcp, expected.preferences) = (modules(), mcp(machine), preferences());
+    (expected.modules, expected.mcp, expected.preferences) =
+        (modules(), mcp(machine), preferences());
     (expected.unknown_level, expected.profiles) = (UnknownLevel::Guest, profiles());
     (expected.definitions, expected.naming) = (definitions(), NamingStyle::Always);
     let vrooli = &mut expected.discovery.vrooli;
     // A relative path counts from the folder of the file.
     (vrooli.enabled, vrooli.path) = (false, Some(machine.path("work/processes")));
     (vrooli.max_scenarios, vrooli.rescan_interval) = (103, secs(104));
-    (expected.discovery.environment.enabled, expected.discovery.environment.remote) = (false, true);
+    (
+        expected.discovery.environment.enabled,
+        expected.discovery.environment.remote,
+    ) = (false, true);
     let network = Subnet::new("10.0.0.0".parse().unwrap(), 8).unwrap();
     expected.discovery.mdns = MdnsConfig {
         enabled: false,
-        trust: MdnsTrust::Listed(vec![TrustPattern::Network(network), TrustPattern::Name("lab-*".into())]),
+        trust: MdnsTrust::Listed(vec![
+            TrustPattern::Network(network),
+            TrustPattern::Name("lab-*".into()),
+        ]),
         types: vec!["_vrooli-tools._tcp".into(), "_x._tcp".into()],
         max_instances: 21,
         port: 22,
@@ -333,14 +415,27 @@ fn everything(machine: &Machine) -> Config {
     (refresh.concurrency, refresh.max_body, refresh.max_redirects) = (111, 112 * 1024, 13);
     refresh.max_pending_body = 113 * 1024;
     (refresh.max_tools, refresh.max_tool) = (121, 122 * 1024);
-    (refresh.backoff_base, refresh.backoff_max, refresh.max_scenarios) = (millis(114), secs(115), 116);
-    expected.cache = CacheConfig { scope: CacheScope::Shared, last_good: false };
+    (
+        refresh.backoff_base,
+        refresh.backoff_max,
+        refresh.max_scenarios,
+    ) = (millis(114), secs(115), 116);
+    expected.cache = CacheConfig {
+        scope: CacheScope::Shared,
+        last_good: false,
+    };
     let protocol = &mut expected.protocol;
     protocol.accept = AcceptedVersions::parse("<3").unwrap();
     (protocol.incompatible_interval, protocol.incompatible_grace) = (secs(117), secs(118 * 3600));
     (expected.health.grace, expected.health.failures) = (secs(119), 120);
-    (expected.health.isolation_count, expected.health.isolation_share) = (127, 28);
-    (expected.health.isolation_window, expected.health.isolation_max) = (secs(129), secs(130));
+    (
+        expected.health.isolation_count,
+        expected.health.isolation_share,
+    ) = (127, 28);
+    (
+        expected.health.isolation_window,
+        expected.health.isolation_max,
+    ) = (secs(129), secs(130));
     expected.views.max_bytes = 2 << 30;
     let events = &mut expected.events;
     (events.ring, events.ring_bytes, events.reader_queue) = (121, 122 * 1024, 123);
@@ -351,17 +446,25 @@ fn everything(machine: &Machine) -> Config {
 
 fn definitions() -> Vec<Definition> {
     let rate = r#"{"type": "object", "properties": {"_tool": {"const": "rate"}, "_output": {"type": "object"}}}"#;
-    vec![Definition::parse(None, rate).unwrap().run_for("narrow", "a/b.c")]
+    vec![
+        Definition::parse(None, rate)
+            .unwrap()
+            .run_for("narrow", "a/b.c"),
+    ]
 }
 
 fn every_call(machine: &Machine, calls: &mut CallsConfig) {
-    (calls.tool_metrics, calls.audit, calls.audit_arguments) = (true, Some(machine.path("work/audit.jsonl")), true);
+    (calls.tool_metrics, calls.audit, calls.audit_arguments) =
+        (true, Some(machine.path("work/audit.jsonl")), true);
     (calls.audit_max_size, calls.audit_keep) = (131 * 1024, 132);
     calls.log_payloads = 139 * 1024;
     let turns = &mut calls.turns;
     (turns.keep, turns.max, turns.kept_bytes) = (Duration::from_secs(134), 135, 136 * 1024);
     (turns.max_calls, turns.max_result_bytes) = (137, 138 * 1024);
-    (calls.approval_token, calls.usage_interval) = (Some(Secret::new("0123456789abcdef")), Duration::from_secs(133));
+    (calls.approval_token, calls.usage_interval) = (
+        Some(Secret::new("0123456789abcdef")),
+        Duration::from_secs(133),
+    );
 }
 
 fn preferences() -> PreferenceSet {
@@ -374,8 +477,15 @@ fn preferences() -> PreferenceSet {
         pinned: Some(true),
     };
     set.set(Scope::Global, "tool:a/b.c".parse().unwrap(), settings);
-    let skip = Settings { approval: Some(ApprovalPolicy::Skip), ..Settings::default() };
-    set.set("profile:narrow".parse().unwrap(), "tag:x".parse().unwrap(), skip);
+    let skip = Settings {
+        approval: Some(ApprovalPolicy::Skip),
+        ..Settings::default()
+    };
+    set.set(
+        "profile:narrow".parse().unwrap(),
+        "tag:x".parse().unwrap(),
+        skip,
+    );
     set
 }
 
@@ -395,21 +505,46 @@ fn profiles() -> BTreeMap<String, Profile> {
         ),
         (
             "none".into(),
-            Profile { scenarios: Some(BTreeSet::new()), permission: None, unknown, searches: None, is_default: false },
+            Profile {
+                scenarios: Some(BTreeSet::new()),
+                permission: None,
+                unknown,
+                searches: None,
+                is_default: false,
+            },
         ),
     ])
 }
 
 fn mcp(machine: &Machine) -> McpConfig {
-    let target = EntryTarget::Program { command: "x".into(), args: Vec::new(), env: Vec::new(), cwd: None };
-    let entry = ClientEntry { target, disabled: false, ignored: Vec::new() };
-    let servers = vec![ReadEntry { name: "m".into(), entry: Ok(entry) }];
-    McpConfig { files: vec![machine.path("home/.cursor/mcp.json")], servers, linger: Duration::from_secs(131) }
+    let target = EntryTarget::Program {
+        command: "x".into(),
+        args: Vec::new(),
+        env: Vec::new(),
+        cwd: None,
+    };
+    let entry = ClientEntry {
+        target,
+        disabled: false,
+        ignored: Vec::new(),
+    };
+    let servers = vec![ReadEntry {
+        name: "m".into(),
+        entry: Ok(entry),
+    }];
+    McpConfig {
+        files: vec![machine.path("home/.cursor/mcp.json")],
+        servers,
+        linger: Duration::from_secs(131),
+    }
 }
 
 fn modules() -> ModulesConfig {
     ModulesConfig {
-        services: BTreeMap::from([("m_1".parse().unwrap(), "http://127.0.0.1:2".parse().unwrap())]),
+        services: BTreeMap::from([(
+            "m_1".parse().unwrap(),
+            "http://127.0.0.1:2".parse().unwrap(),
+        )]),
         slow: ["m_1", "gone"].map(|name| name.parse().unwrap()).into(),
         slow_timeout: Duration::from_secs(61),
         timeout: Duration::from_secs(62),
@@ -424,19 +559,40 @@ fn modules() -> ModulesConfig {
 fn flags_beat_the_environment_which_beats_the_file_which_beats_the_defaults() {
     let machine = Machine::new();
     let origin = |machine: &Machine| machine.shown("server.listen");
-    assert_eq!(origin(&machine), ("\"127.0.0.1:7400\"".into(), ValueOrigin::Default));
+    assert_eq!(
+        origin(&machine),
+        ("\"127.0.0.1:7400\"".into(), ValueOrigin::Default)
+    );
 
     let machine = machine.file("# mine\n[server]\nlisten = \"127.0.0.1:1\"\nmax_body = 7\n");
     let path = machine.path("work/callsheet.toml");
     let position = Some(Position { line: 3, column: 1 });
-    assert_eq!(origin(&machine), ("\"127.0.0.1:1\"".into(), ValueOrigin::File { path: path.clone(), position }));
+    assert_eq!(
+        origin(&machine),
+        (
+            "\"127.0.0.1:1\"".into(),
+            ValueOrigin::File {
+                path: path.clone(),
+                position
+            }
+        )
+    );
 
     let machine = machine.env("CALLSHEET_SERVER__LISTEN", "127.0.0.1:2");
-    assert_eq!(origin(&machine).1, ValueOrigin::Environment("CALLSHEET_SERVER__LISTEN".into()));
+    assert_eq!(
+        origin(&machine).1,
+        ValueOrigin::Environment("CALLSHEET_SERVER__LISTEN".into())
+    );
     assert_eq!(machine.config().server.listen.port(), 2);
 
     let machine = machine.flag("server.listen", "127.0.0.1:3", "--listen");
-    assert_eq!(origin(&machine), ("\"127.0.0.1:3\"".into(), ValueOrigin::Flag("--listen".into())));
+    assert_eq!(
+        origin(&machine),
+        (
+            "\"127.0.0.1:3\"".into(),
+            ValueOrigin::Flag("--listen".into())
+        )
+    );
     let loaded = machine.load().unwrap();
     assert_eq!(loaded.config.server.listen.port(), 3);
     // What the upper layers leave alone stays.
@@ -454,12 +610,23 @@ fn origins_read_well() {
     let text = |key: &str| machine.shown(key).1.to_string().replace(&root, "");
     assert_eq!(text("refresh.timeout"), "file work/callsheet.toml:1");
     assert_eq!(text("server.max_body"), "file work/callsheet.toml:2");
-    assert_eq!(text("health.failures"), "environment CALLSHEET_HEALTH__FAILURES");
+    assert_eq!(
+        text("health.failures"),
+        "environment CALLSHEET_HEALTH__FAILURES"
+    );
     assert_eq!(text("naming.style"), "flag --naming");
     assert_eq!(text("state.path"), "default");
     // A name may have dots in it.
     let machine = Machine::new().file("[modules]\n\"a.b\" = \"http://h\"\n");
-    assert_eq!(machine.shown("modules.\"a.b\"").1.to_string().rsplit(':').next(), Some("2"));
+    assert_eq!(
+        machine
+            .shown("modules.\"a.b\"")
+            .1
+            .to_string()
+            .rsplit(':')
+            .next(),
+        Some("2")
+    );
 }
 
 #[test]
@@ -472,7 +639,12 @@ fn values_are_shown_in_the_order_of_the_reference_and_without_credentials() {
         .iter()
         .filter(|value| value.key.starts_with("scenarios"))
         .map(|value| {
-            format!("{} = {} {}", value.key, value.value, value.origin.to_string().rsplit(':').next().unwrap())
+            format!(
+                "{} = {} {}",
+                value.key,
+                value.value,
+                value.origin.to_string().rsplit(':').next().unwrap()
+            )
         })
         .collect();
     assert_eq!(
@@ -485,16 +657,26 @@ fn values_are_shown_in_the_order_of_the_reference_and_without_credentials() {
         ]
     );
     assert!(values.iter().all(|value| !value.value.contains("cret")));
-    let order: Vec<_> = values.iter().filter(|value| !is_listed(&value.key)).map(|v| v.key.clone()).collect();
+    let order: Vec<_> = values
+        .iter()
+        .filter(|value| !is_listed(&value.key))
+        .map(|v| v.key.clone())
+        .collect();
     // The daemon's id has no value until the daemon has made one.
     let unset = |key: &str| {
         ["discovery.mdns.id", "permissions.default_profile"].contains(&key)
             || key.ends_with("_token")
             || key == "module_settings.token"
     };
-    let expected: Vec<_> = keys().into_iter().filter(|key| !is_listed(key) && !unset(key)).collect();
+    let expected: Vec<_> = keys()
+        .into_iter()
+        .filter(|key| !is_listed(key) && !unset(key))
+        .collect();
     assert_eq!(order, expected);
-    assert_eq!(Machine::new().shown("scenarios"), ("[]".into(), ValueOrigin::Default));
+    assert_eq!(
+        Machine::new().shown("scenarios"),
+        ("[]".into(), ValueOrigin::Default)
+    );
 }
 
 #[test]
@@ -509,9 +691,15 @@ fn the_environment_gives_texts_numbers_switches_sizes_and_lists() {
         .env("CALLSHEET_DISCOVERY__VROOLI__ENABLED", "false")
         .env("callsheet_ignored", "1")
         .env("CALLSHEET_SERVER__ALLOWED_HOSTS", "[a.example, 10.0.0.1]")
-        .env("CALLSHEET_SCENARIOS", "[{name = a, url = http://127.0.0.1:15000}]");
+        .env(
+            "CALLSHEET_SCENARIOS",
+            "[{name = a, url = http://127.0.0.1:15000}]",
+        );
     let config = machine.config();
-    assert_eq!(config.protocol.accept, AcceptedVersions::parse("1").unwrap());
+    assert_eq!(
+        config.protocol.accept,
+        AcceptedVersions::parse("1").unwrap()
+    );
     assert_eq!(config.state.path, machine.path("work/2026"));
     assert_eq!(config.refresh.timeout, Duration::from_secs(3));
     assert_eq!(config.refresh.concurrency, 4);
@@ -519,8 +707,14 @@ fn the_environment_gives_texts_numbers_switches_sizes_and_lists() {
     assert_eq!(config.views.max_bytes, 6);
     assert!(!config.discovery.vrooli.enabled);
     assert_eq!(config.server.allowed_hosts, ["a.example", "10.0.0.1"]);
-    assert_eq!(config.scenarios[0].target.url().as_str(), "http://127.0.0.1:15000/");
-    assert_eq!(machine.shown("scenarios[0].url").1, ValueOrigin::Environment("CALLSHEET_SCENARIOS".into()));
+    assert_eq!(
+        config.scenarios[0].target.url().as_str(),
+        "http://127.0.0.1:15000/"
+    );
+    assert_eq!(
+        machine.shown("scenarios[0].url").1,
+        ValueOrigin::Environment("CALLSHEET_SCENARIOS".into())
+    );
 }
 
 #[test]
@@ -532,17 +726,24 @@ fn trust_is_one_word_or_a_list_in_every_layer() {
     let network = TrustPattern::Network(Subnet::new("fd00::".parse().unwrap(), 8).unwrap());
     assert_eq!(trust(&machine), MdnsTrust::Listed(vec![network]));
     assert_eq!(machine.shown("discovery.mdns.trust").0, "[\"fd00::/8\"]");
-    let machine = machine.env("CALLSHEET_DISCOVERY__MDNS__TRUST", "[10.0.0.1, \"name:lab-*\"]");
+    let machine = machine.env(
+        "CALLSHEET_DISCOVERY__MDNS__TRUST",
+        "[10.0.0.1, \"name:lab-*\"]",
+    );
     let network = TrustPattern::Network(Subnet::new("10.0.0.1".parse().unwrap(), 32).unwrap());
-    assert_eq!(trust(&machine), MdnsTrust::Listed(vec![network, TrustPattern::Name("lab-*".into())]));
+    assert_eq!(
+        trust(&machine),
+        MdnsTrust::Listed(vec![network, TrustPattern::Name("lab-*".into())])
+    );
     let machine = machine.flag("discovery.mdns.trust", "none", "--trust");
     assert_eq!(trust(&machine), MdnsTrust::None);
 }
 
 #[test]
 fn a_list_in_an_upper_layer_replaces_the_lower_one() {
-    let machine =
-        Machine::new().file("server.allowed_hosts = [\"a\", \"b\"]\n").env("CALLSHEET_SERVER__ALLOWED_HOSTS", "[c]");
+    let machine = Machine::new()
+        .file("server.allowed_hosts = [\"a\", \"b\"]\n")
+        .env("CALLSHEET_SERVER__ALLOWED_HOSTS", "[c]");
     assert_eq!(machine.config().server.allowed_hosts, ["c"]);
 }
 
@@ -553,14 +754,21 @@ fn the_first_of_the_usual_places_is_read_and_no_parent_folder() {
     let port = |port: u16| format!("server.listen = \"127.0.0.1:{port}\"\n");
     let mut machine = Machine::new();
     machine.write("callsheet.toml", &port(1));
-    assert_eq!(machine.load().unwrap().file, None, "a parent folder's file is not ours");
+    assert_eq!(
+        machine.load().unwrap().file,
+        None,
+        "a parent folder's file is not ours"
+    );
 
     machine.write("etc/callsheet/callsheet.toml", &port(2));
     assert_eq!(machine.config().server.listen.port(), 2);
     machine.write("home/.config/callsheet/callsheet.toml", &port(3));
     assert_eq!(machine.config().server.listen.port(), 3);
     let xdg = machine.write("xdg/callsheet/callsheet.toml", &port(4));
-    machine = machine.env("XDG_CONFIG_HOME", xdg.parent().unwrap().parent().unwrap().to_str().unwrap());
+    machine = machine.env(
+        "XDG_CONFIG_HOME",
+        xdg.parent().unwrap().parent().unwrap().to_str().unwrap(),
+    );
     assert_eq!(machine.config().server.listen.port(), 4);
     machine = machine.file(&port(5));
     assert_eq!(machine.config().server.listen.port(), 5);
@@ -588,7 +796,10 @@ fn a_named_file_has_to_be_there() {
 #[test]
 fn the_database_follows_xdg_state_home() {
     let machine = Machine::new().env("XDG_STATE_HOME", "/var/state");
-    assert_eq!(machine.config().state.path, PathBuf::from("/var/state/callsheet/state.db"));
+    assert_eq!(
+        machine.config().state.path,
+        PathBuf::from("/var/state/callsheet/state.db")
+    );
     // The XDG specification has relative values ignored.
     let machine = Machine::new().env("XDG_STATE_HOME", "state");
     assert_eq!(machine.config(), machine.defaults());
@@ -620,5 +831,10 @@ fn the_process_gives_its_environment_and_folders() {
     assert_eq!(options.cwd, std::env::current_dir().unwrap());
     assert_eq!(options.file, None);
     assert_eq!(options.etc, PathBuf::from("/etc"));
-    assert!(options.env.iter().any(|(name, value)| name == "CARGO_MANIFEST_DIR" && !value.is_empty()));
+    assert!(
+        options
+            .env
+            .iter()
+            .any(|(name, value)| name == "CARGO_MANIFEST_DIR" && !value.is_empty())
+    );
 }

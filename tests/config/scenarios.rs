@@ -25,26 +25,51 @@ fn a_program_is_taken_with_its_arguments_environment_and_folder() {
     let program = stdio(&machine);
     assert_eq!(program.to_string(), "npx -y '@scope/server, really'");
     assert_eq!(program.cwd().unwrap(), machine.path("home/work"));
-    let env: Vec<_> = program.env().iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
-    assert_eq!(env, [("A", "plain"), ("B", "of-a-variable"), ("C", "of-a-file")]);
-    assert_eq!(machine.config().scenarios[0].protocol.as_deref(), Some("mcp"));
+    let env: Vec<_> = program
+        .env()
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.expose()))
+        .collect();
+    assert_eq!(
+        env,
+        [("A", "plain"), ("B", "of-a-variable"), ("C", "of-a-file")]
+    );
+    assert_eq!(
+        machine.config().scenarios[0].protocol.as_deref(),
+        Some("mcp")
+    );
 
     // What is secret is shown nowhere, where it is may be.
     let values = machine.load().unwrap().values;
-    let shown: Vec<_> = values.iter().map(|value| format!("{} = {}", value.key, value.value)).collect();
+    let shown: Vec<_> = values
+        .iter()
+        .map(|value| format!("{} = {}", value.key, value.value))
+        .collect();
     for line in [
         "scenarios[0].args = [\"-y\", \"@scope/server, really\"]",
         "scenarios[0].env.A = \"***\"",
         "scenarios[0].env.B = { env = \"TOKEN\" }",
     ] {
-        assert!(shown.iter().any(|shown| shown == line), "{line} is missing in {shown:#?}");
+        assert!(
+            shown.iter().any(|shown| shown == line),
+            "{line} is missing in {shown:#?}"
+        );
     }
     let all = format!("{shown:?} {:?}", machine.load().unwrap());
-    assert!(["plain", "of-a-variable", "of-a-file"].iter().all(|secret| !all.contains(secret)), "{all}");
+    assert!(
+        ["plain", "of-a-variable", "of-a-file"]
+            .iter()
+            .all(|secret| !all.contains(secret)),
+        "{all}"
+    );
 
-    let relative = Machine::new().file("[[scenarios]]\nname = \"own\"\ncommand = \"./bin/server\"\n");
+    let relative =
+        Machine::new().file("[[scenarios]]\nname = \"own\"\ncommand = \"./bin/server\"\n");
     let command = stdio(&relative).command().to_owned();
-    assert_eq!(std::path::Path::new(&command), relative.path("work/./bin/server"));
+    assert_eq!(
+        std::path::Path::new(&command),
+        relative.path("work/./bin/server")
+    );
 }
 
 #[test]
@@ -54,7 +79,10 @@ fn credentials_of_an_address_go_to_it() {
     let target = target(&machine);
     let http = target.http().unwrap();
     assert_eq!(http.auth, Some(Auth::Bearer(Secret::new("t0ken").into())));
-    assert_eq!(http.headers, [("x-team".parse().unwrap(), Secret::new("tools").into())]);
+    assert_eq!(
+        http.headers,
+        [("x-team".parse().unwrap(), Secret::new("tools").into())]
+    );
     assert!(!format!("{target:?}").contains("tools"));
     assert_eq!(machine.shown("scenarios[0].headers.X-Team").0, "\"***\"");
 }
@@ -63,49 +91,129 @@ fn credentials_of_an_address_go_to_it() {
 fn what_contradicts_itself_is_refused_with_a_hint() {
     for (entry, message, hint) in [
         ("", "this scenario has no address", "or `command"),
-        ("url = \"http://h\"\ncommand = \"x\"", "this scenario has a `url` too", "two entries"),
-        ("url = \"http://h\"\nargs = [\"x\"]", "it belongs to a scenario with a `command`", "take it out"),
-        ("command = \"x\"\nauth = \"hush\"", "it belongs to a scenario with a `url`", "take it out"),
+        (
+            "url = \"http://h\"\ncommand = \"x\"",
+            "this scenario has a `url` too",
+            "two entries",
+        ),
+        (
+            "url = \"http://h\"\nargs = [\"x\"]",
+            "it belongs to a scenario with a `command`",
+            "take it out",
+        ),
+        (
+            "command = \"x\"\nauth = \"hush\"",
+            "it belongs to a scenario with a `url`",
+            "take it out",
+        ),
         ("command = \"\"", "it is empty", "write a name or path"),
-        ("command = \"x\"\nenv = { \"A=B\" = \"hush\" }", "it is not a name of a variable", "letters"),
-        ("command = \"x\"\nenv = { A = 5 }", "expected a text, or where one is, found a number", "{ env ="),
-        ("command = \"x\"\nenv = { A = { env = \"MISSING\" } }", "the variable `MISSING` is not set", "set it"),
-        ("command = \"x\"\nenv = { A = { file = \"none\" } }", "work/none cannot be used", "text alone"),
-        ("command = \"x\"\nenv = { A = { file = \"/\" } }", "it is not a file", "text alone"),
-        ("command = \"x\"\nenv = { A = {} }", "write exactly one place", "one of"),
-        ("command = \"x\"\nenv = { A = { envv = \"hush\" } }", "unknown key", "did you mean `env`?"),
+        (
+            "command = \"x\"\nenv = { \"A=B\" = \"hush\" }",
+            "it is not a name of a variable",
+            "letters",
+        ),
+        (
+            "command = \"x\"\nenv = { A = 5 }",
+            "expected a text, or where one is, found a number",
+            "{ env =",
+        ),
+        (
+            "command = \"x\"\nenv = { A = { env = \"MISSING\" } }",
+            "the variable `MISSING` is not set",
+            "set it",
+        ),
+        (
+            "command = \"x\"\nenv = { A = { file = \"none\" } }",
+            "work/none cannot be used",
+            "text alone",
+        ),
+        (
+            "command = \"x\"\nenv = { A = { file = \"/\" } }",
+            "it is not a file",
+            "text alone",
+        ),
+        (
+            "command = \"x\"\nenv = { A = {} }",
+            "write exactly one place",
+            "one of",
+        ),
+        (
+            "command = \"x\"\nenv = { A = { envv = \"hush\" } }",
+            "unknown key",
+            "did you mean `env`?",
+        ),
         (
             "url = \"http://h\"\nheaders = { Host = \"hush\" }",
             "the header `Host` is set by the daemon itself",
             "take it out",
         ),
-        ("url = \"http://h\"\nheaders = { Mcp-Method = \"hush\" }", "is set by the daemon itself", "take it out"),
-        ("url = \"http://h\"\nheaders = { \"a b\" = \"hush\" }", "is not a name of a header", "X-Api-Key"),
-        ("url = \"http://h\"\nheaders = { A = \"hu\\nsh\" }", "it can be no value of a header", "visible"),
-        ("url = \"http://h\"\nauth = \"hu sh\"", "it can be no bearer token", "without blanks"),
+        (
+            "url = \"http://h\"\nheaders = { Mcp-Method = \"hush\" }",
+            "is set by the daemon itself",
+            "take it out",
+        ),
+        (
+            "url = \"http://h\"\nheaders = { \"a b\" = \"hush\" }",
+            "is not a name of a header",
+            "X-Api-Key",
+        ),
+        (
+            "url = \"http://h\"\nheaders = { A = \"hu\\nsh\" }",
+            "it can be no value of a header",
+            "visible",
+        ),
+        (
+            "url = \"http://h\"\nauth = \"hu sh\"",
+            "it can be no bearer token",
+            "without blanks",
+        ),
         (
             "url = \"http://h\"\nauth = \"hush\"\nheaders = { Authorization = \"hush\" }",
             "`auth` sets this header too",
             "one",
         ),
     ] {
-        let error = Machine::new().file(&format!("[[scenarios]]\nname = \"s\"\n{entry}\n")).error();
-        assert!(error.contains(message) && error.contains(hint), "{entry}: {error}");
-        assert!(!error.contains("hush") && error.contains("callsheet.toml:"), "{error}");
+        let error = Machine::new()
+            .file(&format!("[[scenarios]]\nname = \"s\"\n{entry}\n"))
+            .error();
+        assert!(
+            error.contains(message) && error.contains(hint),
+            "{entry}: {error}"
+        );
+        assert!(
+            !error.contains("hush") && error.contains("callsheet.toml:"),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn a_command_comes_from_a_file_only() {
-    for value in ["[{name = s, command = sh}]", "[{name = s, url = http://h, args = [x]}]"] {
+    for value in [
+        "[{name = s, command = sh}]",
+        "[{name = s, url = http://h, args = [x]}]",
+    ] {
         let error = Machine::new().env("CALLSHEET_SCENARIOS", value).error();
-        assert!(error.contains("from the configuration file only") && error.contains("CALLSHEET_SCENARIOS"), "{error}");
+        assert!(
+            error.contains("from the configuration file only")
+                && error.contains("CALLSHEET_SCENARIOS"),
+            "{error}"
+        );
         let error = Machine::new().flag("scenarios", value, "--set").error();
-        assert!(error.contains("from the configuration file only"), "{error}");
+        assert!(
+            error.contains("from the configuration file only"),
+            "{error}"
+        );
     }
     // An address may come from there, with its credential.
-    let machine = Machine::new().env("CALLSHEET_SCENARIOS", "[{name = s, url = http://h, auth = hush}]");
-    assert_eq!(target(&machine).http().unwrap().auth, Some(Auth::Bearer(Secret::new("hush").into())));
+    let machine = Machine::new().env(
+        "CALLSHEET_SCENARIOS",
+        "[{name = s, url = http://h, auth = hush}]",
+    );
+    assert_eq!(
+        target(&machine).http().unwrap().auth,
+        Some(Auth::Bearer(Secret::new("hush").into()))
+    );
 }
 
 #[test]
@@ -114,12 +222,24 @@ fn what_an_mcp_server_may_request_is_allowed_by_name() {
     let machine = Machine::new().file(text);
     let target = target(&machine);
     let interaction = target.interaction().unwrap();
-    assert!(interaction.roots && interaction.sampling && !interaction.elicitation && interaction.instructions);
+    assert!(
+        interaction.roots
+            && interaction.sampling
+            && !interaction.elicitation
+            && interaction.instructions
+    );
     assert_eq!(interaction.folders[0].as_str(), "file:///srv/files");
-    assert!(interaction.folders[1].as_str().ends_with("/home/work"), "{:?}", interaction.folders);
+    assert!(
+        interaction.folders[1].as_str().ends_with("/home/work"),
+        "{:?}",
+        interaction.folders
+    );
     assert_eq!(target.revision(), Some("2025-06-18"));
     for (line, part) in [
-        ("interaction = [\"everything\"]", "known are: elicitation, sampling, roots"),
+        (
+            "interaction = [\"everything\"]",
+            "known are: elicitation, sampling, roots",
+        ),
         ("roots = [\"/srv\"]", "may not request folders"),
         ("revision = \"2020-01-01\"", "known are: 2026-07-28"),
     ] {
@@ -139,14 +259,24 @@ fn an_address_may_have_the_route_of_the_list_at_its_end() {
         ("http://h:1/x", "http://h:1/x"),
     ] {
         let config = Machine::new()
-            .file(&format!("[[scenarios]]\nname = \"s\"\nurl = \"{written}\"\n[modules]\nm = \"{written}\"\n"))
+            .file(&format!(
+                "[[scenarios]]\nname = \"s\"\nurl = \"{written}\"\n[modules]\nm = \"{written}\"\n"
+            ))
             .config();
         assert_eq!(config.scenarios[0].target.url().as_str(), base, "{written}");
-        assert_eq!(config.modules.services.values().next().unwrap().as_str(), base, "{written}");
+        assert_eq!(
+            config.modules.services.values().next().unwrap().as_str(),
+            base,
+            "{written}"
+        );
     }
     let mcp = "[[scenarios]]\nname = \"s\"\nurl = \"http://h/manifest\"\nprotocol = \"mcp\"\n";
     let target = target(&Machine::new().file(mcp));
-    assert_eq!(target.url().as_str(), "http://h/manifest", "the address of an MCP server is whole");
+    assert_eq!(
+        target.url().as_str(),
+        "http://h/manifest",
+        "the address of an MCP server is whole"
+    );
 }
 
 #[test]
@@ -155,9 +285,20 @@ fn the_profile_of_clients_that_name_none_is_one_of_the_profiles() {
     let text = format!("{profiles}[permissions]\ndefault_profile = \"narrow\"\n");
     let config = Machine::new().file(&text).config();
     let marked = config.marked_profiles();
-    let defaults: Vec<_> = marked.iter().filter(|(_, profile)| profile.is_default).map(|(name, _)| name).collect();
+    let defaults: Vec<_> = marked
+        .iter()
+        .filter(|(_, profile)| profile.is_default)
+        .map(|(name, _)| name)
+        .collect();
     assert_eq!(defaults, ["narrow"]);
-    let error = Machine::new().file(&text.replace("default_profile = \"narrow\"", "default_profile = \"none\"")).load();
+    let error = Machine::new()
+        .file(&text.replace("default_profile = \"narrow\"", "default_profile = \"none\""))
+        .load();
     let error = error.unwrap_err();
-    assert!(error.to_string().contains("permissions.default_profile: no profile is called \"none\""), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("permissions.default_profile: no profile is called \"none\""),
+        "{error}"
+    );
 }

@@ -7,11 +7,19 @@ use callsheet::model::{Auth, OAuthClient, Secret, SecretSource};
 use crate::support::config::Machine;
 
 fn written(auth: &str) -> Machine {
-    Machine::new().file(&format!("[[scenarios]]\nname = \"web\"\nurl = \"https://h/mcp\"\nauth = {auth}\n"))
+    Machine::new().file(&format!(
+        "[[scenarios]]\nname = \"web\"\nurl = \"https://h/mcp\"\nauth = {auth}\n"
+    ))
 }
 
 fn auth(machine: &Machine) -> Auth {
-    machine.config().scenarios[0].target.http().unwrap().auth.clone().unwrap()
+    machine.config().scenarios[0]
+        .target
+        .http()
+        .unwrap()
+        .auth
+        .clone()
+        .unwrap()
 }
 
 fn hush() -> SecretSource {
@@ -21,23 +29,52 @@ fn hush() -> SecretSource {
 #[test]
 fn every_kind_can_be_written() {
     let hour = Duration::from_secs(3600);
-    let command = |every| SecretSource::Command { command: vec!["op".to_owned(), "read".to_owned()], every };
+    let command = |every| SecretSource::Command {
+        command: vec!["op".to_owned(), "read".to_owned()],
+        every,
+    };
     let key = || "x-key".parse().unwrap();
     for (text, expected) in [
         ("\"hush\"", Auth::Bearer(hush())),
         ("{ bearer = \"hush\" }", Auth::Bearer(hush())),
         ("{ env = \"TOKEN\" }", Auth::Bearer(hush())),
-        ("{ command = [\"op\", \"read\"] }", Auth::Bearer(command(hour))),
-        ("{ bearer = { command = [\"op\", \"read\"], every = \"5m\" } }", Auth::Bearer(command(hour / 12))),
-        ("{ header = \"X-Key\", value = \"hush\" }", Auth::Header(key(), hush())),
-        ("{ header = \"X-Key\", value = { env = \"TOKEN\" } }", Auth::Header(key(), hush())),
-        ("{ basic = { user = \"me\", password = \"hush\" } }", Auth::Basic("me".to_owned(), hush())),
+        (
+            "{ command = [\"op\", \"read\"] }",
+            Auth::Bearer(command(hour)),
+        ),
+        (
+            "{ bearer = { command = [\"op\", \"read\"], every = \"5m\" } }",
+            Auth::Bearer(command(hour / 12)),
+        ),
+        (
+            "{ header = \"X-Key\", value = \"hush\" }",
+            Auth::Header(key(), hush()),
+        ),
+        (
+            "{ header = \"X-Key\", value = { env = \"TOKEN\" } }",
+            Auth::Header(key(), hush()),
+        ),
+        (
+            "{ basic = { user = \"me\", password = \"hush\" } }",
+            Auth::Basic("me".to_owned(), hush()),
+        ),
     ] {
-        assert_eq!(auth(&written(text).env("TOKEN", "hush")), expected, "{text}");
+        assert_eq!(
+            auth(&written(text).env("TOKEN", "hush")),
+            expected,
+            "{text}"
+        );
     }
     let machine = written("{ file = \"keys/token\", key = \"a.b\" }");
-    let file = SecretSource::File { path: machine.path("work/keys/token"), key: Some("a.b".to_owned()) };
-    assert_eq!(auth(&machine), Auth::Bearer(file), "a file is not read before it is needed");
+    let file = SecretSource::File {
+        path: machine.path("work/keys/token"),
+        key: Some("a.b".to_owned()),
+    };
+    assert_eq!(
+        auth(&machine),
+        Auth::Bearer(file),
+        "a file is not read before it is needed"
+    );
 
     let whole = "{ oauth = { token_url = \"https://as/token\", client_id = \"me\", client_secret = \"hush\", \
                  scopes = [\"a\", \"b\"], resource = \"https://h/\" } }";
@@ -57,46 +94,109 @@ fn every_kind_can_be_written() {
     assert_eq!(auth(&written(least)), Auth::OAuth(Box::new(client.clone())));
     client.token_url = None;
     client.client_secret = None;
-    assert_eq!(auth(&written("{ oauth = { client_id = \"me\" } }")), Auth::OAuth(Box::new(client.clone())));
+    assert_eq!(
+        auth(&written("{ oauth = { client_id = \"me\" } }")),
+        Auth::OAuth(Box::new(client.clone()))
+    );
     client.issuer = Some("https://as".to_owned());
     let named = "{ oauth = { client_id = \"me\", issuer = \"https://as\" } }";
-    assert_eq!(auth(&written(named)), Auth::OAuth(Box::new(client)), "it stays as it is written");
+    assert_eq!(
+        auth(&written(named)),
+        Auth::OAuth(Box::new(client)),
+        "it stays as it is written"
+    );
 }
 
 #[test]
 fn what_is_no_credential_is_refused_with_the_next_step() {
-    let oauth = |more: &str| format!("{{ oauth = {{ client_id = \"me\", client_secret = \"hush\"{more} }} }}");
+    let oauth = |more: &str| {
+        format!("{{ oauth = {{ client_id = \"me\", client_secret = \"hush\"{more} }} }}")
+    };
     for (text, why, hint) in [
         ("{}".to_owned(), "write exactly one place", "env"),
-        ("{ bearer = \"hush\", basic = { user = \"a\", password = \"hush\" } }".to_owned(), "not one kind", "X-Key"),
-        ("{ bearer = \"hush\", file = \"f\" }".to_owned(), "not one kind", "basic"),
+        (
+            "{ bearer = \"hush\", basic = { user = \"a\", password = \"hush\" } }".to_owned(),
+            "not one kind",
+            "X-Key",
+        ),
+        (
+            "{ bearer = \"hush\", file = \"f\" }".to_owned(),
+            "not one kind",
+            "basic",
+        ),
         ("{ header = \"X-Key\" }".to_owned(), "not one kind", "value"),
-        ("{ header = \"Host\", value = \"hush\" }".to_owned(), "is set by the daemon itself", "take it out"),
-        ("{ header = \"X-Key\", value = \"hu\\nsh\" }".to_owned(), "can be no value of a header", "visible"),
-        ("{ basic = { user = \"me\" } }".to_owned(), "the password is missing", "password"),
-        ("{ basic = { user = \"m:e\", password = \"hush\" } }".to_owned(), "no name of a user", "colon"),
+        (
+            "{ header = \"Host\", value = \"hush\" }".to_owned(),
+            "is set by the daemon itself",
+            "take it out",
+        ),
+        (
+            "{ header = \"X-Key\", value = \"hu\\nsh\" }".to_owned(),
+            "can be no value of a header",
+            "visible",
+        ),
+        (
+            "{ basic = { user = \"me\" } }".to_owned(),
+            "the password is missing",
+            "password",
+        ),
+        (
+            "{ basic = { user = \"m:e\", password = \"hush\" } }".to_owned(),
+            "no name of a user",
+            "colon",
+        ),
         ("{ command = [] }".to_owned(), "names no program", "program"),
-        ("{ command = [\"op\"], every = \"10ms\" }".to_owned(), "each second", "1s"),
-        ("{ command = [\"op\"], file = \"f\" }".to_owned(), "exactly one place", "env"),
-        ("{ oauth = {} }".to_owned(), "the id of the client is missing", "client_id"),
-        (oauth(", token_url = \"http://as/token\""), "unencrypted", "https"),
+        (
+            "{ command = [\"op\"], every = \"10ms\" }".to_owned(),
+            "each second",
+            "1s",
+        ),
+        (
+            "{ command = [\"op\"], file = \"f\" }".to_owned(),
+            "exactly one place",
+            "env",
+        ),
+        (
+            "{ oauth = {} }".to_owned(),
+            "the id of the client is missing",
+            "client_id",
+        ),
+        (
+            oauth(", token_url = \"http://as/token\""),
+            "unencrypted",
+            "https",
+        ),
         (oauth(", scopes = [\"a b\"]"), "is not a scope", "own"),
         (oauth(", issuer = \"as\""), "issuer", "http"),
-        (oauth(", token_url = \"https://as/\", issuer = \"https://as\""), "it is for a login", "one of the two"),
+        (
+            oauth(", token_url = \"https://as/\", issuer = \"https://as\""),
+            "it is for a login",
+            "one of the two",
+        ),
         (
             "{ oauth = { client_id = \"me\", token_url = \"https://as/\" } }".to_owned(),
             "the secret of the client is missing",
             "client_secret",
         ),
-        ("{ bearr = \"hush\" }".to_owned(), "unknown key", "did you mean `bearer`?"),
+        (
+            "{ bearr = \"hush\" }".to_owned(),
+            "unknown key",
+            "did you mean `bearer`?",
+        ),
     ] {
         let error = written(&text).error();
-        assert!(error.contains(why) && error.contains(hint), "{text}: {error}");
+        assert!(
+            error.contains(why) && error.contains(hint),
+            "{text}: {error}"
+        );
         assert!(!error.contains("hush"), "{error}");
     }
-    let both = written("{ basic = { user = \"me\", password = \"hush\" } }\nheaders = { Authorization = \"hush\" }");
+    let both = written(
+        "{ basic = { user = \"me\", password = \"hush\" } }\nheaders = { Authorization = \"hush\" }",
+    );
     assert!(both.error().contains("`auth` sets this header too"));
-    let beside = written("{ header = \"X-Key\", value = \"hush\" }\nheaders = { Authorization = \"hush\" }");
+    let beside =
+        written("{ header = \"X-Key\", value = \"hush\" }\nheaders = { Authorization = \"hush\" }");
     assert!(beside.load().is_ok());
 }
 
@@ -110,13 +210,26 @@ fn programs_are_taken_from_files_only() {
     ] {
         let list = format!("[{{name = web, url = \"http://h\", auth = {auth}}}]");
         let error = Machine::new().env("CALLSHEET_SCENARIOS", &list).error();
-        assert!(error.contains("taken from the configuration file only"), "{auth}: {error}");
+        assert!(
+            error.contains("taken from the configuration file only"),
+            "{auth}: {error}"
+        );
     }
     let list = "[{name = web, url = \"http://h\", headers = {X-Key = {command = [sh]}}}]";
-    assert!(Machine::new().env("CALLSHEET_SCENARIOS", list).error().contains("from the configuration file only"));
+    assert!(
+        Machine::new()
+            .env("CALLSHEET_SCENARIOS", list)
+            .error()
+            .contains("from the configuration file only")
+    );
     // A header may be called so.
     let list = "[{name = web, url = \"http://h\", headers = {Command = text}}]";
-    assert!(Machine::new().env("CALLSHEET_SCENARIOS", list).load().is_ok());
+    assert!(
+        Machine::new()
+            .env("CALLSHEET_SCENARIOS", list)
+            .load()
+            .is_ok()
+    );
 }
 
 #[test]
@@ -124,11 +237,23 @@ fn secrets_are_masked_and_where_they_are_is_shown() {
     for (text, expected) in [
         ("\"hush\"", "\"***\""),
         ("{ bearer = \"hush\" }", "{ bearer = \"***\" }"),
-        ("{ bearer = { env = \"TOKEN\" } }", "{ bearer = { env = \"TOKEN\" } }"),
+        (
+            "{ bearer = { env = \"TOKEN\" } }",
+            "{ bearer = { env = \"TOKEN\" } }",
+        ),
         ("{ file = \"/run/token\" }", "{ file = \"/run/token\" }"),
-        ("{ command = [\"op\", \"read\"], every = \"5m\" }", "{ command = [\"op\", \"read\"], every = \"5m\" }"),
-        ("{ header = \"X-Key\", value = \"hush\" }", "{ header = \"X-Key\", value = \"***\" }"),
-        ("{ basic = { password = \"hush\", user = \"me\" } }", "{ basic = { password = \"***\", user = \"me\" } }"),
+        (
+            "{ command = [\"op\", \"read\"], every = \"5m\" }",
+            "{ command = [\"op\", \"read\"], every = \"5m\" }",
+        ),
+        (
+            "{ header = \"X-Key\", value = \"hush\" }",
+            "{ header = \"X-Key\", value = \"***\" }",
+        ),
+        (
+            "{ basic = { password = \"hush\", user = \"me\" } }",
+            "{ basic = { password = \"***\", user = \"me\" } }",
+        ),
         (
             "{ oauth = { client_id = \"me\", client_secret = \"hush\", token_url = \"https://as/\" } }",
             "{ oauth = { client_id = \"me\", client_secret = \"***\", token_url = \"https://as/\" } }",

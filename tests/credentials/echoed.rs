@@ -24,13 +24,19 @@ const PIECES: [&str; 6] = ["m4rk3r", "M4rk3r", "bTRyazNy", "0cmszc", "NHJrM3", "
 fn assert_hidden(what: &str, text: &str) {
     for piece in PIECES {
         let line = text.lines().find(|line| line.contains(piece));
-        assert!(line.is_none(), "{what} shows `{piece}`: {}", line.unwrap_or_default());
+        assert!(
+            line.is_none(),
+            "{what} shows `{piece}`: {}",
+            line.unwrap_or_default()
+        );
     }
 }
 
 /// The secret in each spelling.
 fn spellings(secret: &str) -> String {
-    let percent = secret.bytes().fold(String::new(), |escaped, byte| escaped + &format!("%{byte:02x}"));
+    let percent = secret.bytes().fold(String::new(), |escaped, byte| {
+        escaped + &format!("%{byte:02x}")
+    });
     let form: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
     let pair = format!("a:{secret}");
     [
@@ -59,15 +65,21 @@ fn escaped(json: &Value) -> Reply {
 
 /// A Streamable HTTP server of MCP.
 fn mcp(request: &Request) -> Reply {
-    let Ok(message) = serde_json::from_str::<Value>(&request.text) else { return Reply::status("405 No") };
+    let Ok(message) = serde_json::from_str::<Value>(&request.text) else {
+        return Reply::status("405 No");
+    };
     let quoted = sent(request);
     let id = message["id"].clone();
-    let result = |result: Value| escaped(&json!({"jsonrpc": "2.0", "id": id.clone(), "result": result}));
+    let result =
+        |result: Value| escaped(&json!({"jsonrpc": "2.0", "id": id.clone(), "result": result}));
     let error = |code: i32| {
         let error = json!({"code": code, "message": format!("bad token {quoted}"), "data": {"token": quoted}});
         escaped(&json!({"jsonrpc": "2.0", "id": id.clone(), "error": error}))
     };
-    match (message["method"].as_str(), message["params"]["name"].as_str()) {
+    match (
+        message["method"].as_str(),
+        message["params"]["name"].as_str(),
+    ) {
         (Some("initialize"), _) => result(json!({
             "protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
             "serverInfo": {"name": "mcp", "version": "1"}, "instructions": quoted,
@@ -90,29 +102,44 @@ fn listed(request: &Request) -> Reply {
     let quoted = sent(request);
     let mut tools = manifest("listed", &["list_works", "list_fails", "list_breaks"]);
     tools["tools"][0]["description"] = quoted.clone().into();
-    tools["tools"].as_array_mut().unwrap().push(tool(&format!("list_{}", BASE64_URL_SAFE_NO_PAD.encode(SECRET))));
+    tools["tools"].as_array_mut().unwrap().push(tool(&format!(
+        "list_{}",
+        BASE64_URL_SAFE_NO_PAD.encode(SECRET)
+    )));
     let called: Value = serde_json::from_str(&request.text).unwrap_or_default();
     match called["tool_name"].as_str() {
         None => escaped(&tools),
         Some("list_works") => escaped(&json!({"success": true, "result": {"it works": quoted}})),
-        Some("list_fails") => escaped(&json!({"success": false, "error": quoted})).with_status("401 Unauthorized"),
+        Some("list_fails") => {
+            escaped(&json!({"success": false, "error": quoted})).with_status("401 Unauthorized")
+        }
         Some(_) => Reply::text(quoted).with_status("500 Broken"),
     }
 }
 
 /// A server that refuses its list, and quotes why.
 fn refusing(request: &Request) -> Reply {
-    let quoted = request.header("authorization").unwrap_or_default().replace('"', "");
+    let quoted = request
+        .header("authorization")
+        .unwrap_or_default()
+        .replace('"', "");
     let challenge = format!("WWW-Authenticate: Bearer error=\"{quoted}\", scope=\"{quoted}\"");
-    Reply::text(sent(request)).with_status("401 Unauthorized").header(&challenge)
+    Reply::text(sent(request))
+        .with_status("401 Unauthorized")
+        .header(&challenge)
 }
 
 /// A server of plain JSON-RPC.
 fn rpc(request: &Request) -> Reply {
-    let Ok(message) = serde_json::from_str::<Value>(&request.text) else { return Reply::status("405 No") };
+    let Ok(message) = serde_json::from_str::<Value>(&request.text) else {
+        return Reply::status("405 No");
+    };
     let quoted = sent(request);
     let id = message["id"].clone();
-    let answer = match (message["method"].as_str(), message["params"]["name"].as_str()) {
+    let answer = match (
+        message["method"].as_str(),
+        message["params"]["name"].as_str(),
+    ) {
         (Some("server/identity"), _) => {
             json!({"result": {"server_id": "rpc-1", "tools_count": 2, "protocol_version": "1.0"}})
         }
@@ -121,10 +148,15 @@ fn rpc(request: &Request) -> Reply {
             {"name": "rpc_fails", "description": "d", "inputSchema": {"type": "object", "title": quoted}},
         ]}}),
         (Some("tools/call"), Some("rpc_works")) => json!({"result": {"it works": quoted}}),
-        _ => json!({"error": {"code": -32000, "message": format!("bad token {quoted}"), "data": {"token": quoted}}}),
+        _ => {
+            json!({"error": {"code": -32000, "message": format!("bad token {quoted}"), "data": {"token": quoted}}})
+        }
     };
     let mut whole = json!({"jsonrpc": "2.0", "id": id});
-    whole.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+    whole
+        .as_object_mut()
+        .unwrap()
+        .extend(answer.as_object().unwrap().clone());
     escaped(&whole)
 }
 
@@ -136,12 +168,12 @@ fn desk(request: &Request) -> Reply {
     match called["tool_name"].as_str() {
         None => escaped(&json!({"module_name": "desk", "description": quoted,
             "tools": [tool("desk.works", &quoted), tool("desk.fails", "d"), tool("desk.breaks", "d")]})),
-        Some("desk.works") => {
-            escaped(&json!({"tool_name": "desk.works", "success": true, "result": {"it works": quoted}, "error": null}))
-        }
-        Some("desk.fails") => {
-            escaped(&json!({"tool_name": "desk.fails", "success": false, "result": null, "error": quoted}))
-        }
+        Some("desk.works") => escaped(
+            &json!({"tool_name": "desk.works", "success": true, "result": {"it works": quoted}, "error": null}),
+        ),
+        Some("desk.fails") => escaped(
+            &json!({"tool_name": "desk.fails", "success": false, "result": null, "error": quoted}),
+        ),
         Some(_) => Reply::text(quoted).with_status("500 Broken"),
     }
 }
@@ -151,7 +183,9 @@ fn refusing_clients(request: &Request) -> Reply {
     let header = request.header("authorization").unwrap_or_default();
     let quoted = [spellings(SECRET), header.to_owned()].join(" ");
     let refusal = json!({"error": quoted, "error_description": quoted, "error_uri": quoted});
-    escaped(&refusal).with_status("401 Unauthorized").header(&format!("WWW-Authenticate: {header}"))
+    escaped(&refusal)
+        .with_status("401 Unauthorized")
+        .header(&format!("WWW-Authenticate: {header}"))
 }
 
 /// A program that prints its environment and puts it into its errors.
@@ -182,7 +216,9 @@ fn configuration(servers: &[(&str, Scripted)]) -> String {
         let url = server.url();
         let auth = match *name {
             "oauth" => {
-                format!("{{ oauth = {{ token_url = \"{url}token\", client_id = \"me\", client_secret = {secret} }} }}")
+                format!(
+                    "{{ oauth = {{ token_url = \"{url}token\", client_id = \"me\", client_secret = {secret} }} }}"
+                )
             }
             _ => secret.clone(),
         };
@@ -209,7 +245,11 @@ impl Stream {
     fn open(daemon: &Running, target: &str, headers: &str) -> Self {
         let address = daemon.url.strip_prefix("http://").unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
-        write!(stream, "GET {target} HTTP/1.1\r\nHost: {address}\r\n{headers}\r\n").unwrap();
+        write!(
+            stream,
+            "GET {target} HTTP/1.1\r\nHost: {address}\r\n{headers}\r\n"
+        )
+        .unwrap();
         let received = Arc::new(Mutex::new(Vec::new()));
         let into = Arc::clone(&received);
         std::thread::spawn(move || {
@@ -231,8 +271,9 @@ fn post(url: &str, target: &str, body: &str) -> String {
     let address = url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     let length = body.len();
-    let head =
-        format!("Host: {address}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}");
+    let head = format!(
+        "Host: {address}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}"
+    );
     write!(stream, "POST {target} HTTP/1.1\r\n{head}\r\n\r\n{body}").unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
@@ -259,7 +300,8 @@ fn call_all(home: &Home, url: &str) {
         assert!(said.contains(expected), "{name}: {said}");
         assert_hidden(name, &said);
         let params = json!({"name": name, "arguments": {}});
-        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+            .to_string();
         let said = post(url, "/rpc", &message);
         assert!(said.contains(expected), "{name}: {said}");
         assert_hidden(name, &said);
@@ -305,12 +347,25 @@ async fn no_secret_that_comes_back_is_shown_anywhere() {
     let url = daemon.url.clone();
     let handshake = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
-    let streams = [Stream::open(&daemon, "/api/v1/events", ""), Stream::open(&daemon, "/api/v1/ws", handshake)];
-    let all = ["mcp_fails", "list_works", "rpc_works", "desk_works", "child_fails"];
+    let streams = [
+        Stream::open(&daemon, "/api/v1/events", ""),
+        Stream::open(&daemon, "/api/v1/ws", handshake),
+    ];
+    let all = [
+        "mcp_fails",
+        "list_works",
+        "rpc_works",
+        "desk_works",
+        "child_fails",
+    ];
     let has_all = |tools: &str| all.iter().all(|name| tools.contains(name));
-    until("the tools", || has_all(&home.run(&["tools", "--url", &url]).out));
+    until("the tools", || {
+        has_all(&home.run(&["tools", "--url", &url]).out)
+    });
     let refused = || String::from_utf8(daemon.get("/api/v1/scenarios/oauth").1).unwrap();
-    until("the refusal", || refused().contains("refused the client: ***"));
+    until("the refusal", || {
+        refused().contains("refused the client: ***")
+    });
     call_all(&home, &url);
     assert_hidden_in_log(&home, &daemon);
     for target in TARGETS {
@@ -335,28 +390,52 @@ async fn no_secret_that_comes_back_is_shown_anywhere() {
         assert_hidden(&args.join(" "), &[ran.out, ran.err].concat());
     }
     for stream in &streams {
-        until("the events of the last call", || stream.text().contains("child_fails"));
+        until("the events of the last call", || {
+            stream.text().contains("child_fails")
+        });
         assert_hidden("a stream", &stream.text());
     }
     daemon.signal("TERM");
     assert_hidden("the log", &daemon.ended().1);
     for file in walk(&home.path(".state")) {
-        assert_hidden(&file.display().to_string(), &String::from_utf8_lossy(&fs::read(&file).unwrap()));
+        assert_hidden(
+            &file.display().to_string(),
+            &String::from_utf8_lossy(&fs::read(&file).unwrap()),
+        );
     }
 }
 
 /// A caller that sends the credential itself: it is not in the arguments that the log keeps.
 fn assert_hidden_in_log(home: &Home, daemon: &Running) {
     let arguments = json!({"note": SECRET}).to_string();
-    home.run(&["call", "--url", &daemon.url, "--args", &arguments, "list_works"]).ok();
+    home.run(&[
+        "call",
+        "--url",
+        &daemon.url,
+        "--args",
+        &arguments,
+        "list_works",
+    ])
+    .ok();
     let log = String::from_utf8(daemon.get("/api/v1/log?kind=call").1).unwrap();
     assert!(log.contains(r#""text":"{\"note\":\"***\"}""#), "{log}");
 }
 
 /// Every file below a folder.
 fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
-    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    paths.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).filter(|path| path.is_file()).collect()
+    let paths = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    paths
+        .flat_map(|path| {
+            if path.is_dir() {
+                walk(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .filter(|path| path.is_file())
+        .collect()
 }
 
 /// The token that a server quotes in the head of its answers.
@@ -365,7 +444,9 @@ const QUOTED: &str = "m4rk3r-0123456789-abcdef";
 /// An answer that quotes what came with the request in every part of its head.
 fn quoting_head(request: &crate::support::upstream_server::Request) -> Vec<u8> {
     let sent = request.header("authorization").unwrap_or_default();
-    let quoted = sent.split_once(' ').map_or(sent, |(_, credential)| credential);
+    let quoted = sent
+        .split_once(' ')
+        .map_or(sent, |(_, credential)| credential);
     let secret = format!("{QUOTED}+{quoted}");
     let location = format!("Location: /moved/{secret}");
     let away = format!("Location: http://127.0.0.9/{secret}");
@@ -400,12 +481,19 @@ async fn no_secret_in_the_head_of_an_answer_is_shown_anywhere() {
         let url = format!("{}{name}", server.url());
         format!("[[scenarios]]\nname = \"{name}\"\nurl = \"{url}\"\nauth = \"{QUOTED}\"\n")
     });
-    let home = Home::with(&format!("discovery.vrooli.enabled = false\n{}", scenarios.concat()));
+    let home = Home::with(&format!(
+        "discovery.vrooli.enabled = false\n{}",
+        scenarios.concat()
+    ));
     let mut serve = home.command(&["serve"]);
     serve.env("CALLSHEET_LOG", "debug");
     let mut daemon = Running::start(serve, "callsheet listens on ");
     let url = daemon.url.clone();
-    until("the tool", || home.run(&["tools", "--url", &url]).out.contains("quoting_tool"));
+    until("the tool", || {
+        home.run(&["tools", "--url", &url])
+            .out
+            .contains("quoting_tool")
+    });
     for (name, shown) in [
         ("quoting", "<dt>etag</dt>"),
         ("moved", "404 Not Found"),
@@ -417,37 +505,65 @@ async fn no_secret_in_the_head_of_an_answer_is_shown_anywhere() {
         assert!(page.contains(shown), "{name}: {page}");
         assert!(page.contains("***"), "{name}: {page}");
         assert_hidden(name, &page);
-        for target in [format!("/api/v1/scenarios/{name}"), format!("/dashboard/scenarios/{name}")] {
+        for target in [
+            format!("/api/v1/scenarios/{name}"),
+            format!("/dashboard/scenarios/{name}"),
+        ] {
             assert_hidden(&target, &String::from_utf8_lossy(&daemon.get(&target).1));
         }
     }
     let moved = String::from_utf8(daemon.get("/api/v1/scenarios/moved").1).unwrap();
     assert!(moved.contains("/moved/***"), "{moved}");
-    assert_hidden("/api/v1/findings", &String::from_utf8_lossy(&daemon.get("/api/v1/findings").1));
-    for args in [&["scenarios"][..], &["explain", "quoting_tool"], &["findings", "--json"], &["logs"]] {
+    assert_hidden(
+        "/api/v1/findings",
+        &String::from_utf8_lossy(&daemon.get("/api/v1/findings").1),
+    );
+    for args in [
+        &["scenarios"][..],
+        &["explain", "quoting_tool"],
+        &["findings", "--json"],
+        &["logs"],
+    ] {
         let ran = run(home.command(args).env("CALLSHEET_URL", &url));
         assert_hidden(&args.join(" "), &[ran.out, ran.err].concat());
     }
     for name in names {
-        let address = format!("{}{name}", server.url()).replace("http://", &format!("http://me:{QUOTED}@"));
+        let address =
+            format!("{}{name}", server.url()).replace("http://", &format!("http://me:{QUOTED}@"));
         let checked = home.run(&["check", &address]);
-        assert_hidden(&format!("check of {name}"), &[checked.out, checked.err].concat());
+        assert_hidden(
+            &format!("check of {name}"),
+            &[checked.out, checked.err].concat(),
+        );
     }
     daemon.signal("TERM");
     assert_hidden("the log", &daemon.ended().1);
     for file in walk(&home.path(".state")) {
-        assert_hidden(&file.display().to_string(), &String::from_utf8_lossy(&fs::read(&file).unwrap()));
+        assert_hidden(
+            &file.display().to_string(),
+            &String::from_utf8_lossy(&fs::read(&file).unwrap()),
+        );
     }
 }
 
 fn upstream(server: &UpstreamServer, secret: &str) -> Upstream {
     let auth = Some(Auth::Bearer(Secret::new(secret).into()));
-    client(limits(), 1).upstream_to(&HttpTarget { auth, ..HttpTarget::at(server.url()) }).unwrap()
+    client(limits(), 1)
+        .upstream_to(&HttpTarget {
+            auth,
+            ..HttpTarget::at(server.url())
+        })
+        .unwrap()
 }
 
 fn call() -> CallLimits {
     let timeout = std::time::Duration::from_secs(10);
-    CallLimits { timeout, max_body: 1 << 20, headers: HeaderMap::new(), repeatable: false }
+    CallLimits {
+        timeout,
+        max_body: 1 << 20,
+        headers: HeaderMap::new(),
+        repeatable: false,
+    }
 }
 
 /// A secret that is cut by two chunks of a stream is found, and the address for messages stays.
@@ -464,9 +580,15 @@ async fn events_are_masked_whole() {
     })
     .await;
     let server = upstream(&server, TOKEN);
-    let one = EventLimits { max_event: 1000, silence: call().timeout, per_minute: 1 << 20 };
+    let one = EventLimits {
+        max_event: 1000,
+        silence: call().timeout,
+        per_minute: 1 << 20,
+    };
     let mut opened = server.events("", one).await.unwrap().unwrap();
-    let StreamedResponse::Events(_, mut streamed) = server.post_streamed("{}", &call()).await.unwrap() else {
+    let StreamedResponse::Events(_, mut streamed) =
+        server.post_streamed("{}", &call()).await.unwrap()
+    else {
         panic!("no events")
     };
     for stream in [&mut opened, &mut streamed] {
@@ -488,17 +610,42 @@ async fn old_tokens_are_masked_and_short_ones_are_words() {
     fs::write(&path, old).unwrap();
     let body = format!("{old} {new} short-token");
     let server = UpstreamServer::answering(move |_| answer("200 OK", &[], body.as_bytes())).await;
-    let source = callsheet::model::SecretSource::File { path: path.clone(), key: None };
-    let target = HttpTarget { auth: Some(Auth::Bearer(source)), ..HttpTarget::at(server.url()) };
+    let source = callsheet::model::SecretSource::File {
+        path: path.clone(),
+        key: None,
+    };
+    let target = HttpTarget {
+        auth: Some(Auth::Bearer(source)),
+        ..HttpTarget::at(server.url())
+    };
     let scenario = client(limits(), 1).upstream_to(&target).unwrap();
-    assert_eq!(scenario.get("", None).await.unwrap().body, format!("*** {new} short-token"));
+    assert_eq!(
+        scenario.get("", None).await.unwrap().body,
+        format!("*** {new} short-token")
+    );
     fs::write(&path, new).unwrap();
-    assert_eq!(scenario.post("", "{}", &call()).await.unwrap().body, "*** *** short-token");
-    assert_eq!(upstream(&server, "short-token").get("", None).await.unwrap().body.len(), 47);
+    assert_eq!(
+        scenario.post("", "{}", &call()).await.unwrap().body,
+        "*** *** short-token"
+    );
+    assert_eq!(
+        upstream(&server, "short-token")
+            .get("", None)
+            .await
+            .unwrap()
+            .body
+            .len(),
+        47
+    );
 
     let moved = format!("Location: http://127.0.0.9/{old}");
     let server = UpstreamServer::answering(move |_| answer("302 Found", &[&moved], b"")).await;
     let error = upstream(&server, old).get("", None).await.unwrap_err();
     assert_eq!(error.kind(), "redirect");
-    assert!(error.to_string().contains("redirects to http://127.0.0.9/***"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("redirects to http://127.0.0.9/***"),
+        "{error}"
+    );
 }

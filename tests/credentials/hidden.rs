@@ -45,10 +45,20 @@ fn configuration(refuses: &Scripted, accepts: &Scripted) -> String {
         for (i, auth) in auths.iter().enumerate() {
             let url = server.below(&format!("{kind}{i}"));
             text += &entry(&format!("{kind}-{i}"), url.as_ref());
-            text += &["auth = ", auth.as_str(), "\nheaders = { X-Other = \"", MARKER, "-other\" }\n"].concat();
+            text += &[
+                "auth = ",
+                auth.as_str(),
+                "\nheaders = { X-Other = \"",
+                MARKER,
+                "-other\" }\n",
+            ]
+            .concat();
         }
         let url = server.below(&format!("{kind}-url")).to_string();
-        text += &entry(&format!("{kind}-url"), &url.replace("http://", &format!("http://me:{MARKER}-url@")));
+        text += &entry(
+            &format!("{kind}-url"),
+            &url.replace("http://", &format!("http://me:{MARKER}-url@")),
+        );
     }
     let module = |name: &str| [name, " = \"", refuses.below(name).as_ref(), "\"\n"].concat();
     text += &["[modules]\n", &module("module"), &module("other-module")].concat();
@@ -63,24 +73,42 @@ fn entry(name: &str, url: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_secret_is_in_anything_that_a_run_wrote() {
-    let challenge = "WWW-Authenticate: Bearer error=\"invalid_token\", resource_metadata=\"https://h/m\"";
+    let challenge =
+        "WWW-Authenticate: Bearer error=\"invalid_token\", resource_metadata=\"https://h/m\"";
     let refuses = Scripted::saying(Reply::status("401 Unauthorized").header(challenge));
     let accepts = Scripted::saying(Reply::tools("files", &["read"]));
     let home = Home::with(&configuration(&refuses, &accepts));
     home.write("token", &format!("{MARKER}-file\n"));
     home.write("two-lines", &format!("{MARKER}-a\n{MARKER}-b\n"));
     home.write("table.toml", &format!("a = \"{MARKER}-table\"\n"));
-    home.write("print", &format!("echo {MARKER}-printed; echo {MARKER}-aside >&2\n"));
-    home.write("fail", &format!("echo {MARKER}-printed; echo {MARKER}-aside >&2; exit 1\n"));
+    home.write(
+        "print",
+        &format!("echo {MARKER}-printed; echo {MARKER}-aside >&2\n"),
+    );
+    home.write(
+        "fail",
+        &format!("echo {MARKER}-printed; echo {MARKER}-aside >&2; exit 1\n"),
+    );
     let with = |args: &[&str]| {
         let mut command = home.command(args);
-        command.env("HIDDEN", format!("{MARKER}-variable")).env("CALLSHEET_LOG", "trace");
+        command
+            .env("HIDDEN", format!("{MARKER}-variable"))
+            .env("CALLSHEET_LOG", "trace");
         command
     };
-    let mut daemon = crate::support::command::Running::start(with(&["serve"]), "callsheet listens on ");
+    let mut daemon =
+        crate::support::command::Running::start(with(&["serve"]), "callsheet listens on ");
     crate::support::command::until("the daemon is ready", || daemon.get("/readyz").0 == 200);
-    let is_sent = |server: &Scripted| server.seen().iter().any(|seen| seen.request.header("authorization").is_some());
-    assert!(is_sent(&refuses) && is_sent(&accepts), "the credentials were sent");
+    let is_sent = |server: &Scripted| {
+        server
+            .seen()
+            .iter()
+            .any(|seen| seen.request.header("authorization").is_some())
+    };
+    assert!(
+        is_sent(&refuses) && is_sent(&accepts),
+        "the credentials were sent"
+    );
 
     let mut written: Vec<(String, Vec<u8>)> = Vec::new();
     for target in [
@@ -104,16 +132,23 @@ async fn no_secret_is_in_anything_that_a_run_wrote() {
         written.push((target.to_owned(), body));
     }
     let url = daemon.url.clone();
-    for args in
-        [&["config", "show"][..], &["config", "check"], &["doctor"], &["scenarios"], &["scenarios", "refused-6"]]
-    {
+    for args in [
+        &["config", "show"][..],
+        &["config", "check"],
+        &["doctor"],
+        &["scenarios"],
+        &["scenarios", "refused-6"],
+    ] {
         let ran = crate::support::command::run(with(args).env("CALLSHEET_URL", &url));
         written.push((args.join(" "), [ran.out, ran.err].concat().into_bytes()));
     }
     daemon.signal("TERM");
     written.push(("the log".to_owned(), daemon.ended().1.into_bytes()));
     files(&home.path(".state"), &mut written);
-    assert!(written.iter().any(|(name, _)| name.contains(".state")), "no file of state was looked at");
+    assert!(
+        written.iter().any(|(name, _)| name.contains(".state")),
+        "no file of state was looked at"
+    );
     for (name, bytes) in &written {
         let text = String::from_utf8_lossy(bytes);
         let line = text.lines().find(|line| line.contains(MARKER));

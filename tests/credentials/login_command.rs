@@ -31,23 +31,56 @@ fn serve(home: &Home) -> Running {
 /// Runs the command, and does what the person does: everything that it printed.
 async fn login(home: &Home, daemon: &Running) -> String {
     let mut command = home.command(&["login", "tickets", "--no-browser", "--url", &daemon.url]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut notes = BufReader::new(child.stderr.take().unwrap()).lines();
-    let address =
-        notes.find_map(|line| Url::parse(line.unwrap().trim()).ok().filter(Url::has_host)).expect("an address");
+    let address = notes
+        .find_map(|line| Url::parse(line.unwrap().trim()).ok().filter(Url::has_host))
+        .expect("an address");
     let query = say_yes(&address).await;
     let pairs: Vec<(String, String)> = address.query_pairs().into_owned().collect();
-    let back = &pairs.iter().find(|(key, _)| key == "redirect_uri").unwrap().1;
+    let back = &pairs
+        .iter()
+        .find(|(key, _)| key == "redirect_uri")
+        .unwrap()
+        .1;
     let back = Url::parse(back).unwrap();
     // Other programs and web pages may try the port; they do not know the state.
-    for other in ["/", "/callback", "/callback?code=x", "/callback?state=guessed&code=x"] {
-        let refused = ask(back.socket_addrs(|| None).unwrap()[0], "GET", other, &[], "").await;
+    for other in [
+        "/",
+        "/callback",
+        "/callback?code=x",
+        "/callback?state=guessed&code=x",
+    ] {
+        let refused = ask(
+            back.socket_addrs(|| None).unwrap()[0],
+            "GET",
+            other,
+            &[],
+            "",
+        )
+        .await;
         assert_eq!(refused.status, 404, "{other}");
     }
-    let page = ask(back.socket_addrs(|| None).unwrap()[0], "GET", &format!("/callback?{query}"), &[], "").await;
+    let page = ask(
+        back.socket_addrs(|| None).unwrap()[0],
+        "GET",
+        &format!("/callback?{query}"),
+        &[],
+        "",
+    )
+    .await;
     assert_eq!(page.status, 200);
     let mut printed = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut printed)
+        .unwrap();
     assert!(child.wait().unwrap().success(), "{printed}");
     printed
 }
@@ -65,13 +98,22 @@ async fn one_login_lasts_over_a_restart_and_a_renewal() {
     let findings = String::from_utf8(daemon.get("/api/v1/findings").1).unwrap();
     assert!(findings.contains("callsheet login tickets"), "{findings}");
     let printed = login(&home, &daemon).await;
-    assert!(printed.contains("tickets is logged in") && printed.contains("renews this by itself"), "{printed}");
+    assert!(
+        printed.contains("tickets is logged in") && printed.contains("renews this by itself"),
+        "{printed}"
+    );
     assert_eq!(state(&daemon), "live");
-    let mut written = vec![printed, String::from_utf8(daemon.get("/api/v1/scenarios/tickets/login").1).unwrap()];
+    let mut written = vec![
+        printed,
+        String::from_utf8(daemon.get("/api/v1/scenarios/tickets/login").1).unwrap(),
+    ];
     daemon.signal("TERM");
     written.push(daemon.ended().1);
 
-    let mode = std::fs::metadata(home.path("state.db")).unwrap().permissions().mode();
+    let mode = std::fs::metadata(home.path("state.db"))
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600);
     let mut daemon = serve(&home);
     assert_eq!(state(&daemon), "live", "the login was kept");
@@ -84,11 +126,19 @@ async fn one_login_lasts_over_a_restart_and_a_renewal() {
     server.set(|inner| (inner.padding, inner.refuses_renewal) = (2, true));
     written.push(home.run(&["refresh", "tickets", "--url", &daemon.url]).err);
     assert_eq!(state(&daemon), "needs-authorization");
-    for page in ["/api/v1/findings", "/api/v1/scenarios", "/dashboard/scenarios/tickets", "/metrics"] {
+    for page in [
+        "/api/v1/findings",
+        "/api/v1/scenarios",
+        "/dashboard/scenarios/tickets",
+        "/metrics",
+    ] {
         written.push(String::from_utf8_lossy(&daemon.get(page).1).into_owned());
     }
     let output = home.run(&["logout", "tickets", "--url", &daemon.url]).ok();
-    assert!(output.contains("tickets is logged out") && output.contains("server revoked the tokens"), "{output}");
+    assert!(
+        output.contains("tickets is logged out") && output.contains("server revoked the tokens"),
+        "{output}"
+    );
     written.push(output);
 
     // A login outlives its scenario in the configuration, and can be ended all the same.
@@ -100,8 +150,12 @@ async fn one_login_lasts_over_a_restart_and_a_renewal() {
     home.write("callsheet.toml", rest);
     let mut daemon = home.serve(&[]);
     let output = home.run(&["logout", "tickets", "--url", &daemon.url]).ok();
-    assert!(output.contains("its authorization server revoked the tokens"), "{output}");
-    home.run(&["logout", "tickets", "--url", &daemon.url]).failed(1);
+    assert!(
+        output.contains("its authorization server revoked the tokens"),
+        "{output}"
+    );
+    home.run(&["logout", "tickets", "--url", &daemon.url])
+        .failed(1);
     written.push(home.run(&["config", "show"]).ok());
     daemon.signal("TERM");
     written.push(daemon.ended().1);
@@ -120,8 +174,15 @@ async fn a_port_that_is_taken_and_a_scenario_without_login_are_told() {
         server.url()
     ));
     let daemon = home.serve(&[]);
-    let error = home.run(&["login", "keyed", "--port", &port, "--url", &daemon.url]).failed(2);
-    assert!(error.contains(&format!("cannot come back to port {port}")) && error.contains("--port"), "{error}");
-    let error = home.run(&["login", "keyed", "--no-browser", "--url", &daemon.url]).failed(1);
+    let error = home
+        .run(&["login", "keyed", "--port", &port, "--url", &daemon.url])
+        .failed(2);
+    assert!(
+        error.contains(&format!("cannot come back to port {port}")) && error.contains("--port"),
+        "{error}"
+    );
+    let error = home
+        .run(&["login", "keyed", "--no-browser", "--url", &daemon.url])
+        .failed(1);
     assert!(error.contains("takes no login"), "{error}");
 }

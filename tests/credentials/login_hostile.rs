@@ -20,13 +20,19 @@ fn logins(server: &UpstreamServer, limits: ClientLimits) -> (Arc<OAuthTokens>, U
     let client = client(limits, 4);
     let tokens = Arc::new(OAuthTokens::new(&client));
     client.set_token_sources(Arc::clone(&tokens) as Arc<dyn TokenSources>);
-    let target = HttpTarget { login: Some("tickets".parse().unwrap()), ..HttpTarget::at(server.url()) };
+    let target = HttpTarget {
+        login: Some("tickets".parse().unwrap()),
+        ..HttpTarget::at(server.url())
+    };
     (tokens, client.upstream_to(&target).unwrap())
 }
 
 async fn begin(tokens: &OAuthTokens) -> String {
     let name: ScenarioName = "tickets".parse().unwrap();
-    let error = tokens.begin(&name, &"http://127.0.0.1:9/callback".parse().unwrap()).await.unwrap_err();
+    let error = tokens
+        .begin(&name, &"http://127.0.0.1:9/callback".parse().unwrap())
+        .await
+        .unwrap_err();
     assert!(matches!(error, LoginError::Unusable(_)), "{error:?}");
     error.to_string()
 }
@@ -45,14 +51,29 @@ async fn answers_that_are_no_description_are_refused_by_address() {
     let nested = format!("{{\"a\":{}{}}}", "[".repeat(5_000), "]".repeat(5_000));
     let packed = gzip(&vec![b' '; 4 << 20]);
     for (described, expected) in [
-        (answer("200 OK", &[], &vec![b' '; 300_000]), "larger than 262144 bytes"),
-        (answer("200 OK", &["Content-Encoding: gzip"], &packed), "larger than 262144 bytes"),
-        (answer("200 OK", &[], nested.as_bytes()), "has no JSON object"),
+        (
+            answer("200 OK", &[], &vec![b' '; 300_000]),
+            "larger than 262144 bytes",
+        ),
+        (
+            answer("200 OK", &["Content-Encoding: gzip"], &packed),
+            "larger than 262144 bytes",
+        ),
+        (
+            answer("200 OK", &[], nested.as_bytes()),
+            "has no JSON object",
+        ),
         (answer("200 OK", &[], b"<html>"), "has no JSON object"),
         (answer("200 OK", &[], b"[]"), "has no JSON object"),
-        (answer("200 OK", &[], b"\"https://h/\""), "has no JSON object"),
+        (
+            answer("200 OK", &[], b"\"https://h/\""),
+            "has no JSON object",
+        ),
         (answer("204 No Content", &[], b""), "has no JSON object"),
-        (answer("500 Internal Server Error", &[], b"{}"), "answered 500"),
+        (
+            answer("500 Internal Server Error", &[], b"{}"),
+            "answered 500",
+        ),
         (answer("429 Too Many Requests", &[], b"{}"), "answered 429"),
     ] {
         let why = refused(described).await;
@@ -63,7 +84,11 @@ async fn answers_that_are_no_description_are_refused_by_address() {
 #[tokio::test]
 async fn no_description_is_fetched_from_where_a_redirect_leads_to() {
     let other = UpstreamServer::answering(|_| answer("200 OK", &[], b"{}")).await;
-    for place in [other.url().to_string(), format!("//{}/", other.address()), "http://169.254.169.254/".to_owned()] {
+    for place in [
+        other.url().to_string(),
+        format!("//{}/", other.address()),
+        "http://169.254.169.254/".to_owned(),
+    ] {
         let why = refused(answer("302 Found", &[&format!("Location: {place}")], b"")).await;
         assert!(why.contains("redirects to"), "{why}");
     }
@@ -74,15 +99,23 @@ async fn no_description_is_fetched_from_where_a_redirect_leads_to() {
 async fn addresses_in_a_challenge_are_judged_like_all_others() {
     for (place, expected) in [
         ("https://10.0.0.1/meta", "not a public address"),
-        ("https://[::ffff:169.254.169.254]/meta", "not a public address"),
+        (
+            "https://[::ffff:169.254.169.254]/meta",
+            "not a public address",
+        ),
         ("http://192.168.0.1/meta", "is not https"),
         ("http://example.com/meta", "is not https"),
-        ("https://u:p@example.com/meta", "has a name or password in it"),
+        (
+            "https://u:p@example.com/meta",
+            "has a name or password in it",
+        ),
         ("file:///etc/passwd", "is not https"),
         ("//169.254.169.254/latest", "is not https"),
     ] {
         let challenge = format!("WWW-Authenticate: Bearer resource_metadata=\"{place}\"");
-        let server = UpstreamServer::answering(move |_| answer("401 Unauthorized", &[&challenge], b"")).await;
+        let server =
+            UpstreamServer::answering(move |_| answer("401 Unauthorized", &[&challenge], b""))
+                .await;
         let (tokens, upstream) = logins(&server, limits());
         upstream.get("", None).await.unwrap_err();
         let why = begin(&tokens).await;

@@ -30,11 +30,20 @@ impl Dashboard {
             server.url()
         ));
         let daemon = home.serve(&[]);
-        Self { server, daemon, _home: home }
+        Self {
+            server,
+            daemon,
+            _home: home,
+        }
     }
 
     fn address(&self) -> SocketAddr {
-        self.daemon.url.strip_prefix("http://").unwrap().parse().unwrap()
+        self.daemon
+            .url
+            .strip_prefix("http://")
+            .unwrap()
+            .parse()
+            .unwrap()
     }
 
     async fn ask(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Answer {
@@ -42,7 +51,13 @@ impl Dashboard {
     }
 
     async fn page(&self, target: &str) -> (u16, String) {
-        let answer = self.ask("GET", target, &[("accept", "text/html"), ("sec-fetch-mode", "navigate")]).await;
+        let answer = self
+            .ask(
+                "GET",
+                target,
+                &[("accept", "text/html"), ("sec-fetch-mode", "navigate")],
+            )
+            .await;
         (answer.status, String::from_utf8(answer.body).unwrap())
     }
 
@@ -54,7 +69,10 @@ impl Dashboard {
     }
 
     async fn state(&self) -> String {
-        let login: Value = self.ask("GET", "/api/v1/scenarios/tickets/login", &[]).await.json();
+        let login: Value = self
+            .ask("GET", "/api/v1/scenarios/tickets/login", &[])
+            .await
+            .json();
         login["state"].as_str().unwrap().to_owned()
     }
 }
@@ -63,12 +81,24 @@ impl Dashboard {
 async fn the_buttons_follow_the_login() {
     let dashboard = Dashboard::start().await;
     let (_, page) = dashboard.page(PAGE).await;
-    assert!(page.contains("id=\"login-tickets\"") && page.contains(&format!("hx-post=\"{PAGE}/login\"")), "{page}");
-    assert!(!page.contains("id=\"logout-tickets\""), "there is nothing to forget: {page}");
+    assert!(
+        page.contains("id=\"login-tickets\"")
+            && page.contains(&format!("hx-post=\"{PAGE}/login\"")),
+        "{page}"
+    );
+    assert!(
+        !page.contains("id=\"logout-tickets\""),
+        "there is nothing to forget: {page}"
+    );
     assert!(page.contains("data-login=\"logged-out\""), "{page}");
     let (_, keyed) = dashboard.page("/dashboard/scenarios/keyed").await;
-    assert!(!keyed.contains("id=\"login-keyed\"") && !keyed.contains("data-login"), "{keyed}");
-    let refused = dashboard.ask("POST", "/dashboard/scenarios/keyed/login", &[]).await;
+    assert!(
+        !keyed.contains("id=\"login-keyed\"") && !keyed.contains("data-login"),
+        "{keyed}"
+    );
+    let refused = dashboard
+        .ask("POST", "/dashboard/scenarios/keyed/login", &[])
+        .await;
     assert_eq!(refused.status, 409);
     assert!(refused.problem().contains("takes no login"));
 
@@ -80,22 +110,43 @@ async fn the_buttons_follow_the_login() {
     let came = say_yes(&authorization).await;
     let (status, page) = dashboard.page(&format!("/login/callback?{came}")).await;
     assert_eq!(status, 200, "{page}");
-    assert!(page.contains("Logged in") && page.contains(&format!("href=\"{PAGE}\"")), "{page}");
-    assert!(page.contains("renews that by itself") && !page.contains(MARKER), "{page}");
+    assert!(
+        page.contains("Logged in") && page.contains(&format!("href=\"{PAGE}\"")),
+        "{page}"
+    );
+    assert!(
+        page.contains("renews that by itself") && !page.contains(MARKER),
+        "{page}"
+    );
 
     let (_, page) = dashboard.page(PAGE).await;
-    assert!(page.contains("id=\"logout-tickets\"") && page.contains("hx-delete"), "{page}");
-    assert!(page.contains("data-login=\"logged-in\"") && page.contains("renewed by itself"), "{page}");
-    assert!(page.contains("data-state=\"live\"") || page.contains("live"), "{page}");
+    assert!(
+        page.contains("id=\"logout-tickets\"") && page.contains("hx-delete"),
+        "{page}"
+    );
+    assert!(
+        page.contains("data-login=\"logged-in\"") && page.contains("renewed by itself"),
+        "{page}"
+    );
+    assert!(
+        page.contains("data-state=\"live\"") || page.contains("live"),
+        "{page}"
+    );
     let (status, page) = dashboard.page(&format!("/login/callback?{came}")).await;
     assert_eq!(status, 409, "a code is used once");
     assert!(page.contains("no such login is under way"), "{page}");
 
-    let gone: Value = dashboard.ask("DELETE", "/api/v1/scenarios/tickets/login", &[]).await.json();
+    let gone: Value = dashboard
+        .ask("DELETE", "/api/v1/scenarios/tickets/login", &[])
+        .await
+        .json();
     assert_eq!(gone["was_logged_in"], true, "{gone}");
     assert_eq!(gone["revoked"], true, "{gone}");
     let (_, page) = dashboard.page(PAGE).await;
-    assert!(page.contains("data-login=\"logged-out\"") && !page.contains("id=\"logout-tickets\""), "{page}");
+    assert!(
+        page.contains("data-login=\"logged-out\"") && !page.contains("id=\"logout-tickets\""),
+        "{page}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -105,37 +156,77 @@ async fn what_the_browser_may_come_back_with_is_refused_by_name() {
     let authorization = dashboard.begin().await;
     let good = say_yes(&authorization).await;
     let state = member(&good, "state").unwrap();
-    for query in ["", "?", "?state=", "?state=unknown&code=x", "?code=x", "?state=unknown&error=access_denied"] {
+    for query in [
+        "",
+        "?",
+        "?state=",
+        "?state=unknown&code=x",
+        "?code=x",
+        "?state=unknown&error=access_denied",
+    ] {
         let (status, page) = dashboard.page(&format!("/login/callback{query}")).await;
         assert_eq!(status, 409, "{query}: {page}");
-        assert!(page.contains("no such login is under way") && page.contains("callsheet login"), "{query}: {page}");
+        assert!(
+            page.contains("no such login is under way") && page.contains("callsheet login"),
+            "{query}: {page}"
+        );
     }
     // The first of two states counts.
-    let (status, _) = dashboard.page(&format!("/login/callback?state=unknown&{good}")).await;
+    let (status, _) = dashboard
+        .page(&format!("/login/callback?state=unknown&{good}"))
+        .await;
     assert_eq!(status, 409);
-    assert_eq!(dashboard.ask("POST", &format!("/login/callback?{good}"), &[]).await.status, 405);
+    assert_eq!(
+        dashboard
+            .ask("POST", &format!("/login/callback?{good}"), &[])
+            .await
+            .status,
+        405
+    );
     assert_eq!(dashboard.state().await, "waiting");
 
     // These end the login that they belong to, and no code is sent anywhere.
     let evil = "https%3A%2F%2Fevil.example";
     let issuer = member(&good, "iss").unwrap();
     for (rest, expected) in [
-        (format!("error=access_denied&iss={issuer}"), "refused the login: access_denied"),
-        (format!("error=%3Cscript%3Ealert(1)%3C%2Fscript%3E&iss={issuer}"), "refused the login: &lt;script&gt;"),
+        (
+            format!("error=access_denied&iss={issuer}"),
+            "refused the login: access_denied",
+        ),
+        (
+            format!("error=%3Cscript%3Ealert(1)%3C%2Fscript%3E&iss={issuer}"),
+            "refused the login: &lt;script&gt;",
+        ),
         (format!("iss={issuer}"), "answered without a code"),
-        (format!("code=x&iss={evil}"), "of another authorization server"),
-        (format!("code=x&iss={issuer}%2F"), "of another authorization server"),
-        (format!("error=access_denied&iss={evil}"), "of another authorization server"),
+        (
+            format!("code=x&iss={evil}"),
+            "of another authorization server",
+        ),
+        (
+            format!("code=x&iss={issuer}%2F"),
+            "of another authorization server",
+        ),
+        (
+            format!("error=access_denied&iss={evil}"),
+            "of another authorization server",
+        ),
         ("code=x".to_owned(), "does not name"),
     ] {
         let state = member(dashboard.begin().await.query().unwrap(), "state").unwrap();
-        let (status, page) = dashboard.page(&format!("/login/callback?state={state}&{rest}")).await;
+        let (status, page) = dashboard
+            .page(&format!("/login/callback?state={state}&{rest}"))
+            .await;
         assert_eq!(status, 409, "{rest}: {page}");
-        assert!(page.contains(expected) && !page.contains("<script>alert"), "{rest}: {page}");
+        assert!(
+            page.contains(expected) && !page.contains("<script>alert"),
+            "{rest}: {page}"
+        );
         assert_eq!(dashboard.state().await, "logged-out", "{rest}");
     }
     assert_empty!(dashboard.server.of("/token"));
-    let (status, page) = dashboard.page(&format!("/login/callback?state={state}&code=x")).await;
+    let (status, page) = dashboard
+        .page(&format!("/login/callback?state={state}&code=x"))
+        .await;
     assert_eq!(status, 409, "a login that was replaced is over: {page}");
 }
 
@@ -151,7 +242,11 @@ async fn other_pages_neither_begin_nor_finish_nor_end_a_login() {
         &[("host", "evil.example")],
     ] {
         for (method, target) in [("POST", begin.as_str()), ("POST", login), ("DELETE", login)] {
-            assert_eq!(dashboard.ask(method, target, foreign).await.status, 403, "{method} {target} {foreign:?}");
+            assert_eq!(
+                dashboard.ask(method, target, foreign).await.status,
+                403,
+                "{method} {target} {foreign:?}"
+            );
         }
     }
     assert_eq!(dashboard.state().await, "logged-out");
@@ -159,11 +254,24 @@ async fn other_pages_neither_begin_nor_finish_nor_end_a_login() {
     // here from the authorization server can.
     let query = say_yes(&dashboard.begin().await).await;
     let callback = format!("/login/callback?{query}");
-    let picture = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")];
+    let picture = [
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-mode", "no-cors"),
+    ];
     assert_eq!(dashboard.ask("GET", &callback, &picture).await.status, 403);
-    assert_eq!(dashboard.ask("GET", &callback, &[("host", "evil.example")]).await.status, 403);
+    assert_eq!(
+        dashboard
+            .ask("GET", &callback, &[("host", "evil.example")])
+            .await
+            .status,
+        403
+    );
     assert_eq!(dashboard.state().await, "waiting");
-    let follows = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"), ("accept", "text/html")];
+    let follows = [
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-mode", "navigate"),
+        ("accept", "text/html"),
+    ];
     let page = dashboard.ask("GET", &callback, &follows).await;
     assert_eq!(page.status, 200);
     // The address of the page has the code in it: it is given to nobody, and kept nowhere.
@@ -179,21 +287,37 @@ async fn the_browser_comes_back_the_way_it_came() {
     let secure = [("host", "localhost"), ("origin", "https://localhost")];
     for (headers, expected) in [
         (&secure[..], "https://localhost/login/callback"),
-        (&[("host", "localhost:81"), ("origin", "http://localhost:81")], "http://localhost:81/login/callback"),
+        (
+            &[("host", "localhost:81"), ("origin", "http://localhost:81")],
+            "http://localhost:81/login/callback",
+        ),
         (&[("host", "[::1]:81")], "http://[::1]:81/login/callback"),
     ] {
         let answer = dashboard.ask("POST", &begin, headers).await;
         assert_eq!(answer.status, 204, "{answer:?}");
         let sent = Url::parse(answer.header("hx-redirect")).unwrap();
-        assert_eq!(member(sent.query().unwrap(), "redirect_uri").as_deref(), Some(expected));
+        assert_eq!(
+            member(sent.query().unwrap(), "redirect_uri").as_deref(),
+            Some(expected)
+        );
     }
     // The API takes a program of this machine only.
-    for redirect in
-        ["https://evil.example/callback", "http://evil.example:80/", "http://127.0.0.1/", "http://u@127.0.0.1:9/"]
-    {
+    for redirect in [
+        "https://evil.example/callback",
+        "http://evil.example:80/",
+        "http://127.0.0.1/",
+        "http://u@127.0.0.1:9/",
+    ] {
         let body = format!("{{\"redirect_uri\": \"{redirect}\"}}");
         let json = [("content-type", "application/json")];
-        let answer = ask(dashboard.address(), "POST", "/api/v1/scenarios/tickets/login", &json, &body).await;
+        let answer = ask(
+            dashboard.address(),
+            "POST",
+            "/api/v1/scenarios/tickets/login",
+            &json,
+            &body,
+        )
+        .await;
         assert_eq!(answer.status, 400, "{redirect}");
         assert!(answer.problem().contains("loopback"), "{redirect}");
     }

@@ -81,10 +81,15 @@ impl LoginServer {
             came: Vec::new(),
         };
         let inner = Arc::new(Mutex::new(inner));
-        let router = Router::new().fallback(handle).with_state(Arc::clone(&inner));
+        let router = Router::new()
+            .fallback(handle)
+            .with_state(Arc::clone(&inner));
         let mut serving = JoinSet::new();
         serving.spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { inner, _serving: serving }
+        Self {
+            inner,
+            _serving: serving,
+        }
     }
 
     pub(crate) fn set(&self, change: impl FnOnce(&mut Inner)) {
@@ -109,7 +114,9 @@ impl LoginServer {
 
 /// A member of a form or query.
 pub(crate) fn member(form: &str, name: &str) -> Option<String> {
-    parse(form.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+    parse(form.as_bytes())
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
 }
 
 /// Goes where a browser would: the query that it comes back with.
@@ -140,16 +147,24 @@ fn prescribed_answer(inner: &Mutex<Inner>, head: &Parts, body: &str) -> Option<R
     let mut inner = inner.lock().unwrap();
     let target = head.uri.to_string();
     inner.came.push((target, body.to_owned()));
-    let shown = head.headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
-    let metadata_of = |path: &str| path.strip_prefix("/.well-known/oauth-authorization-server").map(str::to_owned);
+    let shown = head
+        .headers
+        .get("authorization")
+        .map(|value| value.to_str().unwrap().to_owned());
+    let metadata_of = |path: &str| {
+        path.strip_prefix("/.well-known/oauth-authorization-server")
+            .map(str::to_owned)
+    };
     Some(match (&head.method, head.uri.path()) {
         (_, "/.well-known/oauth-protected-resource") => {
             let url = inner.url.as_str().trim_end_matches('/');
-            let document =
-                json!({"resource": url, "authorization_servers": [inner.issuer], "scopes_supported": ["read"]});
+            let document = json!({"resource": url, "authorization_servers": [inner.issuer], "scopes_supported": ["read"]});
             said(200, &inner.with_wrong(document))
         }
-        (_, path) if metadata_of(path).is_some_and(|path| !path.is_empty() && inner.issuer.ends_with(&path)) => {
+        (_, path)
+            if metadata_of(path)
+                .is_some_and(|path| !path.is_empty() && inner.issuer.ends_with(&path)) =>
+        {
             let url = inner.url.as_str();
             let document = json!({
                 "issuer": inner.issuer,
@@ -168,11 +183,17 @@ fn prescribed_answer(inner: &Mutex<Inner>, head: &Parts, body: &str) -> Option<R
             let query = head.uri.query().unwrap();
             let mut back = Url::parse(&member(query, "redirect_uri").unwrap()).unwrap();
             let state = member(query, "state").unwrap();
-            back.query_pairs_mut().append_pair("code", &format!("{MARKER}-code")).append_pair("state", &state);
+            back.query_pairs_mut()
+                .append_pair("code", &format!("{MARKER}-code"))
+                .append_pair("state", &state);
             if let Some(issuer) = &inner.named {
                 back.query_pairs_mut().append_pair("iss", issuer);
             }
-            Response::builder().status(302).header("location", back.as_str()).body(Body::empty()).unwrap()
+            Response::builder()
+                .status(302)
+                .header("location", back.as_str())
+                .body(Body::empty())
+                .unwrap()
         }
         (&Method::POST, "/token") => inner.token(body),
         (&Method::POST, "/revoke") => {
@@ -226,17 +247,29 @@ impl Inner {
 
     fn list(&self, shown: Option<&str>) -> Response {
         let challenge = match self.wants {
-            _ if shown != Some(&format!("Bearer {}", self.current())) => "Bearer scope=\"read\"".to_owned(),
+            _ if shown != Some(&format!("Bearer {}", self.current())) => {
+                "Bearer scope=\"read\"".to_owned()
+            }
             Some(scope) => format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\""),
             None => return said(200, &manifest("tickets", &["find"])),
         };
-        let status = if self.wants.is_some() && !challenge.contains("read") { 403 } else { 401 };
-        Response::builder().status(status).header("www-authenticate", challenge).body(Body::empty()).unwrap()
+        let status = if self.wants.is_some() && !challenge.contains("read") {
+            403
+        } else {
+            401
+        };
+        Response::builder()
+            .status(status)
+            .header("www-authenticate", challenge)
+            .body(Body::empty())
+            .unwrap()
     }
 }
 
 fn said(status: u16, body: &Value) -> Response {
     let status = StatusCode::from_u16(status).unwrap();
-    let answer = Response::builder().status(status).header("content-type", "application/json");
+    let answer = Response::builder()
+        .status(status)
+        .header("content-type", "application/json");
     answer.body(Body::from(body.to_string())).unwrap()
 }

@@ -24,18 +24,34 @@ async fn logged_in(server: &LoginServer) -> (Arc<OAuthTokens>, Upstream) {
     let client = client(limits(), 4);
     let tokens = Arc::new(OAuthTokens::new(&client));
     client.set_token_sources(Arc::clone(&tokens) as Arc<dyn TokenSources>);
-    let target = HttpTarget { login: Some(name()), ..HttpTarget::at(server.url()) };
+    let target = HttpTarget {
+        login: Some(name()),
+        ..HttpTarget::at(server.url())
+    };
     let upstream = client.upstream_to(&target).unwrap();
-    let started = tokens.begin(&name(), &"http://127.0.0.1:9/callback".parse().unwrap()).await.unwrap();
-    tokens.finish(&LoginRedirect::parse(&say_yes(&started.authorization_url).await)).await.unwrap();
+    let started = tokens
+        .begin(&name(), &"http://127.0.0.1:9/callback".parse().unwrap())
+        .await
+        .unwrap();
+    tokens
+        .finish(&LoginRedirect::parse(
+            &say_yes(&started.authorization_url).await,
+        ))
+        .await
+        .unwrap();
     (tokens, upstream)
 }
 
 async fn unrevoked(tokens: &OAuthTokens) -> String {
-    let Logout { was_logged_in, revocation } = tokens.logout(&name()).await.unwrap();
+    let Logout {
+        was_logged_in,
+        revocation,
+    } = tokens.logout(&name()).await.unwrap();
     assert!(was_logged_in);
     assert_eq!(tokens.status(&name()).unwrap().state, LoginState::LoggedOut);
-    let Revocation::NotRevoked(why) = revocation else { panic!("{revocation:?}") };
+    let Revocation::NotRevoked(why) = revocation else {
+        panic!("{revocation:?}")
+    };
     assert!(!why.contains(MARKER), "{why}");
     why
 }
@@ -45,17 +61,34 @@ async fn both_tokens_are_revoked_the_one_that_renews_first() {
     let server = LoginServer::start().await;
     let (tokens, upstream) = logged_in(&server).await;
     let done = tokens.logout(&name()).await.unwrap();
-    assert_eq!(done, Logout { was_logged_in: true, revocation: Revocation::Revoked });
-    let [first, second] = &server.of("/revoke")[..] else { panic!("two tokens") };
+    assert_eq!(
+        done,
+        Logout {
+            was_logged_in: true,
+            revocation: Revocation::Revoked
+        }
+    );
+    let [first, second] = &server.of("/revoke")[..] else {
+        panic!("two tokens")
+    };
     assert_eq!(member(first, "token"), Some(format!("{MARKER}-r1")));
-    assert_eq!(member(first, "token_type_hint").as_deref(), Some("refresh_token"));
+    assert_eq!(
+        member(first, "token_type_hint").as_deref(),
+        Some("refresh_token")
+    );
     assert_eq!(member(second, "token"), Some(format!("{MARKER}-a1")));
     assert_eq!(member(second, "client_id").as_deref(), Some("registered"));
     let error = upstream.get("", None).await.unwrap_err();
     assert!(error.to_string().contains("401"), "{error}");
 
     let again = tokens.logout(&name()).await.unwrap();
-    assert_eq!(again, Logout { was_logged_in: false, revocation: Revocation::NotNeeded });
+    assert_eq!(
+        again,
+        Logout {
+            was_logged_in: false,
+            revocation: Revocation::NotNeeded
+        }
+    );
     assert_eq!(server.of("/revoke").len(), 2);
 }
 
@@ -79,7 +112,10 @@ async fn tokens_that_cannot_be_revoked_are_deleted_all_the_same_and_the_reason_i
     server.set(|inner| inner.revocation = login_server::Revocation::RenewingOnly);
     let (tokens, _upstream) = logged_in(&server).await;
     let why = unrevoked(&tokens).await;
-    assert!(why.contains("400 Bad Request (unsupported_token_type) for the access token"), "{why}");
+    assert!(
+        why.contains("400 Bad Request (unsupported_token_type) for the access token"),
+        "{why}"
+    );
 }
 
 #[tokio::test]
@@ -109,11 +145,20 @@ async fn what_cannot_be_stored_is_said() {
     let tokens = Arc::new(OAuthTokens::new(&client));
     tokens.keep_in(Arc::new(FullStore), Vec::new());
     client.set_token_sources(Arc::clone(&tokens) as Arc<dyn TokenSources>);
-    let target = HttpTarget { login: Some(name()), ..HttpTarget::at(server.url()) };
+    let target = HttpTarget {
+        login: Some(name()),
+        ..HttpTarget::at(server.url())
+    };
     let upstream = client.upstream_to(&target).unwrap();
-    let started = tokens.begin(&name(), &"http://127.0.0.1:9/callback".parse().unwrap()).await.unwrap();
+    let started = tokens
+        .begin(&name(), &"http://127.0.0.1:9/callback".parse().unwrap())
+        .await
+        .unwrap();
     let query = say_yes(&started.authorization_url).await;
-    let error = tokens.finish(&LoginRedirect::parse(&query)).await.unwrap_err();
+    let error = tokens
+        .finish(&LoginRedirect::parse(&query))
+        .await
+        .unwrap_err();
     assert!(
         matches!(&error, LoginError::NotStored(why) if why.to_string().contains("until the daemon ends")),
         "{error}"
@@ -125,6 +170,10 @@ async fn what_cannot_be_stored_is_said() {
         matches!(&error, LoginError::NotStored(why) if why.to_string().contains("callsheet logout tickets")),
         "{error}"
     );
-    assert_eq!(server.of("/revoke").len(), 2, "its tokens are revoked all the same");
+    assert_eq!(
+        server.of("/revoke").len(),
+        2,
+        "its tokens are revoked all the same"
+    );
     upstream.get("", None).await.unwrap_err();
 }

@@ -1,7 +1,11 @@
 //! Credentials for scenarios: where they are read, where they go and where not, what a refusal
 //! leads to, and that they are never shown.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on must fail"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -14,7 +14,11 @@ fn upstream(scenario: &UpstreamServer, server: &UpstreamServer) -> Upstream {
 }
 
 /// The same for tokens from these hosts only.
-fn upstream_within(scenario: &UpstreamServer, server: &UpstreamServer, hosts: Option<&[&str]>) -> Upstream {
+fn upstream_within(
+    scenario: &UpstreamServer,
+    server: &UpstreamServer,
+    hosts: Option<&[&str]>,
+) -> Upstream {
     let auth = OAuthClient {
         token_url: Some(server.url()),
         client_id: "me:1".to_owned(),
@@ -26,7 +30,10 @@ fn upstream_within(scenario: &UpstreamServer, server: &UpstreamServer, hosts: Op
     };
     let client = client(limits(), 4);
     client.set_token_sources(Arc::new(OAuthTokens::new(&client)));
-    let target = HttpTarget { auth: Some(Auth::OAuth(Box::new(auth))), ..HttpTarget::at(scenario.url()) };
+    let target = HttpTarget {
+        auth: Some(Auth::OAuth(Box::new(auth))),
+        ..HttpTarget::at(scenario.url())
+    };
     client.upstream_to(&target).unwrap()
 }
 
@@ -35,7 +42,9 @@ async fn counting(lifetime: u64) -> UpstreamServer {
     let given = AtomicUsize::new(0);
     UpstreamServer::answering(move |_| {
         let number = given.fetch_add(1, Ordering::SeqCst) + 1;
-        let body = format!(r#"{{"access_token":"t{number}","token_type":"Bearer","expires_in":{lifetime}}}"#);
+        let body = format!(
+            r#"{{"access_token":"t{number}","token_type":"Bearer","expires_in":{lifetime}}}"#
+        );
         answer("200 OK", &[], body.as_bytes())
     })
     .await
@@ -50,7 +59,10 @@ async fn guarded(token: &'static str) -> UpstreamServer {
 }
 
 fn shown(requests: &[Request]) -> Vec<&str> {
-    requests.iter().map(|request| request.header("authorization").unwrap_or("-")).collect()
+    requests
+        .iter()
+        .map(|request| request.header("authorization").unwrap_or("-"))
+        .collect()
 }
 
 #[tokio::test]
@@ -62,10 +74,18 @@ async fn one_token_serves_all_requests_of_its_lifetime() {
     for answered in futures_util::future::join_all(all).await {
         answered.unwrap();
     }
-    let [request] = &server.requests()[..] else { panic!("one request for a token") };
+    let [request] = &server.requests()[..] else {
+        panic!("one request for a token")
+    };
     // RFC 6749 section 2.3.1: both parts are encoded as in a form, `me%3A1:hush%2F%2B`.
-    assert_eq!(request.header("authorization"), Some("Basic bWUlM0ExOmh1c2glMkYlMkI="));
-    assert_eq!(request.header("content-type"), Some("application/x-www-form-urlencoded"));
+    assert_eq!(
+        request.header("authorization"),
+        Some("Basic bWUlM0ExOmh1c2glMkYlMkI=")
+    );
+    assert_eq!(
+        request.header("content-type"),
+        Some("application/x-www-form-urlencoded")
+    );
     assert_eq!(scenario.requests().len(), 4);
 }
 
@@ -88,18 +108,37 @@ async fn a_lapsed_token_is_replaced_and_a_refused_one_is_renewed_once() {
     let scenario = guarded("none").await;
     let upstream = self::upstream(&scenario, &server);
     assert_eq!(upstream.get("", None).await.unwrap_err().kind(), "status");
-    assert_eq!(upstream.get("", None).await.unwrap_err().kind(), "credential");
-    assert_eq!(server.requests().len(), 2, "no storm of requests for tokens");
+    assert_eq!(
+        upstream.get("", None).await.unwrap_err().kind(),
+        "credential"
+    );
+    assert_eq!(
+        server.requests().len(),
+        2,
+        "no storm of requests for tokens"
+    );
 }
 
 #[tokio::test]
 async fn a_server_that_gives_no_token_is_told_and_left_alone() {
     for (status, body, expected) in [
-        ("401 Unauthorized", r#"{"error":"invalid_client","x":"hush"}"#, "refused the client: invalid_client"),
+        (
+            "401 Unauthorized",
+            r#"{"error":"invalid_client","x":"hush"}"#,
+            "refused the client: invalid_client",
+        ),
         ("500 Internal Server Error", "hush", "it answered 500"),
         ("200 OK", "hush", "and no token"),
-        ("200 OK", r#"{"access_token":"hush","token_type":"mac"}"#, "of another kind than bearer"),
-        ("200 OK", r#"{"access_token":"hush hush"}"#, "no header can have"),
+        (
+            "200 OK",
+            r#"{"access_token":"hush","token_type":"mac"}"#,
+            "of another kind than bearer",
+        ),
+        (
+            "200 OK",
+            r#"{"access_token":"hush hush"}"#,
+            "no header can have",
+        ),
         ("200 OK", r#"{"access_token":""}"#, "the token is empty"),
     ] {
         let server = UpstreamServer::answering(move |_| answer(status, &[], body.as_bytes())).await;
@@ -112,23 +151,38 @@ async fn a_server_that_gives_no_token_is_told_and_left_alone() {
             assert!(text.contains(expected) && !text.contains("hush"), "{text}");
         }
         assert_eq!(server.requests().len(), 1);
-        assert_eq!(scenario.requests().len(), 0, "nothing is sent without a token");
+        assert_eq!(
+            scenario.requests().len(),
+            0,
+            "nothing is sent without a token"
+        );
     }
 }
 
 /// What a stored tool names is requested only at hosts that its operator allowed.
 #[tokio::test]
 async fn tokens_are_requested_from_the_allowed_hosts_only() {
-    for (hosts, expected) in [(&[][..], 0), (&["localhost", "10.0.0.0/8"], 0), (&["127.0.0.0/8"], 1)] {
+    for (hosts, expected) in [
+        (&[][..], 0),
+        (&["localhost", "10.0.0.0/8"], 0),
+        (&["127.0.0.0/8"], 1),
+    ] {
         let server = counting(3600).await;
         let scenario = guarded("t1").await;
-        let answered = upstream_within(&scenario, &server, Some(hosts)).get("", None).await;
+        let answered = upstream_within(&scenario, &server, Some(hosts))
+            .get("", None)
+            .await;
         assert_eq!(server.requests().len(), expected, "{hosts:?}");
         assert_eq!(scenario.requests().len(), expected, "{hosts:?}");
         if expected == 0 {
             let error = answered.unwrap_err();
             assert_eq!(error.kind(), "credential");
-            assert!(error.to_string().contains("no token can be requested: requests to `http://127.0.0.1:"), "{error}");
+            assert!(
+                error
+                    .to_string()
+                    .contains("no token can be requested: requests to `http://127.0.0.1:"),
+                "{error}"
+            );
         } else {
             answered.unwrap();
         }

@@ -22,15 +22,23 @@ fn text(text: &str) -> SecretSource {
 fn with_credentials(server: &McpServer, auth: &Auth, headers: &[(&str, &str)]) -> Setting {
     setting([("old", server.url())]).with(|config| {
         let scenario = &mut config.scenarios[0];
-        let headers = headers.iter().map(|(name, value)| (name.parse().unwrap(), text(value))).collect();
-        let target = HttpTarget { auth: Some(auth.clone()), headers, ..scenario.target.http().unwrap().clone() };
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (name.parse().unwrap(), text(value)))
+            .collect();
+        let target = HttpTarget {
+            auth: Some(auth.clone()),
+            headers,
+            ..scenario.target.http().unwrap().clone()
+        };
         scenario.target = Target::Http(Arc::new(target));
         scenario.protocol = Some("mcp".to_owned());
     })
 }
 
 fn is_sent(came: &Came) -> bool {
-    SENT.iter().all(|(name, value)| came.header(name) == Some(*value))
+    SENT.iter()
+        .all(|(name, value)| came.header(name) == Some(*value))
 }
 
 #[tokio::test]
@@ -42,7 +50,9 @@ async fn a_bearer_token_and_headers_go_with_the_stream_and_with_every_message() 
         _ => Answer::Text(405, String::new()),
     })
     .await;
-    let sheet = with_credentials(&server, &Auth::Bearer(text("t0ken")), &[("x-key", "k3y")]).start().await;
+    let sheet = with_credentials(&server, &Auth::Bearer(text("t0ken")), &[("x-key", "k3y")])
+        .start()
+        .await;
     // The first one is the POST that the address does not take.
     server.until("initialize", 2).await;
     let id = server.of("initialize").pop().unwrap().message["id"].clone();
@@ -51,11 +61,17 @@ async fn a_bearer_token_and_headers_go_with_the_stream_and_with_every_message() 
     server.push(json!({"jsonrpc": "2.0", "id": id, "result": begun}));
     server.until("tools/list", 1).await;
     let id = server.of("tools/list")[0].message["id"].clone();
-    server.push(json!({"jsonrpc": "2.0", "id": id, "result": {"tools": [mcp_server::tool("find")]}}));
+    server
+        .push(json!({"jsonrpc": "2.0", "id": id, "result": {"tools": [mcp_server::tool("find")]}}));
     sheet.until_listed(&["find"]).await;
     let came = server.came();
     assert!(came.iter().all(is_sent), "{came:?}");
-    for method in ["GET", "initialize", "notifications/initialized", "tools/list"] {
+    for method in [
+        "GET",
+        "initialize",
+        "notifications/initialized",
+        "tools/list",
+    ] {
         assert!(came.iter().any(|came| came.method() == method), "{method}");
     }
 }
@@ -78,10 +94,16 @@ async fn no_credential_goes_where_a_stream_of_another_origin_points() {
         })
         .await;
         let key = Auth::Header("x-key".parse().unwrap(), text("k3y"));
-        let sheet = with_credentials(&server, &key, &[("authorization", "Bearer t0ken")]).start().await;
+        let sheet = with_credentials(&server, &key, &[("authorization", "Bearer t0ken")])
+            .start()
+            .await;
         let refused = |health: &callsheet::model::Health| health.reason.contains("redirects to");
         sheet.until_health("old", "refused", refused).await;
-        assert!(server.came().iter().all(is_sent), "{place}: {:?}", server.came());
+        assert!(
+            server.came().iter().all(is_sent),
+            "{place}: {:?}",
+            server.came()
+        );
         assert_empty!(elsewhere.requests());
     }
 }

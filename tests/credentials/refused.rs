@@ -27,16 +27,28 @@ async fn a_bearer_challenge_names_the_key_that_is_missing() {
     let sheet = one("files", &server).with(|config| {
         config.health.grace = HOUR;
         let scenario = &mut config.scenarios[0];
-        scenario.target = changed(&scenario.target, |target| target.login = Some(scenario.name.clone()));
+        scenario.target = changed(&scenario.target, |target| {
+            target.login = Some(scenario.name.clone())
+        });
     });
     let sheet = sheet.start().await;
     sheet.until_listed(&["read"]).await;
     server.say(Reply::status("401 Unauthorized").header(challenge));
-    let now = sheet.until_state("files", ScenarioState::NeedsAuthorization).await;
+    let now = sheet
+        .until_state("files", ScenarioState::NeedsAuthorization)
+        .await;
     assert_eq!(listed(&now), ["read"]);
-    let [finding] = &findings(&now, FindingCode::NeedsAuthorization)[..] else { panic!("one finding") };
-    assert!(finding.hint.as_ref().unwrap().contains("`auth`"), "{finding:?}");
-    assert!(finding.message.contains("wants a bearer token"), "{finding:?}");
+    let [finding] = &findings(&now, FindingCode::NeedsAuthorization)[..] else {
+        panic!("one finding")
+    };
+    assert!(
+        finding.hint.as_ref().unwrap().contains("`auth`"),
+        "{finding:?}"
+    );
+    assert!(
+        finding.message.contains("wants a bearer token"),
+        "{finding:?}"
+    );
 }
 
 #[tokio::test]
@@ -48,7 +60,9 @@ async fn polls_of_a_scenario_that_refuses_back_off() {
         config.refresh.forced_gap = ms(1);
     });
     let sheet = sheet.start().await;
-    sheet.until_state("files", ScenarioState::NeedsAuthorization).await;
+    sheet
+        .until_state("files", ScenarioState::NeedsAuthorization)
+        .await;
     assert_eq!(server.count(), 1, "one request, and an hour of back-off");
 }
 
@@ -61,22 +75,43 @@ async fn a_secret_that_cannot_be_read_costs_its_scenario_only_and_returns_by_its
         _ => Reply::status("401 Unauthorized"),
     });
     let sheet = one("files", &server).with(|config| {
-        let auth = Auth::Bearer(SecretSource::File { path: path.clone(), key: None });
+        let auth = Auth::Bearer(SecretSource::File {
+            path: path.clone(),
+            key: None,
+        });
         let scenario = &mut config.scenarios[0];
         scenario.target = changed(&scenario.target, |target| target.auth = Some(auth));
     });
     let sheet = sheet.start().await;
-    let now = sheet.until_state("files", ScenarioState::NeedsAuthorization).await;
+    let now = sheet
+        .until_state("files", ScenarioState::NeedsAuthorization)
+        .await;
     let shown = health(&now, "files");
-    assert!(shown.reason.contains("token cannot be used"), "{}", shown.reason);
+    assert!(
+        shown.reason.contains("token cannot be used"),
+        "{}",
+        shown.reason
+    );
     assert_eq!(shown.last_error.as_ref().unwrap().kind, "credential");
     assert_eq!(server.count(), 0, "nothing is sent without it");
 
     fs::write(&path, "wrong").unwrap();
-    let now = sheet.until_health("files", "is refused", |health| health.reason.contains("401")).await;
-    let [finding] = &findings(&now, FindingCode::NeedsAuthorization)[..] else { panic!("one finding") };
-    assert!(finding.message.contains("does not accept the credential"), "{finding:?}");
-    assert!(finding.hint.as_ref().unwrap().contains("`auth`"), "{finding:?}");
+    let now = sheet
+        .until_health("files", "is refused", |health| {
+            health.reason.contains("401")
+        })
+        .await;
+    let [finding] = &findings(&now, FindingCode::NeedsAuthorization)[..] else {
+        panic!("one finding")
+    };
+    assert!(
+        finding.message.contains("does not accept the credential"),
+        "{finding:?}"
+    );
+    assert!(
+        finding.hint.as_ref().unwrap().contains("`auth`"),
+        "{finding:?}"
+    );
 
     fs::write(&path, "right").unwrap();
     sheet.until_listed(&["read"]).await;
@@ -96,14 +131,24 @@ async fn an_mcp_server_that_refuses_wants_a_credential_whatever_its_body_says() 
     let path = folder.path().join("token");
     fs::write(&path, "wrong").unwrap();
     let sheet = sheet.with(|config| {
-        let auth = Auth::Bearer(SecretSource::File { path: path.clone(), key: None });
+        let auth = Auth::Bearer(SecretSource::File {
+            path: path.clone(),
+            key: None,
+        });
         let scenario = &mut config.scenarios[0];
         scenario.protocol = Some("mcp".to_owned());
         scenario.target = changed(&scenario.target, |target| target.auth = Some(auth));
     });
     let sheet = sheet.start().await;
-    sheet.until_state("docs", ScenarioState::NeedsAuthorization).await;
+    sheet
+        .until_state("docs", ScenarioState::NeedsAuthorization)
+        .await;
     fs::write(&path, "right").unwrap();
     sheet.until_listed(&["find"]).await;
-    assert!(server.of("tools/list").iter().any(|came| came.header("authorization") == Some("Bearer right")));
+    assert!(
+        server
+            .of("tools/list")
+            .iter()
+            .any(|came| came.header("authorization") == Some("Bearer right"))
+    );
 }

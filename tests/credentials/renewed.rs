@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use callsheet::model::{HttpTarget, Secret};
-use callsheet::transports::http::credentials::{Challenge, CredentialError, Token, TokenSource, TokenSources};
+use callsheet::transports::http::credentials::{
+    Challenge, CredentialError, Token, TokenSource, TokenSources,
+};
 use callsheet::transports::http::{CallLimits, Upstream};
 use futures_util::future::BoxFuture;
 use http::HeaderMap;
@@ -27,7 +29,11 @@ struct Sources(Arc<Tokens>);
 
 impl Tokens {
     fn new(all: &[&'static str]) -> Arc<Self> {
-        Arc::new(Self { all: all.to_vec(), at: AtomicUsize::new(0), challenges: Mutex::default() })
+        Arc::new(Self {
+            all: all.to_vec(),
+            at: AtomicUsize::new(0),
+            challenges: Mutex::default(),
+        })
     }
 
     fn renewals(&self) -> usize {
@@ -37,7 +43,10 @@ impl Tokens {
 
 impl TokenSource for Tokens {
     fn token(&self) -> BoxFuture<'_, Result<Option<Token>, CredentialError>> {
-        let token = self.all.get(self.at.load(Ordering::SeqCst)).map(|text| Token::new(Secret::new(*text)));
+        let token = self
+            .all
+            .get(self.at.load(Ordering::SeqCst))
+            .map(|text| Token::new(Secret::new(*text)));
         Box::pin(async move { token.transpose() })
     }
 
@@ -76,11 +85,19 @@ fn upstream(server: &UpstreamServer, tokens: &Arc<Tokens>) -> Upstream {
     let client = client(limits(), 1);
     client.set_token_sources(Arc::new(Sources(Arc::clone(tokens))));
     let login = Some("tickets".parse().unwrap());
-    client.upstream_to(&HttpTarget { login, ..HttpTarget::at(server.url()) }).unwrap()
+    client
+        .upstream_to(&HttpTarget {
+            login,
+            ..HttpTarget::at(server.url())
+        })
+        .unwrap()
 }
 
 fn shown(requests: &[Request]) -> Vec<&str> {
-    requests.iter().map(|request| request.header("authorization").unwrap_or("-")).collect()
+    requests
+        .iter()
+        .map(|request| request.header("authorization").unwrap_or("-"))
+        .collect()
 }
 
 #[tokio::test]
@@ -106,11 +123,24 @@ async fn a_call_is_never_sent_again_but_the_next_one_has_the_new_token() {
     let server = guarded("new").await;
     let tokens = Tokens::new(&["old", "new"]);
     let upstream = upstream(&server, &tokens);
-    let limits = |repeatable| CallLimits { timeout: PATIENCE, max_body: 1_024, headers: HeaderMap::new(), repeatable };
+    let limits = |repeatable| CallLimits {
+        timeout: PATIENCE,
+        max_body: 1_024,
+        headers: HeaderMap::new(),
+        repeatable,
+    };
     let refused = upstream.post("", "{}", &limits(false)).await.unwrap();
     assert_eq!(refused.head.status, 401);
     assert_eq!(shown(&server.requests()), ["Bearer old"]);
-    assert_eq!(upstream.post("", "{}", &limits(false)).await.unwrap().head.status, 200);
+    assert_eq!(
+        upstream
+            .post("", "{}", &limits(false))
+            .await
+            .unwrap()
+            .head
+            .status,
+        200
+    );
 
     let server = guarded("new").await;
     let tokens = Tokens::new(&["old", "new"]);
@@ -140,9 +170,13 @@ async fn a_renewal_that_is_refused_says_so() {
 
 #[tokio::test]
 async fn too_little_scope_renews_and_a_plain_403_does_not() {
-    for (challenge, expected) in [("error=\"insufficient_scope\", scope=\"more\"", 1), ("error=\"other\"", 0)] {
+    for (challenge, expected) in [
+        ("error=\"insufficient_scope\", scope=\"more\"", 1),
+        ("error=\"other\"", 0),
+    ] {
         let header = format!("WWW-Authenticate: Bearer {challenge}");
-        let server = UpstreamServer::answering(move |_| answer("403 Forbidden", &[&header], b"")).await;
+        let server =
+            UpstreamServer::answering(move |_| answer("403 Forbidden", &[&header], b"")).await;
         let tokens = Tokens::new(&["old", "new"]);
         assert!(upstream(&server, &tokens).get("", None).await.is_err());
         assert_eq!(tokens.renewals(), expected, "{challenge}");
@@ -155,13 +189,22 @@ async fn no_token_goes_to_another_origin() {
     let away = format!("Location: {}taken", elsewhere.url());
     let server = UpstreamServer::answering(move |_| answer("302 Found", &[&away], b"")).await;
     let tokens = Tokens::new(&["old"]);
-    assert_eq!(upstream(&server, &tokens).get("", None).await.unwrap_err().kind(), "redirect");
+    assert_eq!(
+        upstream(&server, &tokens)
+            .get("", None)
+            .await
+            .unwrap_err()
+            .kind(),
+        "redirect"
+    );
     assert_empty!(elsewhere.requests());
 
     // A scenario that no operator named is shown none.
     let client = client(limits(), 1);
     client.set_token_sources(Arc::new(Sources(tokens)));
-    let found = client.upstream_to(&HttpTarget::at(elsewhere.url())).unwrap();
+    let found = client
+        .upstream_to(&HttpTarget::at(elsewhere.url()))
+        .unwrap();
     assert!(found.get("", None).await.is_err());
     assert_eq!(shown(&elsewhere.requests()), ["-"]);
 }

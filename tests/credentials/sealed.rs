@@ -56,8 +56,17 @@ fn headers() -> impl Strategy<Value = BTreeMap<String, String>> {
 
 fn assert_sealed(sent: &BTreeMap<String, String>, reached: &HeaderMap) {
     for (name, value) in reached {
-        assert!(!value.as_bytes().windows(MARKER.len()).any(|part| part == MARKER.as_bytes()), "{name}: {value:?}");
-        assert!(!sent.contains_key(name.as_str()) || KNOWN.contains(&name.as_str()), "{name}");
+        assert!(
+            !value
+                .as_bytes()
+                .windows(MARKER.len())
+                .any(|part| part == MARKER.as_bytes()),
+            "{name}: {value:?}"
+        );
+        assert!(
+            !sent.contains_key(name.as_str()) || KNOWN.contains(&name.as_str()),
+            "{name}"
+        );
     }
 }
 
@@ -70,7 +79,10 @@ async fn no_header_of_a_caller_reaches_a_scenario() {
     let mut runner = TestRunner::deterministic();
     for round in 1..=ROUNDS {
         let sent = headers().new_tree(&mut runner).unwrap().current();
-        let mut lines: Vec<(&str, &str)> = sent.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let mut lines: Vec<(&str, &str)> = sent
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
         lines.push(("content-type", "application/json"));
 
         let body = json!({"tool_name": "say", "arguments": {"n": round}}).to_string();
@@ -83,7 +95,8 @@ async fn no_header_of_a_caller_reaches_a_scenario() {
             format!("{META}clientInfo"): {"name": "tester", "version": "1"},
         });
         let params = json!({"name": "find", "arguments": {}, "_meta": meta});
-        let body = json!({"jsonrpc": "2.0", "id": round, "method": "tools/call", "params": params}).to_string();
+        let body = json!({"jsonrpc": "2.0", "id": round, "method": "tools/call", "params": params})
+            .to_string();
         lines.extend([
             ("accept", "application/json, text/event-stream"),
             ("mcp-protocol-version", "2026-07-28"),

@@ -13,7 +13,14 @@ const CONFIG: &str = "/api/v1/tools/config";
 
 async fn daemon() -> (Home, Scenario, Daemon) {
     let home = Home::new();
-    let files = Scenario::start("files", [tool("read").category("disk"), tool("wipe").requires_approval(true)]).await;
+    let files = Scenario::start(
+        "files",
+        [
+            tool("read").category("disk"),
+            tool("wipe").requires_approval(true),
+        ],
+    )
+    .await;
     let daemon = Daemon::ready(home.config(&[&files])).await;
     (home, files, daemon)
 }
@@ -21,17 +28,48 @@ async fn daemon() -> (Home, Scenario, Daemon) {
 /// The settings of `files/<tool>` in the set: `enabled`, `source`, `requires_approval`,
 /// `approval_source`, `approval_override`.
 async fn settings(daemon: &Daemon, tool: &str, chat: &str) -> (bool, String, bool, String, String) {
-    let set = daemon.json(&format!("/api/v1/tools/set?chat_id={chat}")).await;
-    let found = set["tools"].as_array().unwrap().iter().find(|each| each["tool"]["name"] == tool).unwrap().clone();
+    let set = daemon
+        .json(&format!("/api/v1/tools/set?chat_id={chat}"))
+        .await;
+    let found = set["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|each| each["tool"]["name"] == tool)
+        .unwrap()
+        .clone();
     assert_eq!(found["scenario"], "files");
     // Empty ones are left out, as in the original.
-    let text = |member: &str| found.get(member).map_or("", |text| text.as_str().unwrap()).to_owned();
+    let text = |member: &str| {
+        found
+            .get(member)
+            .map_or("", |text| text.as_str().unwrap())
+            .to_owned()
+    };
     let flag = |member: &str| found[member].as_bool().unwrap();
-    (flag("enabled"), text("source"), flag("requires_approval"), text("approval_source"), text("approval_override"))
+    (
+        flag("enabled"),
+        text("source"),
+        flag("requires_approval"),
+        text("approval_source"),
+        text("approval_override"),
+    )
 }
 
-fn all(enabled: bool, source: &str, approval: bool, by: &str, override_: &str) -> (bool, String, bool, String, String) {
-    (enabled, source.into(), approval, by.into(), override_.into())
+fn all(
+    enabled: bool,
+    source: &str,
+    approval: bool,
+    by: &str,
+    override_: &str,
+) -> (bool, String, bool, String, String) {
+    (
+        enabled,
+        source.into(),
+        approval,
+        by.into(),
+        override_.into(),
+    )
 }
 
 async fn post(daemon: &Daemon, target: &str, body: Value) -> Value {
@@ -43,7 +81,10 @@ async fn post(daemon: &Daemon, target: &str, body: Value) -> Value {
 #[tokio::test]
 async fn switching_a_tool_and_its_approval_are_two_things() {
     let (_home, _files, daemon) = daemon().await;
-    assert_eq!(settings(&daemon, "read", "").await, all(true, "", false, "", ""));
+    assert_eq!(
+        settings(&daemon, "read", "").await,
+        all(true, "", false, "", "")
+    );
     let done = post(
         &daemon,
         "/api/v1/tools/config/approval",
@@ -52,12 +93,20 @@ async fn switching_a_tool_and_its_approval_are_two_things() {
     .await;
     let expected = json!({"success": true, "chat_id": "", "scenario": "files", "tool_name": "read", "approval_override": "require"});
     assert_eq!(done, expected);
-    let done = post(&daemon, CONFIG, json!({"scenario": "files", "tool_name": "read", "enabled": false})).await;
+    let done = post(
+        &daemon,
+        CONFIG,
+        json!({"scenario": "files", "tool_name": "read", "enabled": false}),
+    )
+    .await;
     assert_eq!(
         done,
         json!({"success": true, "chat_id": "", "scenario": "files", "tool_name": "read", "enabled": false})
     );
-    assert_eq!(settings(&daemon, "read", "").await, all(false, "global", true, "global", "require"));
+    assert_eq!(
+        settings(&daemon, "read", "").await,
+        all(false, "global", true, "global", "require")
+    );
     // And the other way round.
     post(
         &daemon,
@@ -65,13 +114,24 @@ async fn switching_a_tool_and_its_approval_are_two_things() {
         json!({"scenario": "files", "tool_name": "read", "approval_override": ""}),
     )
     .await;
-    assert_eq!(settings(&daemon, "read", "").await, all(false, "global", false, "", ""));
+    assert_eq!(
+        settings(&daemon, "read", "").await,
+        all(false, "global", false, "", "")
+    );
     assert_eq!(daemon.tools("").await, ["wipe"]);
-    let reset = daemon.send("DELETE", &format!("{CONFIG}?scenario=files&tool_name=read")).await;
+    let reset = daemon
+        .send("DELETE", &format!("{CONFIG}?scenario=files&tool_name=read"))
+        .await;
     assert_eq!(reset.status, 200);
     assert_eq!(reset.json()["success"].as_bool(), Some(true));
-    assert_eq!(settings(&daemon, "read", "").await, all(true, "", false, "", ""));
-    assert_eq!(daemon.json("/api/v1/preferences").await["preferences"], json!([]));
+    assert_eq!(
+        settings(&daemon, "read", "").await,
+        all(true, "", false, "", "")
+    );
+    assert_eq!(
+        daemon.json("/api/v1/preferences").await["preferences"],
+        json!([])
+    );
     daemon.stop().await;
 }
 
@@ -79,17 +139,40 @@ async fn switching_a_tool_and_its_approval_are_two_things() {
 async fn a_reset_takes_both_and_leaves_what_the_original_does_not_know() {
     let (_home, _files, daemon) = daemon().await;
     let alias = json!({"scope": "global", "target": "tool:files/wipe", "alias": "erase"});
-    assert_eq!(daemon.send_json("PUT", "/api/v1/preferences", &alias).await.status, 200);
-    post(&daemon, CONFIG, json!({"scenario": "files", "tool_name": "wipe", "enabled": false})).await;
+    assert_eq!(
+        daemon
+            .send_json("PUT", "/api/v1/preferences", &alias)
+            .await
+            .status,
+        200
+    );
+    post(
+        &daemon,
+        CONFIG,
+        json!({"scenario": "files", "tool_name": "wipe", "enabled": false}),
+    )
+    .await;
     post(
         &daemon,
         "/api/v1/tools/config/approval",
         json!({"scenario": "files", "tool_name": "wipe", "approval_override": "skip"}),
     )
     .await;
-    assert_eq!(settings(&daemon, "wipe", "").await, all(false, "global", false, "global", "skip"));
-    assert_eq!(daemon.send("DELETE", &format!("{CONFIG}?scenario=files&tool_name=wipe")).await.status, 200);
-    assert_eq!(settings(&daemon, "wipe", "").await, all(true, "", true, "", ""));
+    assert_eq!(
+        settings(&daemon, "wipe", "").await,
+        all(false, "global", false, "global", "skip")
+    );
+    assert_eq!(
+        daemon
+            .send("DELETE", &format!("{CONFIG}?scenario=files&tool_name=wipe"))
+            .await
+            .status,
+        200
+    );
+    assert_eq!(
+        settings(&daemon, "wipe", "").await,
+        all(true, "", true, "", "")
+    );
     assert_eq!(daemon.tools("").await, ["read", "erase"]);
     daemon.stop().await;
 }
@@ -97,16 +180,52 @@ async fn a_reset_takes_both_and_leaves_what_the_original_does_not_know() {
 #[tokio::test]
 async fn chats_do_not_touch_each_other() {
     let (_home, _files, daemon) = daemon().await;
-    post(&daemon, CONFIG, json!({"chat_id": "a", "scenario": "files", "tool_name": "read", "enabled": false})).await;
-    post(&daemon, CONFIG, json!({"chat_id": "b", "scenario": "files", "tool_name": "wipe", "enabled": false})).await;
-    post(&daemon, CONFIG, json!({"chat_id": "", "scenario": "files", "tool_name": "wipe", "enabled": true})).await;
-    assert_eq!(settings(&daemon, "read", "a").await, all(false, "chat", false, "", ""));
-    assert_eq!(settings(&daemon, "read", "b").await, all(true, "", false, "", ""));
-    assert_eq!(settings(&daemon, "wipe", "a").await, all(true, "global", true, "", ""));
-    assert_eq!(settings(&daemon, "wipe", "b").await, all(false, "chat", true, "", ""));
+    post(
+        &daemon,
+        CONFIG,
+        json!({"chat_id": "a", "scenario": "files", "tool_name": "read", "enabled": false}),
+    )
+    .await;
+    post(
+        &daemon,
+        CONFIG,
+        json!({"chat_id": "b", "scenario": "files", "tool_name": "wipe", "enabled": false}),
+    )
+    .await;
+    post(
+        &daemon,
+        CONFIG,
+        json!({"chat_id": "", "scenario": "files", "tool_name": "wipe", "enabled": true}),
+    )
+    .await;
+    assert_eq!(
+        settings(&daemon, "read", "a").await,
+        all(false, "chat", false, "", "")
+    );
+    assert_eq!(
+        settings(&daemon, "read", "b").await,
+        all(true, "", false, "", "")
+    );
+    assert_eq!(
+        settings(&daemon, "wipe", "a").await,
+        all(true, "global", true, "", "")
+    );
+    assert_eq!(
+        settings(&daemon, "wipe", "b").await,
+        all(false, "chat", true, "", "")
+    );
     assert_eq!(daemon.tools("").await, ["read", "wipe"]);
     assert_eq!(daemon.tools("?chat_id=a").await, ["wipe"]);
-    assert_eq!(daemon.send("DELETE", &format!("{CONFIG}?scenario=files&tool_name=read&chat_id=a")).await.status, 200);
+    assert_eq!(
+        daemon
+            .send(
+                "DELETE",
+                &format!("{CONFIG}?scenario=files&tool_name=read&chat_id=a")
+            )
+            .await
+            .status,
+        200
+    );
     assert_eq!(daemon.tools("?chat_id=a").await, ["read", "wipe"]);
     assert_eq!(daemon.tools("?chat_id=b").await, ["read"]);
     daemon.stop().await;
@@ -125,9 +244,18 @@ async fn an_empty_daemon_answers_empty_lists() {
     assert_eq!(daemon.json("/api/v1/tools/scenarios").await, json!([]));
     assert_eq!(daemon.json("/api/v1/tools?format=openai").await, json!([]));
     assert_eq!(daemon.json("/api/v1/tools").await["tools"], json!([]));
-    assert_eq!(daemon.json("/api/v1/scenarios").await, json!({"scenarios": []}));
-    assert_eq!(daemon.json("/api/v1/preferences").await, json!({"preferences": []}));
-    assert_eq!(daemon.json("/api/v1/findings").await, json!({"findings": []}));
+    assert_eq!(
+        daemon.json("/api/v1/scenarios").await,
+        json!({"scenarios": []})
+    );
+    assert_eq!(
+        daemon.json("/api/v1/preferences").await,
+        json!({"preferences": []})
+    );
+    assert_eq!(
+        daemon.json("/api/v1/findings").await,
+        json!({"findings": []})
+    );
     let synced = post(&daemon, "/api/v1/tools/sync", json!({})).await;
     let nothing = json!({"scenarios_with_tools": 0, "new_scenarios": [], "removed_scenarios": [], "total_tools": 0});
     assert_eq!(synced, nothing);
@@ -138,10 +266,16 @@ async fn an_empty_daemon_answers_empty_lists() {
 async fn the_set_shows_scenarios_tools_and_categories() {
     let (_home, _files, daemon) = daemon().await;
     let set = daemon.json("/api/v1/tools/set").await;
-    assert_eq!(set["scenarios"], json!([{"name": "files", "version": "0.1.0", "description": ""}]));
+    assert_eq!(
+        set["scenarios"],
+        json!([{"name": "files", "version": "0.1.0", "description": ""}])
+    );
     assert_eq!(set["categories"][0]["id"], "disk");
     assert_eq!(set["tools"].as_array().unwrap().len(), 2);
-    assert_eq!(set["tools"][0]["tool"]["parameters"], json!({"type": "object", "properties": {}}));
+    assert_eq!(
+        set["tools"][0]["tool"]["parameters"],
+        json!({"type": "object", "properties": {}})
+    );
     daemon.stop().await;
 }
 
@@ -191,7 +325,9 @@ async fn a_dead_scenario_is_shown_with_when_it_was_really_checked() {
     let daemon = Daemon::ready(config).await;
     let after = callsheet::runtime::Clock::system().wall();
     let statuses = daemon.json("/api/v1/tools/scenarios").await;
-    let [alive, gone] = &statuses.as_array().unwrap()[..] else { panic!("{statuses}") };
+    let [alive, gone] = &statuses.as_array().unwrap()[..] else {
+        panic!("{statuses}")
+    };
     assert_eq!(alive["scenario"], "files");
     assert_eq!(alive["available"], true);
     assert_eq!(alive["tool_count"], 1);
@@ -199,10 +335,16 @@ async fn a_dead_scenario_is_shown_with_when_it_was_really_checked() {
     assert_eq!(gone["scenario"], "gone");
     assert_eq!(gone["available"], false);
     assert_eq!(gone["tool_count"], 0);
-    assert!(gone["error"].as_str().unwrap().contains("refused"), "{gone}");
+    assert!(
+        gone["error"].as_str().unwrap().contains("refused"),
+        "{gone}"
+    );
     for status in [alive, gone] {
         let checked: Timestamp = status["last_checked"].as_str().unwrap().parse().unwrap();
-        assert!(before <= checked && checked <= after, "{before} {checked} {after}");
+        assert!(
+            before <= checked && checked <= after,
+            "{before} {checked} {after}"
+        );
     }
     // Nobody was asked since, so the time stands however often it is looked at.
     assert_eq!(daemon.json("/api/v1/tools/scenarios").await, statuses);
@@ -213,10 +355,26 @@ async fn a_dead_scenario_is_shown_with_when_it_was_really_checked() {
 async fn a_body_that_cannot_be_is_refused() {
     let (_home, _files, daemon) = daemon().await;
     for (target, body, named) in [
-        (CONFIG, json!({"tool_name": "read", "enabled": true}), "`scenario`"),
-        (CONFIG, json!({"scenario": "files", "enabled": true}), "`tool_name`"),
-        (CONFIG, json!({"scenario": "files", "tool_name": "read"}), "`enabled`"),
-        (CONFIG, json!({"scenario": "files", "tool_name": "read", "enabled": "yes"}), "`enabled`"),
+        (
+            CONFIG,
+            json!({"tool_name": "read", "enabled": true}),
+            "`scenario`",
+        ),
+        (
+            CONFIG,
+            json!({"scenario": "files", "enabled": true}),
+            "`tool_name`",
+        ),
+        (
+            CONFIG,
+            json!({"scenario": "files", "tool_name": "read"}),
+            "`enabled`",
+        ),
+        (
+            CONFIG,
+            json!({"scenario": "files", "tool_name": "read", "enabled": "yes"}),
+            "`enabled`",
+        ),
         (
             "/api/v1/tools/config/approval",
             json!({"scenario": "files", "tool_name": "read", "approval_override": "no"}),
@@ -227,7 +385,10 @@ async fn a_body_that_cannot_be_is_refused() {
         assert_eq!(answer.status, 400, "{body}");
         assert!(answer.problem().contains(named), "{}", answer.problem());
     }
-    assert_eq!(daemon.json("/api/v1/preferences").await["preferences"], json!([]));
+    assert_eq!(
+        daemon.json("/api/v1/preferences").await["preferences"],
+        json!([])
+    );
     daemon.stop().await;
 }
 
@@ -241,7 +402,10 @@ async fn credentials_in_the_address_that_a_scenario_gives_itself_are_not_shown()
     config.scenarios = vec![configured("files", ([127, 0, 0, 1], files.port()).into())];
     let daemon = Daemon::ready(config).await;
     let set = daemon.json("/api/v1/tools/set").await;
-    assert_eq!(set["scenarios"][0]["base_url"], "http://127.0.0.1:9/base", "{set}");
+    assert_eq!(
+        set["scenarios"][0]["base_url"], "http://127.0.0.1:9/base",
+        "{set}"
+    );
     for target in [
         "/api/v1/tools/set",
         "/api/v1/tools",

@@ -24,7 +24,10 @@ fn url(address: SocketAddr) -> Url {
 }
 
 fn is_live(snapshot: &Snapshot) -> bool {
-    snapshot.health.get(&scenario("first")).is_some_and(|health| health.state == ScenarioState::Live)
+    snapshot
+        .health
+        .get(&scenario("first"))
+        .is_some_and(|health| health.state == ScenarioState::Live)
 }
 
 async fn until_names(house: &House, wanted: &[&str]) {
@@ -39,32 +42,52 @@ async fn a_change_in_one_daemon_shows_in_the_one_that_lists_it() {
     let first = House::of(&[("files", files.url())]).await;
     let address = first.serve().await;
     let second = House::of(&[("first", url(address))]).await;
-    second.until("live, though the list may not be used without asking", is_live).await;
+    second
+        .until(
+            "live, though the list may not be used without asking",
+            is_live,
+        )
+        .await;
     until_names(&second, &["read", "write"]).await;
 
     let clock = Clock::system();
     let mut times = Vec::new();
-    for (on, names) in [(false, &["read"][..]), (true, &["read", "write"]), (false, &["read"])] {
-        first.prefer("global", "tool:files/write", switched(on)).await;
+    for (on, names) in [
+        (false, &["read"][..]),
+        (true, &["read", "write"]),
+        (false, &["read"]),
+    ] {
+        first
+            .prefer("global", "tool:files/write", switched(on))
+            .await;
         let published = clock.now();
         until_names(&second, names).await;
         times.push(clock.now() - published);
     }
     // A busy machine may be slow once.
-    assert!(times.iter().any(|time| *time < Duration::from_millis(700)), "{times:?}");
+    assert!(
+        times.iter().any(|time| *time < Duration::from_millis(700)),
+        "{times:?}"
+    );
     let snapshot = second.app.snapshot();
     let health = &snapshot.health[&scenario("first")];
     let freshness = health.freshness.unwrap();
-    assert_eq!(freshness.fresh_until, freshness.received_at, "its list says `no-cache`");
+    assert_eq!(
+        freshness.fresh_until, freshness.received_at,
+        "its list says `no-cache`"
+    );
     assert!(is_live(&snapshot));
 
     // It is followed again when it is back.
     first.finish().await;
-    second.until("not live", |snapshot| !is_live(snapshot)).await;
+    second
+        .until("not live", |snapshot| !is_live(snapshot))
+        .await;
     let back = House::of(&[("files", files.url())]).await;
     assert_eq!(back.serve_at(address).await, address);
     second.until("live again", is_live).await;
-    back.prefer("global", "tool:files/read", switched(false)).await;
+    back.prefer("global", "tool:files/read", switched(false))
+        .await;
     until_names(&second, &["write"]).await;
     second.finish().await;
     back.finish().await;
@@ -85,7 +108,10 @@ async fn daemons_that_list_each_other_over_mcp_go_round_no_circle() {
     let left_out = "2 tools that it has from this daemon are left out";
     first
         .until("its own tools are left out", |snapshot| {
-            snapshot.findings.iter().any(|finding| finding.message.contains(left_out))
+            snapshot
+                .findings
+                .iter()
+                .any(|finding| finding.message.contains(left_out))
         })
         .await;
     assert_eq!(first.names(), ["read", "write"]);
@@ -93,7 +119,10 @@ async fn daemons_that_list_each_other_over_mcp_go_round_no_circle() {
     // The list of a daemon itself is no scenario of it.
     first.place("itself", mcp(address), SourceTrust::Trusted);
     let itself = |snapshot: &Snapshot| {
-        let error = snapshot.health.get(&scenario("itself")).and_then(|health| health.last_error.clone());
+        let error = snapshot
+            .health
+            .get(&scenario("itself"))
+            .and_then(|health| health.last_error.clone());
         error.is_some_and(|error| error.message.contains("the list of this daemon itself"))
     };
     first.until("it is refused", itself).await;
@@ -104,12 +133,20 @@ async fn daemons_that_list_each_other_over_mcp_go_round_no_circle() {
 
 #[tokio::test]
 async fn a_scenario_that_is_no_daemon_is_not_followed() {
-    let list = json!({"protocol_version": "1.0", "scenario": {"name": "first"}, "tools": []}).to_string();
-    let server = UpstreamServer::answering(move |_| answer("200 OK", &["Connection: close"], list.as_bytes())).await;
+    let list =
+        json!({"protocol_version": "1.0", "scenario": {"name": "first"}, "tools": []}).to_string();
+    let server = UpstreamServer::answering(move |_| {
+        answer("200 OK", &["Connection: close"], list.as_bytes())
+    })
+    .await;
     let house = House::of(&[("first", server.url())]).await;
     house.refresh("first").await;
     assert_eq!(
-        server.requests().iter().map(|request| request.target().to_owned()).collect::<Vec<_>>(),
+        server
+            .requests()
+            .iter()
+            .map(|request| request.target().to_owned())
+            .collect::<Vec<_>>(),
         ["/api/v1/tools"; 2]
     );
     house.finish().await;
@@ -119,7 +156,12 @@ async fn a_scenario_that_is_no_daemon_is_not_followed() {
 /// that is none.
 #[tokio::test]
 async fn a_daemon_without_events_is_listed_as_ever() {
-    for status in ["404 Not Found", "401 Unauthorized", "501 Not Implemented", "200 OK"] {
+    for status in [
+        "404 Not Found",
+        "401 Unauthorized",
+        "501 Not Implemented",
+        "200 OK",
+    ] {
         let list = json!({"protocol_version": "1.0", "scenario": {"name": "first"}, "via": ["other"], "tools": []});
         let list = list.to_string();
         let server = UpstreamServer::answering(move |request| match request.target() {
@@ -134,7 +176,13 @@ async fn a_daemon_without_events_is_listed_as_ever() {
         };
         let house = House::with(&[("first", server.url())], soon).await;
         house.until("live", is_live).await;
-        let count = |path: &str| server.requests().iter().filter(|request| request.target().contains(path)).count();
+        let count = |path: &str| {
+            server
+                .requests()
+                .iter()
+                .filter(|request| request.target().contains(path))
+                .count()
+        };
         while count("/events") == 0 {
             house.refresh("first").await;
         }
@@ -143,9 +191,17 @@ async fn a_daemon_without_events_is_listed_as_ever() {
             house.refresh("first").await;
         }
         assert!(is_live(&house.app.snapshot()));
-        assert_eq!(count("/events"), 1, "it has said that it has none: {status}");
+        assert_eq!(
+            count("/events"),
+            1,
+            "it has said that it has none: {status}"
+        );
         // One more than was wanted, as changes since the first may have been missed.
-        assert!(count("/tools") - before <= 11, "{status}: {}", count("/tools") - before);
+        assert!(
+            count("/tools") - before <= 11,
+            "{status}: {}",
+            count("/tools") - before
+        );
         house.finish().await;
     }
 }
@@ -153,7 +209,11 @@ async fn a_daemon_without_events_is_listed_as_ever() {
 #[tokio::test]
 async fn a_daemon_that_sends_without_end_is_not_read_without_end() {
     let list = json!({"protocol_version": "1.0", "scenario": {"name": "first"}, "via": ["other"], "tools": []});
-    let list = answer("200 OK", &["Connection: close"], list.to_string().as_bytes());
+    let list = answer(
+        "200 OK",
+        &["Connection: close"],
+        list.to_string().as_bytes(),
+    );
     let left = Arc::new(watch::Sender::new(false));
     let mut leaves = left.subscribe();
     let server = UpstreamServer::serving(move |request, mut stream| {

@@ -5,7 +5,11 @@ use serde_json::{Value, json};
 use crate::support::daemon::{Daemon, Home, NEVER, Scenario, configured};
 
 fn texts<'a>(list: &'a serde_json::Value, member: &str) -> Vec<&'a str> {
-    list.as_array().unwrap().iter().map(|item| item[member].as_str().unwrap()).collect()
+    list.as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item[member].as_str().unwrap())
+        .collect()
 }
 
 #[tokio::test]
@@ -18,7 +22,10 @@ async fn a_configured_and_a_found_scenario_make_one_list() {
     daemon.until_tools(&["brew", "stir"]).await;
     let scenarios = daemon.json("/api/v1/scenarios").await;
     assert_eq!(texts(&scenarios["scenarios"], "name"), ["fixed", "found"]);
-    assert_eq!(texts(&scenarios["scenarios"], "source"), ["static", "vrooli"]);
+    assert_eq!(
+        texts(&scenarios["scenarios"], "source"),
+        ["static", "vrooli"]
+    );
     assert_eq!(texts(&scenarios["scenarios"], "state"), ["live", "live"]);
     daemon.stop().await;
 }
@@ -30,12 +37,21 @@ async fn of_two_addresses_for_one_name_the_configured_one_wins() {
     let other = Scenario::of("kitchen", &["impostor"]).await;
     home.write_process("kitchen", other.address.port());
     let daemon = home.start(&[&fixed]).await;
-    let shadowed = |answer: &crate::support::serving::Answer| !answer.json()["findings"].as_array().unwrap().is_empty();
-    let findings = daemon.until("/api/v1/findings?code=source-shadowed", shadowed).await.json();
+    let shadowed = |answer: &crate::support::serving::Answer| {
+        !answer.json()["findings"].as_array().unwrap().is_empty()
+    };
+    let findings = daemon
+        .until("/api/v1/findings?code=source-shadowed", shadowed)
+        .await
+        .json();
     let finding = &findings["findings"][0];
     assert_eq!(finding["scenario"], "kitchen");
     let message = finding["message"].as_str().unwrap();
-    for part in [fixed.address.port().to_string(), other.address.port().to_string(), "static".into()] {
+    for part in [
+        fixed.address.port().to_string(),
+        other.address.port().to_string(),
+        "static".into(),
+    ] {
         assert!(message.contains(&part), "{part}: {message}");
     }
     daemon.until_tools(&["brew"]).await;
@@ -64,13 +80,23 @@ async fn two_names_for_one_address_are_one_scenario() {
     let fixed = Scenario::of("mine", &["brew"]).await;
     home.write_process("theirs", fixed.address.port());
     let daemon = home.start(&[&fixed]).await;
-    let has_findings =
-        |answer: &crate::support::serving::Answer| !answer.json()["findings"].as_array().unwrap().is_empty();
-    let findings = daemon.until("/api/v1/findings?code=source-shadowed", has_findings).await.json();
+    let has_findings = |answer: &crate::support::serving::Answer| {
+        !answer.json()["findings"].as_array().unwrap().is_empty()
+    };
+    let findings = daemon
+        .until("/api/v1/findings?code=source-shadowed", has_findings)
+        .await
+        .json();
     let message = findings["findings"][0]["message"].as_str().unwrap();
-    assert!(message.contains("`theirs`") && message.contains("`mine`"), "{message}");
+    assert!(
+        message.contains("`theirs`") && message.contains("`mine`"),
+        "{message}"
+    );
     daemon.until_tools(&["brew"]).await;
-    assert_eq!(texts(&daemon.json("/api/v1/scenarios").await["scenarios"], "name"), ["mine"]);
+    assert_eq!(
+        texts(&daemon.json("/api/v1/scenarios").await["scenarios"], "name"),
+        ["mine"]
+    );
     daemon.stop().await;
 }
 
@@ -82,7 +108,11 @@ async fn a_scenario_whose_process_has_ended_is_down_until_its_file_goes() {
     let home = Home::new();
     let stays = Scenario::of("stays", &["brew"]).await;
     let found = Scenario::of("found", &["stir"]).await;
-    let mut child = tokio::process::Command::new("sleep").arg("600").kill_on_drop(true).spawn().unwrap();
+    let mut child = tokio::process::Command::new("sleep")
+        .arg("600")
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
     let pid = child.id().unwrap();
     home.write_process_of(pid, "found", found.address.port());
     let mut config = home.config(&[&stays]);
@@ -98,14 +128,19 @@ async fn a_scenario_whose_process_has_ended_is_down_until_its_file_goes() {
     let reason = |shown: &serde_json::Value| shown["reason"].as_str().unwrap().to_owned();
     let down = daemon.until_state("found", "down").await;
     assert!(
-        reason(&down).starts_with(&format!("process {pid} of `")) && reason(&down).ends_with("has ended"),
+        reason(&down).starts_with(&format!("process {pid} of `"))
+            && reason(&down).ends_with("has ended"),
         "{down}"
     );
     assert!(down["next_attempt"].is_null(), "{down}");
     assert_eq!(daemon.tools("").await, ["brew"]);
     let refused = daemon.send("POST", "/api/v1/scenarios/found/refresh").await;
     assert_eq!(refused.status, 409, "{}", refused.problem());
-    assert!(refused.problem().contains("has ended"), "{}", refused.problem());
+    assert!(
+        refused.problem().contains("has ended"),
+        "{}",
+        refused.problem()
+    );
     daemon.stop().await;
 
     // The next start finds it ended, whether or not it was known before.
@@ -130,7 +165,13 @@ async fn a_scenario_whose_process_has_ended_is_down_until_its_file_goes() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_scenario_without_a_port_is_down_once_its_process_has_ended() {
-    let sleeper = || tokio::process::Command::new("sleep").arg("600").kill_on_drop(true).spawn().unwrap();
+    let sleeper = || {
+        tokio::process::Command::new("sleep")
+            .arg("600")
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap()
+    };
     let file = |pid: u32, port: Value| json!({ "pid": pid, "port": port, "started_at": "2016-01-05T10:00:00Z" });
     let home = Home::new();
     let stays = Scenario::of("stays", &["brew"]).await;
@@ -152,29 +193,57 @@ async fn a_scenario_without_a_port_is_down_once_its_process_has_ended() {
     daemon.until_tools(&["brew"]).await;
     for (name, ends) in [
         ("gone", "has ended"),
-        ("zombie", "has ended and is a zombie: its parent did not collect it"),
-        ("reused", "has ended, and its id belongs to another process that began later"),
+        (
+            "zombie",
+            "has ended and is a zombie: its parent did not collect it",
+        ),
+        (
+            "reused",
+            "has ended, and its id belongs to another process that began later",
+        ),
         ("odd", "has ended"),
         ("silent", "has ended"),
     ] {
         let down = daemon.until_state(name, "down").await;
         let reason = down["reason"].as_str().unwrap();
-        assert!(reason.starts_with("process ") && reason.ends_with(ends), "{name}: {down}");
-        assert!(down["url"].is_null() && down["next_attempt"].is_null(), "{name}: {down}");
-        let refused = daemon.send("POST", &format!("/api/v1/scenarios/{name}/refresh")).await;
+        assert!(
+            reason.starts_with("process ") && reason.ends_with(ends),
+            "{name}: {down}"
+        );
+        assert!(
+            down["url"].is_null() && down["next_attempt"].is_null(),
+            "{name}: {down}"
+        );
+        let refused = daemon
+            .send("POST", &format!("/api/v1/scenarios/{name}/refresh"))
+            .await;
         assert_eq!(refused.status, 409, "{name}: {}", refused.problem());
-        assert!(refused.problem().contains("has ended"), "{name}: {}", refused.problem());
+        assert!(
+            refused.problem().contains("has ended"),
+            "{name}: {}",
+            refused.problem()
+        );
     }
     zombie.wait().await.unwrap();
 
     // One that runs while the daemon does. A file without a port is a finding as long as it runs.
     let mut later = sleeper();
-    home.write_process_file("later", &json!({ "pid": later.id().unwrap(), "port": null }));
-    let is_reported = |answer: &crate::support::serving::Answer| answer.json()["findings"][0]["scenario"] == "later";
-    daemon.until("/api/v1/findings?code=entry-ignored", is_reported).await;
+    home.write_process_file(
+        "later",
+        &json!({ "pid": later.id().unwrap(), "port": null }),
+    );
+    let is_reported = |answer: &crate::support::serving::Answer| {
+        answer.json()["findings"][0]["scenario"] == "later"
+    };
+    daemon
+        .until("/api/v1/findings?code=entry-ignored", is_reported)
+        .await;
     later.kill().await.unwrap();
     let down = daemon.until_state("later", "down").await;
-    assert!(down["reason"].as_str().unwrap().ends_with("has ended"), "{down}");
+    assert!(
+        down["reason"].as_str().unwrap().ends_with("has ended"),
+        "{down}"
+    );
     assert_eq!(daemon.findings("entry-ignored").await, [] as [Value; 0]);
 
     // Its file goes, and one is started again, now with a port.
@@ -197,16 +266,36 @@ async fn two_process_files_with_one_port_are_a_finding_at_both() {
     }
     let daemon = home.start(&[]).await;
     for look in ["at the start", "later"] {
-        let are_reported =
-            |answer: &crate::support::serving::Answer| answer.json()["findings"].as_array().unwrap().len() == 2;
-        let findings = daemon.until("/api/v1/findings?code=source-shadowed", are_reported).await.json();
-        assert_eq!(texts(&findings["findings"], "scenario"), ["first", "second"], "{look}");
-        for (finding, other) in findings["findings"].as_array().unwrap().iter().zip(["`second`", "`first`"]) {
-            assert!(finding["message"].as_str().unwrap().contains(other), "{look}: {finding}");
+        let are_reported = |answer: &crate::support::serving::Answer| {
+            answer.json()["findings"].as_array().unwrap().len() == 2
+        };
+        let findings = daemon
+            .until("/api/v1/findings?code=source-shadowed", are_reported)
+            .await
+            .json();
+        assert_eq!(
+            texts(&findings["findings"], "scenario"),
+            ["first", "second"],
+            "{look}"
+        );
+        for (finding, other) in findings["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .zip(["`second`", "`first`"])
+        {
+            assert!(
+                finding["message"].as_str().unwrap().contains(other),
+                "{look}: {finding}"
+            );
         }
         home.remove_process("second");
-        let none = |answer: &crate::support::serving::Answer| answer.json()["findings"].as_array().unwrap().is_empty();
-        daemon.until("/api/v1/findings?code=source-shadowed", none).await;
+        let none = |answer: &crate::support::serving::Answer| {
+            answer.json()["findings"].as_array().unwrap().is_empty()
+        };
+        daemon
+            .until("/api/v1/findings?code=source-shadowed", none)
+            .await;
         home.write_process("second", found.address.port());
     }
     daemon.stop().await;
@@ -228,7 +317,10 @@ async fn a_scenario_whose_process_file_goes_is_asked_once_more_and_comes_back() 
     home.remove_process("found");
     let removed = daemon.until_state("found", "removed").await;
     let reason = removed["reason"].as_str().unwrap();
-    assert!(reason.contains("no source names it any more") && reason.contains("does not answer"), "{reason}");
+    assert!(
+        reason.contains("no source names it any more") && reason.contains("does not answer"),
+        "{reason}"
+    );
     assert_eq!(removed["last_error"]["kind"], "refused");
     assert!(removed["next_attempt"].is_null(), "{removed}");
     assert_eq!(daemon.tools("").await, ["brew"]);
@@ -258,7 +350,11 @@ async fn a_scenario_that_still_answers_outlives_its_process_file() {
     home.remove_process("found");
     let outlives = |answer: &crate::support::serving::Answer| {
         let health = answer.json();
-        health["state"] == "live" && health["reason"].as_str().unwrap().contains("no source names it")
+        health["state"] == "live"
+            && health["reason"]
+                .as_str()
+                .unwrap()
+                .contains("no source names it")
     };
     daemon.until("/api/v1/scenarios/found", outlives).await;
     assert_eq!(daemon.tools("").await, ["stir"]);

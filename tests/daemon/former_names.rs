@@ -12,7 +12,9 @@ const MANY: usize = 70;
 
 async fn set(daemon: &Daemon, settings: Value) {
     let mut body = json!({"scope": "global", "target": "tool:kitchen/brew"});
-    body.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
+    body.as_object_mut()
+        .unwrap()
+        .extend(settings.as_object().unwrap().clone());
     let answer = daemon.send_json("PUT", "/api/v1/preferences", &body).await;
     assert_eq!(answer.status, 200, "{}", answer.problem());
 }
@@ -27,8 +29,15 @@ async fn change_often(daemon: &Daemon) {
 async fn verdict(daemon: &Daemon, name: &str) -> String {
     let explained = daemon.json(&format!("/api/v1/tools/{name}/explain")).await;
     let verdict = explained["verdict"].as_str().unwrap().to_owned();
-    assert_eq!(explained["listed"], json!(!verdict.starts_with("not")), "{explained}");
-    assert!(!explained["steps"].as_array().unwrap().is_empty(), "{explained}");
+    assert_eq!(
+        explained["listed"],
+        json!(!verdict.starts_with("not")),
+        "{explained}"
+    );
+    assert!(
+        !explained["steps"].as_array().unwrap().is_empty(),
+        "{explained}"
+    );
     verdict
 }
 
@@ -48,7 +57,13 @@ async fn names_that_left_the_list_are_explained() {
     found.stop().await;
     home.remove_process("found");
     daemon.until_state("found", "removed").await;
-    assert_eq!(daemon.send("POST", "/api/v1/scenarios/found/forget").await.status, 200);
+    assert_eq!(
+        daemon
+            .send("POST", "/api/v1/scenarios/found/forget")
+            .await
+            .status,
+        200
+    );
     daemon.until_tools(&["brew"]).await;
     change_often(&daemon).await;
 
@@ -58,9 +73,15 @@ async fn names_that_left_the_list_are_explained() {
     // By its identity as well.
     assert_eq!(verdict(&daemon, "kitchen/stir").await, dropped);
     let removed = verdict(&daemon, "fold").await;
-    assert!(removed.starts_with("not in the list: scenario found is not known any more; "), "{removed}");
+    assert!(
+        removed.starts_with("not in the list: scenario found is not known any more; "),
+        "{removed}"
+    );
     let renamed = verdict(&daemon, "make_coffee").await;
-    assert!(renamed.starts_with("in the list as `brew`, and not as `make_coffee` since 20"), "{renamed}");
+    assert!(
+        renamed.starts_with("in the list as `brew`, and not as `make_coffee` since 20"),
+        "{renamed}"
+    );
     // A name that a list has again is not a former one.
     kitchen.offer([tool("brew"), tool("stir")]);
     daemon.until_tools(&["brew", "stir"]).await;
@@ -69,14 +90,21 @@ async fn names_that_left_the_list_are_explained() {
     // A collision takes the name from its first owner.
     let bar = Scenario::of("bar", &["brew"]).await;
     home.write_process("bar", bar.address.port());
-    daemon.until_tools(&["bar__brew", "kitchen__brew", "stir"]).await;
+    daemon
+        .until_tools(&["bar__brew", "kitchen__brew", "stir"])
+        .await;
     change_often(&daemon).await;
     let several = daemon.get("/api/v1/tools/brew/explain").await;
     assert_eq!(several.status, 409, "{}", several.problem());
     let problem = several.problem();
-    assert!(problem.starts_with("`brew` was the name of kitchen/brew until 20"), "{problem}");
     assert!(
-        problem.contains("and it is published as `kitchen__brew` now; several tools are called `brew`"),
+        problem.starts_with("`brew` was the name of kitchen/brew until 20"),
+        "{problem}"
+    );
+    assert!(
+        problem.contains(
+            "and it is published as `kitchen__brew` now; several tools are called `brew`"
+        ),
         "{problem}"
     );
     daemon.stop().await;
@@ -98,6 +126,9 @@ async fn names_are_remembered_for_a_while_and_the_silent_are_named_then() {
     let unknown = daemon.get("/api/v1/tools/stir/explain").await;
     assert_eq!(unknown.status, 404);
     let problem = unknown.problem();
-    assert!(problem.contains("1 scenario has not answered, and it may be theirs: silent ("), "{problem}");
+    assert!(
+        problem.contains("1 scenario has not answered, and it may be theirs: silent ("),
+        "{problem}"
+    );
     daemon.stop().await;
 }

@@ -27,7 +27,9 @@ async fn lists(daemon: &Daemon) -> Vec<(String, String, String)> {
 }
 
 async fn prefer(daemon: &Daemon, preference: Value) {
-    let answer = daemon.send_json("PUT", "/api/v1/preferences", &preference).await;
+    let answer = daemon
+        .send_json("PUT", "/api/v1/preferences", &preference)
+        .await;
     assert_eq!(answer.status, 200, "{answer:?}");
 }
 
@@ -36,7 +38,11 @@ async fn what_was_published_is_published_again_before_anyone_is_asked() {
     let home = Home::new();
     let mut kitchen = Scenario::start(
         "kitchen",
-        [tool("brew").category("drinks").tags(["hot"]), tool("stir").metadata("internal_only", true), tool("list")],
+        [
+            tool("brew").category("drinks").tags(["hot"]),
+            tool("stir").metadata("internal_only", true),
+            tool("list"),
+        ],
     )
     .await;
     let mut found = Scenario::of("pantry", &["list", "stock"]).await;
@@ -44,8 +50,16 @@ async fn what_was_published_is_published_again_before_anyone_is_asked() {
     let daemon = home.start(&[&kitchen]).await;
     daemon.until_state("pantry", "live").await;
     daemon.until_state("kitchen", "live").await;
-    prefer(&daemon, json!({"scope": "global", "target": "tool:pantry/stock", "enabled": false})).await;
-    prefer(&daemon, json!({"scope": "chat:7", "target": "tool:kitchen/brew", "alias": "tea"})).await;
+    prefer(
+        &daemon,
+        json!({"scope": "global", "target": "tool:pantry/stock", "enabled": false}),
+    )
+    .await;
+    prefer(
+        &daemon,
+        json!({"scope": "chat:7", "target": "tool:kitchen/brew", "alias": "tea"}),
+    )
+    .await;
     let preferences = daemon.json("/api/v1/preferences").await;
     let before = lists(&daemon).await;
     daemon.stop().await;
@@ -61,12 +75,27 @@ async fn what_was_published_is_published_again_before_anyone_is_asked() {
     for scenario in ["kitchen", "pantry"] {
         let health = daemon.json(&format!("/api/v1/scenarios/{scenario}")).await;
         assert_eq!(health["state"], "connecting", "{health}");
-        assert!(health["reason"].as_str().unwrap().contains("last good answer"), "{health}");
-        assert!(!health["last_success"].is_null() && !health["freshness"].is_null(), "{health}");
+        assert!(
+            health["reason"]
+                .as_str()
+                .unwrap()
+                .contains("last good answer"),
+            "{health}"
+        );
+        assert!(
+            !health["last_success"].is_null() && !health["freshness"].is_null(),
+            "{health}"
+        );
     }
     assert_eq!(daemon.json("/api/v1/preferences").await, preferences);
     // Also once the sources have told where the scenarios are, and both are being asked.
-    daemon.wait_until("both are asked", |all| all.health.values().all(|health| health.last_attempt.is_some())).await;
+    daemon
+        .wait_until("both are asked", |all| {
+            all.health
+                .values()
+                .all(|health| health.last_attempt.is_some())
+        })
+        .await;
     assert_eq!(lists(&daemon).await, before);
     let known = [("if-none-match", before[0].1.as_str())];
     let answer = crate::support::serving::ask(daemon.address, "GET", LISTS[0], &known, "").await;
@@ -81,9 +110,21 @@ async fn the_time_of_the_last_answer_outlives_a_restart() {
     let home = Home::new();
     let mut kitchen = Scenario::of("kitchen", &["brew"]).await;
     let daemon = Daemon::ready(home.config(&[&kitchen])).await;
-    let first = daemon.until_state("kitchen", "live").await["last_success"].as_str().unwrap().to_owned();
-    assert_eq!(daemon.send("POST", "/api/v1/scenarios/kitchen/refresh").await.status, 200);
-    let latest = daemon.json("/api/v1/scenarios/kitchen").await["last_success"].as_str().unwrap().to_owned();
+    let first = daemon.until_state("kitchen", "live").await["last_success"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(
+        daemon
+            .send("POST", "/api/v1/scenarios/kitchen/refresh")
+            .await
+            .status,
+        200
+    );
+    let latest = daemon.json("/api/v1/scenarios/kitchen").await["last_success"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let time = |text: &str| text.parse::<jiff::Timestamp>().unwrap();
     assert!(time(&latest) > time(&first), "{latest} after {first}");
     daemon.stop().await;
@@ -95,7 +136,10 @@ async fn the_time_of_the_last_answer_outlives_a_restart() {
     let daemon = Daemon::start(config).await;
     let shown = daemon.json("/api/v1/scenarios/kitchen").await;
     assert_eq!(shown["state"], "connecting", "{shown}");
-    assert!(time(shown["last_success"].as_str().unwrap()) > time(&first), "{shown}");
+    assert!(
+        time(shown["last_success"].as_str().unwrap()) > time(&first),
+        "{shown}"
+    );
     daemon.stop().await;
 }
 
@@ -110,16 +154,31 @@ async fn a_start_is_no_change_of_a_scenario_that_was_known() {
     daemon.until_state("kitchen", "live").await;
     let log = daemon.json("/api/v1/log").await;
     let lines = log["lines"].as_array().unwrap();
-    let start = lines.iter().rposition(|line| line["kind"] == "start").unwrap();
-    let changes: Vec<_> = lines[start..].iter().filter(|line| line["kind"] == "state").collect();
-    assert!(changes.iter().all(|line| line["state"]["from"] == "connecting"), "{changes:#?}");
+    let start = lines
+        .iter()
+        .rposition(|line| line["kind"] == "start")
+        .unwrap();
+    let changes: Vec<_> = lines[start..]
+        .iter()
+        .filter(|line| line["kind"] == "state")
+        .collect();
+    assert!(
+        changes
+            .iter()
+            .all(|line| line["state"]["from"] == "connecting"),
+        "{changes:#?}"
+    );
     daemon.stop().await;
 }
 
 #[tokio::test]
 async fn a_stored_document_that_was_changed_by_hand_is_what_is_published() {
     let home = Home::new();
-    let mut kitchen = Scenario::start("kitchen", [tool("brew").category("drinks").tags(["hot"]), tool("stir")]).await;
+    let mut kitchen = Scenario::start(
+        "kitchen",
+        [tool("brew").category("drinks").tags(["hot"]), tool("stir")],
+    )
+    .await;
     let daemon = home.start(&[&kitchen]).await;
     daemon.until_state("kitchen", "live").await;
     daemon.stop().await;
@@ -153,7 +212,10 @@ async fn of_a_stored_manifest_no_more_tools_are_taken_than_are_allowed_now() {
     let daemon = Daemon::start(config.clone()).await;
     assert_eq!(daemon.tools("").await, ["brew", "stir"]);
     assert_eq!(daemon.findings("tools-beyond-limit").await.len(), 1);
-    assert_eq!(daemon.json("/api/v1/scenarios/kitchen").await["tools"]["quarantined"], 1);
+    assert_eq!(
+        daemon.json("/api/v1/scenarios/kitchen").await["tools"]["quarantined"],
+        1
+    );
     daemon.stop().await;
 
     // The next good answer is stored, although it says what is in force already.
@@ -208,7 +270,13 @@ async fn decisions_outlive_the_daemon() {
     let kitchen = Scenario::of("kitchen", &["brew"]).await;
     let pantry = Scenario::of("pantry", &["stock"]).await;
     let daemon = Daemon::ready(home.config(&[&kitchen, &pantry])).await;
-    assert_eq!(daemon.send("POST", "/api/v1/scenarios/pantry/block").await.status, 200);
+    assert_eq!(
+        daemon
+            .send("POST", "/api/v1/scenarios/pantry/block")
+            .await
+            .status,
+        200
+    );
     daemon.stop().await;
     let daemon = Daemon::start(home.config(&[&kitchen, &pantry])).await;
     // It is hidden from the first moment on, and nobody waits for it.
@@ -217,7 +285,13 @@ async fn decisions_outlive_the_daemon() {
     let health = daemon.json("/api/v1/scenarios/pantry").await;
     assert_eq!(health["state"], "blocked");
     assert!(health["last_attempt"].is_null(), "{health}");
-    assert_eq!(daemon.send("DELETE", "/api/v1/scenarios/pantry/block").await.status, 200);
+    assert_eq!(
+        daemon
+            .send("DELETE", "/api/v1/scenarios/pantry/block")
+            .await
+            .status,
+        200
+    );
     daemon.until_state("pantry", "live").await;
     assert_eq!(daemon.tools("").await, ["brew", "stock"]);
     daemon.stop().await;
@@ -226,24 +300,49 @@ async fn decisions_outlive_the_daemon() {
 #[tokio::test]
 async fn a_damaged_state_file_is_moved_aside_and_reported() {
     let home = Home::new();
-    std::fs::write(home.state(), b"this was a database once, until a disk failed").unwrap();
+    std::fs::write(
+        home.state(),
+        b"this was a database once, until a disk failed",
+    )
+    .unwrap();
     let kitchen = Scenario::of("kitchen", &["brew"]).await;
     let daemon = Daemon::ready(home.config(&[&kitchen])).await;
     let findings = daemon.findings("state-repaired").await;
-    assert_eq!(findings.len(), 2, "what was moved, and that no tool is called: {findings:?}");
+    assert_eq!(
+        findings.len(),
+        2,
+        "what was moved, and that no tool is called: {findings:?}"
+    );
     assert_eq!(findings[0]["severity"], "error");
     let folder = home.state().parent().unwrap().to_owned();
-    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let aside: Vec<_> = names.filter(|name| name.starts_with("state.db.damaged-")).collect();
+    let names = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let aside: Vec<_> = names
+        .filter(|name| name.starts_with("state.db.damaged-"))
+        .collect();
     assert_eq!(aside.len(), 1, "{aside:?}");
     assert!(findings[0]["message"].as_str().unwrap().contains(&aside[0]));
     assert_eq!(daemon.tools("").await, ["brew"]);
-    prefer(&daemon, json!({"scope": "global", "target": "tool:kitchen/brew", "alias": "tea"})).await;
-    assert_eq!(daemon.send("POST", "/api/v1/state/accept-loss").await.status, 200);
+    prefer(
+        &daemon,
+        json!({"scope": "global", "target": "tool:kitchen/brew", "alias": "tea"}),
+    )
+    .await;
+    assert_eq!(
+        daemon
+            .send("POST", "/api/v1/state/accept-loss")
+            .await
+            .status,
+        200
+    );
     daemon.stop().await;
     let daemon = Daemon::ready(home.config(&[&kitchen])).await;
     assert_eq!(daemon.tools("").await, ["tea"]);
-    assert_eq!(daemon.findings("state-repaired").await, [] as [serde_json::Value; 0]);
+    assert_eq!(
+        daemon.findings("state-repaired").await,
+        [] as [serde_json::Value; 0]
+    );
     daemon.stop().await;
 }
 
@@ -251,7 +350,8 @@ async fn a_damaged_state_file_is_moved_aside_and_reported() {
 async fn a_second_daemon_on_the_same_state_is_refused() {
     let home = Home::new();
     let daemon = home.start(&[]).await;
-    let second = callsheet::Callsheet::start(home.config(&[]), callsheet::runtime::Clock::system()).await;
+    let second =
+        callsheet::Callsheet::start(home.config(&[]), callsheet::runtime::Clock::system()).await;
     let error = second.expect_err("the file is in use").to_string();
     assert!(error.contains("state.db"), "{error}");
     daemon.stop().await;
@@ -269,7 +369,11 @@ async fn a_stop_does_not_wait_for_a_slow_scenario() {
     config.server.stop_timeout = PATIENCE;
     let daemon = Daemon::start(config).await;
     daemon.until_tools(&["brew"]).await;
-    prefer(&daemon, json!({"scope": "global", "target": "tool:kitchen/brew", "priority": 5})).await;
+    prefer(
+        &daemon,
+        json!({"scope": "global", "target": "tool:kitchen/brew", "priority": 5}),
+    )
+    .await;
     // Someone waits for an answer that never comes: a stop tells them so, and does not need to cut
     // them off.
     let address = daemon.address;
@@ -278,16 +382,19 @@ async fn a_stop_does_not_wait_for_a_slow_scenario() {
     let stopped = async {
         daemon
             .wait_until("it is asked", |all| {
-                all.health.values().any(|health| health.name.as_str() == "slow" && health.last_attempt.is_some())
+                all.health
+                    .values()
+                    .any(|health| health.name.as_str() == "slow" && health.last_attempt.is_some())
             })
             .await;
         // The request came in before this one was answered.
         daemon.json("/healthz").await;
         daemon.stop_as_it_may().await
     };
-    let (asked, (served, finish)) = tokio::time::timeout(PATIENCE / 2, async { tokio::join!(asked, stopped) })
-        .await
-        .expect("a stop within its time");
+    let (asked, (served, finish)) =
+        tokio::time::timeout(PATIENCE / 2, async { tokio::join!(asked, stopped) })
+            .await
+            .expect("a stop within its time");
     assert_eq!(asked.status, 503, "{asked:?}");
     assert_eq!(asked.header("retry-after"), "1");
     assert!(served, "an answer was cut off");

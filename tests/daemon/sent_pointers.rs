@@ -12,23 +12,38 @@ use crate::support::mcp_server::{McpServer, modern};
 use crate::support::scripted::{Reply, Scripted};
 
 fn document(path: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/manifests").join(path);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fixtures/manifests")
+        .join(path);
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
 /// The findings with a pointer: code, tool and pointer. Those of a format are about the tool as it
 /// is published, and their pointers begin there.
 fn places(findings: &Value) -> Vec<(String, String, String)> {
-    let text = |finding: &Value, member: &str| finding[member].as_str().unwrap_or_default().to_owned();
+    let text =
+        |finding: &Value, member: &str| finding[member].as_str().unwrap_or_default().to_owned();
     let all = findings["findings"].as_array().unwrap().iter();
     let placed = all.filter(|finding| finding["pointer"].is_string() && finding["code"] != "lossy");
-    placed.map(|finding| (text(finding, "code"), text(finding, "tool"), text(finding, "pointer"))).collect()
+    placed
+        .map(|finding| {
+            (
+                text(finding, "code"),
+                text(finding, "tool"),
+                text(finding, "pointer"),
+            )
+        })
+        .collect()
 }
 
 fn inspected(findings: &[Finding]) -> Vec<(String, String, String)> {
     let text = |text: &Option<std::sync::Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
     let place = |finding: &Finding| {
-        (finding.code.to_string(), text(&finding.tool), finding.pointer.clone().unwrap_or_default())
+        (
+            finding.code.to_string(),
+            text(&finding.tool),
+            finding.pointer.clone().unwrap_or_default(),
+        )
     };
     findings.iter().map(place).collect()
 }
@@ -71,7 +86,10 @@ async fn findings_lead_to_places_of_the_sent_document() {
         for place in &placed {
             // A member that is missing has a place in the object that lacks it.
             let around = place.2.rsplit_once('/').map_or("", |(around, _)| around);
-            assert!(sent.pointer(&place.2).or(sent.pointer(around)).is_some(), "{path}: {place:?} leads nowhere");
+            assert!(
+                sent.pointer(&place.2).or(sent.pointer(around)).is_some(),
+                "{path}: {place:?} leads nowhere"
+            );
             // Only the daemon knows under which name it is found.
             let is_known = place.0 == "name-mismatch" || known.contains(place);
             assert!(is_known, "{path}: {place:?} is none of {known:#?}");
@@ -82,7 +100,11 @@ async fn findings_lead_to_places_of_the_sent_document() {
         // A restart keeps the manifest, and the places are known again with the first answer.
         let daemon = Daemon::ready(config).await;
         daemon.until_state("kitchen", "live").await;
-        assert_eq!(places(&findings(&daemon).await), placed, "{path}: after a restart");
+        assert_eq!(
+            places(&findings(&daemon).await),
+            placed,
+            "{path}: after a restart"
+        );
         daemon.stop().await;
     }
 }
@@ -96,7 +118,12 @@ fn brewing(spelling: [&str; 4]) -> Value {
 
 #[tokio::test]
 async fn pointers_have_the_index_and_the_names_of_the_author() {
-    let seed = ["metadata", "async_behavior", "status_polling", "status_tool"];
+    let seed = [
+        "metadata",
+        "async_behavior",
+        "status_polling",
+        "status_tool",
+    ];
     let camel = ["metadata", "asyncBehavior", "statusPolling", "statusTool"];
     for (version, names) in [("protocol_version", seed), ("protocolVersion", camel)] {
         let plain = |name: &str| json!({"name": name, "description": "Does it.", "metadata": {}});
@@ -105,17 +132,28 @@ async fn pointers_have_the_index_and_the_names_of_the_author() {
         let server = Scripted::saying(Reply::json(&sent));
         let home = Home::new();
         let mut config = home.config(&[]);
-        config.scenarios.push(configured("kitchen", server.address()));
+        config
+            .scenarios
+            .push(configured("kitchen", server.address()));
         let daemon = Daemon::ready(config).await;
         daemon.until_state("kitchen", "live").await;
         let expected = format!("/tools/1/{}", names.join("/"));
         let found = daemon.findings("async-tool-missing").await;
         assert_eq!(found[0]["pointer"], json!(expected), "{found:#?}");
-        assert_eq!(daemon.findings("tool-quarantined").await[0]["pointer"], "/tools/2/name");
+        assert_eq!(
+            daemon.findings("tool-quarantined").await[0]["pointer"],
+            "/tools/2/name"
+        );
         let page = daemon.get("/dashboard/findings").await;
-        assert!(String::from_utf8_lossy(&page.body).contains(&expected), "the page of findings");
+        assert!(
+            String::from_utf8_lossy(&page.body).contains(&expected),
+            "the page of findings"
+        );
         let page = daemon.get("/dashboard/scenarios/kitchen").await;
-        assert!(String::from_utf8_lossy(&page.body).contains(&expected), "the page of the scenario");
+        assert!(
+            String::from_utf8_lossy(&page.body).contains(&expected),
+            "the page of the scenario"
+        );
         daemon.stop().await;
     }
 }
@@ -137,10 +175,16 @@ async fn pointers_of_mcp_tools_are_those_of_the_server() {
     let daemon = Daemon::ready(config).await;
     daemon.until_state("kitchen", "live").await;
     let placed = places(&findings(&daemon).await);
-    assert!(placed.iter().any(|(_, tool, _)| tool == "brew"), "{placed:#?}");
+    assert!(
+        placed.iter().any(|(_, tool, _)| tool == "brew"),
+        "{placed:#?}"
+    );
     let sent = json!({ "tools": tools });
     for (code, tool, pointer) in &placed {
-        assert!(pointer.starts_with("/tools/1/inputSchema") && tool == "brew", "{code} {tool}: {pointer}");
+        assert!(
+            pointer.starts_with("/tools/1/inputSchema") && tool == "brew",
+            "{code} {tool}: {pointer}"
+        );
         assert!(sent.pointer(pointer).is_some(), "{pointer}");
     }
     daemon.stop().await;

@@ -22,7 +22,13 @@ fn config(home: &Home, callee: &Callee) -> Config {
 }
 
 async fn call(daemon: &Daemon, tool: &str) -> Answer {
-    daemon.send_json("POST", "/api/v1/tools/execute", &json!({"tool_name": tool, "arguments": {}})).await
+    daemon
+        .send_json(
+            "POST",
+            "/api/v1/tools/execute",
+            &json!({"tool_name": tool, "arguments": {}}),
+        )
+        .await
 }
 
 /// What a call came to: its status and the word for it.
@@ -35,12 +41,19 @@ async fn came(daemon: &Daemon, tool: &str) -> (u16, Value) {
 /// overwritten.
 async fn damaged(home: &Home, callee: &Callee, page: impl FnOnce(&Path) -> usize) -> Daemon {
     let daemon = Daemon::ready(config(home, callee)).await;
-    for (target, settings) in
-        [("tool:disks/wipe", json!({"approval": "require"})), ("tool:disks/look", json!({"enabled": false}))]
-    {
+    for (target, settings) in [
+        ("tool:disks/wipe", json!({"approval": "require"})),
+        ("tool:disks/look", json!({"enabled": false})),
+    ] {
         let mut body = settings;
         (body["scope"], body["target"]) = (json!("global"), json!(target));
-        assert_eq!(daemon.send_json("PUT", "/api/v1/preferences", &body).await.status, 200);
+        assert_eq!(
+            daemon
+                .send_json("PUT", "/api/v1/preferences", &body)
+                .await
+                .status,
+            200
+        );
     }
     assert_eq!(came(&daemon, "wipe").await.0, 202);
     assert_eq!(came(&daemon, "look").await.0, 403);
@@ -56,7 +69,9 @@ async fn damaged(home: &Home, callee: &Callee, page: impl FnOnce(&Path) -> usize
 fn page_of(state: &Path, table: &str) -> usize {
     let connection = Connection::open(state).unwrap();
     let sql = "SELECT rootpage FROM sqlite_schema WHERE name = ?1";
-    let page: i64 = connection.query_row(sql, [table], |row| row.get(0)).unwrap();
+    let page: i64 = connection
+        .query_row(sql, [table], |row| row.get(0))
+        .unwrap();
     usize::try_from(page).unwrap() - 1
 }
 
@@ -70,30 +85,54 @@ async fn after_damage_calls_are_refused_over_restarts_until_an_operator_accepts_
     let callee = Callee::echo(disks()).await;
     let daemon = damaged(&home, &callee, |_| 0).await;
     let lost = (503, json!("state_lost"));
-    assert_eq!(came(&daemon, "wipe").await, lost, "its approval is lost, so it must not run");
+    assert_eq!(
+        came(&daemon, "wipe").await,
+        lost,
+        "its approval is lost, so it must not run"
+    );
     daemon.stop().await;
     let mut config = config(&home, &callee);
     config.server.operator_token = Some(Secret::new(TOKEN));
     let daemon = Daemon::ready(config).await;
-    assert_eq!(came(&daemon, "wipe").await, lost, "a restart accepts nothing");
+    assert_eq!(
+        came(&daemon, "wipe").await,
+        lost,
+        "a restart accepts nothing"
+    );
     let listed = daemon.json("/api/v1/tools").await;
-    assert_eq!(listed["tools"].as_array().map(Vec::len), Some(2), "the list is served: {listed}");
+    assert_eq!(
+        listed["tools"].as_array().map(Vec::len),
+        Some(2),
+        "the list is served: {listed}"
+    );
     let findings = daemon.findings("state-repaired").await;
-    assert!(findings.iter().any(|finding| finding["hint"].to_string().contains("accept-loss")), "{findings:?}");
+    assert!(
+        findings
+            .iter()
+            .any(|finding| finding["hint"].to_string().contains("accept-loss")),
+        "{findings:?}"
+    );
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
     let params = json!({"name": "wipe", "arguments": {}, "_meta": meta});
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let message =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
     let headers = [
         ("content-type", "application/json"),
         ("mcp-protocol-version", "2026-07-28"),
         ("mcp-method", "tools/call"),
         ("mcp-name", "wipe"),
     ];
-    let answer = ask(daemon.address, "POST", "/mcp", &headers, &message).await.json();
+    let answer = ask(daemon.address, "POST", "/mcp", &headers, &message)
+        .await
+        .json();
     assert_eq!(answer["result"]["isError"], true, "MCP: {answer}");
 
     let accept = "/api/v1/state/accept-loss";
-    assert_eq!(daemon.send("POST", accept).await.status, 401, "that takes the operator's token");
+    assert_eq!(
+        daemon.send("POST", accept).await.status,
+        401,
+        "that takes the operator's token"
+    );
     assert_eq!(came(&daemon, "wipe").await, lost);
     let headers = [("authorization", &*format!("Bearer {TOKEN}"))];
     let accepted = ask(daemon.address, "POST", accept, &headers, "").await;
@@ -112,11 +151,27 @@ async fn what_can_still_be_read_of_preferences_is_kept() {
     let home = Home::new();
     let callee = Callee::echo(disks()).await;
     let daemon = damaged(&home, &callee, |state| page_of(state, "approvals")).await;
-    assert_eq!(came(&daemon, "wipe").await, (503, json!("state_lost")), "what else was lost is not known");
+    assert_eq!(
+        came(&daemon, "wipe").await,
+        (503, json!("state_lost")),
+        "what else was lost is not known"
+    );
     let kept = daemon.json("/api/v1/preferences").await;
-    assert_eq!(kept["preferences"].as_array().map(Vec::len), Some(2), "{kept}");
-    let accepted = daemon.send("POST", "/api/v1/state/accept-loss").await.json();
-    assert!(accepted["lost"].to_string().contains("2 preferences and 0 decisions"), "{accepted}");
+    assert_eq!(
+        kept["preferences"].as_array().map(Vec::len),
+        Some(2),
+        "{kept}"
+    );
+    let accepted = daemon
+        .send("POST", "/api/v1/state/accept-loss")
+        .await
+        .json();
+    assert!(
+        accepted["lost"]
+            .to_string()
+            .contains("2 preferences and 0 decisions"),
+        "{accepted}"
+    );
     assert_eq!(came(&daemon, "wipe").await.0, 202);
     assert_eq!(came(&daemon, "look").await.0, 403);
     daemon.stop().await;
@@ -129,12 +184,25 @@ async fn preferences_of_the_configuration_survive_the_loss_of_all_others() {
     damaged(&home, &callee, |_| 0).await.stop().await;
     let mut config = config(&home, &callee);
     let mut preferences = PreferenceSet::default();
-    let required = Settings { approval: Some(ApprovalPolicy::Require), ..Settings::default() };
+    let required = Settings {
+        approval: Some(ApprovalPolicy::Require),
+        ..Settings::default()
+    };
     preferences.set(Scope::Global, "scenario:disks".parse().unwrap(), required);
     config.preferences = preferences;
     let daemon = Daemon::ready(config).await;
-    assert_eq!(daemon.send("POST", "/api/v1/state/accept-loss").await.status, 200);
-    assert_eq!(came(&daemon, "wipe").await.0, 202, "the configuration requires approval");
+    assert_eq!(
+        daemon
+            .send("POST", "/api/v1/state/accept-loss")
+            .await
+            .status,
+        200
+    );
+    assert_eq!(
+        came(&daemon, "wipe").await.0,
+        202,
+        "the configuration requires approval"
+    );
     daemon.stop().await;
 }
 
@@ -144,18 +212,39 @@ async fn a_preference_that_cannot_be_read_counts_as_a_loss() {
     let callee = Callee::echo(disks()).await;
     let daemon = Daemon::ready(config(&home, &callee)).await;
     let require = json!({"scope": "global", "target": "tool:disks/wipe", "approval": "require"});
-    assert_eq!(daemon.send_json("PUT", "/api/v1/preferences", &require).await.status, 200);
+    assert_eq!(
+        daemon
+            .send_json("PUT", "/api/v1/preferences", &require)
+            .await
+            .status,
+        200
+    );
     daemon.stop().await;
-    Connection::open(home.state()).unwrap().execute("UPDATE preferences SET enabled = 7", []).unwrap();
+    Connection::open(home.state())
+        .unwrap()
+        .execute("UPDATE preferences SET enabled = 7", [])
+        .unwrap();
     let lost = (503, json!("state_lost"));
     for start in ["the first start", "the second start"] {
         let daemon = Daemon::ready(config(&home, &callee)).await;
-        assert_eq!(came(&daemon, "wipe").await, lost, "{start}: it needed an approval");
+        assert_eq!(
+            came(&daemon, "wipe").await,
+            lost,
+            "{start}: it needed an approval"
+        );
         daemon.stop().await;
     }
     let daemon = Daemon::ready(config(&home, &callee)).await;
-    let accepted = daemon.send("POST", "/api/v1/state/accept-loss").await.json();
-    assert!(accepted["lost"].to_string().contains("of table `preferences`"), "{accepted}");
+    let accepted = daemon
+        .send("POST", "/api/v1/state/accept-loss")
+        .await
+        .json();
+    assert!(
+        accepted["lost"]
+            .to_string()
+            .contains("of table `preferences`"),
+        "{accepted}"
+    );
     assert_eq!(came(&daemon, "wipe").await.0, 200);
     daemon.stop().await;
     let daemon = Daemon::ready(config(&home, &callee)).await;

@@ -8,7 +8,9 @@ use callsheet::Callsheet;
 use callsheet::catalog::ViewQuery;
 use callsheet::config::{Config, StaticScenario};
 use callsheet::discovery::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust};
-use callsheet::model::{FindingCode, Health, ScenarioName, ScenarioState, SourceAbsence, SourceId, SourceSpec, Target};
+use callsheet::model::{
+    FindingCode, Health, ScenarioName, ScenarioState, SourceAbsence, SourceId, SourceSpec, Target,
+};
 use callsheet::runtime::Stop;
 use callsheet::runtime::tasks::Finish;
 use callsheet::state::Decision;
@@ -46,11 +48,18 @@ impl Source for Paper {
         Box::pin(async move {
             loop {
                 let endpoint = |named: &(&'static str, Url)| {
-                    let endpoint = Endpoint { name: named.0.parse().ok(), ..Endpoint::at(named.1.clone(), self.1) };
+                    let endpoint = Endpoint {
+                        name: named.0.parse().ok(),
+                        ..Endpoint::at(named.1.clone(), self.1)
+                    };
                     (EndpointId(named.0.into()), endpoint)
                 };
                 let endpoints = self.0.borrow_and_update().iter().map(endpoint).collect();
-                out.send_replace(EndpointSet { initial_scan_done: true, endpoints, findings: Vec::new() });
+                out.send_replace(EndpointSet {
+                    initial_scan_done: true,
+                    endpoints,
+                    findings: Vec::new(),
+                });
                 tokio::select! {
                     () = stop.wait() => return Ok(()),
                     Ok(()) = self.0.changed() => {}
@@ -88,17 +97,27 @@ async fn health(app: &Callsheet, name: &str, fits: impl Fn(&Health) -> bool) -> 
     let mut reader = app.reader();
     let found = tokio::time::timeout(PATIENCE, async {
         loop {
-            if let Some(health) = reader.snapshot().health.get(&name).filter(|health| fits(health)) {
+            if let Some(health) = reader
+                .snapshot()
+                .health
+                .get(&name)
+                .filter(|health| fits(health))
+            {
                 return Arc::clone(health);
             }
             reader.changed().await.unwrap();
         }
     });
-    found.await.unwrap_or_else(|_| panic!("{:#?}", app.snapshot().health.get(&name)))
+    found
+        .await
+        .unwrap_or_else(|_| panic!("{:#?}", app.snapshot().health.get(&name)))
 }
 
 fn names(app: &Callsheet) -> Vec<String> {
-    app.view(&ViewQuery::default()).tools().map(|tool| tool.name.to_string()).collect()
+    app.view(&ViewQuery::default())
+        .tools()
+        .map(|tool| tool.name.to_string())
+        .collect()
 }
 
 #[tokio::test]
@@ -119,7 +138,10 @@ async fn a_source_is_added_by_its_declaration_alone() {
     assert_eq!(of_both.url.as_deref(), Some(configured.url().as_str()));
 
     write.send_replace(Vec::new());
-    let removed = health(&app, "desk", |health| health.state == ScenarioState::Removed).await;
+    let removed = health(&app, "desk", |health| {
+        health.state == ScenarioState::Removed
+    })
+    .await;
     assert_eq!(removed.reason, "it was crossed out");
     assert_eq!(names(&app), ["write"]);
     assert_eq!(app.finish().await, Finish::Clean);
@@ -135,15 +157,26 @@ async fn what_an_operator_decided_outlives_a_program_without_the_source() {
     };
     let (_kept, first) = paper();
     let app = started(folder.path(), Some(first), &[]).await;
-    health(&app, "desk", |health| health.state == ScenarioState::Pending).await;
-    app.engine().decide("desk".parse().unwrap(), Some(Decision::Trusted)).await.unwrap();
+    health(&app, "desk", |health| {
+        health.state == ScenarioState::Pending
+    })
+    .await;
+    app.engine()
+        .decide("desk".parse().unwrap(), Some(Decision::Trusted))
+        .await
+        .unwrap();
     health(&app, "desk", |health| health.state == ScenarioState::Live).await;
     assert_eq!(app.finish().await, Finish::Clean);
 
     let app = started(folder.path(), None, &[]).await;
     let without = health(&app, "desk", |_| true).await;
     assert_eq!(without.source, SourceId::UNKNOWN);
-    let damage = app.snapshot().findings.iter().filter(|finding| finding.code == FindingCode::StateRepaired).count();
+    let damage = app
+        .snapshot()
+        .findings
+        .iter()
+        .filter(|finding| finding.code == FindingCode::StateRepaired)
+        .count();
     assert_eq!(damage, 0, "{:#?}", app.snapshot().findings);
     assert_eq!(app.finish().await, Finish::Clean);
 

@@ -69,7 +69,10 @@ fn the_python_client_runs_a_turn() {
 fn the_typescript_client_runs_a_turn() {
     if is_installed("node") {
         let home = Home::new();
-        home.write("callsheet.mjs", &without_types(&client("typescript/callsheet.ts")));
+        home.write(
+            "callsheet.mjs",
+            &without_types(&client("typescript/callsheet.ts")),
+        );
         let program = home.write("agent.mjs", NODE);
         assert_client_works(&home, "node", program.to_str().unwrap());
     }
@@ -84,27 +87,63 @@ fn call(id: &str, name: &str, input: &Value) -> Value {
 }
 
 fn assert_client_works(home: &Home, interpreter: &str, program: &str) {
-    let demo = Running::start(home.command(&["demo", "--turn", "3600"]), "callsheet listens on ");
+    let demo = Running::start(
+        home.command(&["demo", "--turn", "3600"]),
+        "callsheet listens on ",
+    );
     demo.line(|line| line.starts_with("following changes"));
     let note = call("a", "add_note", &json!({"text": "seven limes"}));
-    let mail = call("b", "send_mail", &json!({"to": "ada@example.org", "body": "Lunch?"}));
-    let response = json!({"role": "assistant", "content": [note, mail, call("c", "mine", &json!({}))]});
+    let mail = call(
+        "b",
+        "send_mail",
+        &json!({"to": "ada@example.org", "body": "Lunch?"}),
+    );
+    let response =
+        json!({"role": "assistant", "content": [note, mail, call("c", "mine", &json!({}))]});
     let mut run = Command::new(interpreter);
-    run.args([program, &demo.url, &response.to_string()]).current_dir(home.path(""));
-    for proxy in ["http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"] {
+    run.args([program, &demo.url, &response.to_string()])
+        .current_dir(home.path(""));
+    for proxy in [
+        "http_proxy",
+        "HTTP_PROXY",
+        "https_proxy",
+        "all_proxy",
+        "ALL_PROXY",
+    ] {
         run.env_remove(proxy);
     }
     let output = run.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let turn = parsed(&String::from_utf8(output.stdout).unwrap());
-    let statuses: Vec<&Value> = turn["calls"].as_array().unwrap().iter().map(|call| &call["status"]).collect();
+    let statuses: Vec<&Value> = turn["calls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|call| &call["status"])
+        .collect();
     assert_eq!(statuses, ["result", "result", "not_ours"], "{turn}");
     let results = turn["messages"][0]["content"].as_array().unwrap();
-    let ids: Vec<&Value> = results.iter().map(|result| &result["tool_use_id"]).collect();
+    let ids: Vec<&Value> = results
+        .iter()
+        .map(|result| &result["tool_use_id"])
+        .collect();
     assert_eq!(ids, ["a", "b"], "{turn}");
     assert_eq!(turn["own"][0]["name"], "mine");
     assert_eq!(turn["like"], "openai");
     assert_eq!(turn["result"]["status"], "result");
-    let found = home.run(&["call", "--url", &demo.url, "notes/search", "--words", "limes"]).ok();
+    let found = home
+        .run(&[
+            "call",
+            "--url",
+            &demo.url,
+            "notes/search",
+            "--words",
+            "limes",
+        ])
+        .ok();
     assert!(found.contains("seven limes"), "the tool was run: {found}");
 }

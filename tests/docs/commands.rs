@@ -62,7 +62,11 @@ fn the_readme_names_the_two_commands() {
     let readme = Document::read("README.md").text;
     assert!(readme.contains("\n```sh\ncargo run --release -- demo\n```\n"));
     assert!(readme.contains("`cargo test`"));
-    assert!(readme.lines().count() <= 150, "the README stays short: {} lines", readme.lines().count());
+    assert!(
+        readme.lines().count() <= 150,
+        "the README stays short: {} lines",
+        readme.lines().count()
+    );
 }
 
 #[test]
@@ -122,12 +126,18 @@ impl Session {
         symlink(root().join("docs"), home.path("docs")).unwrap();
         let [daemon, provider] = free_ports();
         let daemon = format!("127.0.0.1:{daemon}");
-        Self { running: Vec::new(), home, daemon, provider_port: provider.to_string() }
+        Self {
+            running: Vec::new(),
+            home,
+            daemon,
+            provider_port: provider.to_string(),
+        }
     }
 
     /// A printed text with the ports of this session.
     fn adapt(&self, text: &str) -> String {
-        text.replace(DAEMON, &self.daemon).replace(PROVIDER_PORT, &self.provider_port)
+        text.replace(DAEMON, &self.daemon)
+            .replace(PROVIDER_PORT, &self.provider_port)
     }
 
     fn write(&self, file: &str, text: &str) {
@@ -140,8 +150,14 @@ impl Session {
         let path = std::env::var("PATH").unwrap();
         let mut command = self.home.command(&[]);
         let mut shell = Command::new("sh");
-        shell.args([options, script]).env_clear().current_dir(self.home.path(""));
-        for (name, value) in command.env("PATH", format!("{}:{path}", programs.display())).get_envs() {
+        shell
+            .args([options, script])
+            .env_clear()
+            .current_dir(self.home.path(""));
+        for (name, value) in command
+            .env("PATH", format!("{}:{path}", programs.display()))
+            .get_envs()
+        {
             shell.env(name, value.unwrap());
         }
         // Where no address is given, daemon and commands use this one instead of the default.
@@ -152,11 +168,20 @@ impl Session {
     /// Runs a block as one script and fails the test when a command of it fails.
     fn run(&self, block: &Block, code: i32) {
         let script = self.adapt(&block.text);
-        let script = if script.contains(APPROVAL_ID) { script.replace(APPROVAL_ID, &self.approval()) } else { script };
+        let script = if script.contains(APPROVAL_ID) {
+            script.replace(APPROVAL_ID, &self.approval())
+        } else {
+            script
+        };
         let output = self.shell("-exc", &script).output().unwrap();
         let printed = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{}: {errors}{printed}", block.location);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{}: {errors}{printed}",
+            block.location
+        );
         // A request that the daemon refuses does not fail `curl`.
         let refused = printed.contains("\"type\":\"about:blank\"");
         assert!(!refused, "{}: {printed}", block.location);
@@ -168,13 +193,23 @@ impl Session {
         for line in self.adapt(&block.text).lines() {
             let command = line.split('#').next().unwrap().trim();
             let shell = self.shell("-c", &format!("exec {command}"));
-            let is_daemon = command.starts_with("callsheet serve") || command.starts_with("callsheet demo");
-            let running = Running::start(shell, if is_daemon { "callsheet listens on " } else { "" });
+            let is_daemon =
+                command.starts_with("callsheet serve") || command.starts_with("callsheet demo");
+            let running = Running::start(
+                shell,
+                if is_daemon {
+                    "callsheet listens on "
+                } else {
+                    ""
+                },
+            );
             if is_daemon {
                 until("the daemon is ready", || running.get("/readyz").0 == 200);
                 // It is ready after a while although a scenario has not answered yet.
                 let scenarios = || String::from_utf8(running.get("/api/v1/scenarios").1).unwrap();
-                until("every scenario has answered", || !scenarios().contains("\"connecting\""));
+                until("every scenario has answered", || {
+                    !scenarios().contains("\"connecting\"")
+                });
             }
             self.running.push(running);
         }
@@ -182,9 +217,15 @@ impl Session {
 
     /// The identifier of the call that waits for approval.
     fn approval(&self) -> String {
-        let listed = self.shell("-c", "callsheet approvals --json").output().unwrap();
+        let listed = self
+            .shell("-c", "callsheet approvals --json")
+            .output()
+            .unwrap();
         let approvals = json(std::str::from_utf8(&listed.stdout).unwrap());
-        approvals["approvals"][0]["id"].as_str().expect("a call waits for approval").to_owned()
+        approvals["approvals"][0]["id"]
+            .as_str()
+            .expect("a call waits for approval")
+            .to_owned()
     }
 }
 

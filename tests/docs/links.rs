@@ -19,7 +19,10 @@ fn every_link_leads_to_a_file_and_a_heading() {
 
 /// The targets of the links in a line: what stands in brackets behind `]`.
 fn targets(line: &str) -> Vec<&str> {
-    line.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect()
+    line.split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .collect()
 }
 
 fn check(document: &Document, target: &str) -> Result<(), String> {
@@ -28,12 +31,27 @@ fn check(document: &Document, target: &str) -> Result<(), String> {
     }
     let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
     let folder = root().join(&document.path).parent().unwrap().to_owned();
-    let path = if file.is_empty() { root().join(&document.path) } else { folder.join(file) };
-    let path = path.canonicalize().map_err(|error| format!("`{target}`: {error}"))?;
+    let path = if file.is_empty() {
+        root().join(&document.path)
+    } else {
+        folder.join(file)
+    };
+    let path = path
+        .canonicalize()
+        .map_err(|error| format!("`{target}`: {error}"))?;
     if anchor.is_empty() {
         return Ok(());
     }
-    let relative = path.strip_prefix(root().canonicalize().unwrap()).unwrap().to_str().unwrap().to_owned();
+    let relative = path
+        .strip_prefix(root().canonicalize().unwrap())
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
     let anchors = Document::read(&relative).anchors();
-    anchors.iter().any(|known| known == anchor).then_some(()).ok_or_else(|| format!("`{target}`: no such heading"))
+    anchors
+        .iter()
+        .any(|known| known == anchor)
+        .then_some(())
+        .ok_or_else(|| format!("`{target}`: no such heading"))
 }

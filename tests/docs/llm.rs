@@ -45,7 +45,11 @@ fn answer(stream: TcpStream, message: &Value) -> Value {
     assert_eq!(line.trim_end(), "POST /v1/chat/completions HTTP/1.1");
     while line != "\r\n" {
         line.clear();
-        assert_ne!(reader.read_line(&mut line).unwrap(), 0, "the request ends within its head");
+        assert_ne!(
+            reader.read_line(&mut line).unwrap(),
+            0,
+            "the request ends within its head"
+        );
         if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
             length = value.trim().parse().unwrap();
         }

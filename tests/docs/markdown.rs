@@ -57,28 +57,49 @@ pub(crate) fn root() -> &'static Path {
 
 /// Every document in the root and in `docs/`: those for users.
 pub(crate) fn documents() -> Vec<Document> {
-    [root().to_owned(), root().join("docs")].iter().flat_map(|folder| documents_in(folder)).collect()
+    [root().to_owned(), root().join("docs")]
+        .iter()
+        .flat_map(|folder| documents_in(folder))
+        .collect()
 }
 
 /// The same, and the pages in the folders of `docs/`.
 pub(crate) fn all_documents() -> Vec<Document> {
-    let folders = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let pages = folders.filter(|path| path.is_dir()).flat_map(|folder| documents_in(&folder));
+    let folders = fs::read_dir(root().join("docs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let pages = folders
+        .filter(|path| path.is_dir())
+        .flat_map(|folder| documents_in(&folder));
     documents().into_iter().chain(pages).collect()
 }
 
 fn documents_in(folder: &Path) -> Vec<Document> {
-    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let is_document = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "md");
     let mut paths: Vec<PathBuf> = files.filter(is_document).collect();
     paths.sort();
-    let relative = |path: &PathBuf| path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
-    paths.iter().map(|path| Document::read(&relative(path))).collect()
+    let relative = |path: &PathBuf| {
+        path.strip_prefix(root())
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned()
+    };
+    paths
+        .iter()
+        .map(|path| Document::read(&relative(path)))
+        .collect()
 }
 
 impl Document {
     pub(crate) fn read(path: &str) -> Self {
-        Self { path: path.to_owned(), text: fs::read_to_string(root().join(path)).unwrap() }
+        Self {
+            path: path.to_owned(),
+            text: fs::read_to_string(root().join(path)).unwrap(),
+        }
     }
 
     /// Its blocks and the comments between them.
@@ -90,11 +111,22 @@ impl Document {
             let line = line.trim();
             let location = format!("{}:{}", self.path, index + 1);
             if let Some(language) = line.strip_prefix("```") {
-                let inside = lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim() != "```");
+                let inside = lines
+                    .by_ref()
+                    .map(|(_, line)| line)
+                    .take_while(|line| line.trim() != "```");
                 let text = inside.flat_map(|line| [line, "\n"]).collect();
                 let directive = std::mem::replace(&mut directive, Directive::Run(0));
-                steps.push(Step::Block(Block { location, language: language.to_owned(), text, directive }));
-            } else if let Some(comment) = line.strip_prefix("<!-- test: ").and_then(|rest| rest.strip_suffix(" -->")) {
+                steps.push(Step::Block(Block {
+                    location,
+                    language: language.to_owned(),
+                    text,
+                    directive,
+                }));
+            } else if let Some(comment) = line
+                .strip_prefix("<!-- test: ")
+                .and_then(|rest| rest.strip_suffix(" -->"))
+            {
                 match parse_directive(comment) {
                     Some(given) => directive = given,
                     None if comment == "stop all" => steps.push(Step::StopAll),
@@ -131,11 +163,17 @@ impl Document {
     /// The anchors of its headings, as code hosts make them: lower case, no punctuation, `-` for
     /// each blank.
     pub(crate) fn anchors(&self) -> Vec<String> {
-        let headings = self.prose().into_iter().filter(|(_, line)| line.starts_with('#'));
+        let headings = self
+            .prose()
+            .into_iter()
+            .filter(|(_, line)| line.starts_with('#'));
         let anchor = |line: &str| {
             let text = line.trim_start_matches('#').trim().to_lowercase();
-            let kept = text.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
-            kept.map(|c| if c == ' ' { '-' } else { c }).collect::<String>()
+            let kept = text
+                .chars()
+                .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+            kept.map(|c| if c == ' ' { '-' } else { c })
+                .collect::<String>()
         };
         headings.map(|(_, line)| anchor(line)).collect()
     }
@@ -148,7 +186,10 @@ fn parse_directive(comment: &str) -> Option<Directive> {
     if let Some(file) = comment.strip_prefix("written to ") {
         return Some(Directive::WrittenTo(file.to_owned()));
     }
-    if let Some(code) = comment.strip_prefix("ends with ").and_then(|code| code.parse().ok()) {
+    if let Some(code) = comment
+        .strip_prefix("ends with ")
+        .and_then(|code| code.parse().ok())
+    {
         return Some(Directive::Run(code));
     }
     (comment == "keeps running").then_some(Directive::KeepsRunning)

@@ -32,13 +32,21 @@ fn the_typescript_agent_calls_tools_and_prints_the_answer() {
 #[test]
 fn excerpts_in_documents_are_of_the_example_programs() {
     let mut count = 0;
-    for block in documents().iter().filter(|document| document.path != "docs/modules.md").flat_map(Document::blocks) {
+    for block in documents()
+        .iter()
+        .filter(|document| document.path != "docs/modules.md")
+        .flat_map(Document::blocks)
+    {
         let program = match block.language.as_str() {
             "python" => example("agent.py"),
             "ts" => example("agent.ts"),
             _ => continue,
         };
-        assert!(program.contains(&block.text), "{}: not in the example program", block.location);
+        assert!(
+            program.contains(&block.text),
+            "{}: not in the example program",
+            block.location
+        );
         count += 1;
     }
     assert!(count > 0, "no document shows an example program");
@@ -51,14 +59,20 @@ fn example(file: &str) -> String {
 /// TypeScript as JavaScript, for a Node that cannot strip types itself. The programs have these
 /// annotations and no others.
 pub(crate) fn without_types(program: &str) -> String {
-    program.replace(": any[]", "").replace(": any", "").replace(": string", "")
+    program
+        .replace(": any[]", "")
+        .replace(": any", "")
+        .replace(": string", "")
 }
 
 /// Runs an agent whose model calls a tool wrongly, then rightly, then tools of two other scenarios,
 /// and ends.
 fn assert_agent_works(interpreter: &str, program: &str) {
     let home = Home::new();
-    let demo = Running::start(home.command(&["demo", "--turn", "3600"]), "callsheet listens on ");
+    let demo = Running::start(
+        home.command(&["demo", "--turn", "3600"]),
+        "callsheet listens on ",
+    );
     demo.line(|line| line.starts_with("following changes"));
     let right = json!({"text": "two lemons"});
     let llm = Llm::start(vec![
@@ -70,29 +84,67 @@ fn assert_agent_works(interpreter: &str, program: &str) {
     ]);
     let mut agent = Command::new(interpreter);
     agent.args([program, QUESTION]).current_dir(home.path(""));
-    let environment =
-        [("CALLSHEET_URL", &demo.url), ("OPENAI_BASE_URL", &llm.url), ("OPENAI_MODEL", &"any".to_owned())];
-    for proxy in ["http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"] {
+    let environment = [
+        ("CALLSHEET_URL", &demo.url),
+        ("OPENAI_BASE_URL", &llm.url),
+        ("OPENAI_MODEL", &"any".to_owned()),
+    ];
+    for proxy in [
+        "http_proxy",
+        "HTTP_PROXY",
+        "https_proxy",
+        "all_proxy",
+        "ALL_PROXY",
+    ] {
         agent.env_remove(proxy);
     }
     let output = agent.envs(environment).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "Noted.\n", "{errors}");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "Noted.\n",
+        "{errors}"
+    );
 
     let requests = llm.requests();
-    assert_eq!(requests[0]["messages"], json!([{"role": "user", "content": QUESTION}]));
-    let offered: Vec<&Value> =
-        requests[0]["tools"].as_array().unwrap().iter().map(|tool| &tool["function"]["name"]).collect();
+    assert_eq!(
+        requests[0]["messages"],
+        json!([{"role": "user", "content": QUESTION}])
+    );
+    let offered: Vec<&Value> = requests[0]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| &tool["function"]["name"])
+        .collect();
     assert!(offered.contains(&&json!("add_note")), "{offered:?}");
     let refused = tool_answer(&requests[1], "a");
-    assert!(refused.contains("do not fit the parameters of `add_note`"), "the model is told what is wrong: {refused}");
+    assert!(
+        refused.contains("do not fit the parameters of `add_note`"),
+        "the model is told what is wrong: {refused}"
+    );
     let answered = tool_answer(&requests[2], "b");
     assert!(!answered.starts_with("Error"), "{answered}");
     let found = tool_answer(&requests[3], "c");
-    assert!(found.contains("At noon"), "a tool of the second scenario: {found}");
+    assert!(
+        found.contains("At noon"),
+        "a tool of the second scenario: {found}"
+    );
     let forecast = tool_answer(&requests[4], "d");
-    assert!(forecast.contains("\"Oslo\""), "a tool of the third scenario: {forecast}");
-    let found = home.run(&["call", "--url", &demo.url, "notes/search", "--words", "lemons"]).ok();
+    assert!(
+        forecast.contains("\"Oslo\""),
+        "a tool of the third scenario: {forecast}"
+    );
+    let found = home
+        .run(&[
+            "call",
+            "--url",
+            &demo.url,
+            "notes/search",
+            "--words",
+            "lemons",
+        ])
+        .ok();
     assert!(found.contains("two lemons"), "the tool was run: {found}");
 }
 

@@ -15,7 +15,9 @@ fn each_row_of_the_json_rpc_page_names_tests_that_exist() {
     let mut problems = Vec::new();
     for line in page.lines().filter(|line| line.starts_with("| S3-")) {
         let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
-        let [rows, _, by] = cells.as_slice() else { panic!("{line}") };
+        let [rows, _, by] = cells.as_slice() else {
+            panic!("{line}")
+        };
         for row in numbers(rows) {
             if !seen.insert(row) {
                 problems.push(format!("S3-{row:02} stands twice"));
@@ -24,10 +26,21 @@ fn each_row_of_the_json_rpc_page_names_tests_that_exist() {
         if by.is_empty() {
             problems.push(format!("{rows}: neither a test nor a reason"));
         }
-        let tests = by.split('`').skip(1).step_by(2).filter(|span| span.contains("::") && span.contains(' '));
-        problems.extend(tests.filter(|test| !exists(test)).map(|test| format!("{rows}: no test `{test}`")));
+        let tests = by
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|span| span.contains("::") && span.contains(' '));
+        problems.extend(
+            tests
+                .filter(|test| !exists(test))
+                .map(|test| format!("{rows}: no test `{test}`")),
+        );
     }
-    problems.extend(ROWS.filter(|row| !seen.contains(row)).map(|row| format!("S3-{row:02} is missing")));
+    problems.extend(
+        ROWS.filter(|row| !seen.contains(row))
+            .map(|row| format!("S3-{row:02} is missing")),
+    );
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
@@ -48,7 +61,10 @@ fn exists(test: &str) -> bool {
     let (program, path) = test.split_once(' ').unwrap();
     let (module, name) = path.rsplit_once("::").unwrap();
     let file = match program.strip_prefix("callsheet-") {
-        Some(library) => format!("crates/{library}/src/{}.rs", module.trim_end_matches("::tests").replace("::", "/")),
+        Some(library) => format!(
+            "crates/{library}/src/{}.rs",
+            module.trim_end_matches("::tests").replace("::", "/")
+        ),
         None => format!("tests/{program}/{}.rs", module.replace("::", "/")),
     };
     let code = std::fs::read_to_string(root().join(file)).unwrap_or_default();

@@ -35,7 +35,11 @@ fn served(running: &Running) -> BTreeMap<&'static str, (String, Vec<u8>)> {
     let of = |target: &&'static str| {
         let (status, head, body) = running.ask(target);
         assert_eq!(status, 200, "{target}");
-        let tag = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("etag: ").map(str::to_owned));
+        let tag = head.lines().find_map(|line| {
+            line.to_ascii_lowercase()
+                .strip_prefix("etag: ")
+                .map(str::to_owned)
+        });
         (*target, (tag.expect("an entity tag"), body))
     };
     TARGETS.iter().map(of).collect()
@@ -58,12 +62,28 @@ fn every_list_has_a_strong_tag_that_stands_for_its_bytes() {
     let served = served(&running);
     let mut bodies: BTreeMap<&str, &[u8]> = BTreeMap::new();
     for (target, (tag, body)) in &served {
-        assert!(tag.starts_with('"') && tag.ends_with('"') && tag.len() > 8, "{target}: {tag}");
+        assert!(
+            tag.starts_with('"') && tag.ends_with('"') && tag.len() > 8,
+            "{target}: {tag}"
+        );
         let known = bodies.entry(tag).or_insert(body);
-        assert_eq!(*known, body.as_slice(), "{target} shares its tag with other bytes");
+        assert_eq!(
+            *known,
+            body.as_slice(),
+            "{target} shares its tag with other bytes"
+        );
     }
     let tag = |target: &str| &served[target].0;
-    assert_ne!(tag("/api/v1/tools?format=openai"), tag("/api/v1/tools?format=openai&scenario=notes"));
-    assert_ne!(tag("/api/v1/tools?format=anthropic"), tag("/api/v1/tools?format=anthropic&cache=true"));
-    assert_ne!(tag("/api/v1/tools?format=openai"), tag("/api/v1/tools?format=openai&strict=true"));
+    assert_ne!(
+        tag("/api/v1/tools?format=openai"),
+        tag("/api/v1/tools?format=openai&scenario=notes")
+    );
+    assert_ne!(
+        tag("/api/v1/tools?format=anthropic"),
+        tag("/api/v1/tools?format=anthropic&cache=true")
+    );
+    assert_ne!(
+        tag("/api/v1/tools?format=openai"),
+        tag("/api/v1/tools?format=openai&strict=true")
+    );
 }

@@ -12,11 +12,20 @@ use jiff::Timestamp;
 use crate::support::format_cases;
 use crate::support::offers;
 
-const FLEET: &[(&str, &[&str])] =
-    &[("alarm", &["ring", "stop"]), ("files", &["read", "find"]), ("mail", &["find", "send"]), ("notes", &["add"])];
+const FLEET: &[(&str, &[&str])] = &[
+    ("alarm", &["ring", "stop"]),
+    ("files", &["read", "find"]),
+    ("mail", &["find", "send"]),
+    ("notes", &["add"]),
+];
 
 fn body(catalog: &Catalog, format: &dyn Format) -> Vec<u8> {
-    render(&View::select(catalog, &ViewQuery::default()), Timestamp::UNIX_EPOCH, format).body
+    render(
+        &View::select(catalog, &ViewQuery::default()),
+        Timestamp::UNIX_EPOCH,
+        format,
+    )
+    .body
 }
 
 /// The catalog after the scenarios came one by one in this order.
@@ -38,9 +47,19 @@ fn the_order_of_discovery_does_not_show() {
         let expected = body(&whole, format);
         for turn in 0..FLEET.len() {
             let turned = (0..FLEET.len()).map(|at| (at + turn) % FLEET.len());
-            assert_eq!(body(&grown(turned), format), expected, "{} from {turn}", format.id());
+            assert_eq!(
+                body(&grown(turned), format),
+                expected,
+                "{} from {turn}",
+                format.id()
+            );
             let back = (0..FLEET.len()).rev().map(|at| (at + turn) % FLEET.len());
-            assert_eq!(body(&grown(back), format), expected, "{} back from {turn}", format.id());
+            assert_eq!(
+                body(&grown(back), format),
+                expected,
+                "{} back from {turn}",
+                format.id()
+            );
         }
     }
 }
@@ -53,13 +72,20 @@ fn a_newcomer_changes_no_byte_of_the_tools_before_it() {
     for format in format_cases::variants() {
         let before = body(&few, format);
         let after = body(&all, format);
-        let texts: Vec<_> = tools(&few).iter().flat_map(|part| part.tools.to_vec()).collect();
+        let texts: Vec<_> = tools(&few)
+            .iter()
+            .flat_map(|part| part.tools.to_vec())
+            .collect();
         let Some(last) = texts.iter().rev().find_map(|tool| format.encode(tool).json) else {
             panic!("{}", format.id())
         };
         // Without the bracket that ends the last tool: a mark for caches stands before it.
         let last = &last[..last.len() - 1];
-        let ends = before.windows(last.len()).rposition(|window| window == last).unwrap() + last.len();
+        let ends = before
+            .windows(last.len())
+            .rposition(|window| window == last)
+            .unwrap()
+            + last.len();
         assert_eq!(after[..ends], before[..ends], "{}", format.id());
         assert!(after.len() > before.len());
     }
@@ -86,8 +112,15 @@ async fn what_was_prepared_before_does_not_show() {
         };
         let snapshot = Arc::new(snapshot);
         for format in format_cases::variants() {
-            let prepared = views.prepare(&snapshot, &ViewQuery::default(), format, Coding::Identity).await;
-            assert_eq!(prepared.body, body(&catalog, format), "{} of {scenarios}", format.id());
+            let prepared = views
+                .prepare(&snapshot, &ViewQuery::default(), format, Coding::Identity)
+                .await;
+            assert_eq!(
+                prepared.body,
+                body(&catalog, format),
+                "{} of {scenarios}",
+                format.id()
+            );
         }
     }
 }

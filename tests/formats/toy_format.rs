@@ -2,7 +2,8 @@
 //! calls in its responses are known from those of others, and no other code that knows it.
 
 use callsheet::calls::turns::{
-    BodyMarks, ModelAnswer, ModelBlock, ReadCall, ReadError, ReadTurn, TURN_FORMATS, TurnFormat, read_response,
+    BodyMarks, ModelAnswer, ModelBlock, ReadCall, ReadError, ReadTurn, TURN_FORMATS, TurnFormat,
+    read_response,
 };
 use callsheet::catalog::{View, ViewQuery};
 use callsheet::formats::limits::Unions;
@@ -48,11 +49,17 @@ impl Format for PostcardFormat {
 
     fn encode(&self, tool: &ViewTool) -> Encoded {
         let line = json!({"dear": tool.name.as_str()});
-        Encoded { json: Some(line.to_string().into_bytes()), findings: Vec::new() }
+        Encoded {
+            json: Some(line.to_string().into_bytes()),
+            findings: Vec::new(),
+        }
     }
 
     fn frame(&self, _: &ListHead<'_>) -> ListFrame {
-        ListFrame { open: b"{\"lines\":[".to_vec(), close: b"]}".to_vec() }
+        ListFrame {
+            open: b"{\"lines\":[".to_vec(),
+            close: b"]}".to_vec(),
+        }
     }
 }
 
@@ -86,7 +93,15 @@ impl TurnFormat for PostcardTurns {
             whole: None,
             is_foreign: false,
         };
-        Ok(ReadTurn { calls: body["wishes"].as_array().unwrap().iter().map(call).collect(), model: None })
+        Ok(ReadTurn {
+            calls: body["wishes"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(call)
+                .collect(),
+            model: None,
+        })
     }
 
     fn write(&self, answers: &[ModelAnswer<'_>]) -> String {
@@ -107,7 +122,10 @@ fn a_list_is_written_as_the_format_says() {
     let catalog = offers::catalog(&[("library", &["find", "read"])], &[]);
     let view = View::select(&catalog, &ViewQuery::default());
     let list = render(&view, Timestamp::UNIX_EPOCH, &PostcardFormat).body;
-    assert_eq!(String::from_utf8(list).unwrap(), r#"{"lines":[{"dear":"find"},{"dear":"read"}]}"#);
+    assert_eq!(
+        String::from_utf8(list).unwrap(),
+        r#"{"lines":[{"dear":"find"},{"dear":"read"}]}"#
+    );
 }
 
 #[test]
@@ -116,26 +134,51 @@ fn the_calls_of_a_response_are_read_and_their_results_written() {
     assert_eq!(turn.calls.len(), 1);
     assert_eq!(turn.calls[0].name, "read");
     let blocks = vec![ModelBlock::Text("the page".to_owned())];
-    let answer = ModelAnswer { call: &turn.calls[0], is_error: false, blocks, value: None };
-    assert_eq!(PostcardTurns.write(&[answer]), r#"[{"thanks":"the page","from":"read"}]"#);
+    let answer = ModelAnswer {
+        call: &turn.calls[0],
+        is_error: false,
+        blocks,
+        value: None,
+    };
+    assert_eq!(
+        PostcardTurns.write(&[answer]),
+        r#"[{"thanks":"the page","from":"read"}]"#
+    );
     let alone = json!({"role": "aunt", "wishes": []}).to_string();
     assert_eq!(read_response(&PostcardTurns, &alone).unwrap().calls, []);
 }
 
 #[test]
 fn its_marks_tell_its_bodies_from_those_of_vendors_and_theirs_from_its_own() {
-    let refused = |format: &dyn TurnFormat, body: Value| read_response(format, &body.to_string()).unwrap_err();
+    let refused = |format: &dyn TurnFormat, body: Value| {
+        read_response(format, &body.to_string()).unwrap_err()
+    };
     for (body, vendor) in [
         (json!({"choices": []}), "openai"),
         (json!({"candidates": []}), "gemini"),
-        (json!({"role": "assistant", "content": [{"type": "tool_use"}]}), "anthropic"),
+        (
+            json!({"role": "assistant", "content": [{"type": "tool_use"}]}),
+            "anthropic",
+        ),
     ] {
-        let expected = ReadError::OtherFormat { format: POSTCARD, like: vendor };
+        let expected = ReadError::OtherFormat {
+            format: POSTCARD,
+            like: vendor,
+        };
         assert_eq!(refused(&PostcardTurns, body), expected);
     }
-    assert_eq!(refused(&PostcardTurns, json!({"half_a_card": 1})), ReadError::Stream);
-    assert_eq!(refused(&PostcardTurns, json!({"letter": 1})), ReadError::UnknownFormat(POSTCARD));
+    assert_eq!(
+        refused(&PostcardTurns, json!({"half_a_card": 1})),
+        ReadError::Stream
+    );
+    assert_eq!(
+        refused(&PostcardTurns, json!({"letter": 1})),
+        ReadError::UnknownFormat(POSTCARD)
+    );
     for vendor in TURN_FORMATS {
-        assert_eq!(refused(*vendor, card()), ReadError::UnknownFormat(vendor.id()));
+        assert_eq!(
+            refused(*vendor, card()),
+            ReadError::UnknownFormat(vendor.id())
+        );
     }
 }

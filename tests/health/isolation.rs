@@ -28,7 +28,10 @@ const NAMES: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
 
 /// So many scenarios, each with a tool of its name.
 fn servers(count: usize) -> Vec<Scripted> {
-    NAMES[..count].iter().map(|name| Scripted::saying(Reply::tools(name, &[name]))).collect()
+    NAMES[..count]
+        .iter()
+        .map(|name| Scripted::saying(Reply::tools(name, &[name])))
+        .collect()
 }
 
 fn watching(servers: &[Scripted]) -> Setting {
@@ -38,20 +41,34 @@ fn watching(servers: &[Scripted]) -> Setting {
 
 /// Every state that a scenario came to be in, in order.
 fn states(snapshot: &Snapshot, scenario: &str) -> Vec<ScenarioState> {
-    let turns = snapshot.transitions.since(&StateTransitions::default()).unwrap();
-    turns.iter().filter(|turn| turn.name.as_str() == scenario).filter_map(|turn| turn.to).collect()
+    let turns = snapshot
+        .transitions
+        .since(&StateTransitions::default())
+        .unwrap();
+    turns
+        .iter()
+        .filter(|turn| turn.name.as_str() == scenario)
+        .filter_map(|turn| turn.to)
+        .collect()
 }
 
 fn withdrawn(snapshot: &Snapshot) -> Vec<&'static str> {
-    let gone = |state: &ScenarioState| matches!(state, ScenarioState::Down | ScenarioState::Removed);
-    NAMES.into_iter().filter(|name| states(snapshot, name).iter().any(gone)).collect()
+    let gone =
+        |state: &ScenarioState| matches!(state, ScenarioState::Down | ScenarioState::Removed);
+    NAMES
+        .into_iter()
+        .filter(|name| states(snapshot, name).iter().any(gone))
+        .collect()
 }
 
 /// The real command line against this daemon.
 async fn command(daemon: &Found, command: &'static str) -> String {
     let url = format!("http://{}", daemon.address);
-    let ran =
-        Tasks::new().spawn_blocking(move || crate::support::command::Home::new().run(&[command, "--url", &url]).ok());
+    let ran = Tasks::new().spawn_blocking(move || {
+        crate::support::command::Home::new()
+            .run(&[command, "--url", &url])
+            .ok()
+    });
     tokio::time::timeout(PATIENCE, ran).await.unwrap().unwrap()
 }
 
@@ -60,8 +77,11 @@ async fn a_scenario_that_never_answered_is_not_stale_while_the_daemon_is_cut_off
     let mut servers = servers(4);
     let never = Scripted::absent();
     let mut sheet = watching(&servers).with(|config| {
-        let entry =
-            StaticScenario { name: name("never"), target: callsheet::model::Target::at(never.url()), protocol: None };
+        let entry = StaticScenario {
+            name: name("never"),
+            target: callsheet::model::Target::at(never.url()),
+            protocol: None,
+        };
         config.scenarios.push(entry);
     });
     sheet.config.health.grace = HOUR;
@@ -71,7 +91,11 @@ async fn a_scenario_that_never_answered_is_not_stale_while_the_daemon_is_cut_off
         server.close().await;
     }
     sheet.until("isolated", |now| now.isolated.is_some()).await;
-    sheet.until_health("never", "failed often", |health| health.failures_in_a_row >= 5).await;
+    sheet
+        .until_health("never", "failed often", |health| {
+            health.failures_in_a_row >= 5
+        })
+        .await;
     // It is judged anew, after more failures than a scenario is allowed.
     let engine = sheet.app.engine().clone();
     for decision in [Some(Decision::Blocked), None] {
@@ -91,20 +115,39 @@ async fn what_is_lost_together_stays_until_it_answers_again() {
     }
     sheet.until("isolated", |now| now.isolated.is_some()).await;
     for lost in &NAMES[1..4] {
-        sheet.until_health(lost, "failed for long", |health| health.failures_in_a_row >= LONG).await;
+        sheet
+            .until_health(lost, "failed for long", |health| {
+                health.failures_in_a_row >= LONG
+            })
+            .await;
     }
     let now = sheet.now();
     assert_eq!(listed(&now), NAMES[..4]);
     let shown = crate::support::in_process::health(&now, "b");
     assert_eq!(shown.state, ScenarioState::Stale);
-    assert!(shown.reason.ends_with("it is kept while the daemon is isolated"), "{}", shown.reason);
-    let [finding] = &findings(&now, FindingCode::Isolated)[..] else { panic!("one finding expected") };
-    assert!(finding.message.contains("of the 4 scenarios that answered were lost within 15s"), "{finding:?}");
+    assert!(
+        shown
+            .reason
+            .ends_with("it is kept while the daemon is isolated"),
+        "{}",
+        shown.reason
+    );
+    let [finding] = &findings(&now, FindingCode::Isolated)[..] else {
+        panic!("one finding expected")
+    };
+    assert!(
+        finding
+            .message
+            .contains("of the 4 scenarios that answered were lost within 15s"),
+        "{finding:?}"
+    );
 
     for server in &mut servers[1..] {
         server.open();
     }
-    let healed = sheet.until("not isolated any more", |now| now.isolated.is_none()).await;
+    let healed = sheet
+        .until("not isolated any more", |now| now.isolated.is_none())
+        .await;
     assert_empty!(findings(&healed, FindingCode::Isolated));
     for lost in &NAMES[1..4] {
         sheet.until_state(lost, ScenarioState::Live).await;
@@ -118,12 +161,20 @@ async fn what_is_lost_together_stays_until_it_answers_again() {
 async fn it_ends_at_the_cap() {
     let mut servers = servers(2);
     let max = Duration::from_secs(2);
-    let sheet = watching(&servers).with(|config| config.health.isolation_max = max).start().await;
+    let sheet = watching(&servers)
+        .with(|config| config.health.isolation_max = max)
+        .start()
+        .await;
     sheet.until_listed(&NAMES[..2]).await;
     for server in &mut servers {
         server.close().await;
     }
-    let isolated = sheet.until("isolated", |now| now.isolated.is_some()).await.isolated.clone().unwrap();
+    let isolated = sheet
+        .until("isolated", |now| now.isolated.is_some())
+        .await
+        .isolated
+        .clone()
+        .unwrap();
     assert_eq!(isolated.until, isolated.since.saturating_add(max).unwrap());
     assert_eq!(isolated.lost, 2);
     assert_eq!(isolated.of, 2);
@@ -131,7 +182,10 @@ async fn it_ends_at_the_cap() {
         let down = sheet.until_state(lost, ScenarioState::Down).await;
         assert!(down.isolated.is_none());
         let since = crate::support::in_process::health(&down, lost).since;
-        assert!(since >= isolated.until.saturating_sub(ms(50)).unwrap(), "{since} {isolated:?}");
+        assert!(
+            since >= isolated.until.saturating_sub(ms(50)).unwrap(),
+            "{since} {isolated:?}"
+        );
     }
     assert_empty!(listed(&sheet.now()));
     servers[0].open();
@@ -168,7 +222,9 @@ async fn those_who_answer_something_are_not_lost() {
     for server in &servers {
         server.say(Reply::status("500 Internal Server Error"));
     }
-    let down = sheet.until("all of them are down", |now| withdrawn(now).len() == 3).await;
+    let down = sheet
+        .until("all of them are down", |now| withdrawn(now).len() == 3)
+        .await;
     assert!(down.isolated.is_none(), "whoever says 500 can be reached");
 }
 
@@ -182,9 +238,15 @@ async fn who_never_answered_since_the_start_is_not_lost() {
         server.close().await;
     }
     let scenarios = NAMES.into_iter().zip(servers.iter().map(Scripted::url));
-    let sheet = place.setting(scenarios).with(|config| config.health.grace = GRACE).start().await;
+    let sheet = place
+        .setting(scenarios)
+        .with(|config| config.health.grace = GRACE)
+        .start()
+        .await;
     assert_eq!(listed(&sheet.now()), NAMES[..3], "restored");
-    let down = sheet.until("all of them are down", |now| withdrawn(now).len() == 3).await;
+    let down = sheet
+        .until("all of them are down", |now| withdrawn(now).len() == 3)
+        .await;
     assert_eq!(down.isolated, None);
     assert_empty!(findings(&down, FindingCode::Isolated));
 }
@@ -213,13 +275,23 @@ async fn a_loss_makes_others_be_asked_ahead_of_their_schedule() {
     let isolated = sheet.until("isolated", |now| now.isolated.is_some()).await;
     assert!(isolated.isolated.as_ref().unwrap().lost >= 2);
     sheet
-        .until("all four were asked", |now| NAMES[..4].iter().all(|n| now.health[&name(n)].failures_in_a_row > 0))
+        .until("all four were asked", |now| {
+            NAMES[..4]
+                .iter()
+                .all(|n| now.health[&name(n)].failures_in_a_row > 0)
+        })
         .await;
     for server in &mut servers[..4] {
         server.open();
     }
     // One that answers makes the others be asked too.
-    sheet.until("all four answer", |now| NAMES[..4].iter().all(|n| now.health[&name(n)].failures_in_a_row == 0)).await;
+    sheet
+        .until("all four answer", |now| {
+            NAMES[..4]
+                .iter()
+                .all(|n| now.health[&name(n)].failures_in_a_row == 0)
+        })
+        .await;
     assert_empty!(withdrawn(&sheet.now()));
 }
 
@@ -283,7 +355,11 @@ async fn goodbyes_of_everybody_at_once_are_none() {
     daemon.hears(announced(&servers, &[3]));
     daemon.until("isolated", |now| now.isolated.is_some()).await;
     for lost in &NAMES[..3] {
-        daemon.until_health(lost, "failed for long", |health| health.failures_in_a_row >= LONG).await;
+        daemon
+            .until_health(lost, "failed for long", |health| {
+                health.failures_in_a_row >= LONG
+            })
+            .await;
     }
     assert_eq!(listed(&daemon.now()), NAMES[..4]);
     assert_empty!(withdrawn(&daemon.now()));
@@ -291,7 +367,9 @@ async fn goodbyes_of_everybody_at_once_are_none() {
         server.open();
     }
     daemon.hears(announced(&servers, &[0, 1, 2, 3]));
-    daemon.until("not isolated any more", |now| now.isolated.is_none()).await;
+    daemon
+        .until("not isolated any more", |now| now.isolated.is_none())
+        .await;
     for lost in &NAMES[..3] {
         daemon.until_state(lost, ScenarioState::Live).await;
     }
@@ -312,17 +390,28 @@ async fn a_goodbye_of_its_own_counts_also_while_isolated() {
     }
     daemon.until("isolated", |now| now.isolated.is_some()).await;
     for lost in &NAMES[..3] {
-        daemon.until_health(lost, "fails", |health| health.failures_in_a_row > 0).await;
+        daemon
+            .until_health(lost, "fails", |health| health.failures_in_a_row > 0)
+            .await;
     }
     // This one still answers when the others do not; then it leaves as it should.
     servers[3].close().await;
     daemon.hears(announced(&servers, &[0, 1, 2, 4]));
     let gone = daemon.until_state("d", ScenarioState::Removed).await;
-    assert!(gone.reason.starts_with("no source names it any more, and it does not answer"), "{}", gone.reason);
+    assert!(
+        gone.reason
+            .starts_with("no source names it any more, and it does not answer"),
+        "{}",
+        gone.reason
+    );
     // The lost ones' announcements run out, one by one.
     daemon.hears(announced(&servers, &[1, 2, 4]));
     daemon.hears(announced(&servers, &[2, 4]));
-    daemon.until_health("b", "failed for long", |health| health.failures_in_a_row >= LONG).await;
+    daemon
+        .until_health("b", "failed for long", |health| {
+            health.failures_in_a_row >= LONG
+        })
+        .await;
     assert_eq!(listed(&daemon.now()), ["a", "b", "c", "e"]);
     assert_eq!(withdrawn(&daemon.now()), ["d"]);
     daemon.stop().await;
@@ -337,7 +426,10 @@ async fn everybody_can_see_that_it_is_isolated() {
     let daemon = home().start(announced(&servers, &[0, 1])).await;
     daemon.until_listed(&NAMES[..2]).await;
     for target in ["/readyz", "/api/v1/scenarios"] {
-        assert_eq!(daemon.send("GET", target).await.json().get("isolated"), None);
+        assert_eq!(
+            daemon.send("GET", target).await.json().get("isolated"),
+            None
+        );
     }
     assert!(!command(&daemon, "scenarios").await.contains("ISOLATED"));
     for server in &mut servers {
@@ -353,11 +445,20 @@ async fn everybody_can_see_that_it_is_isolated() {
         assert_eq!(shown["until"], expected.until.to_string());
         assert_eq!(shown["lost"].as_u64(), Some(2));
         assert_eq!(shown["of"].as_u64(), Some(2));
-        assert!(shown["reason"].as_str().unwrap().contains("it is probably the daemon that is cut off"), "{shown}");
+        assert!(
+            shown["reason"]
+                .as_str()
+                .unwrap()
+                .contains("it is probably the daemon that is cut off"),
+            "{shown}"
+        );
     }
     let table = command(&daemon, "scenarios").await;
     assert!(table.starts_with("ISOLATED since "), "{table}");
-    let answer = daemon.send("GET", "/api/v1/findings?code=isolated").await.json();
+    let answer = daemon
+        .send("GET", "/api/v1/findings?code=isolated")
+        .await
+        .json();
     assert_eq!(answer["findings"].as_array().unwrap().len(), 1, "{answer}");
     daemon.stop().await;
 }

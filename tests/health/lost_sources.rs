@@ -44,16 +44,29 @@ async fn a_source_that_fails_keeps_its_last_set_and_says_so() {
     let aside = processes.path.with_file_name("aside");
     fs::rename(&processes.path, &aside).unwrap();
     fs::write(&processes.path, "in the way").unwrap();
-    let failed = sheet.until("a failed source", |now| !findings(now, FindingCode::SourceFailed).is_empty()).await;
-    let [finding] = &findings(&failed, FindingCode::SourceFailed)[..] else { panic!("one finding expected") };
-    assert!(finding.message.contains("what it held before stays"), "{finding:?}");
+    let failed = sheet
+        .until("a failed source", |now| {
+            !findings(now, FindingCode::SourceFailed).is_empty()
+        })
+        .await;
+    let [finding] = &findings(&failed, FindingCode::SourceFailed)[..] else {
+        panic!("one finding expected")
+    };
+    assert!(
+        finding.message.contains("what it held before stays"),
+        "{finding:?}"
+    );
     assert_eq!(listed(&failed), vec!["read".to_owned()]);
     assert_eq!(health(&failed, "files").state, ScenarioState::Live);
     assert_eq!(server.count(), 1, "nobody doubts the scenario");
 
     fs::remove_file(&processes.path).unwrap();
     fs::rename(&aside, &processes.path).unwrap();
-    sheet.until("a mended source", |now| findings(now, FindingCode::SourceFailed).is_empty()).await;
+    sheet
+        .until("a mended source", |now| {
+            findings(now, FindingCode::SourceFailed).is_empty()
+        })
+        .await;
     assert_eq!(listed(&sheet.now()), ["read"]);
 }
 
@@ -68,14 +81,27 @@ async fn a_source_that_never_could_look_takes_nothing_back() {
     fs::remove_dir_all(&processes.path).unwrap();
     fs::write(&processes.path, "in the way").unwrap();
     let sheet = follow(place.setting([]), &processes).start().await;
-    let failed = sheet.until("a failed source", |now| !findings(now, FindingCode::SourceFailed).is_empty()).await;
+    let failed = sheet
+        .until("a failed source", |now| {
+            !findings(now, FindingCode::SourceFailed).is_empty()
+        })
+        .await;
     assert_eq!(listed(&failed), ["read"]);
     let shown = health(&failed, "files");
     assert_eq!(shown.state, ScenarioState::Connecting);
     assert_eq!(shown.source, SourceId::VROOLI);
     assert_eq!(shown.url.as_ref(), None);
-    assert!(shown.reason.starts_with("no source has named it yet"), "{}", shown.reason);
-    let refused = sheet.app.engine().refresh(vec![name("files")]).await.unwrap_err();
+    assert!(
+        shown.reason.starts_with("no source has named it yet"),
+        "{}",
+        shown.reason
+    );
+    let refused = sheet
+        .app
+        .engine()
+        .refresh(vec![name("files")])
+        .await
+        .unwrap_err();
     assert!(matches!(refused, EngineError::NoAddress(_)), "{refused}");
 }
 
@@ -91,7 +117,10 @@ async fn a_restored_scenario_that_no_source_names_is_removed() {
     let sheet = follow(place.setting([]), &processes).start().await;
     let removed = sheet.until_state("files", ScenarioState::Removed).await;
     assert_empty!(listed(&removed));
-    assert_eq!(health(&removed, "files").reason.as_str(), "no source names it any more");
+    assert_eq!(
+        health(&removed, "files").reason.as_str(),
+        "no source names it any more"
+    );
     assert_eq!(findings(&removed, FindingCode::Withdrawn).len(), 1);
 }
 
@@ -102,7 +131,10 @@ async fn a_scenario_that_left_and_does_not_answer_is_removed_at_once_and_forgott
     let other = Scripted::saying(Reply::tools("desk", &["note"]));
     processes.write_live("files", server.port());
     processes.write_live("desk", other.port());
-    let sheet = following(&processes).with(|config| config.health.forget = ms(600)).start().await;
+    let sheet = following(&processes)
+        .with(|config| config.health.forget = ms(600))
+        .start()
+        .await;
     sheet.until_listed(&["note", "read"]).await;
     server.close().await;
     remove(&processes, "files");
@@ -112,20 +144,43 @@ async fn a_scenario_that_left_and_does_not_answer_is_removed_at_once_and_forgott
     assert_eq!(listed(&removed), vec!["note".to_owned()]);
     assert_eq!(shown.failures_in_a_row, 1);
     assert!(
-        shown.reason.starts_with("no source names it any more, and it does not answer: connection refused by"),
+        shown.reason.starts_with(
+            "no source names it any more, and it does not answer: connection refused by"
+        ),
         "{shown:?}"
     );
     assert_eq!(shown.next_attempt, None);
-    let [withdrawn] = &findings(&removed, FindingCode::Withdrawn)[..] else { panic!("one finding expected") };
-    assert!(withdrawn.message.contains("no source names it any more"), "{withdrawn:?}");
+    let [withdrawn] = &findings(&removed, FindingCode::Withdrawn)[..] else {
+        panic!("one finding expected")
+    };
+    assert!(
+        withdrawn.message.contains("no source names it any more"),
+        "{withdrawn:?}"
+    );
 
-    let forgotten = sheet.until("it is forgotten", |now| !now.health.contains_key(&name("files"))).await;
+    let forgotten = sheet
+        .until("it is forgotten", |now| {
+            !now.health.contains_key(&name("files"))
+        })
+        .await;
     assert!(forgotten.catalog.entry(&name("files")).is_none());
     assert_empty!(findings(&forgotten, FindingCode::Withdrawn));
-    let unknown = sheet.app.engine().refresh(vec![name("files")]).await.unwrap_err();
-    assert!(matches!(unknown, EngineError::UnknownScenario(_)), "{unknown}");
+    let unknown = sheet
+        .app
+        .engine()
+        .refresh(vec![name("files")])
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(unknown, EngineError::UnknownScenario(_)),
+        "{unknown}"
+    );
     let stored = sheet.stop().await.1.stored().await;
-    let names: Vec<_> = stored.manifests.iter().map(|manifest| manifest.scenario.as_str()).collect();
+    let names: Vec<_> = stored
+        .manifests
+        .iter()
+        .map(|manifest| manifest.scenario.as_str())
+        .collect();
     assert_eq!(names, ["desk"], "the store forgot it too");
 }
 
@@ -136,9 +191,17 @@ async fn what_an_operator_decided_about_is_not_forgotten() {
     let other = Scripted::saying(Reply::tools("desk", &["note"]).header("Cache-Control: no-cache"));
     processes.write_live("files", server.port());
     let scenarios = [("desk", other.url())];
-    let sheet = follow(setting(scenarios), &processes).with(|config| config.health.forget = ms(1)).start().await;
+    let sheet = follow(setting(scenarios), &processes)
+        .with(|config| config.health.forget = ms(1))
+        .start()
+        .await;
     sheet.until_listed(&["note", "read"]).await;
-    sheet.app.engine().decide(name("files"), Some(Decision::Trusted)).await.unwrap();
+    sheet
+        .app
+        .engine()
+        .decide(name("files"), Some(Decision::Trusted))
+        .await
+        .unwrap();
     server.close().await;
     remove(&processes, "files");
     sheet.until_state("files", ScenarioState::Removed).await;
@@ -149,7 +212,11 @@ async fn what_an_operator_decided_about_is_not_forgotten() {
     assert!(sheet.now().health.contains_key(&name("files")));
     // Without the decision nothing holds it.
     let _ = sheet.app.engine().decide(name("files"), None).await;
-    sheet.until("it is forgotten", |now| !now.health.contains_key(&name("files"))).await;
+    sheet
+        .until("it is forgotten", |now| {
+            !now.health.contains_key(&name("files"))
+        })
+        .await;
 }
 
 #[tokio::test]
@@ -162,7 +229,9 @@ async fn a_scenario_that_left_and_is_busy_is_not_dead() {
     server.say(Reply::status("429 Too Many Requests"));
     remove(&processes, "files");
     server.until_asked(4).await;
-    let busy = sheet.until_health("files", "is busy", |health| health.last_error.is_some()).await;
+    let busy = sheet
+        .until_health("files", "is busy", |health| health.last_error.is_some())
+        .await;
     assert_eq!(listed(&busy), vec!["read".to_owned()]);
     assert_eq!(health(&busy, "files").state, ScenarioState::Live);
     server.say(Reply::status("404 Not Found"));
@@ -182,12 +251,18 @@ async fn a_removed_scenario_that_is_named_again_is_down_until_it_answers() {
     sheet.until_state("files", ScenarioState::Removed).await;
     // The same file as before: its source knows of nothing new, but that it is named is no answer.
     processes.write_live("files", server.port());
-    let named = sheet.until_health("files", "is named again", |health| health.failures_in_a_row >= 2).await;
+    let named = sheet
+        .until_health("files", "is named again", |health| {
+            health.failures_in_a_row >= 2
+        })
+        .await;
     let shown = health(&named, "files");
     assert_eq!(shown.state, ScenarioState::Down);
     assert_empty!(listed(&named));
     assert!(
-        shown.reason.starts_with("a source names it again, but it has given no good answer yet: connection"),
+        shown.reason.starts_with(
+            "a source names it again, but it has given no good answer yet: connection"
+        ),
         "{shown:?}"
     );
     // A decision that is taken back says nothing of what it offers now.
@@ -210,15 +285,26 @@ async fn the_list_wins_over_the_folder_and_says_so() {
     let listed_at = Scripted::saying(Reply::tools("files", &["read"]));
     let found_at = Scripted::saying(Reply::tools("files", &["write"]));
     processes.write_live("files", found_at.port());
-    let fixed =
-        StaticScenario { name: name("files"), target: callsheet::model::Target::at(listed_at.url()), protocol: None };
-    let sheet = following(&processes).with(|config| config.scenarios.push(fixed)).start().await;
+    let fixed = StaticScenario {
+        name: name("files"),
+        target: callsheet::model::Target::at(listed_at.url()),
+        protocol: None,
+    };
+    let sheet = following(&processes)
+        .with(|config| config.scenarios.push(fixed))
+        .start()
+        .await;
     let now = sheet
         .until("both sources told", |now| {
             listed(now) == ["read"] && !findings(now, FindingCode::SourceShadowed).is_empty()
         })
         .await;
     assert_eq!(health(&now, "files").source, SourceId::STATIC);
-    let [finding] = &findings(&now, FindingCode::SourceShadowed)[..] else { panic!("one finding expected") };
-    assert!(finding.message.contains(&found_at.port().to_string()), "{finding:?}");
+    let [finding] = &findings(&now, FindingCode::SourceShadowed)[..] else {
+        panic!("one finding expected")
+    };
+    assert!(
+        finding.message.contains(&found_at.port().to_string()),
+        "{finding:?}"
+    );
 }

@@ -35,7 +35,12 @@ impl Removed {
         server.close().await;
         daemon.hears([]);
         daemon.until_state("pantry", ScenarioState::Removed).await;
-        Self { home, server, daemon, announcements }
+        Self {
+            home,
+            server,
+            daemon,
+            announcements,
+        }
     }
 }
 
@@ -56,13 +61,21 @@ async fn a_removed_scenario_is_forgotten_with_its_names_and_its_stored_manifest(
     server.close().await;
     fs::remove_dir_all(processes.path.join("files")).unwrap();
     let removed = sheet.until_state("files", ScenarioState::Removed).await;
-    assert_eq!(listed(&removed), ["desk__read"], "its source dropped it, so its names stay reserved");
+    assert_eq!(
+        listed(&removed),
+        ["desk__read"],
+        "its source dropped it, so its names stay reserved"
+    );
     assert_eq!(findings(&removed, FindingCode::Withdrawn).len(), 1);
 
     let engine = sheet.app.engine().clone();
     let forgotten = engine.forget(name("files")).await.unwrap();
-    let expected =
-        Forgotten { name: name("files"), was: ScenarioState::Removed, named_by: None, approval_ended: false };
+    let expected = Forgotten {
+        name: name("files"),
+        was: ScenarioState::Removed,
+        named_by: None,
+        approval_ended: false,
+    };
     assert_eq!(forgotten, expected);
     let now = sheet.now();
     assert_eq!(listed(&now), vec!["read".to_owned()]);
@@ -71,19 +84,29 @@ async fn a_removed_scenario_is_forgotten_with_its_names_and_its_stored_manifest(
     let again = engine.forget(name("files")).await.unwrap_err();
     assert!(matches!(again, EngineError::UnknownScenario(_)), "{again}");
     let stored = sheet.stop().await.1.stored().await;
-    let names: Vec<_> = stored.manifests.iter().map(|manifest| manifest.scenario.as_str()).collect();
+    let names: Vec<_> = stored
+        .manifests
+        .iter()
+        .map(|manifest| manifest.scenario.as_str())
+        .collect();
     assert_eq!(names, ["desk"]);
 }
 
 #[tokio::test]
 async fn a_down_scenario_that_is_still_named_is_known_anew_and_comes_back() {
     let mut server = Scripted::saying(Reply::tools("files", &["read"]));
-    let sheet = one("files", &server).with(|config| config.health.grace = ms(1)).start().await;
+    let sheet = one("files", &server)
+        .with(|config| config.health.grace = ms(1))
+        .start()
+        .await;
     sheet.until_listed(&["read"]).await;
     let engine = sheet.app.engine().clone();
     let refused = engine.forget(name("files")).await.unwrap_err();
     assert!(
-        matches!(&refused, EngineError::NotForgettable(_, ScenarioState::Live | ScenarioState::Stale)),
+        matches!(
+            &refused,
+            EngineError::NotForgettable(_, ScenarioState::Live | ScenarioState::Stale)
+        ),
         "{refused}"
     );
     let before = engine.route(&name("files")).unwrap().generation;
@@ -93,7 +116,10 @@ async fn a_down_scenario_that_is_still_named_is_known_anew_and_comes_back() {
     assert_eq!(forgotten.was, ScenarioState::Down);
     assert_eq!(forgotten.named_by, Some(SourceId::STATIC));
     let now = sheet.now();
-    assert!(now.catalog.entry(&name("files")).is_none(), "what it offered is not known any more");
+    assert!(
+        now.catalog.entry(&name("files")).is_none(),
+        "what it offered is not known any more"
+    );
     let shown = health(&now, "files");
     assert_eq!(shown.state, ScenarioState::Connecting);
     assert_eq!(shown.last_success, None);
@@ -106,7 +132,12 @@ async fn a_down_scenario_that_is_still_named_is_known_anew_and_comes_back() {
 
 #[tokio::test]
 async fn an_approval_ends_with_its_scenario_though_the_client_does_not_wait_for_it() {
-    let Removed { home, mut server, daemon, announcements } = Removed::new().await;
+    let Removed {
+        home,
+        mut server,
+        daemon,
+        announcements,
+    } = Removed::new().await;
     let gone = daemon.until("forgotten", |now| !now.health.contains_key(&name("pantry")));
     let waits = tokio::select! {
         biased;
@@ -125,11 +156,19 @@ async fn an_approval_ends_with_its_scenario_though_the_client_does_not_wait_for_
 
 #[tokio::test]
 async fn a_removed_scenario_takes_the_approval_along_that_it_had() {
-    let Removed { mut server, daemon, announcements, home: _home } = Removed::new().await;
+    let Removed {
+        mut server,
+        daemon,
+        announcements,
+        home: _home,
+    } = Removed::new().await;
     let answer = daemon.decide("POST", "pantry", "forget").await;
     assert_eq!(answer["was"], "removed", "{answer}");
     assert_eq!(answer["trust_ended"], true, "{answer}");
-    assert!(answer["named_by"].is_null() && answer["message"].as_str().unwrap().contains("are free"), "{answer}");
+    assert!(
+        answer["named_by"].is_null() && answer["message"].as_str().unwrap().contains("are free"),
+        "{answer}"
+    );
     server.open();
     daemon.hears(announcements);
     // It waits again, like any other that was just found.

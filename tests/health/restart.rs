@@ -24,7 +24,9 @@ fn following(processes: &Processes) -> Setting {
 }
 
 /// Answers 304 to whoever knows what it said.
-fn validating(tools: &'static [&'static str]) -> impl FnMut(&crate::support::scripted::Request) -> Reply + Send {
+fn validating(
+    tools: &'static [&'static str],
+) -> impl FnMut(&crate::support::scripted::Request) -> Reply + Send {
     move |request| match request.header("if-none-match") {
         Some(_) => Reply::status("304 Not Modified"),
         None => Reply::tools("files", tools).header("ETag: \"v1\""),
@@ -44,8 +46,19 @@ async fn a_moved_scenario_is_asked_anew_where_it_is() {
     let shown = health(&moved, "files");
     assert_eq!(shown.restarts, 1);
     assert_eq!(shown.state, ScenarioState::Live);
-    assert!(shown.url.as_ref().unwrap().contains(&new.port().to_string()), "{shown:?}");
-    assert_eq!(new.last().header("if-none-match"), None, "what the old address vouched for says nothing here");
+    assert!(
+        shown
+            .url
+            .as_ref()
+            .unwrap()
+            .contains(&new.port().to_string()),
+        "{shown:?}"
+    );
+    assert_eq!(
+        new.last().header("if-none-match"),
+        None,
+        "what the old address vouched for says nothing here"
+    );
     assert_eq!(old.count(), 1);
     assert_eq!(new.count(), 1);
 }
@@ -57,9 +70,12 @@ async fn a_scenario_that_started_anew_at_its_address_is_asked_anew() {
     processes.write_live("files", server.port());
     let sheet = following(&processes).start().await;
     let first = sheet.until_listed(&["read"]).await;
-    let started = process_file(std::process::id(), "files", server.port()).replace("10:00:00Z", "11:30:00Z");
+    let started =
+        process_file(std::process::id(), "files", server.port()).replace("10:00:00Z", "11:30:00Z");
     processes.write("files", "start-api.json", &started);
-    let again = sheet.until_health("files", "restarted", |health| health.restarts == 1).await;
+    let again = sheet
+        .until_health("files", "restarted", |health| health.restarts == 1)
+        .await;
     assert_eq!(server.count(), 2);
     assert_eq!(server.last().header("if-none-match"), None);
     assert_eq!(again.catalog.revision(), first.catalog.revision());
@@ -75,9 +91,17 @@ async fn an_answer_from_before_a_move_is_dropped() {
     let sheet = following(&processes).start().await;
     old.until_asked(1).await;
     // Whoever waits for the old answer gets the new one.
-    let (shown, ()) = tokio::join!(sheet.refresh("files"), async { processes.write_live("files", new.port()) });
-    assert_eq!(shown.tools.published, 1, "it had not answered before, so nothing restarted");
-    assert_eq!(shown.restarts, 0, "it had not answered before, so nothing restarted");
+    let (shown, ()) = tokio::join!(sheet.refresh("files"), async {
+        processes.write_live("files", new.port())
+    });
+    assert_eq!(
+        shown.tools.published, 1,
+        "it had not answered before, so nothing restarted"
+    );
+    assert_eq!(
+        shown.restarts, 0,
+        "it had not answered before, so nothing restarted"
+    );
     assert_eq!(listed(&sheet.now()), ["write"]);
     old.until_left(1).await;
     gate.open();
@@ -90,31 +114,47 @@ async fn an_answer_from_before_a_move_is_dropped() {
 #[tokio::test]
 async fn a_refused_connection_makes_the_next_answer_a_restart() {
     let mut server = Scripted::start(validating(&["read"]));
-    let sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
+    let sheet = one("files", &server)
+        .with(|config| config.health.grace = HOUR)
+        .start()
+        .await;
     sheet.until_listed(&["read"]).await;
     server.until_asked(3).await;
     assert_eq!(server.last().header("if-none-match"), Some("\"v1\""));
     server.close().await;
-    sheet.until_health("files", "refused", |health| health.failures_in_a_row >= 2).await;
+    sheet
+        .until_health("files", "refused", |health| health.failures_in_a_row >= 2)
+        .await;
     let before = server.count();
     server.open();
     server.until_asked(before + 3).await;
-    let asked: Vec<_> =
-        server.seen()[before..].iter().map(|seen| seen.request.header("if-none-match").is_some()).collect();
+    let asked: Vec<_> = server.seen()[before..]
+        .iter()
+        .map(|seen| seen.request.header("if-none-match").is_some())
+        .collect();
     assert_eq!(asked[..3], [false, true, true], "unconditional once");
-    let back = sheet.until_health("files", "back", |health| health.failures_in_a_row == 0).await;
+    let back = sheet
+        .until_health("files", "back", |health| health.failures_in_a_row == 0)
+        .await;
     assert_eq!(health(&back, "files").restarts, 1);
 }
 
 #[tokio::test]
 async fn a_failure_that_is_no_refusal_is_no_restart() {
     let server = Scripted::start(validating(&["read"]));
-    let sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
+    let sheet = one("files", &server)
+        .with(|config| config.health.grace = HOUR)
+        .start()
+        .await;
     sheet.until_listed(&["read"]).await;
     server.say(Reply::status("502 Bad Gateway"));
-    sheet.until_health("files", "failed", |health| health.failures_in_a_row >= 2).await;
+    sheet
+        .until_health("files", "failed", |health| health.failures_in_a_row >= 2)
+        .await;
     server.script(validating(&["read"]));
-    let back = sheet.until_health("files", "back", |health| health.failures_in_a_row == 0).await;
+    let back = sheet
+        .until_health("files", "back", |health| health.failures_in_a_row == 0)
+        .await;
     assert_eq!(health(&back, "files").restarts, 0);
     assert_eq!(server.last().header("if-none-match"), Some("\"v1\""));
 }
@@ -133,13 +173,41 @@ async fn what_an_answer_shows_of_a_restart_counts_once() {
     // The second answer, whether it shows a restart, and how it is called.
     let cases = [
         (build("1.1.0", NOON, &["read"]), 1, "another version"),
-        (build("1.0.0", "2026-02-03T11:59:00Z", &["read", "write"]), 1, "an older stamp on another content"),
-        (build("1.0.0", "2026-02-03T13:59:00+02:00", &["read", "write"]), 1, "an older stamp, by the instant"),
-        (build("1.0.0", "2026-02-03T14:30:00+02:00", &["read", "write"]), 0, "a newer stamp, by the instant"),
-        (build("1.0.0", "2026-02-03T12:00:05Z", &["read", "write"]), 0, "another content"),
-        (build("1.0.0", "2026-02-03T11:59:00Z", &["read"]), 0, "an older stamp on the same content"),
-        (build("1.0.0", "2026-02-03T11:59:59.5Z", &["read", "write"]), 0, "less than a second back"),
-        (build("1.0.0", "yesterday", &["read", "write"]), 0, "no stamp at all"),
+        (
+            build("1.0.0", "2026-02-03T11:59:00Z", &["read", "write"]),
+            1,
+            "an older stamp on another content",
+        ),
+        (
+            build("1.0.0", "2026-02-03T13:59:00+02:00", &["read", "write"]),
+            1,
+            "an older stamp, by the instant",
+        ),
+        (
+            build("1.0.0", "2026-02-03T14:30:00+02:00", &["read", "write"]),
+            0,
+            "a newer stamp, by the instant",
+        ),
+        (
+            build("1.0.0", "2026-02-03T12:00:05Z", &["read", "write"]),
+            0,
+            "another content",
+        ),
+        (
+            build("1.0.0", "2026-02-03T11:59:00Z", &["read"]),
+            0,
+            "an older stamp on the same content",
+        ),
+        (
+            build("1.0.0", "2026-02-03T11:59:59.5Z", &["read", "write"]),
+            0,
+            "less than a second back",
+        ),
+        (
+            build("1.0.0", "yesterday", &["read", "write"]),
+            0,
+            "no stamp at all",
+        ),
     ];
     for (second, restarts, what) in cases {
         let server = Scripted::saying(build("1.0.0", NOON, &["read"]));
@@ -164,11 +232,19 @@ async fn what_was_restored_is_no_sign_of_a_restart() {
     let gate = Gate::new();
     server.say(build("1.1.0", "2026-02-03T11:00:00Z", &["read", "write"]).behind(&gate));
     let sheet = place.setting([("files", server.url())]).start().await;
-    assert_eq!(listed(&sheet.now()), ["read"], "the last good answer is there before anyone was asked");
+    assert_eq!(
+        listed(&sheet.now()),
+        ["read"],
+        "the last good answer is there before anyone was asked"
+    );
     assert_eq!(sheet.health("files").state, ScenarioState::Connecting);
     gate.open();
     let now = sheet.until_listed(&["read", "write"]).await;
-    assert_eq!(health(&now, "files").restarts, 0, "it was not watched meanwhile");
+    assert_eq!(
+        health(&now, "files").restarts,
+        0,
+        "it was not watched meanwhile"
+    );
 }
 
 #[tokio::test]
@@ -179,13 +255,25 @@ async fn leaving_and_coming_back_is_no_restart_while_it_answers() {
     let sheet = following(&processes).start().await;
     sheet.until_listed(&["read"]).await;
     fs::remove_dir_all(processes.path.join("files")).unwrap();
-    let left = sheet.until_health("files", "left", |health| health.reason.starts_with("answers, although")).await;
+    let left = sheet
+        .until_health("files", "left", |health| {
+            health.reason.starts_with("answers, although")
+        })
+        .await;
     assert_eq!(health(&left, "files").restarts, 0);
     assert_eq!(listed(&left), vec!["read".to_owned()]);
     processes.write_live("files", server.port());
-    let back = sheet.until_health("files", "is named again", |health| health.reason == "up to date").await;
+    let back = sheet
+        .until_health("files", "is named again", |health| {
+            health.reason == "up to date"
+        })
+        .await;
     assert_eq!(health(&back, "files").restarts, 0);
-    assert_eq!(server.count(), 2, "asked once more when it left, and not again when it came back");
+    assert_eq!(
+        server.count(),
+        2,
+        "asked once more when it left, and not again when it came back"
+    );
 }
 
 #[tokio::test]
@@ -228,7 +316,8 @@ async fn a_scenario_that_its_source_finds_elsewhere_is_live_there_within_two_sec
     let setting = following(&processes).with(|config| {
         let standard = callsheet::config::RefreshConfig::default();
         config.refresh.forced_gap = standard.forced_gap;
-        (config.refresh.backoff_base, config.refresh.backoff_max) = (standard.backoff_base, standard.backoff_max);
+        (config.refresh.backoff_base, config.refresh.backoff_max) =
+            (standard.backoff_base, standard.backoff_max);
     });
     let sheet = setting.start().await;
     sheet.until_listed(&["read"]).await;
@@ -243,7 +332,10 @@ async fn a_scenario_that_its_source_finds_elsewhere_is_live_there_within_two_sec
     assert_eq!(shown.state, ScenarioState::Live);
     assert_eq!(shown.restarts, 1);
     assert_eq!(before, None);
-    assert!(shown.last_restart >= shown.last_success && shown.last_restart.is_some(), "{shown:?}");
+    assert!(
+        shown.last_restart >= shown.last_success && shown.last_restart.is_some(),
+        "{shown:?}"
+    );
 }
 
 #[tokio::test]
@@ -263,11 +355,15 @@ async fn a_scenario_that_refuses_is_probed_instead_of_waited_for() {
     let began = clock.now();
     // At once, twice and four times the base, less a tenth each: the fourth failure comes after six
     // to seven bases.
-    sheet.until_health("files", "refused", |health| health.failures_in_a_row == 4).await;
+    sheet
+        .until_health("files", "refused", |health| health.failures_in_a_row == 4)
+        .await;
     let took = clock.now() - began;
     assert!(took > base * 6 && took < base * 20, "{took:?}");
     server.open();
-    let back = sheet.until_health("files", "back", |health| health.failures_in_a_row == 0).await;
+    let back = sheet
+        .until_health("files", "back", |health| health.failures_in_a_row == 0)
+        .await;
     assert_eq!(health(&back, "files").restarts, 1);
     assert_eq!(server.last().header("if-none-match"), None);
     assert!(health(&back, "files").last_restart.is_some());
@@ -278,7 +374,10 @@ async fn what_an_answer_shows_is_confirmed_by_one_more_ask() {
     const NOON: &str = "2026-02-03T12:00:00Z";
     let server = Scripted::saying(build("1.0.0", NOON, &["read"]).header("ETag: \"v1\""));
     let other = Scripted::saying(Reply::tools("other", &["note"]));
-    let sheet = setting([("files", server.url()), ("other", other.url())]).seldom().start().await;
+    let sheet = setting([("files", server.url()), ("other", other.url())])
+        .seldom()
+        .start()
+        .await;
     sheet.until_listed(&["read", "note"]).await;
     // Two builds behind one address: each answer is another's.
     let mut polls = 0;
@@ -288,24 +387,34 @@ async fn what_an_answer_shows_is_confirmed_by_one_more_ask() {
     });
     sheet.refresh("files").await;
     server.until_asked(3).await;
-    let shown = sheet.until_health("files", "confirmed", |health| health.restarts == 2).await;
+    let shown = sheet
+        .until_health("files", "confirmed", |health| health.restarts == 2)
+        .await;
     assert_eq!(health(&shown, "files").version.as_deref(), Some("1.2.0"));
     assert_eq!(server.last().header("if-none-match"), None);
     let before = health(&shown, "files").next_attempt.unwrap();
     sheet.refresh("other").await;
     assert_eq!(server.count(), 3, "not in a loop");
-    assert_eq!(sheet.health("files").next_attempt.unwrap(), before, "not in a loop");
+    assert_eq!(
+        sheet.health("files").next_attempt.unwrap(),
+        before,
+        "not in a loop"
+    );
     assert!(before.duration_since(Clock::system().wall()).as_secs() > 3000);
 }
 
 #[tokio::test]
 async fn what_was_modified_before_shows_a_restart() {
-    let dated = |date: &str, tools: &[&str]| Reply::tools("files", tools).header(&format!("Last-Modified: {date}"));
+    let dated = |date: &str, tools: &[&str]| {
+        Reply::tools("files", tools).header(&format!("Last-Modified: {date}"))
+    };
     let noon = "Tue, 03 Feb 2026 12:00:00 GMT";
     let eleven = "Tue, 03 Feb 2026 11:00:00 GMT";
-    for (second, restarts) in
-        [(dated(eleven, &["read", "write"]), 1), (dated(eleven, &["read"]), 0), (dated(noon, &["read", "write"]), 0)]
-    {
+    for (second, restarts) in [
+        (dated(eleven, &["read", "write"]), 1),
+        (dated(eleven, &["read"]), 0),
+        (dated(noon, &["read", "write"]), 0),
+    ] {
         let server = Scripted::saying(dated(noon, &["read"]));
         let sheet = one("files", &server).start().await;
         sheet.until_listed(&["read"]).await;
@@ -326,16 +435,30 @@ async fn stamps_and_order_that_change_with_every_answer_are_never_told() {
         let by = polls % tools.len();
         tools.rotate_left(by);
         let mut manifest = manifest("files", &tools);
-        manifest["generated_at"] = json!(format!("2026-02-03T04:{:02}:{:02}Z", polls / 60 % 60, polls % 60));
+        manifest["generated_at"] = json!(format!(
+            "2026-02-03T04:{:02}:{:02}Z",
+            polls / 60 % 60,
+            polls % 60
+        ));
         Reply::json(&manifest).header(&format!("ETag: \"{polls}\""))
     };
     let mut first = shuffled;
     let server = Scripted::start(move |_| first(&["copy", "read", "write"]));
     let sheet = one("files", &server).start().await;
     let before = sheet.until_state("files", ScenarioState::Live).await;
-    let mut subscription = sheet.app.subscribe(SubscribeRequest::default()).await.unwrap();
-    let mut next = async || tokio::time::timeout(PATIENCE, subscription.next()).await.unwrap();
-    assert!(matches!(next().await, Next::Message(message) if matches!(message.event, Event::Snapshot(_))));
+    let mut subscription = sheet
+        .app
+        .subscribe(SubscribeRequest::default())
+        .await
+        .unwrap();
+    let mut next = async || {
+        tokio::time::timeout(PATIENCE, subscription.next())
+            .await
+            .unwrap()
+    };
+    assert!(
+        matches!(next().await, Next::Message(message) if matches!(message.event, Event::Snapshot(_)))
+    );
     server.until_asked(20).await;
     assert_eq!(sheet.now().catalog.revision(), before.catalog.revision());
     assert_eq!(sheet.now().generated_at, before.generated_at);
@@ -343,7 +466,11 @@ async fn stamps_and_order_that_change_with_every_answer_are_never_told() {
     // So the first thing that is told at all is a real change.
     let mut second = shuffled;
     server.script(move |_| second(&["copy", "move", "read", "write"]));
-    let Next::Message(message) = next().await else { panic!("a message expected") };
-    let Event::Catalog(change) = &message.event else { panic!("{message:?}") };
+    let Next::Message(message) = next().await else {
+        panic!("a message expected")
+    };
+    let Event::Catalog(change) = &message.event else {
+        panic!("{message:?}")
+    };
     assert_eq!(change.difference.added.len(), 1);
 }

@@ -24,7 +24,10 @@ fn unsettled(scenario: Option<&Scripted>) -> EndpointSet {
         ..Endpoint::at(server.url(), SourceTrust::Trusted)
     };
     let entry = |server| (EndpointId("own".into()), endpoint(server));
-    EndpointSet { endpoints: scenario.into_iter().map(entry).collect(), ..EndpointSet::default() }
+    EndpointSet {
+        endpoints: scenario.into_iter().map(entry).collect(),
+        ..EndpointSet::default()
+    }
 }
 
 #[tokio::test]
@@ -40,7 +43,11 @@ async fn a_source_that_never_settles_keeps_only_its_own() {
     home.config.discovery.vrooli.path = Some(processes.path.clone());
     home.config.discovery.vrooli.rescan_interval = OFTEN;
     let source = ChannelSource(SourceId::EMBEDDED, endpoints.subscribe());
-    let sheet = Callsheet::builder(home.config.clone()).source(source).start().await.unwrap();
+    let sheet = Callsheet::builder(home.config.clone())
+        .source(source)
+        .start()
+        .await
+        .unwrap();
     let mut reader = sheet.reader();
     let mut until = async |tools: &[&str]| {
         let listed_so = async {
@@ -68,9 +75,15 @@ async fn a_source_that_never_settles_keeps_only_its_own() {
 async fn no_more_are_remembered_than_may_be_known() {
     let mut home = found::Home::new();
     home.config.refresh.max_scenarios = 2;
-    let servers: Vec<_> = (0..8).map(|_| Scripted::saying(Reply::tools("any", &["read"]))).collect();
+    let servers: Vec<_> = (0..8)
+        .map(|_| Scripted::saying(Reply::tools("any", &["read"])))
+        .collect();
     let daemon = home.start([]).await;
-    let waits = |round: usize| (0..2).map(move |n| format!("s{round}{n}")).collect::<Vec<_>>();
+    let waits = |round: usize| {
+        (0..2)
+            .map(move |n| format!("s{round}{n}"))
+            .collect::<Vec<_>>()
+    };
     for round in 0..4 {
         let names = waits(round);
         // Each of another identity and address: nobody who was here before.
@@ -80,7 +93,9 @@ async fn no_more_are_remembered_than_may_be_known() {
             daemon.until_pending(name).await;
         }
     }
-    let now = daemon.until("only the last are remembered", |now| now.health.len() <= 4).await;
+    let now = daemon
+        .until("only the last are remembered", |now| now.health.len() <= 4)
+        .await;
     let names: Vec<_> = now.health.keys().map(ToString::to_string).collect();
     assert_eq!(names, [waits(2), waits(3)].concat());
     daemon.stop().await;
@@ -91,7 +106,9 @@ async fn who_waited_under_a_decided_name_and_left_is_not_listed_for_ever() {
     let mut home = found::Home::new();
     home.config.health.forget = Duration::from_millis(200);
     let mut server = Scripted::saying(Reply::tools("pantry", &["stock"]));
-    let daemon = home.start([announced("pantry", &server.url(), Some("first"))]).await;
+    let daemon = home
+        .start([announced("pantry", &server.url(), Some("first"))])
+        .await;
     daemon.until_pending("pantry").await;
     daemon.decide("POST", "pantry", "trust").await;
     daemon.until_listed(&["stock"]).await;
@@ -100,17 +117,26 @@ async fn who_waited_under_a_decided_name_and_left_is_not_listed_for_ever() {
     daemon
         .until("another one waits", |now| {
             now.health.values().any(|health| {
-                health.state == ScenarioState::Pending && health.party.identity.as_deref() == Some("second")
+                health.state == ScenarioState::Pending
+                    && health.party.identity.as_deref() == Some("second")
             })
         })
         .await;
     server.close().await;
     daemon.hears([]);
     let left = daemon
-        .until("nobody waits any more", |now| now.health.values().all(|health| health.state != ScenarioState::Pending))
+        .until("nobody waits any more", |now| {
+            now.health
+                .values()
+                .all(|health| health.state != ScenarioState::Pending)
+        })
         .await;
     let kept = &left.health[&name("pantry")];
-    assert_eq!(kept.party.identity.as_deref(), Some("first"), "the decision can still be seen");
+    assert_eq!(
+        kept.party.identity.as_deref(),
+        Some("first"),
+        "the decision can still be seen"
+    );
     assert!(kept.trusted, "the decision can still be seen");
     daemon.stop().await;
 }

@@ -84,9 +84,21 @@ fn tool(case: usize) -> String {
 /// write `1.0`.
 fn played(good: Arc<Mutex<bool>>) -> Scripted {
     Scripted::start(move |request| {
-        let case: usize = request.target().split('/').nth(1).unwrap().trim_start_matches("case-").parse().unwrap();
-        let version = if *good.lock().unwrap() { "\"1.0\"" } else { TABLE[case].0 };
-        Reply::text(document(&scenario(case), &tool(case), version)).header("Cache-Control: no-cache")
+        let case: usize = request
+            .target()
+            .split('/')
+            .nth(1)
+            .unwrap()
+            .trim_start_matches("case-")
+            .parse()
+            .unwrap();
+        let version = if *good.lock().unwrap() {
+            "\"1.0\""
+        } else {
+            TABLE[case].0
+        };
+        Reply::text(document(&scenario(case), &tool(case), version))
+            .header("Cache-Control: no-cache")
     })
 }
 
@@ -98,7 +110,10 @@ fn all(server: &Scripted) -> Setting {
 
 fn of(snapshot: &Snapshot, case: usize) -> impl Iterator<Item = &Finding> {
     let name = name(&scenario(case));
-    snapshot.findings.iter().filter(move |finding| finding.scenario.as_ref() == Some(&name))
+    snapshot
+        .findings
+        .iter()
+        .filter(move |finding| finding.scenario.as_ref() == Some(&name))
 }
 
 fn codes(snapshot: &Snapshot, case: usize) -> Vec<FindingCode> {
@@ -118,9 +133,16 @@ fn assert_case(now: &Snapshot, case: usize, refused: ScenarioState) {
             let mut expected = expected.to_vec();
             expected.sort();
             assert_eq!(found, expected, "{version}");
-            assert!(shown.last_error.is_none() && shown.tools.published == 1, "{version}: {shown:?}");
+            assert!(
+                shown.last_error.is_none() && shown.tools.published == 1,
+                "{version}: {shown:?}"
+            );
             let written = if version == "-" { "1.0" } else { version };
-            assert_eq!(shown.protocol_version.as_deref(), Some(written.trim_matches('"')), "{version}");
+            assert_eq!(
+                shown.protocol_version.as_deref(),
+                Some(written.trim_matches('"')),
+                "{version}"
+            );
         }
         Incompatible => {
             let seen = version.trim_matches('"');
@@ -129,7 +151,11 @@ fn assert_case(now: &Snapshot, case: usize, refused: ScenarioState) {
             let says = format!("speaks protocol version {seen}, but only >=1.0, <2.0 is accepted");
             assert_eq!(shown.reason.as_str(), says.as_str());
             assert_eq!(shown.failures_in_a_row, 0);
-            assert_eq!(shown.last_error.as_ref().unwrap().kind, "incompatible", "{version}");
+            assert_eq!(
+                shown.last_error.as_ref().unwrap().kind,
+                "incompatible",
+                "{version}"
+            );
         }
         Refused => {
             assert_eq!(shown.state, refused, "{version}");
@@ -137,7 +163,11 @@ fn assert_case(now: &Snapshot, case: usize, refused: ScenarioState) {
             let error = shown.last_error.as_ref().unwrap();
             assert_eq!(error.kind, "malformed", "{version}");
             let bare = version.trim_matches('"');
-            assert!(error.message.contains(bare) && error.message.contains("version"), "{version}: {}", error.message);
+            assert!(
+                error.message.contains(bare) && error.message.contains("version"),
+                "{version}: {}",
+                error.message
+            );
         }
     }
 }
@@ -145,7 +175,9 @@ fn assert_case(now: &Snapshot, case: usize, refused: ScenarioState) {
 /// Whether the answers of the table have been taken in for every case.
 fn is_through(now: &Snapshot, is_new: impl Fn(&Health) -> bool) -> bool {
     (0..TABLE.len()).all(|case| {
-        let Some(shown) = now.health.get(&name(&scenario(case))) else { return false };
+        let Some(shown) = now.health.get(&name(&scenario(case))) else {
+            return false;
+        };
         match TABLE[case].1 {
             Taken(_) => is_new(shown),
             Incompatible | Refused => shown.last_error.is_some(),
@@ -157,12 +189,20 @@ fn is_through(now: &Snapshot, is_new: impl Fn(&Health) -> bool) -> bool {
 async fn at_first_contact() {
     let server = played(Arc::new(Mutex::new(false)));
     let sheet = all(&server).start().await;
-    let now = sheet.until("every case answered", |now| is_through(now, |health| health.last_success.is_some())).await;
+    let now = sheet
+        .until("every case answered", |now| {
+            is_through(now, |health| health.last_success.is_some())
+        })
+        .await;
     for case in 0..TABLE.len() {
         assert_case(&now, case, ScenarioState::Connecting);
     }
     let taken = (0..TABLE.len()).filter(|case| matches!(TABLE[*case].1, Taken(_)));
-    assert_eq!(listed(&now), taken.map(tool).collect::<Vec<_>>(), "only what is in range is published");
+    assert_eq!(
+        listed(&now),
+        taken.map(tool).collect::<Vec<_>>(),
+        "only what is in range is published"
+    );
 }
 
 #[tokio::test]
@@ -171,7 +211,9 @@ async fn after_a_good_answer_the_last_good_tools_stay() {
     let server = played(Arc::clone(&good));
     let sheet = all(&server).start().await;
     let everything: Vec<_> = (0..TABLE.len()).map(tool).collect();
-    sheet.until("every tool", |now| listed(now) == everything).await;
+    sheet
+        .until("every tool", |now| listed(now) == everything)
+        .await;
     *good.lock().unwrap() = false;
     let polls = server.count();
     server.until_asked(polls + 4 * TABLE.len()).await;
@@ -194,7 +236,9 @@ async fn after_a_good_answer_the_last_good_tools_stay() {
 
 /// One scenario that writes what the test says.
 fn writing(version: &str) -> Scripted {
-    Scripted::saying(Reply::text(document("files", "read", version)).header("Cache-Control: no-cache"))
+    Scripted::saying(
+        Reply::text(document("files", "read", version)).header("Cache-Control: no-cache"),
+    )
 }
 
 fn rewrite(server: &Scripted, version: &str) {
@@ -209,13 +253,25 @@ fn files(server: &Scripted) -> Setting {
 async fn an_incompatible_scenario_is_asked_slowly_and_comes_back() {
     let server = writing("\"2.0\"");
     let slow = Duration::from_secs(540);
-    let sheet = files(&server).with(|config| config.protocol.incompatible_interval = slow).start().await;
-    let now = sheet.until_state("files", ScenarioState::Incompatible).await;
+    let sheet = files(&server)
+        .with(|config| config.protocol.incompatible_interval = slow)
+        .start()
+        .await;
+    let now = sheet
+        .until_state("files", ScenarioState::Incompatible)
+        .await;
     let shown = health(&now, "files");
-    let wait = shown.next_attempt.unwrap().duration_since(shown.last_error.as_ref().unwrap().at);
+    let wait = shown
+        .next_attempt
+        .unwrap()
+        .duration_since(shown.last_error.as_ref().unwrap().at);
     assert_eq!(wait, jiff::SignedDuration::try_from(slow).unwrap());
     rewrite(&server, "\"1.2\"");
-    assert_eq!(sheet.refresh("files").await.state, ScenarioState::Stale, "no-cache is stale at once, and published");
+    assert_eq!(
+        sheet.refresh("files").await.state,
+        ScenarioState::Stale,
+        "no-cache is stale at once, and published"
+    );
     assert_eq!(listed(&sheet.now()), ["read"]);
     assert_empty!(findings(&sheet.now(), FindingCode::VersionRefused));
 }
@@ -232,17 +288,29 @@ async fn the_last_good_tools_of_an_incompatible_scenario_go_after_their_own_grac
     let sheet = setting.start().await;
     sheet.until_listed(&["read"]).await;
     rewrite(&server, "\"2.0\"");
-    let refused = sheet.until_state("files", ScenarioState::Incompatible).await;
+    let refused = sheet
+        .until_state("files", ScenarioState::Incompatible)
+        .await;
     assert_eq!(listed(&refused), ["read"]);
     let polls = server.count();
     let withdrawn = sheet.until_listed(&[]).await;
     // Asked again and again meanwhile, which neither counts as failing nor begins the grace anew.
-    assert!(server.count() >= polls + 3, "{} to {}", polls, server.count());
+    assert!(
+        server.count() >= polls + 3,
+        "{} to {}",
+        polls,
+        server.count()
+    );
     let shown = health(&withdrawn, "files");
     assert_eq!(shown.state, ScenarioState::Incompatible);
     assert_eq!(shown.failures_in_a_row, 0);
-    let [finding] = &findings(&withdrawn, FindingCode::Withdrawn)[..] else { panic!("one finding expected") };
-    assert!(finding.message.contains("speaks protocol version 2.0"), "{finding:?}");
+    let [finding] = &findings(&withdrawn, FindingCode::Withdrawn)[..] else {
+        panic!("one finding expected")
+    };
+    assert!(
+        finding.message.contains("speaks protocol version 2.0"),
+        "{finding:?}"
+    );
     assert_eq!(findings(&withdrawn, FindingCode::VersionRefused).len(), 1);
     rewrite(&server, "\"1.0\"");
     sheet.until_listed(&["read"]).await;
@@ -258,14 +326,24 @@ async fn an_incompatible_scenario_that_dies_is_down() {
     let sheet = setting.start().await;
     sheet.until_listed(&["read"]).await;
     rewrite(&server, "\"2.0\"");
-    sheet.until_state("files", ScenarioState::Incompatible).await;
+    sheet
+        .until_state("files", ScenarioState::Incompatible)
+        .await;
     server.close().await;
     // Its first failures leave in place why its tools are as they are.
-    let failing = sheet.until_health("files", "fails", |health| health.failures_in_a_row >= 1).await;
+    let failing = sheet
+        .until_health("files", "fails", |health| health.failures_in_a_row >= 1)
+        .await;
     assert_eq!(findings(&failing, FindingCode::VersionRefused).len(), 1);
     let down = sheet.until_state("files", ScenarioState::Down).await;
     assert_empty!(listed(&down));
-    assert!(health(&down, "files").reason.contains("connection refused by http://"), "{:?}", health(&down, "files"));
+    assert!(
+        health(&down, "files")
+            .reason
+            .contains("connection refused by http://"),
+        "{:?}",
+        health(&down, "files")
+    );
 }
 
 #[tokio::test]
@@ -281,12 +359,19 @@ async fn a_scenario_that_comes_back_from_down_with_another_version_gets_no_tools
     sheet.until_state("files", ScenarioState::Down).await;
     rewrite(&server, "\"2.0\"");
     server.open();
-    let refused = sheet.until_state("files", ScenarioState::Incompatible).await;
-    assert!(listed(&refused).is_empty(), "only a good answer brings them back");
+    let refused = sheet
+        .until_state("files", ScenarioState::Incompatible)
+        .await;
+    assert!(
+        listed(&refused).is_empty(),
+        "only a good answer brings them back"
+    );
     server.close().await;
     let down = sheet.until_state("files", ScenarioState::Down).await;
     assert!(
-        health(&down, "files").reason.contains("polls failed: connection refused by"),
+        health(&down, "files")
+            .reason
+            .contains("polls failed: connection refused by"),
         "{:?}",
         health(&down, "files")
     );
@@ -299,9 +384,15 @@ async fn a_scenario_that_comes_back_from_down_with_another_version_gets_no_tools
 async fn the_range_is_the_configurations() {
     let server = writing("\"2.3\"");
     let accept = AcceptedVersions::parse(">=2.1, <3.0").unwrap();
-    let sheet = files(&server).with(|config| config.protocol.accept = accept).start().await;
+    let sheet = files(&server)
+        .with(|config| config.protocol.accept = accept)
+        .start()
+        .await;
     let now = sheet.until_listed(&["read"]).await;
-    assert_eq!(health(&now, "files").protocol_version.as_deref(), Some("2.3"));
+    assert_eq!(
+        health(&now, "files").protocol_version.as_deref(),
+        Some("2.3")
+    );
 }
 
 #[tokio::test]
@@ -314,7 +405,9 @@ async fn what_a_newer_minor_version_adds_is_passed_on() {
     let now = sheet.until_listed(&["read"]).await;
     let entry = now.catalog.entry(&name("files")).unwrap();
     let extra = &entry.tools[0].tool.extra;
-    let kept: Vec<(String, Value)> =
-        extra.iter().map(|(key, raw)| (key.to_string(), serde_json::from_str(raw.get()).unwrap())).collect();
+    let kept: Vec<(String, Value)> = extra
+        .iter()
+        .map(|(key, raw)| (key.to_string(), serde_json::from_str(raw.get()).unwrap()))
+        .collect();
     assert_eq!(kept, [("x_weight".to_owned(), json!({"grams": 3}))]);
 }

@@ -45,8 +45,18 @@ async fn a_refused_decision_names_the_member_and_what_is_allowed() {
             json!({"scope": "global", "target": "tag:x", "priority": 1.5}),
             "`priority` cannot be `1.5`: allowed is a whole number from -2147483648 to 2147483647 or null",
         ),
-        ("PUT", PREFERENCES, json!({"scope": "global"}), "`target` is missing from the body: write a text"),
-        ("POST", "/api/v1/scenarios", json!({"name": "x"}), "`url` is missing from the body: write a text"),
+        (
+            "PUT",
+            PREFERENCES,
+            json!({"scope": "global"}),
+            "`target` is missing from the body: write a text",
+        ),
+        (
+            "POST",
+            "/api/v1/scenarios",
+            json!({"name": "x"}),
+            "`url` is missing from the body: write a text",
+        ),
         (
             "POST",
             "/api/v1/approvals/1/approve",
@@ -59,11 +69,27 @@ async fn a_refused_decision_names_the_member_and_what_is_allowed() {
             json!({"by": "ada", "why": "no"}),
             "unknown member `why` in the body: known are by, reason",
         ),
-        ("POST", "/api/v1/interactions/1", json!({"action": 7}), "`action` cannot be `7`: allowed is a text"),
-        ("POST", "/api/v1/scenarios/files/login", json!({}), "`redirect_uri` is missing from the body: write a text"),
+        (
+            "POST",
+            "/api/v1/interactions/1",
+            json!({"action": 7}),
+            "`action` cannot be `7`: allowed is a text",
+        ),
+        (
+            "POST",
+            "/api/v1/scenarios/files/login",
+            json!({}),
+            "`redirect_uri` is missing from the body: write a text",
+        ),
     ];
     assert_refused(&daemon, &cases).await;
-    let unknown = refusal(&daemon, "POST", "/api/v1/approvals/1/approve", &json!({"who": 1})).await;
+    let unknown = refusal(
+        &daemon,
+        "POST",
+        "/api/v1/approvals/1/approve",
+        &json!({"who": 1}),
+    )
+    .await;
     assert_eq!(unknown["known"], json!(["by", "digest"]));
     daemon.stop().await;
 }
@@ -107,7 +133,13 @@ async fn a_refused_call_names_the_member_and_what_is_allowed() {
     assert_refused(&daemon, &cases).await;
     let turn = json!({"response": {}, "wiat": 3});
     let unknown = refusal(&daemon, "POST", "/api/v1/turns?format=openai", &turn).await;
-    assert!(unknown["detail"].as_str().unwrap().starts_with("unknown member `wiat` in the body"), "{unknown}");
+    assert!(
+        unknown["detail"]
+            .as_str()
+            .unwrap()
+            .starts_with("unknown member `wiat` in the body"),
+        "{unknown}"
+    );
     assert_eq!(unknown["known"][1], "revision");
     daemon.stop().await;
 }

@@ -22,8 +22,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server that takes so many connections at once.
 async fn served(connections: usize) -> Served {
-    let server = ServerConfig { max_connections: connections, max_body: 60_000, ..serving::configured() };
-    serving::serve_configured(serving::snapshot(&Inputs::default(), Vec::new(), Vec::new()), 1 << 20, server).await
+    let server = ServerConfig {
+        max_connections: connections,
+        max_body: 60_000,
+        ..serving::configured()
+    };
+    serving::serve_configured(
+        serving::snapshot(&Inputs::default(), Vec::new(), Vec::new()),
+        1 << 20,
+        server,
+    )
+    .await
 }
 
 /// A connection on which these bytes were sent.
@@ -47,22 +56,36 @@ async fn closed(stream: &mut TcpStream) {
         let mut rest = [0; 4_096];
         while stream.read(&mut rest).await.is_ok_and(|read| read > 0) {}
     };
-    tokio::time::timeout(PATIENCE, end).await.expect("it is closed");
+    tokio::time::timeout(PATIENCE, end)
+        .await
+        .expect("it is closed");
 }
 
 /// Whether the connection has not been closed: a request on it is answered.
 async fn is_open(stream: &mut TcpStream) -> bool {
     let answered = async {
-        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.ok()?;
+        stream
+            .write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .await
+            .ok()?;
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             head.push(stream.read_u8().await.ok()?);
         }
         let head = String::from_utf8(head).unwrap();
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
-        stream.read_exact(&mut vec![0; length.parse().unwrap()]).await.ok()
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "))
+            .unwrap();
+        stream
+            .read_exact(&mut vec![0; length.parse().unwrap()])
+            .await
+            .ok()
     };
-    tokio::time::timeout(PATIENCE, answered).await.expect("an answer or an end").is_some()
+    tokio::time::timeout(PATIENCE, answered)
+        .await
+        .expect("an answer or an end")
+        .is_some()
 }
 
 const EVENTS: &[u8] = b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -72,7 +95,12 @@ const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: 
 async fn the_longest_resting_connection_gives_way_whatever_its_client_has_begun() {
     let half_body = b"POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
         Content-Length: 50000\r\nExpect: 100-continue\r\n\r\n";
-    for begun_by_client in [&b""[..], b"GET / HTTP/1.1\r\nHost: loc", b"PRI * HT", half_body] {
+    for begun_by_client in [
+        &b""[..],
+        b"GET / HTTP/1.1\r\nHost: loc",
+        b"PRI * HT",
+        half_body,
+    ] {
         let server = served(3).await;
         // A stream of events is a request under way: it never gives way.
         let mut follower = sent(&server, EVENTS).await;
@@ -85,7 +113,12 @@ async fn the_longest_resting_connection_gives_way_whatever_its_client_has_begun(
         assert!(is_open(&mut second).await);
         // There is no slot for this one.
         let mut new = sent(&server, HEALTH).await;
-        assert_eq!(begun(&mut new).await, "HTTP/1.1 200", "beside {:?}", String::from_utf8_lossy(begun_by_client));
+        assert_eq!(
+            begun(&mut new).await,
+            "HTTP/1.1 200",
+            "beside {:?}",
+            String::from_utf8_lossy(begun_by_client)
+        );
         closed(&mut first).await;
         assert!(is_open(&mut second).await, "it rested for less long");
         drop(new);
@@ -111,7 +144,10 @@ async fn beside_streams_on_all_connections_a_brief_request_is_answered() {
     for follower in &followers {
         // Their first events may be there, but no end.
         let read = follower.try_read(&mut [0; 4_096]);
-        let is_open = read.map_or_else(|error| error.kind() == ErrorKind::WouldBlock, |bytes| bytes > 0);
+        let is_open = read.map_or_else(
+            |error| error.kind() == ErrorKind::WouldBlock,
+            |bytes| bytes > 0,
+        );
         assert!(is_open, "the earlier ones stay");
     }
 }
@@ -120,7 +156,11 @@ async fn beside_streams_on_all_connections_a_brief_request_is_answered() {
 async fn a_head_that_is_larger_than_those_of_clients_is_refused_before_it_is_whole() {
     let server = served(10).await;
     let head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nCookie: ";
-    let mut usual = sent(&server, &[&head[..], &vec![b'c'; 15 * 1024], b"\r\n\r\n"].concat()).await;
+    let mut usual = sent(
+        &server,
+        &[&head[..], &vec![b'c'; 15 * 1024], b"\r\n\r\n"].concat(),
+    )
+    .await;
     assert_eq!(begun(&mut usual).await, "HTTP/1.1 200");
     let mut large = sent(&server, &[&head[..], &vec![b'c'; 16 * 1024]].concat()).await;
     assert_eq!(begun(&mut large).await, "HTTP/1.1 431");
@@ -134,7 +174,8 @@ async fn http2_answers(stream: &mut TcpStream, count: usize) -> Vec<bool> {
         let mut head = [0; 9];
         while found.len() < count {
             stream.read_exact(&mut head).await.unwrap();
-            let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
+            let length =
+                usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
             let mut content = vec![0; length];
             stream.read_exact(&mut content).await.unwrap();
             if head[3] == 1 {
@@ -143,7 +184,9 @@ async fn http2_answers(stream: &mut TcpStream, count: usize) -> Vec<bool> {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, reading).await.expect("so many answers");
+    tokio::time::timeout(PATIENCE, reading)
+        .await
+        .expect("so many answers");
     found
 }
 
@@ -197,7 +240,9 @@ async fn beyond_the_limit_of_requests_no_more_connections_are_closed_than_make_r
                 connection.read_exact(&mut vec![0; length]).await.unwrap();
             }
         };
-        tokio::time::timeout(PATIENCE, pong).await.expect("the others stay");
+        tokio::time::timeout(PATIENCE, pong)
+            .await
+            .expect("the others stay");
     }
 }
 
@@ -212,9 +257,17 @@ async fn requests_under_way_are_limited_over_all_connections() {
         connections.push(connection);
     }
     let mut further = sent(&server, &requests).await;
-    assert_eq!(http2_answers(&mut further, 32).await, [false; 32], "they are refused at once");
+    assert_eq!(
+        http2_answers(&mut further, 32).await,
+        [false; 32],
+        "they are refused at once"
+    );
     let mut probe = sent(&server, HEALTH).await;
-    assert_eq!(begun(&mut probe).await, "HTTP/1.1 200", "a supervisor is answered");
+    assert_eq!(
+        begun(&mut probe).await,
+        "HTTP/1.1 200",
+        "a supervisor is answered"
+    );
     drop(probe);
     connections.pop();
     drop(further);
@@ -246,7 +299,11 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 #[tokio::test]
 async fn a_client_that_sends_frames_without_end_that_request_no_work_is_disconnected() {
     let server = served(100).await;
-    let kinds = [frame(6, b"12345678"), frame(4, b"\0\x04\0\0\xff\xff"), frame(8, b"\0\0\0\x01")];
+    let kinds = [
+        frame(6, b"12345678"),
+        frame(4, b"\0\x04\0\0\xff\xff"),
+        frame(8, b"\0\0\0\x01"),
+    ];
     for kind in kinds {
         let flood = async {
             let stream = sent(&server, PREFACE).await;
@@ -259,10 +316,16 @@ async fn a_client_that_sends_frames_without_end_that_request_no_work_is_disconne
             };
             tokio::join!(send, read);
         };
-        tokio::time::timeout(PATIENCE, flood).await.unwrap_or_else(|_| panic!("{kind:?} go on"));
+        tokio::time::timeout(PATIENCE, flood)
+            .await
+            .unwrap_or_else(|_| panic!("{kind:?} go on"));
     }
     // A few are answered.
-    let mut stream = sent(&server, &[PREFACE, &frame(6, b"12345678").repeat(100)].concat()).await;
+    let mut stream = sent(
+        &server,
+        &[PREFACE, &frame(6, b"12345678").repeat(100)].concat(),
+    )
+    .await;
     let mut pongs = 0;
     let reading = async {
         let mut head = [0; 9];
@@ -273,7 +336,9 @@ async fn a_client_that_sends_frames_without_end_that_request_no_work_is_disconne
             pongs += usize::from(head[3] == 6);
         }
     };
-    tokio::time::timeout(PATIENCE, reading).await.expect("every ping is answered");
+    tokio::time::timeout(PATIENCE, reading)
+        .await
+        .expect("every ping is answered");
 }
 
 #[tokio::test]
@@ -297,7 +362,8 @@ async fn calls_that_wait_for_their_turn_leave_half_of_the_connections_to_others(
     let call = json!({"tool_name": "hold", "arguments": {}});
     // One is under way, and four wait.
     {
-        let calls = (0..6).map(|_| Box::pin(daemon.send_json("POST", "/api/v1/tools/execute", &call)));
+        let calls =
+            (0..6).map(|_| Box::pin(daemon.send_json("POST", "/api/v1/tools/execute", &call)));
         let first = tokio::time::timeout(PATIENCE, select_all(calls)).await;
         let (refused, _, others) = first.expect("one is refused");
         assert_eq!(refused.status, 429, "{refused:?}");

@@ -15,7 +15,9 @@ use crate::support::scripted::{self, Reply, Scripted};
 const CATALOG: &str = "?kind=catalog";
 
 async fn prefer(daemon: &Daemon, preference: Value) {
-    let answer = daemon.send_json("PUT", "/api/v1/preferences", &preference).await;
+    let answer = daemon
+        .send_json("PUT", "/api/v1/preferences", &preference)
+        .await;
     assert_eq!(answer.status, 200, "{answer:?}");
 }
 
@@ -40,15 +42,29 @@ async fn a_stream_begins_with_a_snapshot() {
     let list = daemon.get("/api/v1/tools").await;
     assert_eq!(first.data["revision"], list.header("callsheet-revision"));
     assert_eq!(first.data["generated_at"], list.json()["generated_at"]);
-    let states: Vec<_> =
-        first.data["scenarios"].as_array().unwrap().iter().map(|one| (&one["name"], &one["state"])).collect();
-    assert_eq!(states, [(&json!("mail"), &json!("live")), (&json!("notes"), &json!("live"))]);
+    let states: Vec<_> = first.data["scenarios"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (&one["name"], &one["state"]))
+        .collect();
+    assert_eq!(
+        states,
+        [
+            (&json!("mail"), &json!("live")),
+            (&json!("notes"), &json!("live"))
+        ]
+    );
     let open = daemon.json("/api/v1/findings?code=name-collision").await;
-    assert_eq!(first.data["findings"], open["findings"].as_array().unwrap().len());
+    assert_eq!(
+        first.data["findings"],
+        open["findings"].as_array().unwrap().len()
+    );
     // Then it is silent, and shows that it lives.
     listener.until_comments(3).await;
 
-    let (_, narrow) = Listener::begin(daemon.address, "?scenario=mail&format=openai&max_tools=5").await;
+    let (_, narrow) =
+        Listener::begin(daemon.address, "?scenario=mail&format=openai&max_tools=5").await;
     assert_eq!(narrow.texts("names"), ["mail__find"]);
     assert_eq!(narrow.data["scenarios"].as_array().unwrap().len(), 1);
     assert_eq!(narrow.data["findings"], 1);
@@ -62,7 +78,10 @@ async fn one_real_change_is_one_event_and_one_that_is_none_is_none() {
     let mut config = home.config(&[]);
     config.refresh.min_interval = Duration::from_millis(20);
     config.refresh.max_interval = Duration::from_millis(40);
-    config.scenarios = vec![configured("notes", SocketAddr::from(([127, 0, 0, 1], server.port())))];
+    config.scenarios = vec![configured(
+        "notes",
+        SocketAddr::from(([127, 0, 0, 1], server.port())),
+    )];
     let daemon = Daemon::ready(config).await;
     let (mut listener, _) = Listener::begin(daemon.address, "").await;
     let mut polls = server.count();
@@ -77,7 +96,13 @@ async fn one_real_change_is_one_event_and_one_that_is_none_is_none() {
         assert!(event.texts("added").is_empty());
         assert!(event.texts("removed").is_empty());
         assert!(event.texts("scenarios").is_empty());
-        assert_eq!(event.data["revision"], daemon.get("/api/v1/tools").await.header("callsheet-revision"));
+        assert_eq!(
+            event.data["revision"],
+            daemon
+                .get("/api/v1/tools")
+                .await
+                .header("callsheet-revision")
+        );
         polls = server.count();
     }
     server.until_asked(polls + 4).await;
@@ -95,11 +120,17 @@ async fn one_real_change_is_one_event_and_one_that_is_none_is_none() {
 
 /// Answers that are stamped anew and in another order each time; `about` describes one of the
 /// tools.
-fn restamped(about: &'static str) -> impl FnMut(&crate::support::scripted::Request) -> Reply + Send + 'static {
+fn restamped(
+    about: &'static str,
+) -> impl FnMut(&crate::support::scripted::Request) -> Reply + Send + 'static {
     let mut times = 0;
     move |_| {
         times += 1;
-        let names = if times % 2 == 0 { ["add", "find"] } else { ["find", "add"] };
+        let names = if times % 2 == 0 {
+            ["add", "find"]
+        } else {
+            ["find", "add"]
+        };
         let mut manifest = scripted::manifest("notes", &names);
         for tool in manifest["tools"].as_array_mut().unwrap() {
             if tool["name"] == "add" {
@@ -126,11 +157,22 @@ async fn names_come_and_go_with_their_reasons() {
     assert_eq!(event.reason("find"), "published as `notes__find` now");
     assert_eq!(event.reason("notes__find"), "published as `find` before");
 
-    prefer(&daemon, json!({"scope": "global", "target": "tool:notes/add", "approval": "require"})).await;
+    prefer(
+        &daemon,
+        json!({"scope": "global", "target": "tool:notes/add", "approval": "require"}),
+    )
+    .await;
     let event = listener.next_of("catalog").await;
     assert_eq!(event.texts("changed"), vec!["add"]);
-    assert_eq!(event.reason("add"), "requires approval now, by global tool:notes/add");
-    prefer(&daemon, json!({"scope": "global", "target": "tool:notes/add", "enabled": false})).await;
+    assert_eq!(
+        event.reason("add"),
+        "requires approval now, by global tool:notes/add"
+    );
+    prefer(
+        &daemon,
+        json!({"scope": "global", "target": "tool:notes/add", "enabled": false}),
+    )
+    .await;
     let event = listener.next_of("catalog").await;
     assert_eq!(event.texts("removed"), vec!["add"]);
     assert_eq!(event.reason("add"), "switched off by global tool:notes/add");
@@ -138,7 +180,13 @@ async fn names_come_and_go_with_their_reasons() {
     assert_eq!(finding["change"], "added");
     assert_eq!(finding["finding"]["code"], "disabled");
 
-    assert_eq!(daemon.send("POST", "/api/v1/scenarios/mail/block").await.status, 200);
+    assert_eq!(
+        daemon
+            .send("POST", "/api/v1/scenarios/mail/block")
+            .await
+            .status,
+        200
+    );
     let state = listener.next_of("scenario").await.data;
     assert_eq!(state["name"], "mail");
     assert_eq!(state["from"], "live");
@@ -163,22 +211,38 @@ async fn each_asker_is_told_of_its_own_list() {
     let mail = Scenario::of("mail", &["send"]).await;
     let mut config = home.config(&[&notes, &mail]);
     let allowed: BTreeSet<_> = ["notes".parse().unwrap()].into();
-    let profile = Profile { scenarios: Some(allowed), permission: Some(Permission::User), ..Profile::default() };
+    let profile = Profile {
+        scenarios: Some(allowed),
+        permission: Some(Permission::User),
+        ..Profile::default()
+    };
     config.profiles.insert("narrow".into(), profile);
     let daemon = Daemon::ready(config).await;
     let (mut plain, _) = Listener::begin(daemon.address, CATALOG).await;
     let (mut narrow, first) = Listener::begin(daemon.address, "?kind=catalog&profile=narrow").await;
     assert_eq!(first.texts("names"), ["add", "find"]);
-    let (mut reading, first) = Listener::begin(daemon.address, "?kind=catalog&category=reading").await;
+    let (mut reading, first) =
+        Listener::begin(daemon.address, "?kind=catalog&category=reading").await;
     assert_eq!(first.texts("names"), ["find"]);
     let (mut one, first) = Listener::begin(daemon.address, "?kind=catalog&max_tools=1").await;
     assert_eq!(first.texts("names"), ["send"]);
 
-    prefer(&daemon, json!({"scope": "profile:narrow", "target": "tool:notes/add", "enabled": false})).await;
+    prefer(
+        &daemon,
+        json!({"scope": "profile:narrow", "target": "tool:notes/add", "enabled": false}),
+    )
+    .await;
     let event = narrow.next().await;
     assert_eq!(event.texts("removed"), vec!["add"]);
-    assert_eq!(event.reason("add"), "switched off by profile:narrow tool:notes/add");
-    prefer(&daemon, json!({"scope": "profile:narrow", "target": "tool:notes/find", "alias": "look"})).await;
+    assert_eq!(
+        event.reason("add"),
+        "switched off by profile:narrow tool:notes/add"
+    );
+    prefer(
+        &daemon,
+        json!({"scope": "profile:narrow", "target": "tool:notes/find", "alias": "look"}),
+    )
+    .await;
     let event = narrow.next().await;
     assert_eq!(event.texts("removed"), vec!["find"]);
     assert_eq!(event.texts("added"), vec!["look"]);
@@ -186,15 +250,27 @@ async fn each_asker_is_told_of_its_own_list() {
     assert_eq!(event.data["revision"], list.header("callsheet-revision"));
 
     // The others hear of none of that, and of this only what concerns them.
-    prefer(&daemon, json!({"scope": "global", "target": "scenario:mail", "enabled": false})).await;
+    prefer(
+        &daemon,
+        json!({"scope": "global", "target": "scenario:mail", "enabled": false}),
+    )
+    .await;
     let event = plain.next().await;
     assert_eq!(event.texts("removed"), vec!["send"]);
-    assert!(event.texts("added").is_empty(), "{:?}", event.texts("added"));
+    assert!(
+        event.texts("added").is_empty(),
+        "{:?}",
+        event.texts("added")
+    );
     let event = one.next().await;
     assert_eq!(event.texts("removed"), vec!["send"]);
     assert_eq!(event.texts("added"), vec!["add"]);
     assert_eq!(event.reason("add"), "it fits the filter now");
-    prefer(&daemon, json!({"scope": "global", "target": "category:reading", "approval": "require"})).await;
+    prefer(
+        &daemon,
+        json!({"scope": "global", "target": "category:reading", "approval": "require"}),
+    )
+    .await;
     assert_eq!(reading.next().await.texts("changed"), ["find"]);
     assert_eq!(narrow.next().await.texts("changed"), ["look"]);
     daemon.stop().await;
@@ -213,11 +289,17 @@ async fn every_change_of_state_is_told_with_its_reason() {
     assert_eq!(stale.event.as_str(), "scenario");
     assert_eq!(stale.data["from"], "live");
     assert_eq!(stale.data["to"], "stale");
-    assert!(stale.data["reason"].as_str().unwrap().contains("refused"), "{stale:?}");
+    assert!(
+        stale.data["reason"].as_str().unwrap().contains("refused"),
+        "{stale:?}"
+    );
     let down = listener.next().await;
     assert_eq!(down.data["from"], "stale");
     assert_eq!(down.data["to"], "down");
-    assert!(down.data["failures_in_a_row"].as_u64().unwrap() >= 3, "{down:?}");
+    assert!(
+        down.data["failures_in_a_row"].as_u64().unwrap() >= 3,
+        "{down:?}"
+    );
     // First the state, then the list, then what is to be known of it.
     let gone = listener.next().await;
     assert_eq!(gone.event.as_str(), "catalog");
@@ -249,7 +331,13 @@ async fn states_that_come_and_go_within_a_moment_are_told_too() {
     let (mut listener, _) = Listener::begin(daemon.address, "?kind=scenario").await;
     for _ in 0..20 {
         for method in ["POST", "DELETE"] {
-            assert_eq!(daemon.send(method, "/api/v1/scenarios/notes/block").await.status, 200);
+            assert_eq!(
+                daemon
+                    .send(method, "/api/v1/scenarios/notes/block")
+                    .await
+                    .status,
+                200
+            );
         }
     }
     let mut stands = json!("live");
@@ -281,13 +369,26 @@ async fn findings_of_sources_come_and_go_too() {
     let event = listener.next().await.data;
     assert_eq!(event["change"], "removed");
     assert_eq!(event["finding"]["code"], "source-shadowed");
-    prefer(&daemon, json!({"scope": "global", "target": "tool:notes/later", "enabled": false})).await;
+    prefer(
+        &daemon,
+        json!({"scope": "global", "target": "tool:notes/later", "enabled": false}),
+    )
+    .await;
     let event = listener.next().await.data;
     assert_eq!(event["change"], "added");
     assert_eq!(event["finding"]["code"], "preference-unmatched");
     notes.offer([tool("add"), tool("later")]);
     let changes = [listener.next().await.data, listener.next().await.data];
-    let changes: Vec<_> = changes.iter().map(|event| (&event["change"], &event["finding"]["code"])).collect();
-    assert_eq!(changes, [(&json!("removed"), &json!("preference-unmatched")), (&json!("added"), &json!("disabled"))]);
+    let changes: Vec<_> = changes
+        .iter()
+        .map(|event| (&event["change"], &event["finding"]["code"]))
+        .collect();
+    assert_eq!(
+        changes,
+        [
+            (&json!("removed"), &json!("preference-unmatched")),
+            (&json!("added"), &json!("disabled"))
+        ]
+    );
     daemon.stop().await;
 }

@@ -19,7 +19,13 @@ const CATALOG: &str = "?kind=catalog";
 /// Switches the tool of `notes` on or off for everybody.
 async fn switch(daemon: &Daemon, on: bool) {
     let preference = json!({"scope": "global", "target": "tool:notes/add", "enabled": on});
-    assert_eq!(daemon.send_json("PUT", "/api/v1/preferences", &preference).await.status, 200);
+    assert_eq!(
+        daemon
+            .send_json("PUT", "/api/v1/preferences", &preference)
+            .await
+            .status,
+        200
+    );
 }
 
 async fn started(home: &Home) -> (Daemon, Scenario) {
@@ -59,14 +65,25 @@ async fn one_that_was_cut_off_goes_on_where_it_was_on_either_way() {
         switch(&daemon, on).await;
         events.push(witness.next().await);
     }
-    let mut resumed = open(daemon.address, &format!("{CATALOG}&cursor={}", first.id), &[]).await.unwrap();
+    let mut resumed = open(
+        daemon.address,
+        &format!("{CATALOG}&cursor={}", first.id),
+        &[],
+    )
+    .await
+    .unwrap();
     for event in &events {
         assert_eq!(resumed.next().await, *event);
     }
     let mut stream = Listener::resume(daemon.address, CATALOG, &events[0].id).await;
-    assert_eq!([stream.next().await, stream.next().await], [events[1].clone(), events[2].clone()]);
+    assert_eq!(
+        [stream.next().await, stream.next().await],
+        [events[1].clone(), events[2].clone()]
+    );
     for unknown in ["0123456789abcdef.1", "nonsense"] {
-        let mut new = open(daemon.address, &format!("{CATALOG}&cursor={unknown}"), &[]).await.unwrap();
+        let mut new = open(daemon.address, &format!("{CATALOG}&cursor={unknown}"), &[])
+            .await
+            .unwrap();
         assert_eq!(new.next().await.event, "snapshot", "{unknown}");
     }
     daemon.stop().await;
@@ -92,15 +109,29 @@ async fn pages_of_other_sites_get_no_socket() {
     let daemon = Daemon::ready(config).await;
     let own = format!("http://{}", daemon.address);
     for origin in [own.as_str(), "https://ui.example"] {
-        assert!(open(daemon.address, CATALOG, &[("origin", origin)]).await.is_ok(), "{origin}");
+        assert!(
+            open(daemon.address, CATALOG, &[("origin", origin)])
+                .await
+                .is_ok(),
+            "{origin}"
+        );
     }
     for origin in ["https://evil.example", "null", "http://localhost:1", ""] {
-        let refused = open(daemon.address, CATALOG, &[("origin", origin)]).await.err().expect("no socket");
+        let refused = open(daemon.address, CATALOG, &[("origin", origin)])
+            .await
+            .err()
+            .expect("no socket");
         assert_eq!(refused, 403, "{origin}");
     }
     let own = [("origin", own.as_str()), ("sec-fetch-site", "cross-site")];
     for headers in [&[("host", "evil.example")][..], &own] {
-        assert_eq!(open(daemon.address, CATALOG, headers).await.err().expect("no socket"), 403);
+        assert_eq!(
+            open(daemon.address, CATALOG, headers)
+                .await
+                .err()
+                .expect("no socket"),
+            403
+        );
     }
     daemon.stop().await;
 }
@@ -119,7 +150,13 @@ async fn what_is_no_handshake_is_refused_with_the_way_out() {
     let unknown = serving::ask(daemon.address, "GET", "/api/v1/ws?kinds=catalog", &[], "").await;
     assert_eq!(unknown.status, 400, "{unknown:?}");
     let (_first, _) = Follower::begin(daemon.address, CATALOG).await;
-    assert_eq!(open(daemon.address, CATALOG, &[]).await.err().expect("no socket"), 503);
+    assert_eq!(
+        open(daemon.address, CATALOG, &[])
+            .await
+            .err()
+            .expect("no socket"),
+        503
+    );
     daemon.stop().await;
 }
 
@@ -177,7 +214,9 @@ async fn bytes_without_end_end_the_socket_and_no_other() {
         };
         let taking = async { drop(tokio::io::copy(&mut reading, &mut tokio::io::sink()).await) };
         let cut = async { tokio::join!(sending, taking) };
-        tokio::time::timeout(PATIENCE, cut).await.expect("it was cut");
+        tokio::time::timeout(PATIENCE, cut)
+            .await
+            .expect("it was cut");
     }
     for _ in 0..100 {
         quiet.say(Message::Ping(b"there?".to_vec().into())).await;
@@ -232,12 +271,21 @@ async fn a_thousand_get_a_change() {
     let mut followers = Vec::new();
     for _ in 0..20 {
         let fifty = (0..50).map(|_| Follower::begin(daemon.address, CATALOG));
-        followers.extend(join_all(fifty).await.into_iter().map(|(follower, _)| follower));
+        followers.extend(
+            join_all(fifty)
+                .await
+                .into_iter()
+                .map(|(follower, _)| follower),
+        );
     }
     assert_eq!(followers.len(), 1_000);
     switch(&daemon, false).await;
     let events = join_all(followers.iter_mut().map(Follower::next)).await;
-    assert!(events.iter().all(|one| one.texts("removed") == ["add"] && one.id == events[0].id));
+    assert!(
+        events
+            .iter()
+            .all(|one| one.texts("removed") == ["add"] && one.id == events[0].id)
+    );
     let goodbyes = async { join_all(followers.iter_mut().map(Follower::closed)).await };
     let ((), goodbyes) = tokio::join!(daemon.stop(), goodbyes);
     assert!(goodbyes.iter().all(|(code, _)| *code == 1001));

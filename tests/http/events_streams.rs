@@ -20,7 +20,13 @@ const CATALOG: &str = "?kind=catalog";
 /// Switches the tool of `notes` on or off for everybody.
 async fn switch(daemon: &Daemon, on: bool) {
     let preference = json!({"scope": "global", "target": "tool:notes/add", "enabled": on});
-    assert_eq!(daemon.send_json("PUT", "/api/v1/preferences", &preference).await.status, 200);
+    assert_eq!(
+        daemon
+            .send_json("PUT", "/api/v1/preferences", &preference)
+            .await
+            .status,
+        200
+    );
 }
 
 #[tokio::test]
@@ -46,7 +52,8 @@ async fn a_reader_that_was_cut_off_misses_nothing() {
         assert_eq!(off.texts("removed"), vec!["add"]);
         assert_eq!(on.event.as_str(), "catalog");
         assert_eq!(on.texts("added"), vec!["add"]);
-        let mut by_query = Listener::open(daemon.address, &format!("{query}&cursor={}", off.id)).await;
+        let mut by_query =
+            Listener::open(daemon.address, &format!("{query}&cursor={}", off.id)).await;
         assert_eq!(by_query.next().await, on);
         // The header, which a client sets that reconnects by itself, beats the cursor of the
         // address.
@@ -86,7 +93,12 @@ async fn a_cursor_that_is_not_known_gets_a_snapshot() {
     for on in [false, true, false] {
         switch(&daemon, on).await;
         // Told one by one, or the ring would not overflow.
-        while witness.next().await.texts(if on { "added" } else { "removed" }).is_empty() {}
+        while witness
+            .next()
+            .await
+            .texts(if on { "added" } else { "removed" })
+            .is_empty()
+        {}
     }
     let mut resumed = Listener::resume(daemon.address, CATALOG, &first.id).await;
     let snapshot = resumed.next().await;
@@ -108,7 +120,11 @@ async fn a_stop_ends_the_streams_at_once_and_says_why() {
     let editions = editions();
     let notes = Scenario::start("notes", editions[0].clone()).await;
     let mut config = home.config(&[&notes]);
-    (config.events.ring, config.events.ring_bytes, config.events.reader_queue) = (1_000, 1 << 30, 1_000);
+    (
+        config.events.ring,
+        config.events.ring_bytes,
+        config.events.reader_queue,
+    ) = (1_000, 1 << 30, 1_000);
     config.server.stop_timeout = PATIENCE;
     (config.refresh.min_interval, config.refresh.max_interval) = (NEVER, NEVER);
     let daemon = Daemon::ready(config).await;
@@ -119,15 +135,27 @@ async fn a_stop_ends_the_streams_at_once_and_says_why() {
     let mut sent = 0;
     for change in 1..=35 {
         notes.offer(editions[change % 2].clone());
-        assert_eq!(daemon.send("POST", "/api/v1/scenarios/notes/refresh").await.status, 200);
+        assert_eq!(
+            daemon
+                .send("POST", "/api/v1/scenarios/notes/refresh")
+                .await
+                .status,
+            200
+        );
         let event = listener.next().await;
         sent += event.data.to_string().len();
     }
     let begun = Clock::system().now();
     daemon.stop().await;
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begun.elapsed()
+    );
     let mut rest = Vec::new();
-    let _ = tokio::time::timeout(PATIENCE, stuck.read_to_end(&mut rest)).await.expect("the connection was closed");
+    let _ = tokio::time::timeout(PATIENCE, stuck.read_to_end(&mut rest))
+        .await
+        .expect("the connection was closed");
     assert!(rest.len() < sent, "{} of {sent} bytes fitted", rest.len());
     let last = listener.next().await;
     assert_eq!(last.event.as_str(), "end");
@@ -157,16 +185,27 @@ async fn a_reader_that_does_not_read_is_let_go() {
     let notes = Scenario::start("notes", editions[0].clone()).await;
     let mut config = home.config(&[&notes]);
     (config.refresh.min_interval, config.refresh.max_interval) = (NEVER, NEVER);
-    (config.events.max_subscribers, config.events.reader_queue, config.events.ring) = (1, 3, 5);
+    (
+        config.events.max_subscribers,
+        config.events.reader_queue,
+        config.events.ring,
+    ) = (1, 3, 5);
     let daemon = Daemon::ready(config).await;
     let mut stuck = silent(daemon.address).await;
     let refused = ask(daemon.address, CATALOG, &[]).await;
     assert_eq!(refused.status().as_u16(), 503);
     assert_eq!(refused.headers()["retry-after"], "1");
-    assert_eq!(refused.headers()["content-type"], "application/problem+json");
+    assert_eq!(
+        refused.headers()["content-type"],
+        "application/problem+json"
+    );
     let mut changes = 0;
     // Each change is some 100 KB of names; what the kernel buffers on the way is some megabytes.
-    while serving::ask(daemon.address, "HEAD", "/api/v1/events", &[], "").await.status == 503 {
+    while serving::ask(daemon.address, "HEAD", "/api/v1/events", &[], "")
+        .await
+        .status
+        == 503
+    {
         changes += 1;
         assert!(changes < 400, "never let go");
         notes.offer(editions[changes % 2].clone());
@@ -176,8 +215,13 @@ async fn a_reader_that_does_not_read_is_let_go() {
     }
     // What was on its way is still there, and then it is over.
     let mut rest = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, stuck.read_to_end(&mut rest)).await.expect("the connection was closed");
-    assert!(changes > 3 && read.map_or(true, |length| length > 0), "{changes} changes");
+    let read = tokio::time::timeout(PATIENCE, stuck.read_to_end(&mut rest))
+        .await
+        .expect("the connection was closed");
+    assert!(
+        changes > 3 && read.map_or(true, |length| length > 0),
+        "{changes} changes"
+    );
     // Nobody else was harmed.
     let (_, snapshot) = Listener::begin(daemon.address, CATALOG).await;
     assert_eq!(snapshot.texts("names").len(), 400);
@@ -202,7 +246,11 @@ async fn http2_carries_streams_beside_other_requests() {
     // Nothing here is encrypted, but the client wants to know with what it would be. A second call
     // finds it installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().http2_prior_knowledge().no_proxy().build().unwrap();
+    let client = reqwest::Client::builder()
+        .http2_prior_knowledge()
+        .no_proxy()
+        .build()
+        .unwrap();
     let url = |path: &str| format!("http://{}/api/v1/{path}", daemon.address);
     let mut streams = Vec::new();
     for _ in 0..3 {
@@ -230,17 +278,32 @@ async fn the_route_is_guarded_and_strict() {
     let daemon = home.start(&[]).await;
     daemon.until_ready().await;
     let get = async |target: &str, headers: &[(&str, &str)]| {
-        serving::ask(daemon.address, "GET", &format!("/api/v1/events{target}"), headers, "").await
+        serving::ask(
+            daemon.address,
+            "GET",
+            &format!("/api/v1/events{target}"),
+            headers,
+            "",
+        )
+        .await
     };
     let foreign = get("", &[("host", "evil.example")]).await;
     assert_eq!(foreign.status, 403);
     let unknown = get("?kind=catalogue", &[]).await;
     assert_eq!(unknown.status, 400);
-    assert!(unknown.problem().contains("catalog, scenario, finding"), "{unknown:?}");
+    assert!(
+        unknown.problem().contains("catalog, scenario, finding"),
+        "{unknown:?}"
+    );
     let unknown = get("?kinds=catalog", &[]).await;
     assert_eq!(unknown.status, 400);
     let known: Vec<Value> = unknown.json()["known"].as_array().unwrap().clone();
-    assert!(["kind", "cursor", "profile", "q"].iter().all(|name| known.contains(&json!(name))), "{known:?}");
+    assert!(
+        ["kind", "cursor", "profile", "q"]
+            .iter()
+            .all(|name| known.contains(&json!(name))),
+        "{known:?}"
+    );
     let head = serving::ask(daemon.address, "HEAD", "/api/v1/events", &[], "").await;
     assert_eq!(head.status, 200);
     assert_eq!(head.header("content-type"), "text/event-stream");

@@ -16,7 +16,10 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 
 /// A daemon whose clients may hold so many bytes, in front of one tool.
 async fn house(callee: &Callee, held_bytes: usize) -> House {
-    House::with(&[("files", callee.url())], |config| config.server.held_bytes = held_bytes).await
+    House::with(&[("files", callee.url())], |config| {
+        config.server.held_bytes = held_bytes
+    })
+    .await
 }
 
 /// A tool that answers once it is let go.
@@ -34,7 +37,8 @@ async fn gated() -> (Callee, watch::Sender<bool>) {
 }
 
 fn body(bytes: usize, chat: Option<&str>) -> String {
-    json!({"tool_name": "work", "arguments": {"text": "y".repeat(bytes)}, "chat_id": chat}).to_string()
+    json!({"tool_name": "work", "arguments": {"text": "y".repeat(bytes)}, "chat_id": chat})
+        .to_string()
 }
 
 async fn post(address: std::net::SocketAddr, target: &str, body: &str) -> Answer {
@@ -43,7 +47,10 @@ async fn post(address: std::net::SocketAddr, target: &str, body: &str) -> Answer
 
 async fn held(address: std::net::SocketAddr) -> u64 {
     let metrics = String::from_utf8(ask(address, "GET", "/metrics", &[], "").await.body).unwrap();
-    let line = metrics.lines().find_map(|line| line.strip_prefix("callsheet_held_bytes ")).unwrap();
+    let line = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("callsheet_held_bytes "))
+        .unwrap();
     line.parse().unwrap()
 }
 
@@ -53,7 +60,9 @@ async fn until_held(address: std::net::SocketAddr, what: &str, condition: impl F
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("never {what}"));
+    tokio::time::timeout(PATIENCE, waiting)
+        .await
+        .unwrap_or_else(|_| panic!("never {what}"));
 }
 
 #[tokio::test]
@@ -62,8 +71,9 @@ async fn arguments_that_wait_are_reserved_and_every_face_says_why_a_call_has_no_
     let house = house(&callee, 1_200_000).await;
     let address = house.serve().await;
     let waiting = |chat: Option<&'static str>| {
-        callsheet::runtime::Tasks::new()
-            .spawn(async move { post(address, "/api/v1/tools/execute", &body(200_000, chat)).await })
+        callsheet::runtime::Tasks::new().spawn(async move {
+            post(address, "/api/v1/tools/execute", &body(200_000, chat)).await
+        })
     };
     // One caller has three quarters of the arguments, which have half of what is kept for neither
     // operators nor small answers.
@@ -73,35 +83,68 @@ async fn arguments_that_wait_are_reserved_and_every_face_says_why_a_call_has_no_
     assert_eq!(refused.status, 429, "{refused:?}");
     assert_eq!(refused.header("retry-after"), "1", "{refused:?}");
     assert_eq!(refused.json()["code"], "memory_share_full");
-    assert!(refused.problem().contains("`server.held_bytes`"), "{refused:?}");
+    assert!(
+        refused.problem().contains("`server.held_bytes`"),
+        "{refused:?}"
+    );
 
     let params = json!({"name": "work", "arguments": {"text": "y".repeat(200_000)}});
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let message =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
     let refused = post(address, "/rpc", &message).await.json();
-    assert_eq!(refused["error"]["data"], json!({"code": "memory_share_full", "retry_after_s": 1}), "{refused}");
+    assert_eq!(
+        refused["error"]["data"],
+        json!({"code": "memory_share_full", "retry_after_s": 1}),
+        "{refused}"
+    );
     let client = McpClient::legacy(address, "2025-06-18", json!({})).await;
     let refused = client.result("tools/call", params.clone()).await;
     let text = refused["content"][0]["text"].as_str().unwrap_or_default();
-    assert!(text.contains("its share of the memory for clients"), "{refused}");
+    assert!(
+        text.contains("its share of the memory for clients"),
+        "{refused}"
+    );
     let call = json!({"_tool": "work", "text": "y".repeat(200_000)});
-    let refused = post(address, "/api/v1/turns?format=calls", &json!({"calls": [call]}).to_string()).await.json();
+    let refused = post(
+        address,
+        "/api/v1/turns?format=calls",
+        &json!({"calls": [call]}).to_string(),
+    )
+    .await
+    .json();
     assert_eq!(refused["calls"][0]["status"], "refused", "{refused}");
-    assert_eq!(refused["calls"][0]["code"], "memory_share_full", "{refused}");
+    assert_eq!(
+        refused["calls"][0]["code"], "memory_share_full",
+        "{refused}"
+    );
 
     // Another caller has room, until all have none; small answers always have some.
     let second = waiting(Some("other"));
     callee.until_ran(2).await;
-    let refused = post(address, "/api/v1/tools/execute", &body(200_000, Some("third"))).await;
+    let refused = post(
+        address,
+        "/api/v1/tools/execute",
+        &body(200_000, Some("third")),
+    )
+    .await;
     assert_eq!(refused.status, 503, "{refused:?}");
     assert_eq!(refused.header("retry-after"), "1", "{refused:?}");
     assert_eq!(refused.json()["code"], "memory_full");
-    assert_eq!(ask(address, "GET", "/api/v1/tools", &[], "").await.status, 200);
+    assert_eq!(
+        ask(address, "GET", "/api/v1/tools", &[], "").await.status,
+        200
+    );
 
     gate.send_replace(true);
     assert_eq!(first.await.unwrap().status, 200);
     assert_eq!(second.await.unwrap().status, 200);
     until_held(address, "free again", |bytes| bytes < 64_000).await;
-    assert_eq!(post(address, "/api/v1/tools/execute", &body(200_000, None)).await.status, 200);
+    assert_eq!(
+        post(address, "/api/v1/tools/execute", &body(200_000, None))
+            .await
+            .status,
+        200
+    );
     assert_eq!(callee.ran().len(), 3);
     house.finish().await;
 }
@@ -114,17 +157,25 @@ async fn a_call_that_waits_holds_its_arguments_once_on_every_face() {
     let address = house.serve().await;
     let client = McpClient::legacy(address, "2025-06-18", json!({})).await;
     let params = json!({"name": "work", "arguments": {"text": "y".repeat(500_000)}});
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let message =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
     let tasks = callsheet::runtime::Tasks::new();
     let rpc = tasks.spawn(async move { post(address, "/rpc", &message).await });
     callee.until_ran(1).await;
     until_held(address, "once", |bytes| (500_000..600_000).contains(&bytes)).await;
     let mcp = tasks.spawn(async move { client.result("tools/call", params).await });
     callee.until_ran(2).await;
-    until_held(address, "twice", |bytes| (1_000_000..1_100_000).contains(&bytes)).await;
-    let http = tasks.spawn(async move { post(address, "/api/v1/tools/execute", &body(500_000, None)).await });
+    until_held(address, "twice", |bytes| {
+        (1_000_000..1_100_000).contains(&bytes)
+    })
+    .await;
+    let http = tasks
+        .spawn(async move { post(address, "/api/v1/tools/execute", &body(500_000, None)).await });
     callee.until_ran(3).await;
-    until_held(address, "three times", |bytes| (1_500_000..1_600_000).contains(&bytes)).await;
+    until_held(address, "three times", |bytes| {
+        (1_500_000..1_600_000).contains(&bytes)
+    })
+    .await;
     gate.send_replace(true);
     assert_eq!(http.await.unwrap().status, 200);
     assert_eq!(rpc.await.unwrap().json()["result"], "done");
@@ -141,20 +192,38 @@ async fn a_result_without_room_is_left_out_and_the_caller_learns_that_the_tool_r
     .await;
     let house = house(&callee, 1 << 20).await;
     let address = house.serve().await;
-    let call = |bytes: usize| json!({"tool_name": "work", "arguments": {"bytes": bytes}}).to_string();
+    let call =
+        |bytes: usize| json!({"tool_name": "work", "arguments": {"bytes": bytes}}).to_string();
     let left_out = post(address, "/api/v1/tools/execute", &call(400_000)).await;
     assert_eq!(left_out.status, 502, "{left_out:?}");
-    assert_eq!(left_out.header("retry-after"), "", "it ran, so it is not called again by itself");
+    assert_eq!(
+        left_out.header("retry-after"),
+        "",
+        "it ran, so it is not called again by itself"
+    );
     let said = left_out.json();
     assert_eq!(said["code"], "result_left_out", "{said}");
     assert_eq!(said["sent"], true, "{said}");
     assert!(left_out.problem().contains("`files/work` ran"), "{said}");
     let turn = json!({"calls": [{"_tool": "work", "bytes": 400_000}]}).to_string();
-    let turn = post(address, "/api/v1/turns?format=calls", &turn).await.json();
+    let turn = post(address, "/api/v1/turns?format=calls", &turn)
+        .await
+        .json();
     assert_eq!(turn["calls"][0]["status"], "failed", "{turn}");
     assert_eq!(turn["calls"][0]["code"], "result_left_out", "{turn}");
-    assert!(turn["calls"][0]["error"].as_str().unwrap().contains("may have done its work"), "{turn}");
-    assert_eq!(post(address, "/api/v1/tools/execute", &call(100_000)).await.status, 200);
+    assert!(
+        turn["calls"][0]["error"]
+            .as_str()
+            .unwrap()
+            .contains("may have done its work"),
+        "{turn}"
+    );
+    assert_eq!(
+        post(address, "/api/v1/tools/execute", &call(100_000))
+            .await
+            .status,
+        200
+    );
     until_held(address, "free again", |bytes| bytes < 64_000).await;
     house.finish().await;
 }
@@ -197,14 +266,25 @@ async fn one_kept_turn_that_many_slow_clients_read_is_bounded() {
     // Large answers have half of what is not kept for small ones: four of them, and what fits into
     // the sockets.
     assert!((4..20).contains(&served), "{statuses:?}");
-    assert!(statuses.iter().all(|status| status == "200" || status == "503"), "{statuses:?}");
+    assert!(
+        statuses
+            .iter()
+            .all(|status| status == "200" || status == "503"),
+        "{statuses:?}"
+    );
     assert!(held(address).await <= limit as u64);
-    assert_eq!(ask(address, "GET", "/api/v1/tools", &[], "").await.status, 200, "small answers have room");
+    assert_eq!(
+        ask(address, "GET", "/api/v1/tools", &[], "").await.status,
+        200,
+        "small answers have room"
+    );
     drop(open);
     until_held(address, "free again", |bytes| bytes < 64_000).await;
     let again: Value = ask(address, "GET", &target, &[], "").await.json();
     assert_eq!(again["status"], "complete");
-    tokio::time::timeout(Duration::from_secs(60), house.finish()).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(60), house.finish())
+        .await
+        .unwrap();
 }
 
 /// A large turn takes a while to write; other clients are served meanwhile.
@@ -218,8 +298,11 @@ async fn others_are_served_while_a_large_turn_is_written() {
     .await;
     let house = house(&callee, 256 << 20).await;
     let address = house.serve().await;
-    let body = json!({"calls": [{"_tool": "work"}, {"_tool": "work"}, {"_tool": "work"}]}).to_string();
-    let turn = post(address, "/api/v1/turns?format=calls", &body).await.json();
+    let body =
+        json!({"calls": [{"_tool": "work"}, {"_tool": "work"}, {"_tool": "work"}]}).to_string();
+    let turn = post(address, "/api/v1/turns?format=calls", &body)
+        .await
+        .json();
     let target = format!("/api/v1/turns/{}", turn["turn_id"].as_str().unwrap());
     let mut written = std::pin::pin!(begun(address, &target));
     let mut served = 0;

@@ -11,11 +11,16 @@ use crate::support::serving::{Answer, ask};
 
 /// A daemon in front of one scenario with four tools.
 pub(super) async fn serving() -> (Home, Daemon, Callee) {
-    let path = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+    let path =
+        json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
     let tools = [
         tool("agent_list"),
         tool_with("read_file", &path, &json!({"enabled_by_default": true})),
-        tool_with("delete_file", &path, &json!({"enabled_by_default": true, "requires_approval": true})),
+        tool_with(
+            "delete_file",
+            &path,
+            &json!({"enabled_by_default": true, "requires_approval": true}),
+        ),
         tool("fails"),
     ];
     let callee = Callee::start(manifest("files", &tools), run).await;
@@ -29,7 +34,13 @@ async fn before(callee: &Callee) -> (Home, Daemon) {
     let mut config = home.config(&[]);
     for (profile, scenario) in [("files-only", "files"), ("narrow", "others")] {
         let scenarios = Some([scenario.parse().unwrap()].into());
-        config.profiles.insert(profile.into(), Profile { scenarios, ..Profile::default() });
+        config.profiles.insert(
+            profile.into(),
+            Profile {
+                scenarios,
+                ..Profile::default()
+            },
+        );
     }
     config.refresh.min_interval = NEVER;
     config.refresh.max_interval = NEVER;
@@ -40,13 +51,23 @@ async fn before(callee: &Callee) -> (Home, Daemon) {
 
 async fn run(ran: Ran) -> Response {
     match &*ran.tool {
-        "fails" => answer(200, &json!({"success": false, "error": "the disk is full", "code": "no_space"})),
+        "fails" => answer(
+            200,
+            &json!({"success": false, "error": "the disk is full", "code": "no_space"}),
+        ),
         _ => done(&ran.arguments),
     }
 }
 
 pub(super) async fn post(daemon: &Daemon, target: &str, body: &str) -> Answer {
-    ask(daemon.address, "POST", target, &[("content-type", "application/json")], body).await
+    ask(
+        daemon.address,
+        "POST",
+        target,
+        &[("content-type", "application/json")],
+        body,
+    )
+    .await
 }
 
 /// The answer to a body, as text.
@@ -69,17 +90,42 @@ async fn the_list_has_names_descriptions_and_schemas_whatever_the_parameters_are
     let tools = listed["result"]["tools"].as_array().unwrap();
     assert_eq!(tools.len(), 4);
     assert_eq!(tools[0]["name"], "agent_list");
-    assert_eq!(tools[0]["inputSchema"], json!({"type": "object", "properties": {}, "additionalProperties": false}));
-    let read = tools.iter().find(|tool| tool["name"] == "read_file").unwrap();
+    assert_eq!(
+        tools[0]["inputSchema"],
+        json!({"type": "object", "properties": {}, "additionalProperties": false})
+    );
+    let read = tools
+        .iter()
+        .find(|tool| tool["name"] == "read_file")
+        .unwrap();
     assert_eq!(read["inputSchema"]["required"], json!(["path"]));
     let members: Vec<&String> = read.as_object().unwrap().keys().collect();
-    assert_eq!(members, ["name", "description", "inputSchema", "definition_version"]);
-    for params in [r#""params":{"x":1},"#, r#""params":[7],"#, r#""params":null,"#, ""] {
+    assert_eq!(
+        members,
+        ["name", "description", "inputSchema", "definition_version"]
+    );
+    for params in [
+        r#""params":{"x":1},"#,
+        r#""params":[7],"#,
+        r#""params":null,"#,
+        "",
+    ] {
         let body = format!(r#"{{"jsonrpc":"2.0",{params}"id":1,"method":"tools/list"}}"#);
-        assert_eq!(serde_json::from_str::<Value>(&text(&daemon, &body).await).unwrap(), listed, "{params}");
+        assert_eq!(
+            serde_json::from_str::<Value>(&text(&daemon, &body).await).unwrap(),
+            listed,
+            "{params}"
+        );
     }
-    let narrowed = post(&daemon, "/rpc?q=list+agents&max_tools=1", r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
-    assert_eq!(narrowed.await.json()["result"]["tools"][0]["name"], "agent_list");
+    let narrowed = post(
+        &daemon,
+        "/rpc?q=list+agents&max_tools=1",
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
+    );
+    assert_eq!(
+        narrowed.await.json()["result"]["tools"][0]["name"],
+        "agent_list"
+    );
     let unknown = post(&daemon, "/rpc?profil=a", "{}").await;
     assert_eq!(unknown.status, 400);
     daemon.stop().await;
@@ -92,7 +138,10 @@ async fn the_identity_stays_as_long_as_names_and_descriptions_do() {
     assert_eq!(identity["tools_count"], 4);
     assert_eq!(identity["protocol_version"], "1.0");
     assert_eq!(identity["server_id"].as_str().unwrap().len(), 36);
-    assert_eq!(json(&daemon, "server/identity", &json!([])).await["result"], identity);
+    assert_eq!(
+        json(&daemon, "server/identity", &json!([])).await["result"],
+        identity
+    );
 
     let wider = json!({"type": "object", "properties": {"path": {"type": "string"}, "lines": {"type": "integer"}}});
     let other = |description: &str| {
@@ -104,22 +153,35 @@ async fn the_identity_stays_as_long_as_names_and_descriptions_do() {
             &[
                 tool("agent_list"),
                 read,
-                tool_with("delete_file", &path, &json!({"enabled_by_default": true, "requires_approval": true})),
+                tool_with(
+                    "delete_file",
+                    &path,
+                    &json!({"enabled_by_default": true, "requires_approval": true}),
+                ),
                 tool("fails"),
             ],
         )
     };
-    let known = tool("read_file")["description"].as_str().unwrap().to_owned();
+    let known = tool("read_file")["description"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     callee.lists(other(&known));
     daemon.send("POST", "/api/v1/scenarios/files/refresh").await;
     let changed = json(&daemon, "server/identity", &json!({})).await["result"].clone();
-    assert_eq!(changed["server_id"], identity["server_id"], "only a schema changed");
+    assert_eq!(
+        changed["server_id"], identity["server_id"],
+        "only a schema changed"
+    );
     assert_ne!(changed["schema_id"], identity["schema_id"]);
 
     callee.lists(other("Reads it another way"));
     daemon.send("POST", "/api/v1/scenarios/files/refresh").await;
     let changed = json(&daemon, "server/identity", &json!({})).await["result"].clone();
-    assert_ne!(changed["server_id"], identity["server_id"], "a description changed");
+    assert_ne!(
+        changed["server_id"], identity["server_id"],
+        "a description changed"
+    );
     daemon.stop().await;
 }
 
@@ -127,16 +189,29 @@ async fn the_identity_stays_as_long_as_names_and_descriptions_do() {
 async fn a_call_gives_what_the_tool_gave_back_in_the_order_of_the_protocol() {
     let (_home, daemon, callee) = serving().await;
     let call = r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"read_file","arguments":{"path":"/tmp/a"}},"id":"x"}"#;
-    assert_eq!(text(&daemon, call).await, r#"{"jsonrpc":"2.0","result":{"path":"/tmp/a"},"id":"x"}"#);
+    assert_eq!(
+        text(&daemon, call).await,
+        r#"{"jsonrpc":"2.0","result":{"path":"/tmp/a"},"id":"x"}"#
+    );
     for left_out in ["", r#","arguments":null"#, r#","arguments":{}"#] {
-        let call =
-            format!(r#"{{"jsonrpc":"2.0","method":"tools/call","params":{{"name":"agent_list"{left_out}}},"id":2}}"#);
-        assert_eq!(text(&daemon, &call).await, r#"{"jsonrpc":"2.0","result":{},"id":2}"#);
+        let call = format!(
+            r#"{{"jsonrpc":"2.0","method":"tools/call","params":{{"name":"agent_list"{left_out}}},"id":2}}"#
+        );
+        assert_eq!(
+            text(&daemon, &call).await,
+            r#"{"jsonrpc":"2.0","result":{},"id":2}"#
+        );
     }
     let failed = json(&daemon, "tools/call", &json!({"name": "fails"})).await["error"].clone();
-    assert_eq!(failed, json!({"code": -32600, "message": "the disk is full", "data": {"code": "no_space"}}));
+    assert_eq!(
+        failed,
+        json!({"code": -32600, "message": "the disk is full", "data": {"code": "no_space"}})
+    );
     let unknown = json(&daemon, "tools/call", &json!({"name": "nobody"})).await["error"].clone();
-    assert_eq!(unknown, json!({"code": -32600, "message": "no tool is called `nobody`"}));
+    assert_eq!(
+        unknown,
+        json!({"code": -32600, "message": "no tool is called `nobody`"})
+    );
     assert_eq!(callee.ran().len(), 5);
     daemon.stop().await;
 }
@@ -145,22 +220,44 @@ async fn a_call_gives_what_the_tool_gave_back_in_the_order_of_the_protocol() {
 async fn parameters_that_are_no_call_are_refused_and_nothing_is_called() {
     let (_home, daemon, callee) = serving().await;
     let missing = json!({"code": -32602, "message": "Missing 'name'"});
-    for params in [json!({"arguments": {}}), json!({"name": 7}), json!({"name": null}), json!([]), json!(["read_file"])]
-    {
-        assert_eq!(json(&daemon, "tools/call", &params).await["error"], missing, "{params}");
+    for params in [
+        json!({"arguments": {}}),
+        json!({"name": 7}),
+        json!({"name": null}),
+        json!([]),
+        json!(["read_file"]),
+    ] {
+        assert_eq!(
+            json(&daemon, "tools/call", &params).await["error"],
+            missing,
+            "{params}"
+        );
     }
     let none = text(&daemon, r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#).await;
     assert!(none.contains("Missing 'name'"), "{none}");
     for arguments in [json!([]), json!("{}"), json!(1)] {
-        let error = json(&daemon, "tools/call", &json!({"name": "read_file", "arguments": arguments})).await;
+        let error = json(
+            &daemon,
+            "tools/call",
+            &json!({"name": "read_file", "arguments": arguments}),
+        )
+        .await;
         assert_eq!(error["error"]["code"], -32602);
         assert_eq!(error["error"]["message"], "Invalid parameters");
     }
-    let unfit = json(&daemon, "tools/call", &json!({"name": "read_file", "arguments": {"path": 7}})).await;
+    let unfit = json(
+        &daemon,
+        "tools/call",
+        &json!({"name": "read_file", "arguments": {"path": 7}}),
+    )
+    .await;
     assert_eq!(unfit["error"]["code"], -32602);
     assert_eq!(unfit["error"]["data"]["violations"][0]["pointer"], "/path");
     let method = json(&daemon, "tools/run", &json!({})).await;
-    assert_eq!(method["error"], json!({"code": -32601, "message": "Method not found"}));
+    assert_eq!(
+        method["error"],
+        json!({"code": -32601, "message": "Method not found"})
+    );
     assert_eq!(callee.ran().len(), 0);
     daemon.stop().await;
 }
@@ -190,11 +287,17 @@ async fn a_batch_is_answered_in_its_order_and_notifications_are_not_run() {
     let call = r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"agent_list"},"id":1}"#;
     let long = format!("[{}]", vec![call; 10_000].join(","));
     let refused = text(&daemon, &long).await;
-    assert!(refused.starts_with(r#"{"jsonrpc":"2.0","error":{"code":-32600,"#), "{refused}");
+    assert!(
+        refused.starts_with(r#"{"jsonrpc":"2.0","error":{"code":-32600,"#),
+        "{refused}"
+    );
     assert_eq!(callee.ran().len(), 1, "nothing of it was run");
     let too_large = post(&daemon, "/rpc", &" ".repeat(2 << 20)).await;
     assert_eq!(too_large.status, 413);
-    let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}}"#, "[".repeat(100_000));
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}}"#,
+        "[".repeat(100_000)
+    );
     assert_eq!(
         text(&daemon, &deep).await,
         r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null}"#
@@ -209,21 +312,47 @@ async fn a_call_that_waits_for_approval_is_an_error_of_its_own_and_then_gives_it
     let waits = json(&daemon, "tools/call", &call).await["error"].clone();
     assert_eq!(waits["code"], 1001);
     let id = waits["data"]["approval_id"].as_str().unwrap().to_owned();
-    assert_eq!(json(&daemon, "tools/call", &call).await["error"]["data"]["approval_id"], *id, "the same call");
+    assert_eq!(
+        json(&daemon, "tools/call", &call).await["error"]["data"]["approval_id"],
+        *id,
+        "the same call"
+    );
     assert_eq!(callee.ran().len(), 0);
     let approve = format!("/api/v1/approvals/{id}/approve");
     let approved = daemon.send_json("POST", &approve, &json!({})).await;
     assert!(approved.status < 300, "{}", approved.status);
-    assert_eq!(json(&daemon, "tools/call", &call).await["result"], json!({"path": "/tmp/a"}));
+    assert_eq!(
+        json(&daemon, "tools/call", &call).await["result"],
+        json!({"path": "/tmp/a"})
+    );
     assert_eq!(callee.ran().len(), 1);
-    assert_ne!(json(&daemon, "tools/call", &call).await["error"]["data"]["approval_id"], *id, "a new call");
+    assert_ne!(
+        json(&daemon, "tools/call", &call).await["error"]["data"]["approval_id"],
+        *id,
+        "a new call"
+    );
 
     let other = json!({"name": "delete_file", "arguments": {"path": "/tmp/b"}});
-    let id = json(&daemon, "tools/call", &other).await["error"]["data"]["approval_id"].as_str().unwrap().to_owned();
-    daemon.send_json("POST", &format!("/api/v1/approvals/{id}/reject"), &json!({"reason": "no"})).await;
+    let id = json(&daemon, "tools/call", &other).await["error"]["data"]["approval_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    daemon
+        .send_json(
+            "POST",
+            &format!("/api/v1/approvals/{id}/reject"),
+            &json!({"reason": "no"}),
+        )
+        .await;
     let rejected = json(&daemon, "tools/call", &other).await["error"].clone();
     assert_eq!(rejected["code"], -32000);
-    assert!(rejected["message"].as_str().unwrap().contains("rejected: no"), "{rejected}");
+    assert!(
+        rejected["message"]
+            .as_str()
+            .unwrap()
+            .contains("rejected: no"),
+        "{rejected}"
+    );
     daemon.stop().await;
 }
 
@@ -235,11 +364,16 @@ async fn an_approved_call_whose_tool_goes_on_is_answered_with_its_operation() {
         "completion_conditions": {"status_field": "status", "success_values": ["done"], "failure_values": ["failed"]}}});
     let none = json!({"type": "object", "properties": {}});
     let by_run = json!({"type": "object", "properties": {"run_id": {"type": "string"}}});
-    let tools =
-        [tool_with("start", &none, &start), tool_with("get_run", &by_run, &json!({"enabled_by_default": true}))];
+    let tools = [
+        tool_with("start", &none, &start),
+        tool_with("get_run", &by_run, &json!({"enabled_by_default": true})),
+    ];
     let callee = Callee::start(manifest("runs", &tools), |ran: Ran| async move {
         match &*ran.tool {
-            "start" => answer(202, &json!({"success": true, "is_async": true, "run_id": "r-1", "status": "running"})),
+            "start" => answer(
+                202,
+                &json!({"success": true, "is_async": true, "run_id": "r-1", "status": "running"}),
+            ),
             _ => done(&json!({"run_id": "r-1", "status": "running"})),
         }
     })
@@ -248,11 +382,22 @@ async fn an_approved_call_whose_tool_goes_on_is_answered_with_its_operation() {
     let call = json!({"name": "start", "arguments": {}});
     let waits = json(&daemon, "tools/call", &call).await;
     let id = waits["error"]["data"]["approval_id"].as_str().unwrap();
-    let approved = daemon.send_json("POST", &format!("/api/v1/approvals/{id}/approve"), &json!({})).await;
+    let approved = daemon
+        .send_json(
+            "POST",
+            &format!("/api/v1/approvals/{id}/approve"),
+            &json!({}),
+        )
+        .await;
     assert!(approved.status < 300, "{approved:?}");
     let result = json(&daemon, "tools/call", &call).await["result"].clone();
     assert_eq!(result["status"], "running", "{result}");
-    let operation = daemon.get(&format!("/api/v1/operations/{}", result["operation_id"].as_str().unwrap())).await;
+    let operation = daemon
+        .get(&format!(
+            "/api/v1/operations/{}",
+            result["operation_id"].as_str().unwrap()
+        ))
+        .await;
     assert_eq!(operation.json()["state"], "running", "{operation:?}");
     daemon.stop().await;
 }
@@ -262,7 +407,11 @@ async fn an_approved_call_whose_tool_goes_on_is_answered_with_its_operation() {
 async fn an_outcome_is_handed_out_to_the_access_of_its_call_only() {
     const TOKEN: &str = "0123456789abcdef-hush";
     let path = json!({"type": "object", "properties": {"path": {"type": "string"}}});
-    let delete = tool_with("delete_file", &path, &json!({"enabled_by_default": true, "requires_approval": true}));
+    let delete = tool_with(
+        "delete_file",
+        &path,
+        &json!({"enabled_by_default": true, "requires_approval": true}),
+    );
     let callee = Callee::start(manifest("files", &[delete]), run).await;
     let home = Home::new();
     let mut config = home.config(&[]);
@@ -273,29 +422,60 @@ async fn an_outcome_is_handed_out_to_the_access_of_its_call_only() {
     let send = async |target: &str, is_operator: bool, body: &Value| {
         let mut headers = vec![("content-type", "application/json")];
         headers.extend(is_operator.then_some(("authorization", &*bearer)));
-        ask(daemon.address, "POST", target, &headers, &body.to_string()).await.json()
+        ask(daemon.address, "POST", target, &headers, &body.to_string())
+            .await
+            .json()
     };
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": {"name": "delete_file", "arguments": {"path": "/tmp/a"}}});
     let execute = json!({"tool_name": "delete_file", "arguments": {"path": "/tmp/a"}});
-    let id = async |is_operator: bool| send("/rpc", is_operator, &call).await["error"]["data"]["approval_id"].take();
+    let id = async |is_operator: bool| {
+        send("/rpc", is_operator, &call).await["error"]["data"]["approval_id"].take()
+    };
     let of_operator = id(true).await;
     let of_other = id(false).await;
-    assert!(of_operator.is_string() && of_other.is_string() && of_operator != of_other, "{of_operator} {of_other}");
-    assert_eq!(send("/api/v1/tools/execute", true, &execute).await["approval_id"], of_operator);
-    assert_eq!(send("/api/v1/tools/execute", false, &execute).await["approval_id"], of_other);
-    let approve = format!("/api/v1/approvals/{}/approve", of_operator.as_str().unwrap());
+    assert!(
+        of_operator.is_string() && of_other.is_string() && of_operator != of_other,
+        "{of_operator} {of_other}"
+    );
+    assert_eq!(
+        send("/api/v1/tools/execute", true, &execute).await["approval_id"],
+        of_operator
+    );
+    assert_eq!(
+        send("/api/v1/tools/execute", false, &execute).await["approval_id"],
+        of_other
+    );
+    let approve = format!(
+        "/api/v1/approvals/{}/approve",
+        of_operator.as_str().unwrap()
+    );
     assert_eq!(send(&approve, true, &json!({})).await["state"], "answered");
     assert_eq!(id(false).await, of_other, "its own call waits");
     let shown = format!("/api/v1/approvals/{}", of_operator.as_str().unwrap());
-    let read = async |headers: &[(&str, &str)]| ask(daemon.address, "GET", &shown, headers, "").await.json();
-    assert_eq!(read(&[]).await["answer"], Value::Null, "its outcome is no business of others");
-    assert_eq!(read(&[("authorization", &*bearer)]).await["answer"]["result"], json!({"path": "/tmp/a"}));
+    let read = async |headers: &[(&str, &str)]| {
+        ask(daemon.address, "GET", &shown, headers, "").await.json()
+    };
+    assert_eq!(
+        read(&[]).await["answer"],
+        Value::Null,
+        "its outcome is no business of others"
+    );
+    assert_eq!(
+        read(&[("authorization", &*bearer)]).await["answer"]["result"],
+        json!({"path": "/tmp/a"})
+    );
     let page = format!("/dashboard/calls/{}", of_operator.as_str().unwrap());
     let page = ask(daemon.address, "GET", &page, &[], "").await;
     let page = String::from_utf8(page.body).unwrap();
-    assert!(page.contains("shown with that token only") && !page.contains(">Result "), "{page}");
-    assert_eq!(send("/rpc", true, &call).await["result"], json!({"path": "/tmp/a"}));
+    assert!(
+        page.contains("shown with that token only") && !page.contains(">Result "),
+        "{page}"
+    );
+    assert_eq!(
+        send("/rpc", true, &call).await["result"],
+        json!({"path": "/tmp/a"})
+    );
     assert_eq!(callee.ran().len(), 1);
     daemon.stop().await;
 }
@@ -305,7 +485,11 @@ async fn an_outcome_is_handed_out_to_the_access_of_its_call_only() {
 async fn the_outcome_that_a_call_waited_for_is_given_once() {
     let any = json!({"type": "object", "properties": {}});
     let open = watch::Sender::new(false);
-    let wipe = tool_with("wipe", &any, &json!({"enabled_by_default": true, "requires_approval": true}));
+    let wipe = tool_with(
+        "wipe",
+        &any,
+        &json!({"enabled_by_default": true, "requires_approval": true}),
+    );
     let gate = open.clone();
     let callee = Callee::start(manifest("files", &[wipe]), move |ran: Ran| {
         let mut gate = gate.subscribe();
@@ -317,7 +501,10 @@ async fn the_outcome_that_a_call_waited_for_is_given_once() {
     .await;
     let (_home, daemon) = before(&callee).await;
     let call = json!({"name": "wipe"});
-    let id = json(&daemon, "tools/call", &call).await["error"]["data"]["approval_id"].as_str().unwrap().to_owned();
+    let id = json(&daemon, "tools/call", &call).await["error"]["data"]["approval_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let again = async {
         callee.until_ran(1).await;
         let release = async {
@@ -345,11 +532,24 @@ async fn the_outcome_that_a_call_waited_for_is_given_once() {
 async fn what_a_profile_may_not_see_is_not_described() {
     let (_home, daemon, _callee) = serving().await;
     let describe = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/describe", "params": {"name": "read_file"}});
-    for (query, is_described) in [("", true), ("?profile=files-only", true), ("?profile=narrow", false)] {
-        let answer = post(&daemon, &format!("/rpc{query}"), &describe.to_string()).await.json();
-        assert_eq!(answer["result"].is_object(), is_described, "{query}: {answer}");
+    for (query, is_described) in [
+        ("", true),
+        ("?profile=files-only", true),
+        ("?profile=narrow", false),
+    ] {
+        let answer = post(&daemon, &format!("/rpc{query}"), &describe.to_string())
+            .await
+            .json();
+        assert_eq!(
+            answer["result"].is_object(),
+            is_described,
+            "{query}: {answer}"
+        );
         if !is_described {
-            assert_eq!(answer["error"]["message"], "no tool is called `read_file`", "{answer}");
+            assert_eq!(
+                answer["error"]["message"], "no tool is called `read_file`",
+                "{answer}"
+            );
         }
     }
     daemon.stop().await;
@@ -359,18 +559,33 @@ async fn what_a_profile_may_not_see_is_not_described() {
 async fn a_tool_is_described_as_it_is_listed_with_all_that_is_known_of_it() {
     let (_home, daemon, _callee) = serving().await;
     let listed = json(&daemon, "tools/list", &json!({})).await["result"]["tools"].clone();
-    let described = json(&daemon, "tools/describe", &json!({"name": "read_file"})).await["result"].clone();
-    let same = listed.as_array().unwrap().iter().find(|tool| tool["name"] == "read_file").unwrap();
+    let described =
+        json(&daemon, "tools/describe", &json!({"name": "read_file"})).await["result"].clone();
+    let same = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|tool| tool["name"] == "read_file")
+        .unwrap();
     for member in ["name", "description", "inputSchema"] {
         assert_eq!(described[member], same[member]);
     }
     let native = daemon.json("/api/v1/tools/read_file").await;
     assert_eq!(described["details"], native);
     let off = json!({"scope": "global", "target": "tool:files/fails", "enabled": false});
-    assert_eq!(daemon.send_json("PUT", "/api/v1/preferences", &off).await.status, 200);
+    assert_eq!(
+        daemon
+            .send_json("PUT", "/api/v1/preferences", &off)
+            .await
+            .status,
+        200
+    );
     for name in ["nobody", "fails"] {
         let unknown = json(&daemon, "tools/describe", &json!({"name": name})).await;
-        assert_eq!(unknown["error"], json!({"code": -32600, "message": format!("no tool is called `{name}`")}));
+        assert_eq!(
+            unknown["error"],
+            json!({"code": -32600, "message": format!("no tool is called `{name}`")})
+        );
     }
     daemon.stop().await;
 }

@@ -27,30 +27,64 @@ async fn connected(path: &Path) -> BufReader<UnixStream> {
 }
 
 async fn ask(connection: &mut BufReader<UnixStream>, line: &str) -> String {
-    connection.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    connection
+        .write_all(format!("{line}\n").as_bytes())
+        .await
+        .unwrap();
     let mut answer = String::new();
-    tokio::time::timeout(PATIENCE, connection.read_line(&mut answer)).await.unwrap().unwrap();
+    tokio::time::timeout(PATIENCE, connection.read_line(&mut answer))
+        .await
+        .unwrap()
+        .unwrap();
     answer
 }
 
 #[tokio::test]
 async fn each_line_is_answered_by_a_line_until_the_daemon_stops() {
     let (_home, daemon, _files, path) = serving().await;
-    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     let mut connection = connected(&path).await;
-    let listed = ask(&mut connection, r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).await;
-    assert!(listed.starts_with(r#"{"jsonrpc":"2.0","result":{"tools":[{"name":"read","#), "{listed}");
+    let listed = ask(
+        &mut connection,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
+    )
+    .await;
+    assert!(
+        listed.starts_with(r#"{"jsonrpc":"2.0","result":{"tools":[{"name":"read","#),
+        "{listed}"
+    );
     let broken = ask(&mut connection, "{").await;
-    assert_eq!(broken, "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32700,\"message\":\"Parse error\"},\"id\":null}\n");
-    let batch = ask(&mut connection, r#"[{"jsonrpc":"2.0","id":2,"method":"server/identity"}]"#).await;
-    assert!(batch.starts_with(r#"[{"jsonrpc":"2.0","result":{"server_id":"#), "{batch}");
+    assert_eq!(
+        broken,
+        "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32700,\"message\":\"Parse error\"},\"id\":null}\n"
+    );
+    let batch = ask(
+        &mut connection,
+        r#"[{"jsonrpc":"2.0","id":2,"method":"server/identity"}]"#,
+    )
+    .await;
+    assert!(
+        batch.starts_with(r#"[{"jsonrpc":"2.0","result":{"server_id":"#),
+        "{batch}"
+    );
     let mut other = connected(&path).await;
     ask(&mut other, "{}").await;
     let long = ask(&mut other, &"x".repeat(70_000)).await;
     assert!(long.contains("the line is too long"), "{long}");
-    assert_eq!(other.read_to_end(&mut Vec::new()).await.unwrap(), 0, "that connection is closed");
+    assert_eq!(
+        other.read_to_end(&mut Vec::new()).await.unwrap(),
+        0,
+        "that connection is closed"
+    );
     daemon.stop().await;
-    assert_eq!(connection.read_to_end(&mut Vec::new()).await.unwrap(), 0, "it is closed");
+    assert_eq!(
+        connection.read_to_end(&mut Vec::new()).await.unwrap(),
+        0,
+        "it is closed"
+    );
     assert!(!path.exists(), "the file goes with the daemon");
 }
 
@@ -76,14 +110,21 @@ async fn the_socket_of_a_daemon_that_ended_is_replaced_and_other_files_are_not()
     // Once it answers, it serves the socket, too.
     daemon.get("/healthz").await;
     let mut connection = connected(&path).await;
-    assert!(ask(&mut connection, r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#).await.contains("-32601"));
+    assert!(
+        ask(&mut connection, r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#)
+            .await
+            .contains("-32601")
+    );
     daemon.stop().await;
 
     std::fs::write(&path, "mine").unwrap();
     let app = callsheet::Callsheet::builder(config).start().await.unwrap();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let error = app.serve(listener).await.unwrap_err().to_string();
-    assert!(error.contains("`server.rpc_socket`") && error.contains("something else than a socket"), "{error}");
+    assert!(
+        error.contains("`server.rpc_socket`") && error.contains("something else than a socket"),
+        "{error}"
+    );
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
     app.stop();
     app.finish().await;
@@ -93,7 +134,10 @@ async fn the_socket_of_a_daemon_that_ended_is_replaced_and_other_files_are_not()
 #[tokio::test]
 async fn a_result_with_line_ends_is_answered_in_one_line() {
     let indented = "{\"success\": true,\r\n \"result\": {\n  \"text\": \"a\\nb\"\n }\n}";
-    let callee = Callee::start(manifest("files", &[tool("read")]), move |_| async move { text(200, indented) }).await;
+    let callee = Callee::start(manifest("files", &[tool("read")]), move |_| async move {
+        text(200, indented)
+    })
+    .await;
     let home = Home::new();
     let mut config = home.config(&[]);
     config.scenarios = vec![configured("files", ([127, 0, 0, 1], callee.port()).into())];
@@ -103,7 +147,8 @@ async fn a_result_with_line_ends_is_answered_in_one_line() {
     let mut connection = connected(&path).await;
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read"}}"#;
     for _ in 0..2 {
-        let answer: serde_json::Value = serde_json::from_str(&ask(&mut connection, call).await).unwrap();
+        let answer: serde_json::Value =
+            serde_json::from_str(&ask(&mut connection, call).await).unwrap();
         assert_eq!(answer["result"]["text"], "a\nb", "{answer}");
     }
     daemon.stop().await;
@@ -131,17 +176,31 @@ async fn a_result_whose_answer_has_no_room_is_left_out_with_the_reason() {
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read"}}"#;
     let mut unread = [connected(&path).await, connected(&path).await];
     for connection in &mut unread {
-        connection.write_all(format!("{call}\n").as_bytes()).await.unwrap();
+        connection
+            .write_all(format!("{call}\n").as_bytes())
+            .await
+            .unwrap();
         connection.fill_buf().await.unwrap();
     }
     let mut other = connected(&path).await;
     let refused = ask(&mut other, call).await;
-    assert!(refused.contains("this request was run, its answer is left out"), "{}", &refused[..refused.len().min(300)]);
+    assert!(
+        refused.contains("this request was run, its answer is left out"),
+        "{}",
+        &refused[..refused.len().min(300)]
+    );
     let mut first = String::new();
-    tokio::time::timeout(PATIENCE, unread[0].read_line(&mut first)).await.unwrap().unwrap();
+    tokio::time::timeout(PATIENCE, unread[0].read_line(&mut first))
+        .await
+        .unwrap()
+        .unwrap();
     assert!(first.len() > 290_000, "{}", first.len());
     // The next line is read when the answer was written and is free.
-    ask(&mut unread[0], r#"{"jsonrpc":"2.0","id":2,"method":"server/identity"}"#).await;
+    ask(
+        &mut unread[0],
+        r#"{"jsonrpc":"2.0","id":2,"method":"server/identity"}"#,
+    )
+    .await;
     assert!(ask(&mut other, call).await.len() > 290_000);
     daemon.stop().await;
 }

@@ -1,7 +1,11 @@
 //! What is served over HTTP: the routes, their description, events, the dashboard, metrics; and
 //! what a provider serves.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on must fail"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;

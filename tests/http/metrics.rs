@@ -36,10 +36,19 @@ async fn a_daemon_counts_what_it_does() {
     let daemon = quiet(&home, &notes).await;
     let before = scrape(&daemon).await;
     assert_eq!(before.value("callsheet_scenarios{state=\"live\"}"), 1.0);
-    assert_eq!(before.value("callsheet_scenario_up{scenario=\"notes\"}"), 1.0);
+    assert_eq!(
+        before.value("callsheet_scenario_up{scenario=\"notes\"}"),
+        1.0
+    );
     assert_eq!(before.value("callsheet_fetches_total{outcome=\"ok\"}"), 1.0);
-    assert_eq!(before.value("callsheet_fetch_duration_seconds_count{outcome=\"ok\"}"), 1.0);
-    assert_eq!(before.value("callsheet_listings_total{outcome=\"manifest\"}"), 1.0);
+    assert_eq!(
+        before.value("callsheet_fetch_duration_seconds_count{outcome=\"ok\"}"),
+        1.0
+    );
+    assert_eq!(
+        before.value("callsheet_listings_total{outcome=\"manifest\"}"),
+        1.0
+    );
     assert!(before.value("callsheet_fetch_received_bytes_total") > 100.0);
     assert_eq!(before.value("callsheet_tools_published"), 2.0);
     assert_eq!(before.value("callsheet_config_valid"), 1.0);
@@ -50,12 +59,30 @@ async fn a_daemon_counts_what_it_does() {
     assert_eq!(before.value("callsheet_isolated"), 0.0);
 
     let off = json!({"scope": "global", "target": "tool:notes/add", "enabled": false});
-    assert_eq!(daemon.send_json("PUT", "/api/v1/preferences", &off).await.status, 200);
+    assert_eq!(
+        daemon
+            .send_json("PUT", "/api/v1/preferences", &off)
+            .await
+            .status,
+        200
+    );
     let after = scrape(&daemon).await;
     assert_eq!(after.value("callsheet_tools_published"), 1.0);
-    assert_eq!(after.value("callsheet_tools_withheld{reason=\"disabled\"}"), 1.0);
-    let changes = ["callsheet_catalog_revision_timestamp_seconds", "callsheet_snapshots_published_total"];
-    assert!(changes.iter().all(|name| after.value(name) > before.value(name)), "{}", after.text);
+    assert_eq!(
+        after.value("callsheet_tools_withheld{reason=\"disabled\"}"),
+        1.0
+    );
+    let changes = [
+        "callsheet_catalog_revision_timestamp_seconds",
+        "callsheet_snapshots_published_total",
+    ];
+    assert!(
+        changes
+            .iter()
+            .all(|name| after.value(name) > before.value(name)),
+        "{}",
+        after.text
+    );
     daemon.stop().await;
 }
 
@@ -68,17 +95,28 @@ async fn a_confirmed_manifest_and_a_lost_scenario_are_told_apart() {
     config.health.grace = std::time::Duration::ZERO;
     let daemon = Daemon::ready(config).await;
     let not_modified = "callsheet_fetches_total{outcome=\"not-modified\"}";
-    daemon.until("/metrics", |answer| Scrape::parse(answer).value(not_modified) >= 1.0).await;
+    daemon
+        .until("/metrics", |answer| {
+            Scrape::parse(answer).value(not_modified) >= 1.0
+        })
+        .await;
     notes.stop().await;
     daemon.until_state("notes", "down").await;
     let lost = scrape(&daemon).await;
     assert_eq!(lost.value("callsheet_scenario_up{scenario=\"notes\"}"), 0.0);
     assert_eq!(lost.value("callsheet_scenarios{state=\"down\"}"), 1.0);
-    assert_eq!(lost.value("callsheet_tools_withheld{reason=\"withdrawn\"}"), 1.0);
+    assert_eq!(
+        lost.value("callsheet_tools_withheld{reason=\"withdrawn\"}"),
+        1.0
+    );
     assert!(lost.value("callsheet_fetches_total{outcome=\"refused\"}") >= 3.0);
     assert!(lost.value("callsheet_listings_total{outcome=\"unanswered\"}") >= 3.0);
-    let fetched = |outcome: &str| lost.value(&format!("callsheet_fetches_total{{outcome=\"{outcome}\"}}"));
-    assert_eq!(fetched("not-modified"), lost.value("callsheet_listings_total{outcome=\"unchanged\"}"));
+    let fetched =
+        |outcome: &str| lost.value(&format!("callsheet_fetches_total{{outcome=\"{outcome}\"}}"));
+    assert_eq!(
+        fetched("not-modified"),
+        lost.value("callsheet_listings_total{outcome=\"unchanged\"}")
+    );
     daemon.stop().await;
 }
 
@@ -89,7 +127,9 @@ async fn requests_count_by_route_and_never_by_path() {
     let daemon = quiet(&home, &notes).await;
     for number in 0..20 {
         daemon.get(&format!("/api/v1/tools/none-{number}")).await;
-        daemon.get(&format!("/api/v1/scenarios/none-{number}")).await;
+        daemon
+            .get(&format!("/api/v1/scenarios/none-{number}"))
+            .await;
         daemon.get(&format!("/none/{number}")).await;
         daemon.send(&format!("BREW{number}"), "/api/v1/tools").await;
         serving::ask(daemon.address, "GET", "/", &[("host", "evil.example")], "").await;
@@ -99,7 +139,14 @@ async fn requests_count_by_route_and_never_by_path() {
     }
     daemon.get("/dashboard/scenarios/notes/now").await;
     let etag = daemon.get("/api/v1/tools").await.header("etag").to_owned();
-    serving::ask(daemon.address, "GET", "/api/v1/tools", &[("if-none-match", &etag)], "").await;
+    serving::ask(
+        daemon.address,
+        "GET",
+        "/api/v1/tools",
+        &[("if-none-match", &etag)],
+        "",
+    )
+    .await;
     serving::ask(daemon.address, "HEAD", "/api/v1/tools", &[], "").await;
     let scraped = scrape(&daemon).await;
     let answered = |route: &str, method: &str, status: &str| {
@@ -108,17 +155,34 @@ async fn requests_count_by_route_and_never_by_path() {
     };
     assert_eq!(answered("/api/v1/tools/{*name}", "GET", "404"), 20.0);
     assert_eq!(answered("/api/v1/scenarios/{name}", "GET", "404"), 20.0);
-    assert_eq!(answered("/dashboard/scenarios/{name}/now", "GET", "200"), 1.0);
+    assert_eq!(
+        answered("/dashboard/scenarios/{name}/now", "GET", "200"),
+        1.0
+    );
     assert_eq!(answered("unmatched", "GET", "404"), 20.0);
     assert_eq!(answered("refused", "GET", "403"), 20.0);
     assert_eq!(answered("/api/v1/tools", "GET", "200"), 4.0);
     assert_eq!(answered("/api/v1/tools", "GET", "304"), 1.0);
     assert_eq!(answered("/api/v1/tools", "HEAD", "200"), 1.0);
-    assert_eq!(scraped.value("callsheet_http_request_duration_seconds_count{route=\"/api/v1/tools\"}"), 26.0);
+    assert_eq!(
+        scraped.value("callsheet_http_request_duration_seconds_count{route=\"/api/v1/tools\"}"),
+        26.0
+    );
     // 20 strange methods are one series.
-    assert_eq!(scraped.count("callsheet_http_requests_total"), 9, "{}", scraped.text);
-    assert_eq!(scraped.value("callsheet_view_requests_total{outcome=\"miss\"}"), 1.0);
-    assert_eq!(scraped.value("callsheet_view_requests_total{outcome=\"repeated\"}"), 5.0);
+    assert_eq!(
+        scraped.count("callsheet_http_requests_total"),
+        9,
+        "{}",
+        scraped.text
+    );
+    assert_eq!(
+        scraped.value("callsheet_view_requests_total{outcome=\"miss\"}"),
+        1.0
+    );
+    assert_eq!(
+        scraped.value("callsheet_view_requests_total{outcome=\"repeated\"}"),
+        5.0
+    );
     daemon.stop().await;
 }
 
@@ -129,7 +193,10 @@ async fn events_and_their_readers_are_counted() {
     let daemon = quiet(&home, &notes).await;
     let (mut reader, _) = Listener::begin(daemon.address, "?kind=catalog").await;
     let (second, _) = Listener::begin(daemon.address, "?kind=catalog").await;
-    assert_eq!(scrape(&daemon).await.value("callsheet_event_subscribers"), 2.0);
+    assert_eq!(
+        scrape(&daemon).await.value("callsheet_event_subscribers"),
+        2.0
+    );
     drop(second);
     daemon
         .send_json(
@@ -149,8 +216,13 @@ async fn events_and_their_readers_are_counted() {
             tokio::task::yield_now().await;
         }
     };
-    let scraped = tokio::time::timeout(PATIENCE, gone).await.expect("he is noticed to be gone");
-    assert_eq!(scraped.value("callsheet_events_sent_total{event=\"snapshot\"}"), 2.0);
+    let scraped = tokio::time::timeout(PATIENCE, gone)
+        .await
+        .expect("he is noticed to be gone");
+    assert_eq!(
+        scraped.value("callsheet_events_sent_total{event=\"snapshot\"}"),
+        2.0
+    );
     assert!(scraped.value("callsheet_events_sent_total{event=\"catalog\"}") >= 1.0);
     assert_eq!(scraped.value("callsheet_events_dropped_total"), 0.0);
     daemon.stop().await;
@@ -159,13 +231,38 @@ async fn events_and_their_readers_are_counted() {
 #[tokio::test]
 async fn what_a_snapshot_shows_is_derived_from_it() {
     let mut all = inputs(&[("genie", &["run"])]);
-    put(&mut all, offer("files", &[tool("get"), tool("read").off(), tool("secret").internal()]));
-    put(&mut all, standing(offer("gone", &[tool("a"), tool("b")]), Visibility::Withdrawn("3 failures".into())));
-    put(&mut all, standing(offer("waits", &[tool("c")]), Visibility::Hidden("pending".into())));
+    put(
+        &mut all,
+        offer(
+            "files",
+            &[tool("get"), tool("read").off(), tool("secret").internal()],
+        ),
+    );
+    put(
+        &mut all,
+        standing(
+            offer("gone", &[tool("a"), tool("b")]),
+            Visibility::Withdrawn("3 failures".into()),
+        ),
+    );
+    put(
+        &mut all,
+        standing(
+            offer("waits", &[tool("c")]),
+            Visibility::Hidden("pending".into()),
+        ),
+    );
     let last_success = Some(Timestamp::from_second(1_700_000_000).unwrap());
-    let tools = ToolCounts { quarantined: 4, ..ToolCounts::default() };
+    let tools = ToolCounts {
+        quarantined: 4,
+        ..ToolCounts::default()
+    };
     let healths = vec![
-        Health { last_success, tools, ..health("files", ScenarioState::Live) },
+        Health {
+            last_success,
+            tools,
+            ..health("files", ScenarioState::Live)
+        },
         health("gone", ScenarioState::Down),
         health("old", ScenarioState::Incompatible),
         health("locked", ScenarioState::NeedsAuthorization),
@@ -173,10 +270,20 @@ async fn what_a_snapshot_shows_is_derived_from_it() {
         health("waits", ScenarioState::Pending),
         health("banned", ScenarioState::Blocked),
     ];
-    let mut first = snapshot(&all, healths, vec![Finding::new(FindingCode::StateFailed, "the disk is full")]);
+    let mut first = snapshot(
+        &all,
+        healths,
+        vec![Finding::new(FindingCode::StateFailed, "the disk is full")],
+    );
     let at = Timestamp::UNIX_EPOCH;
     let window = std::time::Duration::from_secs(15);
-    first.isolated = Some(Isolated { since: at, until: at, lost: 2, of: 3, window });
+    first.isolated = Some(Isolated {
+        since: at,
+        until: at,
+        lost: 2,
+        of: 3,
+        window,
+    });
     let server = serve(first).await;
     let scraped = Scrape::parse(&server.get("/metrics").await);
     for (sample, value) in [
@@ -189,20 +296,40 @@ async fn what_a_snapshot_shows_is_derived_from_it() {
         ("callsheet_scenarios{state=\"pending\"}", 1.0),
         ("callsheet_scenario_incompatible{scenario=\"old\"}", 1.0),
         ("callsheet_scenario_up{scenario=\"old\"}", 0.0),
-        ("callsheet_scenario_needs_authorization{scenario=\"locked\"}", 1.0),
-        ("callsheet_scenario_needs_authorization{scenario=\"old\"}", 0.0),
+        (
+            "callsheet_scenario_needs_authorization{scenario=\"locked\"}",
+            1.0,
+        ),
+        (
+            "callsheet_scenario_needs_authorization{scenario=\"old\"}",
+            0.0,
+        ),
         ("callsheet_scenarios{state=\"removed\"}", 1.0),
-        ("callsheet_scenario_last_success_timestamp_seconds{scenario=\"files\"}", 1.7e9),
+        (
+            "callsheet_scenario_last_success_timestamp_seconds{scenario=\"files\"}",
+            1.7e9,
+        ),
         ("callsheet_isolated", 1.0),
         ("callsheet_state_writable", 0.0),
         ("callsheet_findings{severity=\"error\"}", 1.0),
         ("callsheet_catalog_revision_timestamp_seconds", 1.7e9),
-        (concat!("callsheet_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"}"), 1.0),
+        (
+            concat!(
+                "callsheet_build_info{version=\"",
+                env!("CARGO_PKG_VERSION"),
+                "\"}"
+            ),
+            1.0,
+        ),
     ] {
         assert_eq!(scraped.value(sample), value, "{sample}");
     }
     // Strangers name no series.
-    assert!(!scraped.text.contains("waits") && !scraped.text.contains("banned"), "{}", scraped.text);
+    assert!(
+        !scraped.text.contains("waits") && !scraped.text.contains("banned"),
+        "{}",
+        scraped.text
+    );
     // Nor do those that are gone: an alarm would go on for a day.
     assert!(!scraped.text.contains("former"), "{}", scraped.text);
     assert_eq!(scraped.count("callsheet_scenario_last_success"), 1);
@@ -211,19 +338,33 @@ async fn what_a_snapshot_shows_is_derived_from_it() {
 #[tokio::test]
 async fn the_format_is_the_one_that_is_liked_better() {
     let server = serving::serve_inputs(&inputs(&[("genie", &["run"])])).await;
-    let get = async |accept: &str| serving::ask(server.address, "GET", "/metrics", &[("accept", accept)], "").await;
+    let get = async |accept: &str| {
+        serving::ask(server.address, "GET", "/metrics", &[("accept", accept)], "").await
+    };
     // Of routes only those are told that were asked.
     get("*/*").await;
     let open = get("application/openmetrics-text;version=1.0.0;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1").await;
-    assert_eq!(open.header("content-type"), "application/openmetrics-text; version=1.0.0; charset=utf-8");
+    assert_eq!(
+        open.header("content-type"),
+        "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    );
     assert_eq!(open.header("vary"), "accept");
     assert_eq!(open.header("cache-control"), "no-store");
     let text = String::from_utf8(open.body.clone()).unwrap();
-    assert!(text.ends_with("\n# EOF\n") && text.contains("\n# TYPE callsheet_fetches counter\n"), "{text}");
+    assert!(
+        text.ends_with("\n# EOF\n") && text.contains("\n# TYPE callsheet_fetches counter\n"),
+        "{text}"
+    );
     let plain = get("text/plain").await;
-    assert_eq!(plain.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+    assert_eq!(
+        plain.header("content-type"),
+        "text/plain; version=0.0.4; charset=utf-8"
+    );
     let text = String::from_utf8(plain.body.clone()).unwrap();
-    assert!(!text.contains("# EOF") && text.contains("\n# TYPE callsheet_fetches_total counter\n"), "{text}");
+    assert!(
+        !text.contains("# EOF") && text.contains("\n# TYPE callsheet_fetches_total counter\n"),
+        "{text}"
+    );
     assert_eq!(Scrape::parse(&open).names(), Scrape::parse(&plain).names());
     for foreign in [("host", "evil.example"), ("host", "127.0.0.1@evil")] {
         let refused = serving::ask(server.address, "GET", "/metrics", &[foreign], "").await;

@@ -14,7 +14,9 @@ use crate::support::scrape::Scrape;
 use crate::support::serving::{Answer, ask};
 
 fn config(file: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("config").join(file)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("config")
+        .join(file)
 }
 
 /// What a daemon with a scenario and some readers answers.
@@ -32,7 +34,9 @@ async fn scraped(accept: &str) -> Answer {
 /// Every word that looks like the name of one of our metrics.
 fn metrics_in(text: &str) -> BTreeSet<&str> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    words.filter(|word| word.starts_with("callsheet_") || word.starts_with("process_")).collect()
+    words
+        .filter(|word| word.starts_with("callsheet_") || word.starts_with("process_"))
+        .collect()
 }
 
 /// Every text behind `expr` or `query` in a document.
@@ -41,7 +45,9 @@ fn expressions(document: &Value, found: &mut Vec<String>) {
         Value::Object(members) => {
             for (name, value) in members {
                 match value {
-                    Value::String(text) if ["expr", "query", "definition"].contains(&name.as_str()) => {
+                    Value::String(text)
+                        if ["expr", "query", "definition"].contains(&name.as_str()) =>
+                    {
                         found.push(text.clone());
                     }
                     _ => expressions(value, found),
@@ -59,11 +65,17 @@ async fn every_metric_that_is_used_exists() {
     let scrape = Scrape::parse(&answer);
     let names = scrape.names();
     let dashboard: Value =
-        serde_json::from_str(&fs::read_to_string(config("grafana/callsheet.json")).unwrap()).unwrap();
+        serde_json::from_str(&fs::read_to_string(config("grafana/callsheet.json")).unwrap())
+            .unwrap();
     let mut used = Vec::new();
     expressions(&dashboard, &mut used);
     let panels = dashboard["panels"].as_array().unwrap();
-    assert!(panels.len() > 20 && panels.iter().all(|panel| !panel["targets"].as_array().unwrap().is_empty()));
+    assert!(
+        panels.len() > 20
+            && panels
+                .iter()
+                .all(|panel| !panel["targets"].as_array().unwrap().is_empty())
+    );
     let rules = fs::read_to_string(config("prometheus/callsheet.rules.yml")).unwrap();
     let texts = used.iter().map(String::as_str).chain([rules.as_str()]);
     let used: BTreeSet<&str> = texts.flat_map(metrics_in).collect();
@@ -76,11 +88,16 @@ async fn every_metric_that_is_used_exists() {
 fn every_alert_is_tested() {
     let rules = fs::read_to_string(config("prometheus/callsheet.rules.yml")).unwrap();
     let tests = fs::read_to_string(config("prometheus/callsheet.tests.yml")).unwrap();
-    let alerts: Vec<_> = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    let alerts: Vec<_> = rules
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- alert: "))
+        .collect();
     assert!(alerts.len() >= 5, "{alerts:?}");
     for alert in alerts {
         assert!(
-            tests.contains(&format!("alertname: {alert}\n        exp_alerts:\n          -")),
+            tests.contains(&format!(
+                "alertname: {alert}\n        exp_alerts:\n          -"
+            )),
             "{alert} never fires in a test"
         );
     }
@@ -92,14 +109,25 @@ fn promtool(arguments: &[&str], input: &[u8]) -> Output {
     let piped = Stdio::piped;
     let mut command = Command::new(&program);
     let command = command.args(arguments).current_dir(config("prometheus"));
-    let mut child = command.stdin(piped()).stdout(piped()).stderr(piped()).spawn().expect("promtool runs");
+    let mut child = command
+        .stdin(piped())
+        .stdout(piped())
+        .stderr(piped())
+        .spawn()
+        .expect("promtool runs");
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), input).unwrap();
     child.wait_with_output().unwrap()
 }
 
 fn assert_content(output: &Output) {
-    let output_texts = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    assert!(output.status.success(), "{}{}", output_texts[0], output_texts[1]);
+    let output_texts =
+        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    assert!(
+        output.status.success(),
+        "{}{}",
+        output_texts[0],
+        output_texts[1]
+    );
 }
 
 #[tokio::test]
@@ -109,7 +137,10 @@ async fn promtool_finds_nothing_to_blame_in_a_scrape() {
     let output = promtool(&["check", "metrics"], &answer.body);
     assert_content(&output);
     // What it would only advise comes with success.
-    assert!(output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
+    assert!(
+        output.stdout.is_empty() && output.stderr.is_empty(),
+        "{output:?}"
+    );
 }
 
 #[test]

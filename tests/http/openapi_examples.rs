@@ -36,7 +36,10 @@ impl Seen {
     /// Remembers the ids that an answer gives.
     fn look(&mut self, answer: &Value) {
         for key in ["approval_id", "operation_id"] {
-            if let Some(id) = answer[key].as_str().filter(|id| self.ids.iter().all(|(known, _)| known != id)) {
+            if let Some(id) = answer[key]
+                .as_str()
+                .filter(|id| self.ids.iter().all(|(known, _)| known != id))
+            {
                 self.ids.push((id.to_owned(), IDS[self.ids.len()]));
             }
         }
@@ -44,7 +47,11 @@ impl Seen {
 
     /// A target of an example as it is to be asked for.
     fn target(&self, shown: &str) -> String {
-        self.ids.iter().fold(shown.to_owned(), |target, (id, shown)| target.replace(shown, id))
+        self.ids
+            .iter()
+            .fold(shown.to_owned(), |target, (id, shown)| {
+                target.replace(shown, id)
+            })
     }
 }
 
@@ -54,10 +61,18 @@ fn steady(value: &mut Value, key: &str, seen: &Seen) {
         Value::String(text) if matches!(key, "digest" | "definition") => {
             *text = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into();
         }
-        Value::String(text) if key == "call_id" => *text = "5a1c9f3e-8b7d-4c60-a2e4-f6071829304b".into(),
+        Value::String(text) if key == "call_id" => {
+            *text = "5a1c9f3e-8b7d-4c60-a2e4-f6071829304b".into()
+        }
         Value::String(text) => {
-            let words = text.split([' ', '(', ')', ',', ';', '"']).map(str::to_owned).collect::<Vec<_>>();
-            for time in words.iter().filter(|word| word.parse::<jiff::Timestamp>().is_ok()) {
+            let words = text
+                .split([' ', '(', ')', ',', ';', '"'])
+                .map(str::to_owned)
+                .collect::<Vec<_>>();
+            for time in words
+                .iter()
+                .filter(|word| word.parse::<jiff::Timestamp>().is_ok())
+            {
                 *text = text.replace(time, "2026-03-01T09:30:00Z");
             }
             for (port, shown) in &seen.ports {
@@ -73,9 +88,13 @@ fn steady(value: &mut Value, key: &str, seen: &Seen) {
             "tasks" => *value = json!(24),
             _ => {}
         },
-        Value::Array(items) if key == "via" => *items = vec![json!("5f2b1d0c-8a34-4c0e-9d55-0b1f6a7c2e11")],
+        Value::Array(items) if key == "via" => {
+            *items = vec![json!("5f2b1d0c-8a34-4c0e-9d55-0b1f6a7c2e11")]
+        }
         Value::Array(items) => items.iter_mut().for_each(|item| steady(item, "", seen)),
-        Value::Object(members) => members.iter_mut().for_each(|(key, value)| steady(value, key, seen)),
+        Value::Object(members) => members
+            .iter_mut()
+            .for_each(|(key, value)| steady(value, key, seen)),
         _ => {}
     }
 }
@@ -84,13 +103,19 @@ fn steady(value: &mut Value, key: &str, seen: &Seen) {
 /// each text of `whole` say.
 fn is_cut_from(part: &Value, whole: &Value) -> bool {
     match (part, whole) {
-        (Value::Object(part), Value::Object(whole)) => {
-            part.iter().all(|(key, value)| whole.get(key).is_some_and(|all| is_cut_from(value, all)))
-        }
+        (Value::Object(part), Value::Object(whole)) => part
+            .iter()
+            .all(|(key, value)| whole.get(key).is_some_and(|all| is_cut_from(value, all))),
         (Value::Array(part), Value::Array(whole)) => {
-            part.len() <= whole.len() && part.iter().zip(whole).all(|(part, whole)| is_cut_from(part, whole))
+            part.len() <= whole.len()
+                && part
+                    .iter()
+                    .zip(whole)
+                    .all(|(part, whole)| is_cut_from(part, whole))
         }
-        (Value::String(part), Value::String(whole)) => part.lines().all(|line| whole.lines().any(|l| l == line)),
+        (Value::String(part), Value::String(whole)) => {
+            part.lines().all(|line| whole.lines().any(|l| l == line))
+        }
         _ => part == whole,
     }
 }
@@ -106,12 +131,19 @@ async fn examples_are_what_a_daemon_answers() {
         (builds.port(), 9003),
         (desk.address.port(), 9004),
     ];
-    let mut seen = Seen { ports: ports.into(), ids: Vec::new() };
+    let mut seen = Seen {
+        ports: ports.into(),
+        ids: Vec::new(),
+    };
     let bless = std::env::var_os("CALLSHEET_BLESS").is_some();
     let mut examples: Vec<Value> = serde_json::from_slice(&std::fs::read(file()).unwrap()).unwrap();
     let mut problems = Vec::new();
     for example in &mut examples {
-        let (method, target) = example["request"].as_str().unwrap().split_once(' ').unwrap();
+        let (method, target) = example["request"]
+            .as_str()
+            .unwrap()
+            .split_once(' ')
+            .unwrap();
         if example["operation"] == "followEvents" {
             // A stream that does not end; `openapi.rs` looks at what it says.
             continue;
@@ -126,14 +158,25 @@ async fn examples_are_what_a_daemon_answers() {
             Some(body) => server.send_json(method, target, body).await,
             None => ask(server.address, method, target, &[], "").await,
         };
-        assert_eq!(answer.status, example["status"], "{method} {target}: {}", String::from_utf8_lossy(&answer.body));
+        assert_eq!(
+            answer.status,
+            example["status"],
+            "{method} {target}: {}",
+            String::from_utf8_lossy(&answer.body)
+        );
         let is_text = answer.header("content-type").contains("text");
-        let mut body = if is_text { json!(String::from_utf8(answer.body).unwrap()) } else { answer.json() };
+        let mut body = if is_text {
+            json!(String::from_utf8(answer.body).unwrap())
+        } else {
+            answer.json()
+        };
         seen.look(&body);
         steady(&mut body, "", &seen);
         if example["cut"] == true {
             if !is_cut_from(&example["answer"], &body) {
-                problems.push(format!("{method} {target} is not cut from what is answered: {body:#}"));
+                problems.push(format!(
+                    "{method} {target} is not cut from what is answered: {body:#}"
+                ));
             }
         } else if bless {
             set(example, "answer", body);
@@ -142,9 +185,17 @@ async fn examples_are_what_a_daemon_answers() {
         }
     }
     if bless {
-        std::fs::write(file(), serde_json::to_string_pretty(&examples).unwrap() + "\n").unwrap();
+        std::fs::write(
+            file(),
+            serde_json::to_string_pretty(&examples).unwrap() + "\n",
+        )
+        .unwrap();
     }
-    assert!(problems.is_empty(), "CALLSHEET_BLESS=1 writes the examples anew:\n{}", problems.join("\n"));
+    assert!(
+        problems.is_empty(),
+        "CALLSHEET_BLESS=1 writes the examples anew:\n{}",
+        problems.join("\n")
+    );
     starting.stop_as_it_may().await;
     calling.stop().await;
     daemon.stop().await;
@@ -154,7 +205,9 @@ async fn examples_are_what_a_daemon_answers() {
 async fn calling() -> (Daemon, Callee, Module, Home) {
     let on = |metadata: Value| {
         let mut all = json!({"enabled_by_default": true});
-        all.as_object_mut().unwrap().extend(metadata.as_object().unwrap().clone());
+        all.as_object_mut()
+            .unwrap()
+            .extend(metadata.as_object().unwrap().clone());
         all
     };
     let takes = |name: &str| json!({"type": "object", "properties": {name: {"type": "string"}}, "required": [name]});
@@ -165,8 +218,16 @@ async fn calling() -> (Daemon, Callee, Module, Home) {
     });
     let tools = [
         callee::tool_with("read_log", &takes("build"), &on(json!({}))),
-        callee::tool_with("deploy", &takes("build"), &on(json!({"requires_approval": true}))),
-        callee::tool_with("build", &takes("branch"), &on(json!({"long_running": true, "async_behavior": followed}))),
+        callee::tool_with(
+            "deploy",
+            &takes("build"),
+            &on(json!({"requires_approval": true})),
+        ),
+        callee::tool_with(
+            "build",
+            &takes("branch"),
+            &on(json!({"long_running": true, "async_behavior": followed})),
+        ),
         callee::tool_with("get_run", &takes("run_id"), &on(json!({}))),
     ];
     let run = |ran: Ran| async move {
@@ -183,8 +244,14 @@ async fn calling() -> (Daemon, Callee, Module, Home) {
     let home = Home::new();
     let mut config = home.config(&[]);
     // The second has no server, so that there is one to forget.
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    config.scenarios = vec![configured("builds", ([127, 0, 0, 1], builds.port()).into()), configured("attic", nobody)];
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    config.scenarios = vec![
+        configured("builds", ([127, 0, 0, 1], builds.port()).into()),
+        configured("attic", nobody),
+    ];
     config.health.failures = 1;
     desk.configure(&mut config);
     config.refresh.min_interval = NEVER;
@@ -199,7 +266,10 @@ async fn starting() -> (Daemon, TcpListener, crate::support::daemon::Home) {
     let home = crate::support::daemon::Home::new();
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut config = home.config(&[]);
-    config.scenarios = vec![crate::support::daemon::configured("files", silent.local_addr().unwrap())];
+    config.scenarios = vec![crate::support::daemon::configured(
+        "files",
+        silent.local_addr().unwrap(),
+    )];
     config.server.ready_timeout = NEVER;
     (Daemon::start(config).await, silent, home)
 }

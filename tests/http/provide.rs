@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use callsheet::provide::{
-    self, CategoryDefinition, Cost, InvalidDefinition, Parameter, Provider, Registry, RegistryConfig, Shadowed,
-    StaticProvider, ToolDefinition,
+    self, CategoryDefinition, Cost, InvalidDefinition, Parameter, Provider, Registry,
+    RegistryConfig, Shadowed, StaticProvider, ToolDefinition,
 };
 use callsheet::runtime::{StopTrigger, Tasks};
 use http::{HeaderMap, Method, StatusCode};
@@ -37,8 +37,17 @@ fn category(id: &str, name: &str) -> CategoryDefinition {
 fn cut_board() -> ToolDefinition {
     tool("cut_board", "Cuts a board to length")
         .category("wood")
-        .parameter("length", Parameter::integer("Length in millimetres").required().minimum(10).maximum(4000))
-        .parameter("blade", Parameter::choice("Which saw", ["fine", "coarse"]).default_value("fine"))
+        .parameter(
+            "length",
+            Parameter::integer("Length in millimetres")
+                .required()
+                .minimum(10)
+                .maximum(4000),
+        )
+        .parameter(
+            "blade",
+            Parameter::choice("Which saw", ["fine", "coarse"]).default_value("fine"),
+        )
         .requires_approval(true)
         .timeout_seconds(30)
         .rate_limit_per_minute(6)
@@ -72,9 +81,16 @@ impl Scenario {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let (trigger, stop) = StopTrigger::new();
-        let serving = Tasks::new().spawn(provide::serve(listener, registry.clone(), async move { stop.wait().await }));
+        let serving = Tasks::new().spawn(provide::serve(listener, registry.clone(), async move {
+            stop.wait().await
+        }));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { base, trigger, serving, client }
+        Self {
+            base,
+            trigger,
+            serving,
+            client,
+        }
     }
 
     async fn ask(&self, method: Method, path: &str, if_none_match: Option<&str>) -> Answer {
@@ -87,7 +103,11 @@ impl Scenario {
         while let Some(chunk) = response.chunk().await.unwrap() {
             body.extend_from_slice(&chunk);
         }
-        Answer { status: response.status(), headers: response.headers().clone(), body }
+        Answer {
+            status: response.status(),
+            headers: response.headers().clone(),
+            body,
+        }
     }
 
     async fn get(&self, path: &str) -> Answer {
@@ -97,12 +117,21 @@ impl Scenario {
     /// The status and the answer of a call.
     async fn call(&self, body: impl ToString) -> (u16, Value) {
         let url = format!("{}/api/v1/tools/execute", self.base);
-        let mut response = self.client.post(url).body(body.to_string()).send().await.unwrap();
+        let mut response = self
+            .client
+            .post(url)
+            .body(body.to_string())
+            .send()
+            .await
+            .unwrap();
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.unwrap() {
             body.extend_from_slice(&chunk);
         }
-        (response.status().as_u16(), serde_json::from_slice(&body).unwrap())
+        (
+            response.status().as_u16(),
+            serde_json::from_slice(&body).unwrap(),
+        )
     }
 }
 
@@ -122,7 +151,12 @@ impl Answer {
 }
 
 fn names(manifest: &Value) -> Vec<&str> {
-    manifest["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+    manifest["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect()
 }
 
 #[tokio::test]
@@ -137,9 +171,12 @@ async fn the_manifest_is_in_the_protocols_spelling() {
     )
     .unwrap();
     registry.register(
-        StaticProvider::new("saws")
-            .tool(cut_board())
-            .category(category("wood", "Wood").icon("axe").description("What was a tree").display_order(2)),
+        StaticProvider::new("saws").tool(cut_board()).category(
+            category("wood", "Wood")
+                .icon("axe")
+                .description("What was a tree")
+                .display_order(2),
+        ),
     );
     let manifest = registry.manifest();
     let expected = json!({
@@ -177,7 +214,10 @@ async fn the_manifest_is_in_the_protocols_spelling() {
         ],
         "generated_at": "2026-02-03T04:05:06Z"
     });
-    assert_eq!(serde_json::to_string_pretty(&manifest).unwrap(), serde_json::to_string_pretty(&expected).unwrap());
+    assert_eq!(
+        serde_json::to_string_pretty(&manifest).unwrap(),
+        serde_json::to_string_pretty(&expected).unwrap()
+    );
 
     let scenario = Scenario::start(&registry).await;
     let answer = scenario.get("/api/v1/tools").await;
@@ -194,9 +234,18 @@ async fn an_empty_registry_is_a_valid_scenario() {
     let manifest = answer.json();
     assert_eq!(manifest["tools"], json!([]));
     assert_eq!(manifest["categories"], json!([]));
-    assert!(manifest["generated_at"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok());
+    assert!(
+        manifest["generated_at"]
+            .as_str()
+            .unwrap()
+            .parse::<jiff::Timestamp>()
+            .is_ok()
+    );
     let health = scenario.get("/health").await;
-    assert_eq!(health.json(), json!({ "status": "ok", "scenario": "workshop", "version": "2.1.0" }));
+    assert_eq!(
+        health.json(),
+        json!({ "status": "ok", "scenario": "workshop", "version": "2.1.0" })
+    );
 }
 
 #[tokio::test]
@@ -205,18 +254,37 @@ async fn a_known_manifest_is_not_sent_again() {
     registry.register(StaticProvider::new("saws").tool(tool("cut", "Cuts")));
     let scenario = Scenario::start(&registry).await;
     let first = scenario.get("/api/v1/tools").await;
-    assert!(first.tag().starts_with('"'), "a strong tag: {}", first.tag());
+    assert!(
+        first.tag().starts_with('"'),
+        "a strong tag: {}",
+        first.tag()
+    );
     let second = scenario.get("/api/v1/tools").await;
-    assert_eq!(first.body, second.body, "the same content is the same bytes, its time included");
+    assert_eq!(
+        first.body, second.body,
+        "the same content is the same bytes, its time included"
+    );
 
-    for known in [first.tag(), "*", &format!("\"other\", {}", first.tag()), &format!("W/{}", first.tag())] {
-        let answer = scenario.ask(Method::GET, "/api/v1/tools", Some(known)).await;
+    for known in [
+        first.tag(),
+        "*",
+        &format!("\"other\", {}", first.tag()),
+        &format!("W/{}", first.tag()),
+    ] {
+        let answer = scenario
+            .ask(Method::GET, "/api/v1/tools", Some(known))
+            .await;
         assert_eq!(answer.status, StatusCode::NOT_MODIFIED, "{known}");
         assert!(answer.body.is_empty(), "{known}");
         assert_eq!(answer.tag(), first.tag());
-        assert_eq!(answer.header("cache-control"), first.header("cache-control"));
+        assert_eq!(
+            answer.header("cache-control"),
+            first.header("cache-control")
+        );
     }
-    let unknown = scenario.ask(Method::GET, "/api/v1/tools", Some("\"other\"")).await;
+    let unknown = scenario
+        .ask(Method::GET, "/api/v1/tools", Some("\"other\""))
+        .await;
     assert_eq!(unknown.status, StatusCode::OK);
     assert_eq!(unknown.body, first.body.clone());
 
@@ -224,12 +292,22 @@ async fn a_known_manifest_is_not_sent_again() {
     assert_eq!(head.status, StatusCode::OK);
     assert_eq!(head.body.len(), 0);
     assert_eq!(head.tag(), first.tag());
-    assert_eq!(head.header("content-length"), Some(&*first.body.len().to_string()));
+    assert_eq!(
+        head.header("content-length"),
+        Some(&*first.body.len().to_string())
+    );
 
     // The same offer of another process has the same tag.
     let twin = self::registry();
     twin.register(StaticProvider::new("other").tool(tool("cut", "Cuts")));
-    assert_eq!(Scenario::start(&twin).await.get("/api/v1/tools").await.tag(), first.tag());
+    assert_eq!(
+        Scenario::start(&twin)
+            .await
+            .get("/api/v1/tools")
+            .await
+            .tag(),
+        first.tag()
+    );
 }
 
 /// A provider whose tools come and go.
@@ -261,7 +339,10 @@ async fn what_changes_while_it_is_served_shows_at_once() {
     plugins.0.lock().unwrap().push(tool("bend", "Bends"));
     seen.push(scenario.get("/api/v1/tools").await);
     assert_eq!(names(&seen[2].json()), ["bend", "cut"]);
-    assert_eq!(scenario.get("/api/v1/tools/bend").await.status, StatusCode::OK);
+    assert_eq!(
+        scenario.get("/api/v1/tools/bend").await.status,
+        StatusCode::OK
+    );
 
     registry.register(StaticProvider::new("saws").tool(tool("slice", "Slices")));
     seen.push(scenario.get("/api/v1/tools").await);
@@ -270,14 +351,24 @@ async fn what_changes_while_it_is_served_shows_at_once() {
     assert!(registry.unregister("plugins") && !registry.unregister("plugins"));
     seen.push(scenario.get("/api/v1/tools").await);
     assert_eq!(names(&seen[4].json()), ["slice"]);
-    assert_eq!(scenario.get("/api/v1/tools/bend").await.status, StatusCode::NOT_FOUND);
+    assert_eq!(
+        scenario.get("/api/v1/tools/bend").await.status,
+        StatusCode::NOT_FOUND
+    );
 
     for pair in seen.windows(2) {
-        let time =
-            |answer: &Answer| answer.json()["generated_at"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+        let time = |answer: &Answer| {
+            answer.json()["generated_at"]
+                .as_str()
+                .unwrap()
+                .parse::<jiff::Timestamp>()
+                .unwrap()
+        };
         assert_ne!(pair[0].tag(), pair[1].tag());
         assert!(time(&pair[0]) <= time(&pair[1]));
-        let answer = scenario.ask(Method::GET, "/api/v1/tools", Some(pair[0].tag())).await;
+        let answer = scenario
+            .ask(Method::GET, "/api/v1/tools", Some(pair[0].tag()))
+            .await;
         assert_eq!(answer.status, StatusCode::OK, "an old tag is not confirmed");
     }
 }
@@ -286,14 +377,20 @@ async fn what_changes_while_it_is_served_shows_at_once() {
 async fn readers_see_whole_manifests_while_providers_change() {
     let registry = registry();
     let scenario = Scenario::start(&registry).await;
-    let pair = |n: u32| StaticProvider::new("pair").with_tools(["a", "b"].map(|name| tool(name, &n.to_string())));
+    let pair = |n: u32| {
+        StaticProvider::new("pair").with_tools(["a", "b"].map(|name| tool(name, &n.to_string())))
+    };
     registry.register(pair(0));
     let changing = registry.clone();
-    let changes = Tasks::new().spawn_blocking(move || (1..300).for_each(|n| changing.register(pair(n))));
+    let changes =
+        Tasks::new().spawn_blocking(move || (1..300).for_each(|n| changing.register(pair(n))));
     for _ in 0..50 {
         let manifest = scenario.get("/api/v1/tools").await.json();
         assert_eq!(names(&manifest), ["a", "b"]);
-        assert_eq!(manifest["tools"][0]["description"], manifest["tools"][1]["description"]);
+        assert_eq!(
+            manifest["tools"][0]["description"],
+            manifest["tools"][1]["description"]
+        );
     }
     changes.await.unwrap();
     assert_eq!(registry.manifest()["tools"][0]["description"], "299");
@@ -302,11 +399,17 @@ async fn readers_see_whole_manifests_while_providers_change() {
 #[tokio::test]
 async fn offers_are_merged_in_a_stable_way() {
     let saws = || {
-        let provider = StaticProvider::new("saws").tool(tool("cut", "Saws it")).tool(tool("trim", "Trims"));
-        provider.category(category("work", "Sawing")).category(category("wood", "Wood"))
+        let provider = StaticProvider::new("saws")
+            .tool(tool("cut", "Saws it"))
+            .tool(tool("trim", "Trims"));
+        provider
+            .category(category("work", "Sawing"))
+            .category(category("wood", "Wood"))
     };
     let lasers = || {
-        let provider = StaticProvider::new("lasers").tool(tool("cut", "Burns it")).tool(tool("aim", "Aims"));
+        let provider = StaticProvider::new("lasers")
+            .tool(tool("cut", "Burns it"))
+            .tool(tool("aim", "Aims"));
         provider.category(category("work", "Burning"))
     };
     let registry = registry();
@@ -314,10 +417,19 @@ async fn offers_are_merged_in_a_stable_way() {
     registry.register(lasers());
     let manifest = registry.manifest();
     assert_eq!(names(&manifest), ["aim", "cut", "trim"]);
-    assert_eq!(manifest["tools"][1]["description"], "Saws it", "no newcomer takes a tool over");
-    assert_eq!(manifest["categories"], json!([{ "id": "wood", "name": "Wood" }, { "id": "work", "name": "Burning" }]));
-    let shadowed =
-        |provider: &str, kept: &str| Shadowed { tool: "cut".into(), provider: provider.into(), kept: kept.into() };
+    assert_eq!(
+        manifest["tools"][1]["description"], "Saws it",
+        "no newcomer takes a tool over"
+    );
+    assert_eq!(
+        manifest["categories"],
+        json!([{ "id": "wood", "name": "Wood" }, { "id": "work", "name": "Burning" }])
+    );
+    let shadowed = |provider: &str, kept: &str| Shadowed {
+        tool: "cut".into(),
+        provider: provider.into(),
+        kept: kept.into(),
+    };
     assert_eq!(registry.shadowed(), [shadowed("lasers", "saws")]);
 
     // Replacing a provider keeps its place; leaving gives it up.
@@ -334,14 +446,20 @@ async fn offers_are_merged_in_a_stable_way() {
 async fn one_tool_is_served_by_its_name() {
     let registry = registry();
     let cut = tool("cut", "Cuts").category("wood");
-    registry.register(StaticProvider::new("saws").tool(cut.clone()).tool(tool("trim", "Trims")));
+    registry.register(
+        StaticProvider::new("saws")
+            .tool(cut.clone())
+            .tool(tool("trim", "Trims")),
+    );
     let scenario = Scenario::start(&registry).await;
     let answer = scenario.get("/api/v1/tools/cut").await;
     assert_eq!(answer.status, StatusCode::OK);
     assert_eq!(answer.json(), cut.to_json());
     assert_eq!(answer.header("cache-control"), Some("public, max-age=60"));
     assert_ne!(answer.tag(), scenario.get("/api/v1/tools/trim").await.tag());
-    let known = scenario.ask(Method::GET, "/api/v1/tools/cut", Some(answer.tag())).await;
+    let known = scenario
+        .ask(Method::GET, "/api/v1/tools/cut", Some(answer.tag()))
+        .await;
     assert_eq!(known.status, StatusCode::NOT_MODIFIED);
     assert_eq!(known.tag(), answer.tag());
 }
@@ -354,21 +472,45 @@ async fn tools_with_a_function_run_when_they_are_called() {
         Ok::<_, &str>(json!({ "pieces": 4000 / length }))
     };
     let none = |_: Value| async { Ok::<_, String>(Value::Null) };
-    let saws = StaticProvider::new("saws").runs(cut_board(), cut).runs(tool("execute", "Named like a route"), none);
+    let saws = StaticProvider::new("saws")
+        .runs(cut_board(), cut)
+        .runs(tool("execute", "Named like a route"), none);
     registry.register(saws.tool(tool("sharpen", "Only listed")));
-    let late = |_: Value| async { Ok::<_, String>(json!("never: the first provider owns the tool")) };
+    let late =
+        |_: Value| async { Ok::<_, String>(json!("never: the first provider owns the tool")) };
     registry.register(StaticProvider::new("late").runs(cut_board(), late));
     let scenario = Scenario::start(&registry).await;
-    let called = scenario.call(json!({ "tool_name": "cut_board", "arguments": { "length": 800 } })).await;
-    assert_eq!(called, (200, json!({ "success": true, "result": { "pieces": 5 } })));
+    let called = scenario
+        .call(json!({ "tool_name": "cut_board", "arguments": { "length": 800 } }))
+        .await;
+    assert_eq!(
+        called,
+        (200, json!({ "success": true, "result": { "pieces": 5 } }))
+    );
     let failed = scenario.call(json!({ "tool_name": "cut_board" })).await;
-    assert_eq!(failed, (200, json!({ "success": false, "error": "`length` is missing", "code": "failed" })));
-    assert_eq!(scenario.get("/api/v1/tools/execute").await.json()["name"], "execute");
-    assert_eq!(scenario.call(json!({ "tool_name": "execute" })).await.1["success"], true);
+    assert_eq!(
+        failed,
+        (
+            200,
+            json!({ "success": false, "error": "`length` is missing", "code": "failed" })
+        )
+    );
+    assert_eq!(
+        scenario.get("/api/v1/tools/execute").await.json()["name"],
+        "execute"
+    );
+    assert_eq!(
+        scenario.call(json!({ "tool_name": "execute" })).await.1["success"],
+        true
+    );
     for (body, status, code) in [
         (json!({ "tool_name": "sharpen" }), 501, "not_callable"),
         (json!({ "tool_name": "weld" }), 404, "unknown_tool"),
-        (json!({ "tool_name": "cut_board", "arguments": [] }), 400, "invalid_args"),
+        (
+            json!({ "tool_name": "cut_board", "arguments": [] }),
+            400,
+            "invalid_args",
+        ),
         (json!({ "arguments": {} }), 400, "invalid_args"),
         (json!("nonsense"), 400, "invalid_args"),
         // An array of the members in their order.
@@ -379,7 +521,9 @@ async fn tools_with_a_function_run_when_they_are_called() {
         assert_eq!(answer["code"], json!(code), "{body}");
         assert_eq!(answer["success"], false, "{body}");
     }
-    let options = scenario.ask(Method::OPTIONS, "/api/v1/tools/execute", None).await;
+    let options = scenario
+        .ask(Method::OPTIONS, "/api/v1/tools/execute", None)
+        .await;
     assert_eq!(options.header("allow"), Some("GET, HEAD, POST, OPTIONS"));
 }
 
@@ -387,17 +531,50 @@ async fn tools_with_a_function_run_when_they_are_called() {
 async fn what_is_not_there_is_refused_as_the_protocol_says() {
     let scenario = Scenario::start(&registry()).await;
     for (method, path, status, error, message) in [
-        (Method::GET, "/api/v1/tools/weld", 404, "Not Found", "tool not found: weld"),
-        (Method::GET, "/api/v1/tools/a%20%22b%22", 404, "Not Found", "tool not found: a \"b\""),
-        (Method::GET, "/api/v1/tools/", 400, "Bad Request", "the tool's name is missing"),
-        (Method::GET, "/api/v2/tools", 404, "Not Found", "/api/v2/tools"),
-        (Method::POST, "/api/v1/tools", 405, "Method Not Allowed", "POST is not allowed on /api/v1/tools"),
+        (
+            Method::GET,
+            "/api/v1/tools/weld",
+            404,
+            "Not Found",
+            "tool not found: weld",
+        ),
+        (
+            Method::GET,
+            "/api/v1/tools/a%20%22b%22",
+            404,
+            "Not Found",
+            "tool not found: a \"b\"",
+        ),
+        (
+            Method::GET,
+            "/api/v1/tools/",
+            400,
+            "Bad Request",
+            "the tool's name is missing",
+        ),
+        (
+            Method::GET,
+            "/api/v2/tools",
+            404,
+            "Not Found",
+            "/api/v2/tools",
+        ),
+        (
+            Method::POST,
+            "/api/v1/tools",
+            405,
+            "Method Not Allowed",
+            "POST is not allowed on /api/v1/tools",
+        ),
     ] {
         let answer = scenario.ask(method, path, None).await;
         assert_eq!(answer.status.as_u16(), status, "{path}");
         let body = answer.json();
         assert_eq!(body["error"], error);
-        assert!(body["message"].as_str().unwrap().contains(message), "{body}");
+        assert!(
+            body["message"].as_str().unwrap().contains(message),
+            "{body}"
+        );
         assert_eq!(answer.header("etag"), None);
     }
     let options = scenario.ask(Method::OPTIONS, "/api/v1/tools", None).await;
@@ -412,7 +589,12 @@ async fn a_stopped_scenario_refuses_connections() {
     scenario.get("/health").await;
     scenario.trigger.stop();
     scenario.serving.await.unwrap().unwrap();
-    let error = scenario.client.get(&scenario.base).send().await.unwrap_err();
+    let error = scenario
+        .client
+        .get(&scenario.base)
+        .send()
+        .await
+        .unwrap_err();
     assert!(error.is_connect(), "{error:?}");
 }
 
@@ -428,38 +610,80 @@ async fn a_call_without_an_end_holds_up_stopping_for_a_limited_time() {
     registry.register(StaticProvider::new("slow").runs(tool("hang", "Never ends"), hang));
     let scenario = Scenario::start(&registry).await;
     let url = format!("{}/api/v1/tools/execute", scenario.base);
-    let call = scenario.client.post(url).body(json!({ "tool_name": "hang" }).to_string()).send();
+    let call = scenario
+        .client
+        .post(url)
+        .body(json!({ "tool_name": "hang" }).to_string())
+        .send();
     let calling = Tasks::new().spawn(call);
     running.wait_for(|running| *running).await.unwrap();
     scenario.trigger.stop();
-    let stopped = tokio::time::timeout(Duration::from_secs(60), scenario.serving).await.expect("it stops");
+    let stopped = tokio::time::timeout(Duration::from_secs(60), scenario.serving)
+        .await
+        .expect("it stops");
     stopped.unwrap().unwrap();
     calling.abort();
 }
 
 #[test]
 fn definitions_that_the_protocol_does_not_allow_are_refused() {
-    for name in ["", "has space", "dash-ed", "dir/read", "ключ", &"x".repeat(101)] {
+    for name in [
+        "",
+        "has space",
+        "dash-ed",
+        "dir/read",
+        "ключ",
+        &"x".repeat(101),
+    ] {
         let error = ToolDefinition::new(name, "").unwrap_err();
         assert!(matches!(error, InvalidDefinition::ToolName(_)));
-        assert!(error.to_string().contains("letters, digits and underscores"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("letters, digits and underscores"),
+            "{error}"
+        );
     }
-    assert!(ToolDefinition::new("x".repeat(100), "").is_ok() && ToolDefinition::new("Read_2", "").is_ok());
-    assert!(CategoryDefinition::new("", "Nothing").is_err() && CategoryDefinition::new("a\n", "Line").is_err());
+    assert!(
+        ToolDefinition::new("x".repeat(100), "").is_ok()
+            && ToolDefinition::new("Read_2", "").is_ok()
+    );
+    assert!(
+        CategoryDefinition::new("", "Nothing").is_err()
+            && CategoryDefinition::new("a\n", "Line").is_err()
+    );
 
-    for schema in [json!([]), json!({ "type": "string" }), json!({ "properties": [] })] {
+    for schema in [
+        json!([]),
+        json!({ "type": "string" }),
+        json!({ "properties": [] }),
+    ] {
         let error = tool("cut", "").parameters(schema).unwrap_err().to_string();
-        assert!(error.contains("`cut`") && error.contains("object"), "{error}");
+        assert!(
+            error.contains("`cut`") && error.contains("object"),
+            "{error}"
+        );
     }
-    let filled = tool("cut", "").parameters(json!({ "additionalProperties": false })).unwrap().to_json();
+    let filled = tool("cut", "")
+        .parameters(json!({ "additionalProperties": false }))
+        .unwrap()
+        .to_json();
     let expected = json!({ "type": "object", "properties": {}, "additionalProperties": false });
     assert_eq!(filled["parameters"], expected);
 
     let base = registry().config().clone();
-    let named = |name: &str| Registry::new(RegistryConfig { scenario_name: name.into(), ..base.clone() });
+    let named = |name: &str| {
+        Registry::new(RegistryConfig {
+            scenario_name: name.into(),
+            ..base.clone()
+        })
+    };
     assert!(named("").is_err() && named("a/b").is_err() && named("a-b.c_1").is_ok());
     for url in ["/api", "ftp://127.0.0.1", "127.0.0.1:80"] {
-        let config = RegistryConfig { base_url: Some(url.into()), ..base.clone() };
+        let config = RegistryConfig {
+            base_url: Some(url.into()),
+            ..base.clone()
+        };
         let error = Registry::new(config).err().unwrap().to_string();
         assert!(error.contains(url) && error.contains("http"), "{error}");
     }
@@ -470,12 +694,25 @@ fn parameters_of_every_kind_can_be_built() {
     let built = tool("order", "Orders")
         .parameter("count", Parameter::number("How many").minimum(1).maximum(9))
         .parameter("urgent", Parameter::boolean("At once").required())
-        .parameter("codes", Parameter::array("Codes", Parameter::string("One").pattern("^[A-Z]+$").max_length(4)))
+        .parameter(
+            "codes",
+            Parameter::array(
+                "Codes",
+                Parameter::string("One").pattern("^[A-Z]+$").max_length(4),
+            ),
+        )
         .parameter(
             "address",
-            Parameter::object("Where to").property("street", Parameter::string("Street").required()).required(),
+            Parameter::object("Where to")
+                .property("street", Parameter::string("Street").required())
+                .required(),
         )
-        .parameter("mail", Parameter::string("Whom to tell").format("email").keyword("deprecated", true))
+        .parameter(
+            "mail",
+            Parameter::string("Whom to tell")
+                .format("email")
+                .keyword("deprecated", true),
+        )
         // The last word on a parameter counts, also on whether it is required.
         .parameter("urgent", Parameter::boolean("Soon"))
         .to_json();

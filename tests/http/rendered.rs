@@ -23,10 +23,18 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Requests such an answer while no thread can write one.
 fn answered_beside(target: &str) {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    runtime.worker_threads(2).max_blocking_threads(1).enable_all();
+    runtime
+        .worker_threads(2)
+        .max_blocking_threads(1)
+        .enable_all();
     runtime.build().unwrap().block_on(async {
         let health = vec![serving::health("a", ScenarioState::Live)];
-        let server = serving::serve(serving::snapshot(&inputs(&[("a", &["x", "y"])]), health, Vec::new())).await;
+        let server = serving::serve(serving::snapshot(
+            &inputs(&[("a", &["x", "y"])]),
+            health,
+            Vec::new(),
+        ))
+        .await;
         let known = ["/healthz", "/api/v1/tools", "/api/v1/tools/set"];
         for path in known {
             assert_eq!(server.get(path).await.status, 200, "{path}");
@@ -36,10 +44,17 @@ fn answered_beside(target: &str) {
         let blocked = tasks.spawn_blocking(move || held.recv().is_err());
         let mut answers: FuturesUnordered<_> = (0..REQUESTS).map(|_| server.get(target)).collect();
         for _ in PLACES..REQUESTS {
-            let answer = tokio::time::timeout(PATIENCE, answers.next()).await.expect("it is refused").unwrap();
+            let answer = tokio::time::timeout(PATIENCE, answers.next())
+                .await
+                .expect("it is refused")
+                .unwrap();
             assert_eq!(answer.status, 503, "{answer:?}");
             // A page has no header for that; its text says it.
-            assert_eq!(answer.headers.contains_key("retry-after"), target.starts_with("/api/"), "{answer:?}");
+            assert_eq!(
+                answer.headers.contains_key("retry-after"),
+                target.starts_with("/api/"),
+                "{answer:?}"
+            );
         }
         for path in known {
             assert_eq!(server.get(path).await.status, 200, "{path} beside {target}");
@@ -76,10 +91,16 @@ fn a_tool_set_is_written_once_for_a_snapshot_and_lets_other_requests_pass() {
 #[test]
 fn operators_have_places_and_turns_of_their_own_among_those_that_wait() {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    runtime.worker_threads(2).max_blocking_threads(1).enable_all();
+    runtime
+        .worker_threads(2)
+        .max_blocking_threads(1)
+        .enable_all();
     runtime.build().unwrap().block_on(async {
         let token = "0123456789abcdef-hush";
-        let configured = config::ServerConfig { operator_token: Some(Secret::new(token)), ..serving::configured() };
+        let configured = config::ServerConfig {
+            operator_token: Some(Secret::new(token)),
+            ..serving::configured()
+        };
         let first = serving::snapshot(&inputs(&[("a", &["x", "y"])]), Vec::new(), Vec::new());
         let server = serving::serve_configured(first, 1 << 20, configured).await;
         let (release, held) = std::sync::mpsc::sync_channel::<()>(1);
@@ -91,8 +112,9 @@ fn operators_have_places_and_turns_of_their_own_among_those_that_wait() {
         }
         let bearer = format!("Bearer {token}");
         let operators = [("authorization", bearer.as_str())];
-        let mut pages: FuturesUnordered<_> =
-            (0..=OPERATORS_PLACES).map(|_| server.ask("GET", "/docs", &operators, "")).collect();
+        let mut pages: FuturesUnordered<_> = (0..=OPERATORS_PLACES)
+            .map(|_| server.ask("GET", "/docs", &operators, ""))
+            .collect();
         // All others have their places then.
         assert_eq!(pages.next().await.unwrap().status, 503);
         drop(release);
@@ -105,7 +127,10 @@ fn operators_have_places_and_turns_of_their_own_among_those_that_wait() {
             }
         };
         assert_eq!(page.status, 200);
-        assert!(before < PLACES / 2, "{before} pages of others were written before");
+        assert!(
+            before < PLACES / 2,
+            "{before} pages of others were written before"
+        );
     });
 }
 
@@ -114,11 +139,20 @@ fn operators_have_places_and_turns_of_their_own_among_those_that_wait() {
 #[test]
 fn pages_that_wait_for_lists_and_checks_leave_their_threads_to_these() {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = runtime.worker_threads(2).max_blocking_threads(1).enable_all().build().unwrap();
+    let runtime = runtime
+        .worker_threads(2)
+        .max_blocking_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
     let answered = runtime.block_on(async {
         let server = serving::serve_inputs(&inputs(&[("a", &["x", "y"])])).await;
         let mut answered = Vec::new();
-        for target in ["/dashboard/tools/formats", "/dashboard/findings", "/dashboard/findings/now"] {
+        for target in [
+            "/dashboard/tools/formats",
+            "/dashboard/findings",
+            "/dashboard/findings/now",
+        ] {
             let part = [("hx-request", "true")];
             let answer = tokio::time::timeout(PATIENCE, server.ask("GET", target, &part, "")).await;
             answered.push(answer.map(|answer| answer.status).ok());

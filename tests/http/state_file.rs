@@ -23,22 +23,43 @@ async fn priority(daemon: &Daemon) -> Value {
 async fn assert_refused(daemon: &Daemon, file: &Path, what: &str) {
     let refused = prefer(daemon, 2).await;
     assert_eq!(refused.status, 503, "{refused:?}");
-    assert!(refused.problem().contains("the stored state cannot be written"), "{refused:?}");
+    assert!(
+        refused
+            .problem()
+            .contains("the stored state cannot be written"),
+        "{refused:?}"
+    );
     assert_eq!(priority(daemon).await, 1, "a refused change has no effect");
     let target = "/api/v1/findings?code=state-failed";
-    let found = daemon.until(target, |answer| String::from_utf8_lossy(&answer.body).contains(what)).await;
+    let found = daemon
+        .until(target, |answer| {
+            String::from_utf8_lossy(&answer.body).contains(what)
+        })
+        .await;
     let found = String::from_utf8(found.body).unwrap();
-    for part in [&file.display().to_string(), what, "move the same file back, or restart callsheet"] {
+    for part in [
+        &file.display().to_string(),
+        what,
+        "move the same file back, or restart callsheet",
+    ] {
         assert!(found.contains(part), "{part}: {found}");
     }
-    assert_eq!(daemon.get("/api/v1/tools").await.status, 200, "lists are served all the same");
+    assert_eq!(
+        daemon.get("/api/v1/tools").await.status,
+        200,
+        "lists are served all the same"
+    );
 }
 
 /// A change is taken again, and the finding goes.
 async fn assert_taken(daemon: &Daemon) {
     let taken = prefer(daemon, 1).await;
     assert_eq!(taken.status, 200, "{taken:?}");
-    daemon.until("/api/v1/findings?code=state-failed", |answer| answer.json()["findings"] == json!([])).await;
+    daemon
+        .until("/api/v1/findings?code=state-failed", |answer| {
+            answer.json()["findings"] == json!([])
+        })
+        .await;
 }
 
 #[tokio::test]

@@ -30,7 +30,8 @@ async fn stage() -> Stage {
         "cancellation": {"cancel_tool": "stop_run", "cancel_tool_id_param": "run"},
     });
     let any = json!({"type": "object", "properties": {}});
-    let takes = json!({"type": "object", "properties": {"run": {"type": "string"}}, "required": ["run"]});
+    let takes =
+        json!({"type": "object", "properties": {"run": {"type": "string"}}, "required": ["run"]});
     let on = json!({"enabled_by_default": true});
     let start = |behaviour: &Value| json!({"enabled_by_default": true, "idempotent": true, "long_running": true, "async_behavior": behaviour});
     let can_stop = start(&behaviour);
@@ -39,7 +40,11 @@ async fn stage() -> Stage {
         tool_with("start", &any, &can_stop),
         tool_with("start_late", &any, &can_stop),
         tool_with("start_for_good", &any, &start(&behaviour)),
-        tool_with("wait", &any, &json!({"enabled_by_default": true, "idempotent": true})),
+        tool_with(
+            "wait",
+            &any,
+            &json!({"enabled_by_default": true, "idempotent": true}),
+        ),
         tool_with("get_run", &takes, &on),
         tool_with("stop_run", &takes, &on),
         tool("other"),
@@ -75,20 +80,38 @@ async fn stage() -> Stage {
     })
     .await;
     let address = house.serve().await;
-    Stage { callee, house, address, open, late }
+    Stage {
+        callee,
+        house,
+        address,
+        open,
+        late,
+    }
 }
 
 impl Stage {
     async fn turn(&self, mode: &str, names: &[&str]) -> Value {
         let calls: Vec<Value> = names.iter().map(|name| json!({"_tool": name})).collect();
         let body = json!({"response": {"calls": calls}, "mode": mode}).to_string();
-        let answer = ask(self.address, "POST", "/api/v1/turns?format=calls", &[JSON], &body).await;
+        let answer = ask(
+            self.address,
+            "POST",
+            "/api/v1/turns?format=calls",
+            &[JSON],
+            &body,
+        )
+        .await;
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.json()
     }
 
     fn ran(&self, tool: &str) -> Vec<Value> {
-        self.callee.ran().into_iter().filter(|ran| ran.tool == tool).map(|ran| ran.arguments).collect()
+        self.callee
+            .ran()
+            .into_iter()
+            .filter(|ran| ran.tool == tool)
+            .map(|ran| ran.arguments)
+            .collect()
     }
 
     /// Waits until this tool ran so often.
@@ -99,17 +122,28 @@ impl Stage {
             }
         };
         let reached = tokio::time::timeout(PATIENCE, waiting).await.is_ok();
-        assert!(reached, "{tool} ran {} times, not {times}", self.ran(tool).len());
+        assert!(
+            reached,
+            "{tool} ran {} times, not {times}",
+            self.ran(tool).len()
+        );
     }
 
     async fn operations(&self) -> Vec<Value> {
-        let list = ask(self.address, "GET", "/api/v1/operations", &[], "").await.json();
+        let list = ask(self.address, "GET", "/api/v1/operations", &[], "")
+            .await
+            .json();
         list["operations"].as_array().unwrap().clone()
     }
 }
 
 fn statuses(turn: &Value) -> Vec<&str> {
-    turn["calls"].as_array().unwrap().iter().map(|call| call["status"].as_str().unwrap()).collect()
+    turn["calls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|call| call["status"].as_str().unwrap())
+        .collect()
 }
 
 #[tokio::test]
@@ -144,7 +178,15 @@ async fn an_operation_that_begins_after_another_call_was_enough_is_cancelled_too
     stage.until_ran("stop_run", 1).await;
     assert_eq!(stage.ran("stop_run"), [json!({"run": "run of start_late"})]);
     let id = answered["turn_id"].as_str().unwrap();
-    let later = ask(stage.address, "GET", &format!("/api/v1/turns/{id}"), &[], "").await.json();
+    let later = ask(
+        stage.address,
+        "GET",
+        &format!("/api/v1/turns/{id}"),
+        &[],
+        "",
+    )
+    .await
+    .json();
     assert_eq!(later, answered, "what was handed out does not change");
     stage.house.finish().await;
 }
@@ -163,6 +205,9 @@ async fn an_operation_without_a_tool_that_cancels_it_runs_on_and_says_so() {
     let operations = stage.operations().await;
     assert_eq!(operations[0]["state"], "abandoned", "{operations:?}");
     let note = operations[0]["note"].as_str().unwrap();
-    assert!(note.contains("its tool declares no way to cancel it"), "{note}");
+    assert!(
+        note.contains("its tool declares no way to cancel it"),
+        "{note}"
+    );
     stage.house.finish().await;
 }

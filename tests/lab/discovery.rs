@@ -15,20 +15,39 @@ fn a_scenario_on_another_host_waits_for_a_yes_is_listed_and_leaves_truthfully() 
 
     let health = daemon.until("library", "pending");
     assert_eq!(health["source"], "mdns", "{health}");
-    assert!(health["url"].as_str().unwrap().contains("10.78.0.2:15000"), "{health}");
-    assert!(daemon.tools().is_empty(), "a pending scenario's tools do not show");
+    assert!(
+        health["url"].as_str().unwrap().contains("10.78.0.2:15000"),
+        "{health}"
+    );
+    assert!(
+        daemon.tools().is_empty(),
+        "a pending scenario's tools do not show"
+    );
 
     let yes = now();
     let said = daemon.run(&["trust", "library"]);
-    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-    wait_for("its tools", || (daemon.tools() == ["library_find"]).then_some(()));
-    assert!(yes.elapsed() < Duration::from_secs(2), "listed {:?} after the yes", yes.elapsed());
+    assert!(
+        said.status.success(),
+        "{}",
+        String::from_utf8_lossy(&said.stderr)
+    );
+    wait_for("its tools", || {
+        (daemon.tools() == ["library_find"]).then_some(())
+    });
+    assert!(
+        yes.elapsed() < Duration::from_secs(2),
+        "listed {:?} after the yes",
+        yes.elapsed()
+    );
     daemon.until("library", "live");
 
     library.stop();
     let health = daemon.until("library", "removed");
     assert!(daemon.tools().is_empty(), "withdrawn: {health}");
     let findings = daemon.json(&["scenarios", "library"])["findings"].to_string();
-    assert!(findings.contains("no source names it any more"), "{findings}");
+    assert!(
+        findings.contains("no source names it any more"),
+        "{findings}"
+    );
     daemon.running.stop();
 }

@@ -38,7 +38,10 @@ fn a_goodbye_withdraws_long_before_grace_and_a_new_start_brings_it_back() {
 
     library.stop();
     let health = daemon.within(GOODBYE, "library", "removed");
-    assert!(reason(&health).contains("no source names it any more, and it does not answer"), "{health}");
+    assert!(
+        reason(&health).contains("no source names it any more, and it does not answer"),
+        "{health}"
+    );
     assert!(daemon.tools().is_empty(), "{health}");
 
     let _library = lab.hosts[1].scenario("library", 15000, Some(ID));
@@ -59,15 +62,24 @@ fn a_killed_scenario_is_withdrawn_when_grace_is_over_and_not_before() {
     let killed = now();
     let health = daemon.within(Duration::from_secs(4), "library", "stale");
     assert_eq!(health["last_error"]["kind"], "refused", "{health}");
-    assert!(lists_it(&daemon), "a failing scenario's tools stay until grace is over: {health}");
+    assert!(
+        lists_it(&daemon),
+        "a failing scenario's tools stay until grace is over: {health}"
+    );
     let health = daemon.within(Duration::from_secs(8), "library", "down");
     let after = killed.elapsed();
     // The last good answer was at most one ask before the end.
-    assert!(after >= Duration::from_secs(2), "withdrawn {after:?} after its end: {health}");
+    assert!(
+        after >= Duration::from_secs(2),
+        "withdrawn {after:?} after its end: {health}"
+    );
     assert!(reason(&health).contains("polls failed"), "{health}");
     assert!(daemon.tools().is_empty(), "{health}");
     let findings = daemon.findings().join("\n");
-    assert!(findings.contains("polls failed"), "nothing leaves the list without a finding: {findings}");
+    assert!(
+        findings.contains("polls failed"),
+        "nothing leaves the list without a finding: {findings}"
+    );
 }
 
 #[test]
@@ -81,18 +93,30 @@ fn a_crash_and_a_restart_on_the_same_or_another_port_are_followed() {
     // Nothing but the `boot` of its record is new.
     library.kill();
     let library = lab.hosts[1].scenario("library", 15000, Some(ID));
-    let health = daemon.sees(START, "library", "live and known to be restarted", |health| {
-        health["state"] == "live" && health["restarts"] == 1
-    });
+    let health = daemon.sees(
+        START,
+        "library",
+        "live and known to be restarted",
+        |health| health["state"] == "live" && health["restarts"] == 1,
+    );
     assert!(lists_it(&daemon), "{health}");
 
     library.kill();
     let _library = lab.hosts[1].scenario("library", 15001, Some(ID));
     let health = daemon.sees(START, "library", "live at the new port", |health| {
-        health["state"] == "live" && health["url"].as_str().is_some_and(|url| url.contains(":15001"))
+        health["state"] == "live"
+            && health["url"]
+                .as_str()
+                .is_some_and(|url| url.contains(":15001"))
     });
     assert_eq!(health["restarts"], 2, "{health}");
-    assert_eq!(daemon.scenarios().len(), 1, "one scenario, wherever it runs");
+    assert_eq!(
+        daemon.scenarios().len(),
+        1,
+        "one scenario, wherever it runs"
+    );
     // The record of the old port does not come back.
-    holds_for(Duration::from_secs(2), "its tools in the list", || lists_it(&daemon));
+    holds_for(Duration::from_secs(2), "its tools in the list", || {
+        lists_it(&daemon)
+    });
 }

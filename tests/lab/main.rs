@@ -5,7 +5,11 @@
 //! network) and `crowds.rs` (many at once); `others.rs` has other implementations of mDNS on the
 //! other side.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on must fail"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -21,8 +21,12 @@ fn two_hosts_that_use_one_name_are_two_scenarios_and_that_is_told() {
     let first = lab.hosts[1].scenario("library", 15000, Some(LIBRARY));
     daemon.until("library", "live");
     let _second = lab.hosts[2].scenario("library", 15000, Some(OTHER));
-    let other =
-        wait_for("the second scenario", || daemon.scenarios().into_iter().find(|health| health["name"] != "library"));
+    let other = wait_for("the second scenario", || {
+        daemon
+            .scenarios()
+            .into_iter()
+            .find(|health| health["name"] != "library")
+    });
     let name = other["name"].as_str().unwrap();
     assert!(name.starts_with("library-"), "{other}");
     let other = daemon.within(START, name, "live");
@@ -31,7 +35,12 @@ fn two_hosts_that_use_one_name_are_two_scenarios_and_that_is_told() {
     let health = daemon.health("library");
     assert_eq!(health["state"], "live", "{health}");
     assert_eq!(health["identity"], LIBRARY, "{health}");
-    assert_eq!(daemon.tools().len(), 2, "neither is lost: {:?}", daemon.tools());
+    assert_eq!(
+        daemon.tools().len(),
+        2,
+        "neither is lost: {:?}",
+        daemon.tools()
+    );
     let findings = daemon.json(&["scenarios", name])["findings"].to_string();
     assert!(findings.contains("name-taken"), "{findings}");
 
@@ -48,8 +57,16 @@ fn two_hundred_at_once_on_one_host_are_all_listed_within_ten_seconds() {
     let lab = Lab::new(2);
     let daemon = lab.daemon(&lab.hosts[0], TRUSTED);
     let crowd = lab.hosts[1].crowd(200, 0);
-    daemon.sees(Duration::from_secs(10), "crowd-0199", "known", |health| !health.is_null());
-    let live = || daemon.scenarios().iter().filter(|health| health["state"] == "live").count();
+    daemon.sees(Duration::from_secs(10), "crowd-0199", "known", |health| {
+        !health.is_null()
+    });
+    let live = || {
+        daemon
+            .scenarios()
+            .iter()
+            .filter(|health| health["state"] == "live")
+            .count()
+    };
     wait_for("all of them", || (live() == 200).then_some(()));
     let tools = daemon.tools();
     assert_eq!(tools.len(), 200);
@@ -65,8 +82,12 @@ fn two_hundred_at_once_on_one_host_are_all_listed_within_ten_seconds() {
 fn a_flood_of_five_thousand_is_bounded_counted_and_costs_the_real_scenario_nothing() {
     let lab = Lab::new(3);
     // A goodbye may be lost in a flood as well: then the failing asks tell.
-    let asking = "[refresh]\nmin_interval = \"3s\"\nmax_interval = \"3s\"\n[health]\ngrace = \"5s\"\n";
-    let daemon = lab.daemon(&lab.hosts[0], &format!("{asking}[discovery.mdns]\ntrust = [\"10.78.0.2\"]\n"));
+    let asking =
+        "[refresh]\nmin_interval = \"3s\"\nmax_interval = \"3s\"\n[health]\ngrace = \"5s\"\n";
+    let daemon = lab.daemon(
+        &lab.hosts[0],
+        &format!("{asking}[discovery.mdns]\ntrust = [\"10.78.0.2\"]\n"),
+    );
     let library = lab.hosts[1].scenario("library", 15000, Some(LIBRARY));
     daemon.until("library", "live");
     let before = daemon.memory();
@@ -76,13 +97,21 @@ fn a_flood_of_five_thousand_is_bounded_counted_and_costs_the_real_scenario_nothi
     // were heard: in a flood packets are lost.
     let count = wait_for("the count of the others", || {
         let findings = daemon.findings();
-        let counts = findings.iter().filter(|text| text.contains("announcements on the local network beyond"));
-        let counts: Vec<u32> = counts.map(|text| text.split(' ').next().unwrap().parse().unwrap()).collect();
+        let counts = findings
+            .iter()
+            .filter(|text| text.contains("announcements on the local network beyond"));
+        let counts: Vec<u32> = counts
+            .map(|text| text.split(' ').next().unwrap().parse().unwrap())
+            .collect();
         assert!(counts.len() <= 1, "one finding tells of all: {findings:#?}");
         counts.first().copied().filter(|count| *count >= 1_000)
     });
     assert!(count <= 5_001 - 512, "{count} were counted");
-    assert_eq!(daemon.scenarios().len(), 512, "of those that are kept each is known");
+    assert_eq!(
+        daemon.scenarios().len(),
+        512,
+        "of those that are kept each is known"
+    );
     assert_eq!(daemon.health("library")["state"], "live");
     assert_eq!(daemon.tools(), ["library_find"]);
     let after = daemon.memory();
@@ -97,7 +126,11 @@ fn a_flood_of_five_thousand_is_bounded_counted_and_costs_the_real_scenario_nothi
         mail = Some(lab.hosts[1].scenario("mail", 15001, Some(OTHER)));
         daemon.becomes(HEARD, "mail", "live")
     });
-    assert!(heard, "a trusted scenario was not heard in {STARTS} starts: {:#?}", daemon.findings());
+    assert!(
+        heard,
+        "a trusted scenario was not heard in {STARTS} starts: {:#?}",
+        daemon.findings()
+    );
     assert_eq!(daemon.tools(), ["library_find", "mail_find"]);
 
     // Who leaves is not kept for it.

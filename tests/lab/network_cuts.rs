@@ -34,12 +34,26 @@ fn a_scenario_whose_host_loses_its_network_stays_until_grace_and_comes_back() {
 
     lab.hosts[1].link(false);
     let cut = now();
-    daemon.sees(NOTICED, "library", "failing", |health| health["failures_in_a_row"].as_u64() > Some(0));
-    assert_eq!(daemon.tools(), ["library_find", "mail_find"], "one failure takes nothing away");
+    daemon.sees(NOTICED, "library", "failing", |health| {
+        health["failures_in_a_row"].as_u64() > Some(0)
+    });
+    assert_eq!(
+        daemon.tools(),
+        ["library_find", "mail_find"],
+        "one failure takes nothing away"
+    );
     let health = daemon.within(Duration::from_secs(15), "library", "down");
-    assert!(cut.elapsed() >= Duration::from_secs(3), "withdrawn after {:?}: {health}", cut.elapsed());
+    assert!(
+        cut.elapsed() >= Duration::from_secs(3),
+        "withdrawn after {:?}: {health}",
+        cut.elapsed()
+    );
     assert_eq!(daemon.tools(), ["mail_find"], "{health}");
-    assert_eq!(daemon.health("mail")["state"], "live", "what is lost costs nobody else anything");
+    assert_eq!(
+        daemon.health("mail")["state"],
+        "live",
+        "what is lost costs nobody else anything"
+    );
 
     lab.hosts[1].link(true);
     let health = daemon.within(HEALED, "library", "live");
@@ -59,7 +73,9 @@ fn a_daemon_that_loses_its_own_network_finds_everyone_again() {
 
     lab.hosts[0].link(false);
     for name in ["library", "mail"] {
-        let health = daemon.sees(INTERFACES, name, "known not to answer", |health| health["state"] != "live");
+        let health = daemon.sees(INTERFACES, name, "known not to answer", |health| {
+            health["state"] != "live"
+        });
         assert!(!health["last_error"].is_null(), "{health}");
     }
     lab.hosts[0].link(true);
@@ -67,7 +83,11 @@ fn a_daemon_that_loses_its_own_network_finds_everyone_again() {
     for name in ["library", "mail"] {
         daemon.within(INTERFACES, name, "live");
     }
-    assert!(healed.elapsed() < INTERFACES + HEALED, "{:?}", healed.elapsed());
+    assert!(
+        healed.elapsed() < INTERFACES + HEALED,
+        "{:?}",
+        healed.elapsed()
+    );
     assert_eq!(daemon.tools(), ["library_find", "mail_find"]);
     assert_eq!(daemon.scenarios().len(), 2);
 }
@@ -84,7 +104,9 @@ fn a_silent_cut_shorter_than_the_record_lives_takes_nothing_away() {
     lab.cut(&lab.hosts[1]);
     let health = daemon.within(NOTICED, "library", "stale");
     assert!(reason(&health).contains("polls failed"), "{health}");
-    holds_for(Duration::from_secs(3), "its tools in the list", || daemon.tools() == ["library_find"]);
+    holds_for(Duration::from_secs(3), "its tools in the list", || {
+        daemon.tools() == ["library_find"]
+    });
     lab.heal(&lab.hosts[1]);
     let health = daemon.within(HEALED, "library", "live");
     assert_eq!(health["restarts"], 0, "a cut is no restart: {health}");
@@ -105,7 +127,10 @@ fn a_silent_cut_longer_than_the_record_lives_withdraws_and_heals() {
     daemon.within(NOTICED, "library", "stale");
     assert_eq!(daemon.tools(), ["library_find"]);
     let health = daemon.within(Duration::from_secs(20), "library", "removed");
-    assert!(reason(&health).contains("no source names it any more, and it does not answer"), "{health}");
+    assert!(
+        reason(&health).contains("no source names it any more, and it does not answer"),
+        "{health}"
+    );
     assert!(daemon.tools().is_empty(), "{health}");
 
     lab.heal(&lab.hosts[1]);

@@ -10,8 +10,7 @@ use crate::support::lab::{Lab, Running, holds_for, python};
 
 const ID: &str = "3f1c6f0e-4f0b-4a57-9f0b-6f8f6f1f2a11";
 /// Asked every second, so that an end that is not announced is noticed soon.
-const QUICK: &str =
-    "[refresh]\nmin_interval = \"1s\"\nmax_interval = \"1s\"\nbackoff_base = \"200ms\"\nbackoff_max = \"1s\"\n";
+const QUICK: &str = "[refresh]\nmin_interval = \"1s\"\nmax_interval = \"1s\"\nbackoff_base = \"200ms\"\nbackoff_max = \"1s\"\n";
 /// How long what is told on the network takes to be heard: a goodbye a second, an announcement with
 /// probing nearly as long.
 const HEARD: Duration = Duration::from_secs(6);
@@ -24,7 +23,10 @@ fn reason(health: &Value) -> &str {
 #[ignore = "needs root and network namespaces: run `.ci/lab`"]
 fn what_avahi_announces_is_found_its_changes_followed_and_its_goodbye_heard() {
     let lab = Lab::new(2);
-    let daemon = lab.daemon(&lab.hosts[0], &format!("{QUICK}[discovery.mdns]\ntrust = [\"10.78.0.0/24\"]\n"));
+    let daemon = lab.daemon(
+        &lab.hosts[0],
+        &format!("{QUICK}[discovery.mdns]\ntrust = [\"10.78.0.0/24\"]\n"),
+    );
     let library = lab.hosts[1].scenario("library", 15000, None);
     let file = "services/library.service";
     lab.write(file, &service_file("library", 15000, "first"));
@@ -35,14 +37,19 @@ fn what_avahi_announces_is_found_its_changes_followed_and_its_goodbye_heard() {
 
     // Another record for the same service: it says that it was started anew.
     lab.write(file, &service_file("library", 15000, "second"));
-    let health = daemon.sees(HEARD, "library", "known to be restarted", |health| health["restarts"] == 1);
+    let health = daemon.sees(HEARD, "library", "known to be restarted", |health| {
+        health["restarts"] == 1
+    });
     assert_eq!(daemon.tools(), ["library_find"], "{health}");
 
     // The word of avahi alone takes nothing away while the scenario answers.
     std::fs::rename(lab.path(file), lab.path("library.service")).unwrap();
-    let left = |health: &Value| reason(health).contains("answers, although no source names it any more");
+    let left =
+        |health: &Value| reason(health).contains("answers, although no source names it any more");
     daemon.sees(HEARD, "library", "known to have said goodbye", left);
-    holds_for(Duration::from_secs(2), "its tools in the list", || daemon.tools() == ["library_find"]);
+    holds_for(Duration::from_secs(2), "its tools in the list", || {
+        daemon.tools() == ["library_find"]
+    });
     library.kill();
     daemon.within(HEARD, "library", "removed");
     assert_empty!(daemon.tools());
@@ -71,24 +78,44 @@ fn python_zeroconf_announces_changes_says_goodbye_and_hears() {
     assert_eq!(health["identity"], ID, "{health}");
     assert_eq!(health["restarts"], 0, "{health}");
     announcing.signal("-USR1");
-    daemon.sees(HEARD, "library", "known to be restarted", |health| health["restarts"] == 1);
+    daemon.sees(HEARD, "library", "known to be restarted", |health| {
+        health["restarts"] == 1
+    });
 
     let browser = lab.write("browse.py", BROWSE);
     let mut command = python(&lab.hosts[1]);
-    command.arg(&browser).arg("10.78.0.2").stderr(Stdio::inherit());
+    command
+        .arg(&browser)
+        .arg("10.78.0.2")
+        .stderr(Stdio::inherit());
     let (_browsing, heard) = Running::start(&mut command);
-    assert!(heard.contains("callsheet") && heard.contains("10.78.0.1:7400/api/v1/tools"), "{heard}");
+    assert!(
+        heard.contains("callsheet") && heard.contains("10.78.0.1:7400/api/v1/tools"),
+        "{heard}"
+    );
 
     announcing.stop();
-    let left = |health: &Value| reason(health).contains("answers, although no source names it any more");
+    let left =
+        |health: &Value| reason(health).contains("answers, although no source names it any more");
     daemon.sees(HEARD, "library", "known to have said goodbye", left);
     assert_eq!(daemon.tools(), ["library_find"], "it answers, so it stays");
-    assert!(daemon.scenarios().iter().all(|health| health["name"] != "callsheet"), "a daemon never lists itself");
+    assert!(
+        daemon
+            .scenarios()
+            .iter()
+            .all(|health| health["name"] != "callsheet"),
+        "a daemon never lists itself"
+    );
 }
 
 fn service_file(name: &str, port: u16, boot: &str) -> String {
-    let record = ["txtvers=1", "path=/api/v1/tools", "proto=1.0", &format!("boot={boot}")]
-        .map(|text| format!("<txt-record>{text}</txt-record>"));
+    let record = [
+        "txtvers=1",
+        "path=/api/v1/tools",
+        "proto=1.0",
+        &format!("boot={boot}"),
+    ]
+    .map(|text| format!("<txt-record>{text}</txt-record>"));
     format!(
         "<?xml version=\"1.0\" standalone='no'?><!DOCTYPE service-group SYSTEM \"avahi-service.dtd\">\n<service-group><name>{name}</name><service><type>_agent-tools._tcp</type><port>{port}</port>{}</service></service-group>",
         record.concat()

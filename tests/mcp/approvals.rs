@@ -18,7 +18,10 @@ const REVISION: &str = "2025-11-25";
 
 /// Has the only tool of the house need approval.
 async fn guard(house: &House) {
-    let needed = SettingsPatch { approval: Some(Some(ApprovalPolicy::Require)), ..SettingsPatch::default() };
+    let needed = SettingsPatch {
+        approval: Some(Some(ApprovalPolicy::Require)),
+        ..SettingsPatch::default()
+    };
     house.prefer("global", "tool:files/read", needed).await;
 }
 
@@ -44,18 +47,29 @@ async fn waits(client: &McpClient, call: &Value) -> String {
 }
 
 fn waiting_id(result: &Value) -> Option<String> {
-    let id = text(result).split_once("waits for the approval of a person, under the id ")?.1;
+    let id = text(result)
+        .split_once("waits for the approval of a person, under the id ")?
+        .1;
     id.split_once('.').map(|(id, _)| id.to_owned())
 }
 
 /// The outcome of the call with this number is handed out to this client.
 async fn gets_outcome(client: &McpClient, number: u8) {
     let done = client.result("tools/call", call_of(number)).await;
-    assert_eq!(done["structuredContent"], json!({"arguments": {"a": number}}), "{done}");
+    assert_eq!(
+        done["structuredContent"],
+        json!({"arguments": {"a": number}}),
+        "{done}"
+    );
 }
 
 async fn approve(house: &House, id: &str) {
-    house.app.calls().approve(id, "an operator", WaitLimits::within(PATIENCE)).await.unwrap();
+    house
+        .app
+        .calls()
+        .approve(id, "an operator", WaitLimits::within(PATIENCE))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -66,15 +80,30 @@ async fn an_outcome_belongs_to_the_session_that_made_the_call() {
     let other = McpClient::legacy(address, REVISION, json!({})).await;
     let without_session = McpClient::modern(address, json!({}));
     let id = waits(&own, &call_of(1)).await;
-    assert_eq!(waits(&own, &call_of(1)).await, id, "the same call of the same session waits once");
+    assert_eq!(
+        waits(&own, &call_of(1)).await,
+        id,
+        "the same call of the same session waits once"
+    );
     let of_other = waits(&other, &call_of(1)).await;
     assert_ne!(of_other, id);
     approve(&house, &id).await;
-    assert_eq!(waits(&other, &call_of(1)).await, of_other, "not its outcome");
+    assert_eq!(
+        waits(&other, &call_of(1)).await,
+        of_other,
+        "not its outcome"
+    );
     assert_ne!(waits(&without_session, &call_of(1)).await, id);
-    let rpc =
-        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "read", "arguments": {"a": 1}}});
-    let answer = ask(address, "POST", "/rpc", &[("content-type", "application/json")], &rpc.to_string()).await.json();
+    let rpc = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "read", "arguments": {"a": 1}}});
+    let answer = ask(
+        address,
+        "POST",
+        "/rpc",
+        &[("content-type", "application/json")],
+        &rpc.to_string(),
+    )
+    .await
+    .json();
     assert_eq!(answer["error"]["code"], 1001, "{answer}");
     gets_outcome(&own, 1).await;
     assert_ne!(waits(&own, &call_of(1)).await, id, "it is handed out once");
@@ -93,9 +122,17 @@ async fn a_client_that_connects_anew_gets_the_outcome_of_its_call() {
     assert_eq!(before.end().await, 204);
     let anew = McpClient::legacy(address, REVISION, json!({})).await;
     gets_outcome(&anew, 1).await;
-    assert_eq!(waits(&anew, &call_of(2)).await, waiting, "what waits is taken over, too");
+    assert_eq!(
+        waits(&anew, &call_of(2)).await,
+        waiting,
+        "what waits is taken over, too"
+    );
     let other = McpClient::legacy(address, REVISION, json!({})).await;
-    assert_ne!(waits(&other, &call_of(2)).await, waiting, "and then belongs to the new session");
+    assert_ne!(
+        waits(&other, &call_of(2)).await,
+        waiting,
+        "and then belongs to the new session"
+    );
     approve(&house, &waiting).await;
     gets_outcome(&anew, 2).await;
     house.finish().await;
@@ -111,7 +148,11 @@ async fn a_session_is_gone_once_its_stream_is() {
     let id = waits(&before, &call_of(1)).await;
     approve(&house, &id).await;
     let anew = McpClient::legacy(address, REVISION, json!({})).await;
-    assert_ne!(waits(&anew, &call_of(1)).await, id, "the session is there as long as its stream is");
+    assert_ne!(
+        waits(&anew, &call_of(1)).await,
+        id,
+        "the session is there as long as its stream is"
+    );
     drop(stream);
     let outcome = async {
         loop {
@@ -121,8 +162,14 @@ async fn a_session_is_gone_once_its_stream_is() {
             }
         }
     };
-    let outcome = tokio::time::timeout(PATIENCE, outcome).await.expect("the outcome");
-    assert_eq!(outcome["structuredContent"], json!({"arguments": {"a": 1}}), "{outcome}");
+    let outcome = tokio::time::timeout(PATIENCE, outcome)
+        .await
+        .expect("the outcome");
+    assert_eq!(
+        outcome["structuredContent"],
+        json!({"arguments": {"a": 1}}),
+        "{outcome}"
+    );
     house.finish().await;
 }
 
@@ -140,12 +187,19 @@ async fn an_outcome_is_handed_out_to_the_access_of_its_call_only() {
         let operator = client.with_token(TOKEN);
         let with_token = waits(&operator, &call_of(number)).await;
         let without_token = waits(&client, &call_of(number)).await;
-        assert_ne!(without_token, with_token, "calls of another access wait by themselves");
+        assert_ne!(
+            without_token, with_token,
+            "calls of another access wait by themselves"
+        );
         approve(&house, &with_token).await;
         assert_eq!(waits(&client, &call_of(number)).await, without_token);
         gets_outcome(&operator, number).await;
         approve(&house, &without_token).await;
-        assert_ne!(waits(&operator, &call_of(number)).await, without_token, "it would be lost for its caller");
+        assert_ne!(
+            waits(&operator, &call_of(number)).await,
+            without_token,
+            "it would be lost for its caller"
+        );
         gets_outcome(&client, number).await;
     }
     house.finish().await;
@@ -178,7 +232,8 @@ async fn no_form_is_shown_for_a_call_that_it_would_not_show_whole() {
         let arguments = json!({"to": "ada@example.org", "body": body, "bcc": "evil@example.org"});
         let answer = answer_to(address, &arguments.to_string()).await;
         let id = waiting_id(&answer).unwrap_or_else(|| panic!("{answer}"));
-        let next_step = format!("It is decided on the dashboard, or by `callsheet approvals approve {id}`");
+        let next_step =
+            format!("It is decided on the dashboard, or by `callsheet approvals approve {id}`");
         assert!(text(&answer).contains(&next_step), "{answer}");
     }
     assert_eq!(server.of("tools/call").len(), 0);
@@ -190,10 +245,15 @@ async fn a_form_shows_the_parts_of_a_call_whatever_stands_between_them() {
     let server = McpServer::start(modern(&json!([tool("read")]))).await;
     let (house, address) = guarded(&server).await;
     let gap = format!("{}{}", "\n".repeat(30), " ".repeat(3_000));
-    let arguments = format!("{{\"to\":\"ada\",{gap}\"bcc\": \"\u{202e}evil\u{200b}\", \"n\":1.50}}");
+    let arguments =
+        format!("{{\"to\":\"ada\",{gap}\"bcc\": \"\u{202e}evil\u{200b}\", \"n\":1.50}}");
     let answer = answer_to(address, &arguments).await;
     let message = &answer["inputRequests"]["input"]["params"]["message"];
     let shown = "{\n  \"to\": \"ada\",\n  \"bcc\": \"<U+202E>evil<U+200B>\",\n  \"n\": 1.50\n}";
-    assert_eq!(*message, format!("The tool `files/read` needs your approval. Its arguments:\n{shown}"), "{answer}");
+    assert_eq!(
+        *message,
+        format!("The tool `files/read` needs your approval. Its arguments:\n{shown}"),
+        "{answer}"
+    );
     house.finish().await;
 }

@@ -20,9 +20,23 @@ use crate::support::serving;
 const TOKEN: &str = "0123456789abcdef-hush";
 
 async fn send(address: SocketAddr, method: &str, target: &str, body: &Value) -> (u16, Value) {
-    let body = if method == "GET" { String::new() } else { body.to_string() };
-    let answer = serving::ask(address, method, target, &[("content-type", "application/json")], &body).await;
-    (answer.status, serde_json::from_slice(&answer.body).unwrap_or_default())
+    let body = if method == "GET" {
+        String::new()
+    } else {
+        body.to_string()
+    };
+    let answer = serving::ask(
+        address,
+        method,
+        target,
+        &[("content-type", "application/json")],
+        &body,
+    )
+    .await;
+    (
+        answer.status,
+        serde_json::from_slice(&answer.body).unwrap_or_default(),
+    )
 }
 
 async fn execute(address: SocketAddr, body: Value) -> (u16, Value) {
@@ -32,25 +46,44 @@ async fn execute(address: SocketAddr, body: Value) -> (u16, Value) {
 /// A legacy server with one tool, whose calls are answered so.
 async fn server(mut call: impl FnMut(&Came) -> Answer + Send + 'static) -> McpServer {
     let mut own = legacy("2025-11-25", &json!([tool("work")]));
-    McpServer::start(move |came: &Came| if came.method() == "tools/call" { call(came) } else { own(came) }).await
+    McpServer::start(move |came: &Came| {
+        if came.method() == "tools/call" {
+            call(came)
+        } else {
+            own(came)
+        }
+    })
+    .await
 }
 
 /// Progress, a log message that is wanted and one that is not, and the result.
 fn busy(came: &Came) -> Answer {
     let token = &came.message["params"]["_meta"]["progressToken"];
-    let notice = |method: &str, params: Value| json!({"jsonrpc": "2.0", "method": method, "params": params});
+    let notice =
+        |method: &str, params: Value| json!({"jsonrpc": "2.0", "method": method, "params": params});
     Answer::Events(vec![
-        notice("notifications/progress", json!({"progressToken": token, "progress": 1, "total": 2, "message": "half"})),
-        notice("notifications/message", json!({"level": "debug", "data": "noise"})),
-        notice("notifications/message", json!({"level": "warning", "logger": "disk", "data": {"left": 3}})),
+        notice(
+            "notifications/progress",
+            json!({"progressToken": token, "progress": 1, "total": 2, "message": "half"}),
+        ),
+        notice(
+            "notifications/message",
+            json!({"level": "debug", "data": "noise"}),
+        ),
+        notice(
+            "notifications/message",
+            json!({"level": "warning", "logger": "disk", "data": {"left": 3}}),
+        ),
         json!({"jsonrpc": "2.0", "id": came.message["id"], "result": {"content": [{"type": "text", "text": "done"}]}}),
     ])
 }
 
 /// A question to the user; the result comes later.
 fn asking(_: &Came) -> Answer {
-    Answer::Stream(vec![json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {
-            "message": "Name?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}})])
+    Answer::Stream(vec![
+        json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {
+            "message": "Name?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}}),
+    ])
 }
 
 /// A server whose tool asks for a name and gives it back.
@@ -93,7 +126,10 @@ async fn progress_and_log_messages_are_events_of_their_caller_only() {
     assert_eq!(progress.data["progress"], 1.0);
     assert_eq!(progress.data["message"], "half");
     let log = mine.next().await;
-    assert_eq!(log.data["level"], "warning", "less severe ones are not wanted");
+    assert_eq!(
+        log.data["level"], "warning",
+        "less severe ones are not wanted"
+    );
     assert_eq!(log.data["logger"], "disk");
     assert_eq!(log.data["data"], json!({"left": 3}));
 
@@ -113,19 +149,31 @@ async fn servers_learn_from_which_level_on_log_messages_are_wanted() {
     let server = McpServer::start(move |came: &Came| own(came)).await;
     let house = House::of(&[("files", server.url())]).await;
     let address = house.serve().await;
-    execute(address, json!({"tool_name": "work", "log_level": "warning"})).await;
+    execute(
+        address,
+        json!({"tool_name": "work", "log_level": "warning"}),
+    )
+    .await;
     let meta = server.of("tools/call")[0].message["params"]["_meta"].clone();
-    assert_eq!(meta["io.modelcontextprotocol/logLevel"], "warning", "{meta}");
+    assert_eq!(
+        meta["io.modelcontextprotocol/logLevel"], "warning",
+        "{meta}"
+    );
     house.call("work", &json!({})).await.unwrap();
     let meta = server.of("tools/call")[1].message["params"]["_meta"].clone();
-    assert!(meta.get("io.modelcontextprotocol/logLevel").is_none(), "{meta}");
+    assert!(
+        meta.get("io.modelcontextprotocol/logLevel").is_none(),
+        "{meta}"
+    );
     house.finish().await;
 
     let mut own = legacy("2025-11-25", &json!([tool("work")]));
     let server = McpServer::start(move |came: &Came| match came.method() {
         "initialize" => match own(came) {
             Answer::With(name, id, answer) => {
-                let Answer::Json(status, mut body) = *answer else { unreachable!("a greeting is a document") };
+                let Answer::Json(status, mut body) = *answer else {
+                    unreachable!("a greeting is a document")
+                };
                 body["result"]["capabilities"]["logging"] = json!({});
                 Answer::With(name, id, Box::new(Answer::Json(status, body)))
             }
@@ -141,9 +189,16 @@ async fn servers_learn_from_which_level_on_log_messages_are_wanted() {
         let (status, _) = execute(address, json!({"tool_name": "work", "log_level": level})).await;
         assert_eq!(status, 200);
     }
-    let set: Vec<_> =
-        server.of("logging/setLevel").into_iter().map(|came| came.message["params"]["level"].clone()).collect();
-    assert_eq!(set, ["warning", "debug"], "only what is less severe than before");
+    let set: Vec<_> = server
+        .of("logging/setLevel")
+        .into_iter()
+        .map(|came| came.message["params"]["level"].clone())
+        .collect();
+    assert_eq!(
+        set,
+        ["warning", "debug"],
+        "only what is less severe than before"
+    );
     house.finish().await;
 }
 
@@ -157,7 +212,8 @@ async fn ids_of_calls_are_checked_and_used_once() {
         assert_eq!(status, 400, "{id}: {answer}");
         assert_eq!(answer["code"], "invalid_call_id", "{id}");
     }
-    let (status, answer) = execute(address, json!({"tool_name": "work", "log_level": "loud"})).await;
+    let (status, answer) =
+        execute(address, json!({"tool_name": "work", "log_level": "loud"})).await;
     assert_eq!(status, 400, "{answer}");
 
     let body = json!({"tool_name": "work", "call_id": "my-call-1"});
@@ -175,7 +231,10 @@ async fn ids_of_calls_are_checked_and_used_once() {
     assert_eq!(answer["status"], "cancelling");
     let (status, answer) = call.await.unwrap();
     assert_eq!(status, 502, "{answer}");
-    assert!(answer["error"].as_str().unwrap().contains("cancelled"), "{answer}");
+    assert!(
+        answer["error"].as_str().unwrap().contains("cancelled"),
+        "{answer}"
+    );
     server.until("notifications/cancelled", 1).await;
     let (status, _) = send(address, "DELETE", "/api/v1/calls/my-call-1", &json!({})).await;
     assert_eq!(status, 404);
@@ -187,25 +246,43 @@ async fn a_tool_that_needs_input_gets_it_from_its_caller() {
     let server = asker().await;
     let house = House::of(&[("files", server.url())]).await;
     let address = house.serve().await;
-    let (status, answer) = execute(address, json!({"tool_name": "work", "call_id": "my-call-1"})).await;
+    let (status, answer) = execute(
+        address,
+        json!({"tool_name": "work", "call_id": "my-call-1"}),
+    )
+    .await;
     assert_eq!(status, 202, "{answer}");
     assert_eq!(answer["code"], "input_required");
     assert_eq!(answer["interaction"]["message"], "Name?");
-    assert_eq!(answer["interaction"]["schema"]["properties"]["name"]["type"], "string");
+    assert_eq!(
+        answer["interaction"]["schema"]["properties"]["name"]["type"],
+        "string"
+    );
     let (_, state) = send(address, "GET", "/api/v1/calls/my-call-1", &Value::Null).await;
     assert_eq!(state["status"], "waiting_for_input");
     let page = serving::ask(address, "GET", "/dashboard/calls/now", &[], "").await;
     let page = String::from_utf8(page.body).unwrap();
-    assert!(page.contains("Name?") && page.contains("Give this input"), "{page}");
+    assert!(
+        page.contains("Name?") && page.contains("Give this input"),
+        "{page}"
+    );
 
     let id = answer["interaction"]["id"].as_str().unwrap();
     let target = format!("/api/v1/interactions/{id}");
     let (status, refused) = send(address, "POST", &target, &json!({"action": "shrug"})).await;
     assert_eq!(status, 400, "{refused}");
-    let (status, answer) =
-        send(address, "POST", &target, &json!({"action": "accept", "content": "{\"name\": \"Ada\"}"})).await;
+    let (status, answer) = send(
+        address,
+        "POST",
+        &target,
+        &json!({"action": "accept", "content": "{\"name\": \"Ada\"}"}),
+    )
+    .await;
     assert_eq!(status, 200, "{answer}");
-    assert_eq!(answer["result"], json!({"action": "accept", "content": {"name": "Ada"}}));
+    assert_eq!(
+        answer["result"],
+        json!({"action": "accept", "content": {"name": "Ada"}})
+    );
     let (status, _) = send(address, "POST", &target, &json!({"action": "cancel"})).await;
     assert_eq!(status, 404, "it was given");
     let (status, kept) = send(address, "GET", "/api/v1/calls/my-call-1", &Value::Null).await;
@@ -219,10 +296,20 @@ async fn a_tool_that_needs_input_gets_it_from_its_caller() {
 /// Sends a request as an operator does.
 async fn operate(address: SocketAddr, method: &str, target: &str, body: &Value) -> (u16, Value) {
     let token = format!("Bearer {TOKEN}");
-    let headers = [("content-type", "application/json"), ("authorization", token.as_str())];
-    let body = if method == "GET" { String::new() } else { body.to_string() };
+    let headers = [
+        ("content-type", "application/json"),
+        ("authorization", token.as_str()),
+    ];
+    let body = if method == "GET" {
+        String::new()
+    } else {
+        body.to_string()
+    };
     let answer = serving::ask(address, method, target, &headers, &body).await;
-    (answer.status, serde_json::from_slice(&answer.body).unwrap_or_default())
+    (
+        answer.status,
+        serde_json::from_slice(&answer.body).unwrap_or_default(),
+    )
 }
 
 #[tokio::test]
@@ -237,13 +324,32 @@ async fn the_question_of_a_call_is_shown_to_and_answered_by_its_caller_and_opera
     let (status, answer) = operate(address, "POST", "/api/v1/tools/execute", &call).await;
     assert_eq!(status, 202, "{answer}");
     let id = answer["interaction"]["id"].as_str().unwrap();
-    for target in ["/dashboard/calls", "/dashboard/calls/now", "/dashboard", "/dashboard/overview/calls"] {
-        let page = String::from_utf8(serving::ask(address, "GET", target, &[], "").await.body).unwrap();
-        assert!(!page.contains(id) && !page.contains("Name?"), "{target}: {page}");
+    for target in [
+        "/dashboard/calls",
+        "/dashboard/calls/now",
+        "/dashboard",
+        "/dashboard/overview/calls",
+    ] {
+        let page =
+            String::from_utf8(serving::ask(address, "GET", target, &[], "").await.body).unwrap();
+        assert!(
+            !page.contains(id) && !page.contains("Name?"),
+            "{target}: {page}"
+        );
     }
     let token = format!("Bearer {TOKEN}");
-    let page = serving::ask(address, "GET", "/dashboard/calls/now", &[("authorization", &token)], "").await;
-    assert!(String::from_utf8(page.body).unwrap().contains("Name?"), "operators see it");
+    let page = serving::ask(
+        address,
+        "GET",
+        "/dashboard/calls/now",
+        &[("authorization", &token)],
+        "",
+    )
+    .await;
+    assert!(
+        String::from_utf8(page.body).unwrap().contains("Name?"),
+        "operators see it"
+    );
 
     let interaction = format!("/api/v1/interactions/{id}");
     let accept = json!({"action": "accept", "content": {"name": "Eve"}});
@@ -251,9 +357,18 @@ async fn the_question_of_a_call_is_shown_to_and_answered_by_its_caller_and_opera
     assert_eq!(status, 404, "{refused}");
     assert_eq!(refused["code"], "unknown_interaction");
     let (_, unknown) = send(address, "POST", "/api/v1/interactions/no-such", &accept).await;
-    assert_eq!(refused["detail"], unknown["detail"], "it looks like an unknown one");
+    assert_eq!(
+        refused["detail"], unknown["detail"],
+        "it looks like an unknown one"
+    );
     for method in ["GET", "DELETE"] {
-        let (status, refused) = send(address, method, "/api/v1/calls/call-of-the-operator", &json!({})).await;
+        let (status, refused) = send(
+            address,
+            method,
+            "/api/v1/calls/call-of-the-operator",
+            &json!({}),
+        )
+        .await;
         assert_eq!(status, 404, "{method}: {refused}");
         assert_eq!(refused["code"], "unknown_call");
     }
@@ -266,9 +381,21 @@ async fn the_question_of_a_call_is_shown_to_and_answered_by_its_caller_and_opera
     let call = json!({"tool_name": "work", "call_id": "call-of-a-client"});
     let (_, answer) = execute(address, call).await;
     let id = answer["interaction"]["id"].as_str().unwrap();
-    let (status, _) = operate(address, "GET", "/api/v1/calls/call-of-a-client", &Value::Null).await;
+    let (status, _) = operate(
+        address,
+        "GET",
+        "/api/v1/calls/call-of-a-client",
+        &Value::Null,
+    )
+    .await;
     assert_eq!(status, 200);
-    let (status, answer) = send(address, "POST", &format!("/api/v1/interactions/{id}"), &accept).await;
+    let (status, answer) = send(
+        address,
+        "POST",
+        &format!("/api/v1/interactions/{id}"),
+        &accept,
+    )
+    .await;
     assert_eq!(status, 200, "{answer}");
     assert_eq!(answer["result"]["content"]["name"], "Ada");
     house.finish().await;
@@ -282,7 +409,11 @@ async fn input_that_is_not_given_in_time_is_declined() {
     })
     .await;
     let address = house.serve().await;
-    let (status, _) = execute(address, json!({"tool_name": "work", "call_id": "my-call-1"})).await;
+    let (status, _) = execute(
+        address,
+        json!({"tool_name": "work", "call_id": "my-call-1"}),
+    )
+    .await;
     assert_eq!(status, 202);
     let over = async {
         loop {
@@ -300,7 +431,9 @@ async fn input_that_is_not_given_in_time_is_declined() {
 /// A server whose tool reports its progress and ends when it is told to.
 async fn reporting() -> McpServer {
     server(|came| {
-        let Answer::Events(mut messages) = busy(came) else { unreachable!("it answers with events") };
+        let Answer::Events(mut messages) = busy(came) else {
+            unreachable!("it answers with events")
+        };
         messages.pop();
         Answer::Stream(messages)
     })
@@ -322,12 +455,27 @@ fn a_terminal_shows_a_bar_until_the_result_is_there() {
     }
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let server = runtime.block_on(reporting());
-    let home = Home::with(&format!("[[scenarios]]\nname = \"files\"\nurl = \"{}\"\n", server.url()));
+    let home = Home::with(&format!(
+        "[[scenarios]]\nname = \"files\"\nurl = \"{}\"\n",
+        server.url()
+    ));
     let daemon = home.serve(&[]);
-    let call = format!("{} call --url {} work", env!("CARGO_BIN_EXE_callsheet"), daemon.url);
+    let call = format!(
+        "{} call --url {} work",
+        env!("CARGO_BIN_EXE_callsheet"),
+        daemon.url
+    );
     let mut terminal = Command::new("script");
-    terminal.args(["-qec", &call, "/dev/null"]).env("TERM", "xterm").env("HOME", home.path(""));
-    let mut ran = terminal.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    terminal
+        .args(["-qec", &call, "/dev/null"])
+        .env("TERM", "xterm")
+        .env("HOME", home.path(""));
+    let mut ran = terminal
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut out = ran.stdout.take().unwrap();
     let mut shown = String::new();
     let mut bytes = [0; 1_000];
@@ -340,8 +488,14 @@ fn a_terminal_shows_a_bar_until_the_result_is_there() {
     finish(&server);
     out.read_to_string(&mut shown).unwrap();
     assert!(shown.contains("warning: {\"left\":3}"), "{shown}");
-    assert!(shown.contains("\u{1b}[2K"), "the bar is taken away: {shown:?}");
-    assert!(shown.trim_end().ends_with(" ms") && shown.contains("done"), "{shown:?}");
+    assert!(
+        shown.contains("\u{1b}[2K"),
+        "the bar is taken away: {shown:?}"
+    );
+    assert!(
+        shown.trim_end().ends_with(" ms") && shown.contains("done"),
+        "{shown:?}"
+    );
     assert!(ran.wait().unwrap().success());
 }
 
@@ -349,12 +503,21 @@ fn a_terminal_shows_a_bar_until_the_result_is_there() {
 fn the_command_line_shows_progress() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let server = runtime.block_on(reporting());
-    let home = Home::with(&format!("[[scenarios]]\nname = \"files\"\nurl = \"{}\"\n", server.url()));
+    let home = Home::with(&format!(
+        "[[scenarios]]\nname = \"files\"\nurl = \"{}\"\n",
+        server.url()
+    ));
     let daemon = home.serve(&[]);
     let mut command = home.command(&["call", "--url", &daemon.url, "--progress", "work"]);
-    let mut ran = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut ran = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     // The tool ends when its progress was seen.
-    let lines = BufReader::new(ran.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let lines = BufReader::new(ran.stderr.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
     let seen: Vec<String> = lines.take(2).collect();
     assert!(seen[0].ends_with("1 of 2: half"), "{seen:?}");
     assert!(seen[1].ends_with(r#"warning: {"left":3}"#), "{seen:?}");

@@ -26,10 +26,19 @@ async fn a_modern_server_gets_no_handshake_and_its_headers() {
     assert_eq!(listed.header("mcp-protocol-version"), Some("2026-07-28"));
     assert_eq!(listed.header("mcp-method"), Some("tools/list"));
     assert_eq!(listed.header("mcp-name"), None);
-    assert_eq!(listed.header("accept"), Some("application/json, text/event-stream"));
+    assert_eq!(
+        listed.header("accept"),
+        Some("application/json, text/event-stream")
+    );
     let meta = &listed.message["params"]["_meta"];
-    assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
-    assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "callsheet");
+    assert_eq!(
+        meta["io.modelcontextprotocol/protocolVersion"],
+        "2026-07-28"
+    );
+    assert_eq!(
+        meta["io.modelcontextprotocol/clientInfo"]["name"],
+        "callsheet"
+    );
     assert!(meta["io.modelcontextprotocol/clientCapabilities"].is_object());
     house.finish().await;
 }
@@ -49,7 +58,11 @@ async fn a_legacy_server_is_greeted_once_and_keeps_its_session() {
         let listed = server.of("tools/list").pop().unwrap();
         assert_eq!(listed.header("mcp-protocol-version"), Some(revision));
         assert_eq!(listed.header("mcp-session-id"), Some("s-1"));
-        assert!(listed.message["params"].get("_meta").is_none(), "{}", listed.message);
+        assert!(
+            listed.message["params"].get("_meta").is_none(),
+            "{}",
+            listed.message
+        );
         house.finish().await;
     }
 }
@@ -64,26 +77,45 @@ fn session_not_found() -> Answer {
 #[tokio::test]
 async fn whatever_a_legacy_server_answers_to_the_modern_greeting_it_is_found() {
     let odd: [(&str, Reply); 9] = [
-        ("method not found", |came| came.error(200, -32_601, "Method not found")),
-        ("invalid parameters", |came| came.error(200, -32_602, "Invalid request parameters")),
+        ("method not found", |came| {
+            came.error(200, -32_601, "Method not found")
+        }),
+        ("invalid parameters", |came| {
+            came.error(200, -32_602, "Invalid request parameters")
+        }),
         ("no session", |_| {
             let error = json!({"code": -32_600, "message": "Missing session ID"});
-            let answer = Answer::Json(400, json!({"jsonrpc": "2.0", "id": "server-error", "error": error}));
+            let answer = Answer::Json(
+                400,
+                json!({"jsonrpc": "2.0", "id": "server-error", "error": error}),
+            );
             Answer::With("mcp-session-id", "wrong".to_owned(), Box::new(answer))
         }),
-        ("a text", |_| Answer::Text(400, "Mcp-Session-Id header is required".to_owned())),
+        ("a text", |_| {
+            Answer::Text(400, "Mcp-Session-Id header is required".to_owned())
+        }),
         ("a page", |_| Answer::Text(200, "<html></html>".to_owned())),
         ("an empty body", |_| Answer::Text(404, String::new())),
         ("another result", |came| came.result(&json!({"tools": []}))),
         ("unauthorized", |_| Answer::Text(401, String::new())),
         ("other versions", |came| {
-            let error = json!({"code": -32_022, "message": "no", "data": {"supported": ["2025-11-25"]}});
-            Answer::Json(400, json!({"jsonrpc": "2.0", "id": came.message["id"], "error": error}))
+            let error =
+                json!({"code": -32_022, "message": "no", "data": {"supported": ["2025-11-25"]}});
+            Answer::Json(
+                400,
+                json!({"jsonrpc": "2.0", "id": came.message["id"], "error": error}),
+            )
         }),
     ];
     for (what, answer) in odd {
         let mut own = legacy("2025-06-18", &tools());
-        let script = move |came: &Came| if came.method() == "server/discover" { answer(came) } else { own(came) };
+        let script = move |came: &Came| {
+            if came.method() == "server/discover" {
+                answer(came)
+            } else {
+                own(came)
+            }
+        };
         let server = McpServer::start(script).await;
         let house = House::of(&[("files", server.url())]).await;
         assert_eq!(house.names(), ["read", "write"], "{what}");
@@ -98,8 +130,12 @@ async fn a_server_that_wants_another_revision_first_is_asked_again() {
     let server = McpServer::start(move |came: &Came| {
         if came.method() == "server/discover" && !std::mem::replace(&mut refused, true) {
             let data = json!({"supported": ["2026-07-28"], "requested": "2026-07-28"});
-            let error = json!({"code": -32_022, "message": "Unsupported protocol version", "data": data});
-            return Answer::Json(400, json!({"jsonrpc": "2.0", "id": came.message["id"], "error": error}));
+            let error =
+                json!({"code": -32_022, "message": "Unsupported protocol version", "data": data});
+            return Answer::Json(
+                400,
+                json!({"jsonrpc": "2.0", "id": came.message["id"], "error": error}),
+            );
         }
         own(came)
     })
@@ -135,7 +171,10 @@ async fn the_old_transport_is_found_behind_an_address_that_takes_no_posts() {
     })
     .await;
     let url = server.url();
-    let house = House::with(&[], |config| config.refresh.min_interval = std::time::Duration::from_secs(3600)).await;
+    let house = House::with(&[], |config| {
+        config.refresh.min_interval = std::time::Duration::from_secs(3600)
+    })
+    .await;
     house.place("files", url, SourceTrust::Trusted);
     server.until("initialize", 2).await;
     let id = server.of("initialize").pop().unwrap().message["id"].clone();
@@ -144,7 +183,11 @@ async fn the_old_transport_is_found_behind_an_address_that_takes_no_posts() {
     server.until("tools/list", 1).await;
     let id = server.of("tools/list")[0].message["id"].clone();
     server.push(json!({"jsonrpc": "2.0", "id": id, "result": {"tools": tools()}}));
-    house.until("listed", |snapshot| snapshot.catalog.entry(&scenario("files")).is_some()).await;
+    house
+        .until("listed", |snapshot| {
+            snapshot.catalog.entry(&scenario("files")).is_some()
+        })
+        .await;
     assert_eq!(house.names(), ["read", "write"]);
     house.finish().await;
 }
@@ -156,12 +199,19 @@ async fn an_unknown_revision_is_incompatible_and_names_what_is_spoken() {
     house.place("files", server.url(), SourceTrust::Trusted);
     let snapshot = house
         .until("refused", |snapshot| {
-            snapshot.health.get(&scenario("files")).is_some_and(|health| health.last_error.is_some())
+            snapshot
+                .health
+                .get(&scenario("files"))
+                .is_some_and(|health| health.last_error.is_some())
         })
         .await;
     let health = &snapshot.health[&scenario("files")];
     assert_eq!(health.state.as_str(), "incompatible");
-    assert!(format!("{:?}", health.last_error).contains("2031-01-01"), "{:?}", health.last_error);
+    assert!(
+        format!("{:?}", health.last_error).contains("2031-01-01"),
+        "{:?}",
+        health.last_error
+    );
     house.finish().await;
 }
 
@@ -178,10 +228,17 @@ async fn a_session_that_the_server_forgot_is_begun_anew() {
                 return own(came);
             }
             let error = json!({"code": code, "message": "Session not found"});
-            Answer::Json(status, json!({"jsonrpc": "2.0", "id": null, "error": error}))
+            Answer::Json(
+                status,
+                json!({"jsonrpc": "2.0", "id": null, "error": error}),
+            )
         });
         let called = house.call("read", &json!({})).await.unwrap();
-        assert!(called.outcome.success, "the call was not lost: {:?}", called.outcome);
+        assert!(
+            called.outcome.success,
+            "the call was not lost: {:?}",
+            called.outcome
+        );
         house.refresh("files").await;
         assert_eq!(house.names(), vec!["other".to_owned()]);
         assert_eq!(server.of("initialize").len(), 2);
@@ -196,12 +253,31 @@ async fn a_discovered_address_is_asked_by_this_protocol_after_trust_only() {
     house.place("files", server.url(), SourceTrust::Untrusted);
     house
         .until("looked at", |snapshot| {
-            snapshot.health.get(&scenario("files")).is_some_and(|health| health.last_error.is_some())
+            snapshot
+                .health
+                .get(&scenario("files"))
+                .is_some_and(|health| health.last_error.is_some())
         })
         .await;
-    assert!(server.came().iter().all(|came| came.http == http::Method::GET), "{:?}", server.came());
-    house.app.engine().decide(scenario("files"), Some(callsheet::state::Decision::Trusted)).await.unwrap();
-    house.until("listed", |snapshot| snapshot.catalog.entry(&scenario("files")).is_some()).await;
+    assert!(
+        server
+            .came()
+            .iter()
+            .all(|came| came.http == http::Method::GET),
+        "{:?}",
+        server.came()
+    );
+    house
+        .app
+        .engine()
+        .decide(scenario("files"), Some(callsheet::state::Decision::Trusted))
+        .await
+        .unwrap();
+    house
+        .until("listed", |snapshot| {
+            snapshot.catalog.entry(&scenario("files")).is_some()
+        })
+        .await;
     house.finish().await;
 }
 
@@ -216,8 +292,16 @@ async fn a_modern_server_that_wants_credentials_says_so_although_it_refuses_the_
     house.place("files", server.url(), SourceTrust::Trusted);
     let name = scenario("files");
     let is_refused = |health: &Arc<Health>| health.state == ScenarioState::NeedsAuthorization;
-    house.until("needs authorization", |snapshot| snapshot.health.get(&name).is_some_and(is_refused)).await;
-    assert_eq!(server.of("initialize").len(), 1, "a legacy server might have answered it");
+    house
+        .until("needs authorization", |snapshot| {
+            snapshot.health.get(&name).is_some_and(is_refused)
+        })
+        .await;
+    assert_eq!(
+        server.of("initialize").len(),
+        1,
+        "a legacy server might have answered it"
+    );
     house.finish().await;
 }
 
@@ -228,15 +312,25 @@ async fn the_era_is_remembered_over_a_restart_and_found_out_again_when_it_change
     assert_eq!(server.of("server/discover").len(), 1);
     let house = house.restart().await;
     server.until("tools/list", 2).await;
-    assert_eq!(server.of("server/discover").len(), 1, "the legacy greeting is tried first");
+    assert_eq!(
+        server.of("server/discover").len(),
+        1,
+        "the legacy greeting is tried first"
+    );
     server.script(modern(&json!([tool("newer")])));
     let house = house.restart().await;
-    house.until("the new list", |_| house.names() == ["newer"]).await;
+    house
+        .until("the new list", |_| house.names() == ["newer"])
+        .await;
     assert_eq!(server.of("server/discover").len(), 2);
     let house = house.restart().await;
     server.until("server/discover", 3).await;
     server.until("tools/list", 4).await;
-    assert_eq!(server.of("initialize").len(), 3, "the first two runs, and the third before it found out");
+    assert_eq!(
+        server.of("initialize").len(),
+        3,
+        "the first two runs, and the third before it found out"
+    );
     house.finish().await;
 }
 
@@ -254,14 +348,24 @@ async fn an_era_whose_greeting_failed_is_not_tried_first_again() {
     house.refresh("files").await;
     house.refresh("files").await;
     assert_eq!(house.names(), ["newer"]);
-    assert_eq!(server.of("initialize").len(), 2, "the first greeting, and the one that failed");
+    assert_eq!(
+        server.of("initialize").len(),
+        2,
+        "the first greeting, and the one that failed"
+    );
     house.finish().await;
 }
 
 #[tokio::test]
 async fn a_server_that_never_answers_the_modern_greeting_is_greeted_in_the_old_way() {
     let mut own = legacy("2025-11-25", &tools());
-    let script = move |came: &Came| if came.method() == "server/discover" { Answer::Silence } else { own(came) };
+    let script = move |came: &Came| {
+        if came.method() == "server/discover" {
+            Answer::Silence
+        } else {
+            own(came)
+        }
+    };
     let server = McpServer::start(script).await;
     // Each greeting has a time limit of its own: the first one costs the second nothing.
     let house = House::with(&[("files", server.url())], |config| {

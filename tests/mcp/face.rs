@@ -15,8 +15,13 @@ use crate::support::mcp_server::{McpServer, legacy, modern, tool};
 
 /// The names in a list.
 pub(crate) fn names(listed: &Value) -> Vec<String> {
-    let tools = listed["result"]["tools"].as_array().expect("a list of tools");
-    tools.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
+    let tools = listed["result"]["tools"]
+        .as_array()
+        .expect("a list of tools");
+    tools
+        .iter()
+        .map(|tool| tool["name"].as_str().expect("a name").to_owned())
+        .collect()
 }
 
 async fn listed(address: SocketAddr) -> Vec<String> {
@@ -31,19 +36,45 @@ async fn a_name_is_the_same_whatever_scenarios_come_and_go() {
     let (house, address) = served(&files).await;
     let alone = listed(address).await;
     assert_eq!(alone[..2], ["files__a__b", "files__read"]);
-    assert!(alone[2].len() == 48 && alone[2].starts_with("files__xxxx"), "{alone:?}");
+    assert!(
+        alone[2].len() == 48 && alone[2].starts_with("files__xxxx"),
+        "{alone:?}"
+    );
 
     house.place("web", web.url(), SourceTrust::Trusted);
-    house.until("the other scenario", |snapshot| snapshot.catalog.entries().count() == 2).await;
+    house
+        .until("the other scenario", |snapshot| {
+            snapshot.catalog.entries().count() == 2
+        })
+        .await;
     let both = listed(address).await;
-    assert_eq!(both, [&alone[..], &["web__fetch".to_owned(), "web__read".to_owned()]].concat());
+    assert_eq!(
+        both,
+        [
+            &alone[..],
+            &["web__fetch".to_owned(), "web__read".to_owned()]
+        ]
+        .concat()
+    );
 
     // Each of them can be called, over HTTP too, and explained.
     for name in &both {
         let called = old(address, "tools/call", json!({"name": name})).await;
-        assert_eq!(called["result"]["content"][0]["text"], "done", "{name}: {called}");
+        assert_eq!(
+            called["result"]["content"][0]["text"], "done",
+            "{name}: {called}"
+        );
     }
-    assert_eq!(house.call("files__a__b", &json!({})).await.unwrap().tool.id.to_string(), "files/a.b");
+    assert_eq!(
+        house
+            .call("files__a__b", &json!({}))
+            .await
+            .unwrap()
+            .tool
+            .id
+            .to_string(),
+        "files/a.b"
+    );
     house.finish().await;
 }
 
@@ -53,18 +84,32 @@ async fn an_alias_is_the_name_and_names_of_older_lists_go_on_meaning_their_tool(
     let web = McpServer::start(modern(&json!([tool("read")]))).await;
     let (house, address) = served(&files).await;
     let revision = house.revision(&callsheet::catalog::ViewQuery::default());
-    house.prefer("global", "tool:files/read", called("open")).await;
+    house
+        .prefer("global", "tool:files/read", called("open"))
+        .await;
     assert_eq!(listed(address).await, ["open"]);
-    house.prefer("global", "tool:files/read", called("view")).await;
+    house
+        .prefer("global", "tool:files/read", called("view"))
+        .await;
     assert_eq!(listed(address).await, ["view"]);
     house.place("web", web.url(), SourceTrust::Trusted);
-    house.until("the other scenario", |snapshot| snapshot.catalog.entries().count() == 2).await;
-    assert_ne!(house.revision(&callsheet::catalog::ViewQuery::default()), revision);
+    house
+        .until("the other scenario", |snapshot| {
+            snapshot.catalog.entries().count() == 2
+        })
+        .await;
+    assert_ne!(
+        house.revision(&callsheet::catalog::ViewQuery::default()),
+        revision
+    );
     // The first is the alias of an older list.
     for name in ["open", "files__read", "view"] {
         let before = files.of("tools/call").len();
         let called = old(address, "tools/call", json!({"name": name})).await;
-        assert_eq!(called["result"]["content"][0]["text"], "done", "{name}: {called}");
+        assert_eq!(
+            called["result"]["content"][0]["text"], "done",
+            "{name}: {called}"
+        );
         assert_eq!(files.of("tools/call").len(), before + 1, "{name}");
     }
     let called = old(address, "tools/call", json!({"name": "write"})).await;
@@ -74,17 +119,30 @@ async fn an_alias_is_the_name_and_names_of_older_lists_go_on_meaning_their_tool(
 
 #[tokio::test]
 async fn names_are_the_published_ones_where_that_is_configured() {
-    let files = McpServer::start(legacy("2025-11-25", &json!([tool("get_operation"), tool("read")]))).await;
-    let house =
-        House::with(&[("files", files.url())], |config| config.mcp_face.naming = NamingStyle::OnCollision).await;
+    let files = McpServer::start(legacy(
+        "2025-11-25",
+        &json!([tool("get_operation"), tool("read")]),
+    ))
+    .await;
+    let house = House::with(&[("files", files.url())], |config| {
+        config.mcp_face.naming = NamingStyle::OnCollision
+    })
+    .await;
     let address = house.serve().await;
     assert_eq!(listed(address).await, ["files__get_operation", "read"]);
 
     // A name that several tools have now means what it meant in the latest list where one had it.
     let web = McpServer::start(modern(&json!([tool("read")]))).await;
     house.place("web", web.url(), SourceTrust::Trusted);
-    house.until("the other scenario", |snapshot| snapshot.catalog.entries().count() == 2).await;
-    assert_eq!(listed(address).await, ["files__get_operation", "files__read", "web__read"]);
+    house
+        .until("the other scenario", |snapshot| {
+            snapshot.catalog.entries().count() == 2
+        })
+        .await;
+    assert_eq!(
+        listed(address).await,
+        ["files__get_operation", "files__read", "web__read"]
+    );
     let called = old(address, "tools/call", json!({"name": "read"})).await;
     assert_eq!(called["result"]["content"][0]["text"], "done", "{called}");
     assert_eq!(files.of("tools/call").len(), 1);
@@ -96,13 +154,18 @@ async fn names_are_the_published_ones_where_that_is_configured() {
 async fn a_list_has_pages_where_they_are_configured() {
     let tools = json!(["a", "b", "c", "d", "e"].map(tool));
     let files = McpServer::start(modern(&tools)).await;
-    let house = House::with(&[("files", files.url())], |config| config.mcp_face.page_size = 2).await;
+    let house = House::with(&[("files", files.url())], |config| {
+        config.mcp_face.page_size = 2
+    })
+    .await;
     let address = house.serve().await;
     let mut seen = Vec::new();
     let mut cursor = None;
     let mut pages = 0;
     while pages < 4 {
-        let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
+        let params = cursor
+            .as_ref()
+            .map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
         let page = old(address, "tools/list", params).await;
         assert_eq!(page["result"]["resultType"], "complete");
         assert_eq!(page["result"]["ttlMs"], 60_000);
@@ -114,13 +177,18 @@ async fn a_list_has_pages_where_they_are_configured() {
         }
     }
     assert_eq!(pages, 3);
-    assert_eq!(seen.join(" "), "files__a files__b files__c files__d files__e".to_owned());
+    assert_eq!(
+        seen.join(" "),
+        "files__a files__b files__c files__d files__e".to_owned()
+    );
 
     // A cursor is good for the list that it came with only.
     let first = old(address, "tools/list", json!({})).await;
     let cursor = first["result"]["nextCursor"].clone();
     let narrowed = McpClient::modern(address, json!({})).at("/mcp?max_tools=3");
-    let (_, answer) = narrowed.request("tools/list", json!({"cursor": cursor})).await;
+    let (_, answer) = narrowed
+        .request("tools/list", json!({"cursor": cursor}))
+        .await;
     assert_eq!(answer["error"]["code"], -32_602, "{answer}");
     for odd in [json!(""), json!("x"), json!("bm9wZSAx"), json!(7)] {
         let answer = old(address, "tools/list", json!({"cursor": odd})).await;
@@ -138,14 +206,23 @@ async fn a_schema_of_the_present_draft_comes_through_byte_for_byte() {
         "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
         "if": {"properties": {"contactMethod": {"const": "phone"}}}, "then": {"required": ["phone"]},
         "else": {"required": ["email"]}, "additionalProperties": false});
-    let files = McpServer::start(modern(&json!([{"name": "t", "description": "d", "inputSchema": schema}]))).await;
+    let files = McpServer::start(modern(
+        &json!([{"name": "t", "description": "d", "inputSchema": schema}]),
+    ))
+    .await;
     let (house, address) = served(&files).await;
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
     let client = McpClient::legacy(address, "2025-11-25", json!({})).await;
-    let headers = [("content-type", "application/json"), ("mcp-session-id", client.session())];
+    let headers = [
+        ("content-type", "application/json"),
+        ("mcp-session-id", client.session()),
+    ];
     let answer = crate::support::serving::ask(address, "POST", "/mcp", &headers, &message).await;
     let text = String::from_utf8(answer.body).unwrap();
-    assert!(text.contains(&format!(r#""inputSchema":{schema}"#)), "{text}");
+    assert!(
+        text.contains(&format!(r#""inputSchema":{schema}"#)),
+        "{text}"
+    );
     house.finish().await;
 }
 
@@ -153,20 +230,52 @@ async fn a_schema_of_the_present_draft_comes_through_byte_for_byte() {
 async fn instructions_of_servers_are_given_where_the_configuration_says_so() {
     let server = McpServer::start(legacy("2025-11-25", &json!([tool("read")]))).await;
     let entry = |name: &str, instructions: bool| {
-        let interaction = Interaction { instructions, ..Interaction::default() };
-        let target = HttpTarget { interaction, ..HttpTarget::at(server.url()) }.into();
-        StaticScenario { name: name.parse().unwrap(), target, protocol: Some("mcp".to_owned()) }
+        let interaction = Interaction {
+            instructions,
+            ..Interaction::default()
+        };
+        let target = HttpTarget {
+            interaction,
+            ..HttpTarget::at(server.url())
+        }
+        .into();
+        StaticScenario {
+            name: name.parse().unwrap(),
+            target,
+            protocol: Some("mcp".to_owned()),
+        }
     };
     for given in [false, true] {
         let house = House::with(&[], |config| config.scenarios.push(entry("files", given))).await;
-        house.until("listed", |snapshot| snapshot.catalog.entries().count() == 1).await;
+        house
+            .until("listed", |snapshot| snapshot.catalog.entries().count() == 1)
+            .await;
         let address = house.serve().await;
         let client = McpClient::modern(address, json!({}));
-        let said = client.result("server/discover", json!({})).await["instructions"].as_str().unwrap().to_owned();
-        assert!(said.starts_with("The tools come from several providers;"), "{said}");
-        assert_eq!(said.ends_with("\n\nOf the tools of files: Use it well."), given, "{said}");
-        let narrowed = client.at("/mcp?scenario=other").result("server/discover", json!({})).await;
-        assert!(!narrowed["instructions"].as_str().unwrap().contains("Use it well."), "it does not see them");
+        let said = client.result("server/discover", json!({})).await["instructions"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        assert!(
+            said.starts_with("The tools come from several providers;"),
+            "{said}"
+        );
+        assert_eq!(
+            said.ends_with("\n\nOf the tools of files: Use it well."),
+            given,
+            "{said}"
+        );
+        let narrowed = client
+            .at("/mcp?scenario=other")
+            .result("server/discover", json!({}))
+            .await;
+        assert!(
+            !narrowed["instructions"]
+                .as_str()
+                .unwrap()
+                .contains("Use it well."),
+            "it does not see them"
+        );
         house.finish().await;
     }
 }
@@ -184,7 +293,10 @@ async fn the_trace_of_a_call_is_passed_on_in_both_eras_and_what_is_none_is_not()
         let trace = json!({"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": "a=1", "baggage": "k=v"});
         for (meta, passed) in [
             (trace.clone(), true),
-            (json!({"traceparent": "made-up", "tracestate": "a=1"}), false),
+            (
+                json!({"traceparent": "made-up", "tracestate": "a=1"}),
+                false,
+            ),
             (json!({"traceparent": 7}), false),
         ] {
             let call = json!({"name": "files__read", "_meta": meta});

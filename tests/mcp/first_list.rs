@@ -18,19 +18,33 @@ use crate::support::serving::ask;
 const FIRST_LIST: Duration = Duration::from_secs(5);
 
 fn configured(name: &str, url: Url) -> StaticScenario {
-    StaticScenario { name: name.parse().unwrap(), target: Target::at(url), protocol: None }
+    StaticScenario {
+        name: name.parse().unwrap(),
+        target: Target::at(url),
+        protocol: None,
+    }
 }
 
 /// A server that is greeted, and lists its tools when the test says so.
 async fn slow() -> McpServer {
     let mut own = modern(&json!([tool("read")]));
-    McpServer::start(move |came: &Came| if came.method() == "tools/list" { Answer::Later } else { own(came) }).await
+    McpServer::start(move |came: &Came| {
+        if came.method() == "tools/list" {
+            Answer::Later
+        } else {
+            own(came)
+        }
+    })
+    .await
 }
 
 #[tokio::test]
 async fn the_first_mcp_list_waits_for_a_configured_server_and_an_http_list_names_it() {
     let server = slow().await;
-    let house = House::with(&[], |config| config.scenarios = vec![configured("files", server.url())]).await;
+    let house = House::with(&[], |config| {
+        config.scenarios = vec![configured("files", server.url())]
+    })
+    .await;
     let address = house.serve().await;
     let first = Tasks::new().spawn(async move { new(address, "tools/list", json!({})).await });
     server.until("tools/list", 1).await;
@@ -57,16 +71,28 @@ async fn the_first_mcp_list_waits_for_a_configured_server_and_an_http_list_names
 async fn a_server_that_hangs_is_awaited_once_and_all_clients_have_one_deadline() {
     let well = McpServer::start(modern(&json!([tool("read")]))).await;
     let hung = McpServer::start(|_: &Came| Answer::Silence).await;
-    let scenarios = vec![configured("files", well.url()), configured("hung", hung.url())];
+    let scenarios = vec![
+        configured("files", well.url()),
+        configured("hung", hung.url()),
+    ];
     let house = House::with(&[], |config| config.scenarios = scenarios).await;
     let address = house.serve().await;
     let begun = Clock::system().now();
-    let both = tokio::join!(new(address, "tools/list", json!({})), new(address, "prompts/list", json!({})));
+    let both = tokio::join!(
+        new(address, "tools/list", json!({})),
+        new(address, "prompts/list", json!({}))
+    );
     assert_eq!(names(&both.0.1), ["files__read"]);
-    assert!(begun.elapsed() < 2 * FIRST_LIST, "the deadline counts from the start of the daemon");
+    assert!(
+        begun.elapsed() < 2 * FIRST_LIST,
+        "the deadline counts from the start of the daemon"
+    );
 
     let begun = Clock::system().now();
-    assert_eq!(names(&new(address, "tools/list", json!({})).await.1), ["files__read"]);
+    assert_eq!(
+        names(&new(address, "tools/list", json!({})).await.1),
+        ["files__read"]
+    );
     assert!(begun.elapsed() < FIRST_LIST / 2, "it was awaited once");
     house.finish().await;
 }

@@ -18,7 +18,16 @@ async fn a_change_is_heard_on_the_stream_of_either_era() {
             McpServer::start(legacy("2025-11-25", &first)).await
         };
         let house = House::of(&[("files", server.url())]).await;
-        server.until(if is_modern { "subscriptions/listen" } else { "GET" }, 1).await;
+        server
+            .until(
+                if is_modern {
+                    "subscriptions/listen"
+                } else {
+                    "GET"
+                },
+                1,
+            )
+            .await;
         // The stream stands; what changed before it did is listed once more.
         server.until("tools/list", 2).await;
         if is_modern {
@@ -27,7 +36,9 @@ async fn a_change_is_heard_on_the_stream_of_either_era() {
             server.script(legacy("2025-11-25", &second));
         }
         server.push(json!({"jsonrpc": "2.0", "method": CHANGED}));
-        house.until("the new list", |_| house.names() == ["read", "write"]).await;
+        house
+            .until("the new list", |_| house.names() == ["read", "write"])
+            .await;
         house.finish().await;
     }
 }
@@ -35,13 +46,14 @@ async fn a_change_is_heard_on_the_stream_of_either_era() {
 #[tokio::test]
 async fn a_server_without_a_stream_is_polled_and_not_asked_for_it_again() {
     let mut own = legacy("2025-11-25", &json!([tool("read")]));
-    let server =
-        McpServer::start(
-            move |came: &Came| {
-                if came.http == http::Method::GET { Answer::Text(405, String::new()) } else { own(came) }
-            },
-        )
-        .await;
+    let server = McpServer::start(move |came: &Came| {
+        if came.http == http::Method::GET {
+            Answer::Text(405, String::new())
+        } else {
+            own(came)
+        }
+    })
+    .await;
     let house = House::of(&[("files", server.url())]).await;
     server.until("GET", 1).await;
     for _ in 0..3 {

@@ -15,7 +15,10 @@ async fn reason(script: impl FnMut(&Came) -> Answer + Send + 'static) -> String 
 }
 
 /// The same where a list may take so long.
-async fn reason_within(limit: Duration, script: impl FnMut(&Came) -> Answer + Send + 'static) -> String {
+async fn reason_within(
+    limit: Duration,
+    script: impl FnMut(&Came) -> Answer + Send + 'static,
+) -> String {
     let good = McpServer::start(modern(&json!([tool("good")]))).await;
     let hostile = McpServer::start(script).await;
     let house = House::with(&[("good", good.url())], |config| {
@@ -26,7 +29,10 @@ async fn reason_within(limit: Duration, script: impl FnMut(&Came) -> Answer + Se
     house.place("hostile", hostile.url(), SourceTrust::Trusted);
     let snapshot = house
         .until("the reason", |snapshot| {
-            snapshot.health.get(&scenario("hostile")).is_some_and(|health| health.last_error.is_some())
+            snapshot
+                .health
+                .get(&scenario("hostile"))
+                .is_some_and(|health| health.last_error.is_some())
         })
         .await;
     assert_eq!(house.names(), ["good"]);
@@ -36,9 +42,17 @@ async fn reason_within(limit: Duration, script: impl FnMut(&Came) -> Answer + Se
 }
 
 /// A modern server whose `tools/list` is answered so.
-fn listing(mut list: impl FnMut(&Came) -> Answer + Send + 'static) -> impl FnMut(&Came) -> Answer + Send + 'static {
+fn listing(
+    mut list: impl FnMut(&Came) -> Answer + Send + 'static,
+) -> impl FnMut(&Came) -> Answer + Send + 'static {
     let mut own = modern(&json!([]));
-    move |came: &Came| if came.method() == "tools/list" { list(came) } else { own(came) }
+    move |came: &Came| {
+        if came.method() == "tools/list" {
+            list(came)
+        } else {
+            own(came)
+        }
+    }
 }
 
 #[tokio::test]
@@ -52,25 +66,42 @@ async fn pages_without_end_are_a_failure() {
     assert!(reason.contains("more than 1000 pages"), "{reason}");
     let repeated = listing(|came| came.result(&json!({"tools": [], "nextCursor": "again"})));
     let reason = self::reason(repeated).await;
-    assert!(reason.contains("cursor came for the second time"), "{reason}");
+    assert!(
+        reason.contains("cursor came for the second time"),
+        "{reason}"
+    );
 }
 
 #[tokio::test]
 async fn a_list_that_is_too_large_or_never_comes_is_a_failure() {
-    let large = listing(|came| came.result(&json!({"tools": [], "pad": "x".repeat(2 * 1024 * 1024)})));
+    let large =
+        listing(|came| came.result(&json!({"tools": [], "pad": "x".repeat(2 * 1024 * 1024)})));
     assert!(reason(large).await.contains("larger than"), "too large");
     let streamed = listing(|_| {
-        Answer::Events(vec![json!({"jsonrpc": "2.0", "method": "x", "params": {"pad": "x".repeat(2 * 1024 * 1024)}})])
+        Answer::Events(vec![
+            json!({"jsonrpc": "2.0", "method": "x", "params": {"pad": "x".repeat(2 * 1024 * 1024)}}),
+        ])
     });
-    assert!(reason(streamed).await.contains("larger than"), "too large an event");
-    assert!(reason(|_| Answer::Silence).await.contains("no answer within"), "silent");
+    assert!(
+        reason(streamed).await.contains("larger than"),
+        "too large an event"
+    );
+    assert!(
+        reason(|_| Answer::Silence)
+            .await
+            .contains("no answer within"),
+        "silent"
+    );
 }
 
 #[tokio::test]
 async fn answers_to_other_requests_are_no_answer() {
     for id in [json!("1"), json!(1.5), json!(77), json!([1])] {
         let wrong = listing(move |_| {
-            Answer::Json(200, json!({"jsonrpc": "2.0", "id": id, "result": {"tools": [tool("stolen")]}}))
+            Answer::Json(
+                200,
+                json!({"jsonrpc": "2.0", "id": id, "result": {"tools": [tool("stolen")]}}),
+            )
         });
         let reason = reason(wrong).await;
         assert!(reason.contains("not JSON-RPC"), "{reason}");
@@ -122,12 +153,16 @@ async fn an_old_stream_that_points_elsewhere_is_refused() {
 async fn an_answer_that_is_too_large_costs_that_call() {
     let mut own = modern(&json!([tool("dump")]));
     let server = McpServer::start(move |came: &Came| match came.method() {
-        "tools/call" => came.result(&json!({"content": [{"type": "text", "text": "x".repeat(20 * 1024 * 1024)}]})),
+        "tools/call" => came
+            .result(&json!({"content": [{"type": "text", "text": "x".repeat(20 * 1024 * 1024)}]})),
         _ => own(came),
     })
     .await;
     let house = House::of(&[("files", server.url())]).await;
-    assert_eq!(house.refusal(request("dump", &json!({}))).await, "too_large");
+    assert_eq!(
+        house.refusal(request("dump", &json!({}))).await,
+        "too_large"
+    );
     assert_eq!(house.names(), ["dump"]);
     house.finish().await;
 }
@@ -141,6 +176,10 @@ async fn a_thousand_changes_a_second_cost_a_few_listings() {
         server.push(json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
     }
     server.until("tools/list", 3).await;
-    assert!(server.of("tools/list").len() < 10, "{} listings", server.of("tools/list").len());
+    assert!(
+        server.of("tools/list").len() < 10,
+        "{} listings",
+        server.of("tools/list").len()
+    );
     house.finish().await;
 }

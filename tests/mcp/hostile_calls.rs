@@ -67,7 +67,11 @@ impl CallIo for Cancels {
 
 /// What the tool says.
 async fn said(house: &House, text: &str) -> String {
-    let outcome = house.call("echo", &json!({"say": text})).await.unwrap().outcome;
+    let outcome = house
+        .call("echo", &json!({"say": text}))
+        .await
+        .unwrap()
+        .outcome;
     outcome.result.unwrap().get().to_owned()
 }
 
@@ -76,25 +80,53 @@ async fn program() -> House {
     let house = House::of(&[]).await;
     let endpoint = Endpoint::at("http://127.0.0.1:1/".parse().unwrap(), SourceTrust::Trusted);
     let target = Target::from(StdioTarget::new("python3").with_args(["-c", PROGRAM]));
-    house.place_endpoint("child", Endpoint { target: Some(target), ..endpoint });
-    house.until("listed", |snapshot| snapshot.catalog.entry(&scenario("child")).is_some()).await;
+    house.place_endpoint(
+        "child",
+        Endpoint {
+            target: Some(target),
+            ..endpoint
+        },
+    );
+    house
+        .until("listed", |snapshot| {
+            snapshot.catalog.entry(&scenario("child")).is_some()
+        })
+        .await;
     house
 }
 
 #[tokio::test]
 async fn a_line_that_is_too_long_costs_its_call_and_one_without_an_end_its_process() {
     let house = program().await;
-    let Err(failed) = house.call("large", &json!({})).await else { panic!("the answer is too long") };
-    assert!(failed.to_string().contains("16 MiB") || failed.to_string().contains("16777216"), "{failed}");
+    let Err(failed) = house.call("large", &json!({})).await else {
+        panic!("the answer is too long")
+    };
+    assert!(
+        failed.to_string().contains("16 MiB") || failed.to_string().contains("16777216"),
+        "{failed}"
+    );
     assert_eq!(said(&house, "same process").await, "\"same process\"");
-    assert_eq!(house.refusal(request("endless", &json!({}))).await, "too_large");
+    assert_eq!(
+        house.refusal(request("endless", &json!({}))).await,
+        "too_large"
+    );
     let stopped = house
         .until_health("child", "says why", |health| {
-            health.last_error.as_ref().is_some_and(|error| format!("{error:?}").contains("a line of more than 256 MiB"))
+            health
+                .last_error
+                .as_ref()
+                .is_some_and(|error| format!("{error:?}").contains("a line of more than 256 MiB"))
         })
         .await;
-    assert!(stopped.catalog.entry(&scenario("child")).is_some(), "its tools stay");
-    while house.call("echo", &json!({"say": "next process"})).await.is_err() {}
+    assert!(
+        stopped.catalog.entry(&scenario("child")).is_some(),
+        "its tools stay"
+    );
+    while house
+        .call("echo", &json!({"say": "next process"}))
+        .await
+        .is_err()
+    {}
     house.finish().await;
 }
 
@@ -110,7 +142,9 @@ async fn answers_that_come_twice_late_or_for_nobody_reach_no_other_call() {
     let (trigger, stop) = StopTrigger::new();
     let app = Arc::clone(&house.app);
     let holding = Tasks::new().spawn(async move {
-        app.calls().execute_for(request("hold", &json!({})), Some(Arc::new(Cancels(stop)))).await
+        app.calls()
+            .execute_for(request("hold", &json!({})), Some(Arc::new(Cancels(stop))))
+            .await
     });
     let under_way = async {
         while house.app.calls().under_way(&scenario("child")) == 0 {
@@ -120,8 +154,16 @@ async fn answers_that_come_twice_late_or_for_nobody_reach_no_other_call() {
     tokio::time::timeout(PATIENCE, under_way).await.unwrap();
     trigger.stop();
     assert!(holding.await.unwrap().is_err());
-    let failures = house.app.calls().breaker(&scenario("child")).unwrap().failures;
-    assert_eq!(failures, 0, "that its caller cancelled it says nothing of the program");
+    let failures = house
+        .app
+        .calls()
+        .breaker(&scenario("child"))
+        .unwrap()
+        .failures;
+    assert_eq!(
+        failures, 0,
+        "that its caller cancelled it says nothing of the program"
+    );
     assert_eq!(said(&house, "three").await, "\"three\"");
     house.finish().await;
 }
@@ -176,8 +218,15 @@ async fn a_schema_that_is_nested_without_end_costs_at_most_its_scenario() {
     let mut own = modern(&json!([]));
     let server = McpServer::start(move |came: &Came| {
         if came.method() == "tools/list" {
-            let text = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{list}}}"#, came.message["id"]);
-            return Answer::With("content-type", "application/json".to_owned(), Box::new(Answer::Text(200, text)));
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","id":{},"result":{list}}}"#,
+                came.message["id"]
+            );
+            return Answer::With(
+                "content-type",
+                "application/json".to_owned(),
+                Box::new(Answer::Text(200, text)),
+            );
         }
         own(came)
     })
@@ -186,10 +235,17 @@ async fn a_schema_that_is_nested_without_end_costs_at_most_its_scenario() {
     house.place("deep", server.url(), SourceTrust::Trusted);
     let judged = |snapshot: &callsheet::catalog::Snapshot| {
         snapshot.catalog.entry(&scenario("deep")).is_some()
-            || snapshot.health.get(&scenario("deep")).is_some_and(|health| health.last_error.is_some())
+            || snapshot
+                .health
+                .get(&scenario("deep"))
+                .is_some_and(|health| health.last_error.is_some())
     };
     house.until("the verdict", judged).await;
-    assert!(house.names().contains(&"good".to_owned()), "{:?}", house.names());
+    assert!(
+        house.names().contains(&"good".to_owned()),
+        "{:?}",
+        house.names()
+    );
     let outcome = house.call("good", &json!({})).await.unwrap().outcome;
     let result: Value = serde_json::from_str(outcome.result.unwrap().get()).unwrap();
     assert_eq!(result, json!({"arguments": {}}));

@@ -30,16 +30,25 @@ async fn schemas_and_unknown_members_come_through_byte_for_byte() {
     let list = json_at(address, "/api/v1/tools?format=mcp").await;
     let mut listed = list["tools"][0].clone();
     // Callsheet's own.
-    let version = listed["_meta"].as_object_mut().unwrap().remove("callsheet/definition_version");
+    let version = listed["_meta"]
+        .as_object_mut()
+        .unwrap()
+        .remove("callsheet/definition_version");
     assert_eq!(version.unwrap().as_str().unwrap().len(), 32);
     // The order of members is part of the text.
-    assert_eq!(listed["inputSchema"].to_string(), tools[0]["inputSchema"].to_string());
+    assert_eq!(
+        listed["inputSchema"].to_string(),
+        tools[0]["inputSchema"].to_string()
+    );
     for member in ["title", "outputSchema", "annotations", "icons", "_meta"] {
         assert_eq!(listed[member], tools[0][member], "{member}");
     }
     let native = json_at(address, "/api/v1/tools").await;
     let listed = &native["tools"][0];
-    assert_eq!(listed["parameters"].to_string(), tools[0]["inputSchema"].to_string());
+    assert_eq!(
+        listed["parameters"].to_string(),
+        tools[0]["inputSchema"].to_string()
+    );
     assert_eq!(listed["vendor"], json!({"kept": true}));
     assert_eq!(listed["title"], "Odd");
     assert_eq!(listed["metadata"]["tags"], json!(["hint:read-only"]));
@@ -56,15 +65,26 @@ async fn keys_of_meta_outside_the_grammar_are_left_out_with_a_finding() {
     let address = house.serve().await;
     let list = json_at(address, "/api/v1/tools?format=mcp").await;
     let version = list["tools"][0]["_meta"]["callsheet/definition_version"].clone();
-    assert_eq!(list["tools"][0]["_meta"], json!({"callsheet/definition_version": version, "vendor/x": 1}));
+    assert_eq!(
+        list["tools"][0]["_meta"],
+        json!({"callsheet/definition_version": version, "vendor/x": 1})
+    );
     for target in ["/api/v1/tools", "/api/v1/tools/brew", "/api/v1/tools/set"] {
         let list = json_at(address, target).await.to_string();
-        assert!(list.contains("vendor/x") && !list.contains("_fastmcp"), "{target}: {list}");
+        assert!(
+            list.contains("vendor/x") && !list.contains("_fastmcp"),
+            "{target}: {list}"
+        );
     }
     let findings = json_at(address, "/api/v1/findings?scenario=kitchen").await;
     let mut all = findings["findings"].as_array().unwrap().iter();
-    let found = all.find(|found| found["code"] == "meta-key-left-out").unwrap_or_else(|| panic!("{findings}"));
-    assert!(found["message"].as_str().unwrap().contains("_fastmcp"), "{found}");
+    let found = all
+        .find(|found| found["code"] == "meta-key-left-out")
+        .unwrap_or_else(|| panic!("{findings}"));
+    assert!(
+        found["message"].as_str().unwrap().contains("_fastmcp"),
+        "{found}"
+    );
     house.finish().await;
 }
 
@@ -80,11 +100,21 @@ async fn names_and_results_are_judged_by_the_rules_of_mcp() {
     let house = House::of(&[("sums", server.url())]).await;
     let address = house.serve().await;
     let findings = json_at(address, "/api/v1/findings?scenario=sums").await;
-    let judged = ["tool-name", "scenario-name", "scenario-version", "items-missing"];
+    let judged = [
+        "tool-name",
+        "scenario-name",
+        "scenario-version",
+        "items-missing",
+    ];
     let all = findings["findings"].as_array().unwrap().iter();
     let found: Vec<_> = all
         .filter(|finding| judged.iter().any(|code| finding["code"] == *code))
-        .map(|finding| (finding["code"].as_str().unwrap(), finding["tool"].as_str().unwrap_or_default()))
+        .map(|finding| {
+            (
+                finding["code"].as_str().unwrap(),
+                finding["tool"].as_str().unwrap_or_default(),
+            )
+        })
         .collect();
     assert_eq!(found, [("tool-name", "spaced name")], "{findings}");
     house.finish().await;
@@ -113,9 +143,17 @@ async fn a_list_of_several_pages_is_read_to_its_end() {
     .await;
     let house = House::of(&[("files", server.url())]).await;
     assert_eq!(house.names(), ["a", "b", "c"]);
-    let fresh = house.app.snapshot().health[&scenario("files")].freshness.unwrap();
-    let lifetime = fresh.fresh_until.duration_since(fresh.received_at).as_secs();
-    assert_eq!(lifetime, 600, "the page that lasts the shortest time decides");
+    let fresh = house.app.snapshot().health[&scenario("files")]
+        .freshness
+        .unwrap();
+    let lifetime = fresh
+        .fresh_until
+        .duration_since(fresh.received_at)
+        .as_secs();
+    assert_eq!(
+        lifetime, 600,
+        "the page that lasts the shortest time decides"
+    );
     house.finish().await;
 }
 
@@ -140,8 +178,12 @@ async fn a_tool_whose_header_annotation_is_invalid_costs_that_tool_in_the_modern
     };
     assert_eq!(names("files"), ["good"]);
     assert_eq!(names("older"), ["bad", "good"]);
-    let finding =
-        snapshot.findings.iter().find(|finding| finding.code == FindingCode::ToolQuarantined).unwrap().clone();
+    let finding = snapshot
+        .findings
+        .iter()
+        .find(|finding| finding.code == FindingCode::ToolQuarantined)
+        .unwrap()
+        .clone();
     assert!(finding.message.contains("x-mcp-header"), "{finding:?}");
     house.finish().await;
 }
@@ -155,7 +197,12 @@ async fn a_server_without_tools_is_live_and_offers_none() {
     })
     .await;
     let house = House::of(&[("prompts", server.url())]).await;
-    assert_eq!(house.app.snapshot().health[&scenario("prompts")].state.as_str(), "live");
+    assert_eq!(
+        house.app.snapshot().health[&scenario("prompts")]
+            .state
+            .as_str(),
+        "live"
+    );
     house.finish().await;
 }
 
@@ -170,17 +217,37 @@ async fn a_tool_that_runs_as_a_task_only_is_left_out_and_the_reason_is_given_eve
     let house = House::of(&[("kitchen", server.url())]).await;
     let address = house.serve().await;
     let list = json_at(address, "/api/v1/tools").await;
-    let names: Vec<&str> =
-        list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = list["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["brew"]);
     let findings = json_at(address, "/api/v1/findings?code=task-required").await;
     assert_eq!(findings["findings"][0]["tool"], "study", "{findings}");
     let explained = json_at(address, "/api/v1/tools/study/explain").await;
     let verdict = explained["verdict"].as_str().unwrap();
-    assert!(verdict.starts_with("not in the list") && verdict.contains("`task-required`"), "{explained}");
+    assert!(
+        verdict.starts_with("not in the list") && verdict.contains("`task-required`"),
+        "{explained}"
+    );
     let call = json!({"tool_name": "study", "arguments": {}}).to_string();
-    let refused = ask(address, "POST", "/api/v1/tools/execute", &[("content-type", "application/json")], &call).await;
+    let refused = ask(
+        address,
+        "POST",
+        "/api/v1/tools/execute",
+        &[("content-type", "application/json")],
+        &call,
+    )
+    .await;
     assert_eq!(refused.status, 404);
-    assert!(refused.json()["error"].as_str().unwrap().contains("as a task only"), "{refused:?}");
+    assert!(
+        refused.json()["error"]
+            .as_str()
+            .unwrap()
+            .contains("as a task only"),
+        "{refused:?}"
+    );
     house.finish().await;
 }

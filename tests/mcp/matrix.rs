@@ -47,20 +47,34 @@ impl Front {
             .unwrap();
         let input = child.stdin.take().unwrap();
         let output = child.stdout.take().unwrap();
-        let mut front = Self { _child: child, input, output: BufReader::new(output).lines() };
+        let mut front = Self {
+            _child: child,
+            input,
+            output: BufReader::new(output).lines(),
+        };
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "front", "version": "1"}});
         front.write(&rpc("initialize", &params)).await;
-        assert_eq!(front.next().await["result"]["protocolVersion"], "2025-11-25");
-        front.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        assert_eq!(
+            front.next().await["result"]["protocolVersion"],
+            "2025-11-25"
+        );
+        front
+            .write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+            .await;
         front
     }
 
     async fn write(&mut self, message: &Value) {
-        self.input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+        self.input
+            .write_all(format!("{message}\n").as_bytes())
+            .await
+            .unwrap();
     }
 
     async fn next(&mut self) -> Value {
-        let line = tokio::time::timeout(PATIENCE, self.output.next_line()).await.expect("a line");
+        let line = tokio::time::timeout(PATIENCE, self.output.next_line())
+            .await
+            .expect("a line");
         serde_json::from_str(&line.unwrap().expect("the front goes on")).unwrap()
     }
 }
@@ -96,9 +110,15 @@ impl Kind {
                     if answer["result"]["resultType"] != "input_required" {
                         return Heard { before, answer };
                     }
-                    let requests = answer["result"]["inputRequests"].as_object().unwrap().clone();
+                    let requests = answer["result"]["inputRequests"]
+                        .as_object()
+                        .unwrap()
+                        .clone();
                     before.push(answer.clone());
-                    params["inputResponses"] = requests.keys().map(|key| (key.clone(), filled_in())).collect();
+                    params["inputResponses"] = requests
+                        .keys()
+                        .map(|key| (key.clone(), filled_in()))
+                        .collect();
                     params["requestState"] = answer["result"]["requestState"].clone();
                 }
                 panic!("it asks again and again: {before:?}");
@@ -108,7 +128,10 @@ impl Kind {
                 loop {
                     let message = came.next().await.expect("an answer");
                     if message.get("method").is_none() {
-                        return Heard { before, answer: message };
+                        return Heard {
+                            before,
+                            answer: message,
+                        };
                     }
                     if let Some(asked) = message.get("id") {
                         let reply = json!({"jsonrpc": "2.0", "id": asked, "result": filled_in()});
@@ -125,10 +148,15 @@ impl Kind {
                     let message = front.next().await;
                     if message.get("method").is_none() {
                         assert_eq!(message["id"], id, "{message}");
-                        return Heard { before, answer: message };
+                        return Heard {
+                            before,
+                            answer: message,
+                        };
                     }
                     if let Some(asked) = message.get("id") {
-                        front.write(&json!({"jsonrpc": "2.0", "id": asked, "result": filled_in()})).await;
+                        front
+                            .write(&json!({"jsonrpc": "2.0", "id": asked, "result": filled_in()}))
+                            .await;
                     }
                     before.push(message);
                 }
@@ -173,11 +201,15 @@ impl Kind {
         let mut count = Value::Null;
         let counted = async {
             while count != "1" {
-                count = self.call(tool, json!({})).await.answer["result"]["content"][0]["text"].take();
+                count =
+                    self.call(tool, json!({})).await.answer["result"]["content"][0]["text"].take();
             }
         };
         let counted = tokio::time::timeout(PATIENCE, counted).await;
-        assert!(counted.is_ok(), "the server counts {count} calls that are {tool}");
+        assert!(
+            counted.is_ok(),
+            "the server counts {count} calls that are {tool}"
+        );
     }
 
     /// Has the list change and waits for the notification.
@@ -186,14 +218,20 @@ impl Kind {
         let mut listening = match self {
             Self::Modern(client) => {
                 let params = json!({"notifications": {"toolsListChanged": true}});
-                let mut stream = client.follow(&json!("L"), "subscriptions/listen", params).await;
+                let mut stream = client
+                    .follow(&json!("L"), "subscriptions/listen", params)
+                    .await;
                 stream.next().await.expect("the acknowledgement");
                 Some(stream)
             }
             Self::Legacy(..) | Self::Stdio(_) => None,
         };
         let heard = self.call("grow", json!({})).await;
-        if heard.before.iter().any(|message| message["method"] == changed) {
+        if heard
+            .before
+            .iter()
+            .any(|message| message["method"] == changed)
+        {
             return;
         }
         let message = match self {
@@ -221,16 +259,34 @@ async fn upstream(kind: &str) -> (Option<Child>, House) {
     if kind.starts_with("stdio") {
         let endpoint = Endpoint::at("http://127.0.0.1:1/".parse().unwrap(), SourceTrust::Trusted);
         let program = StdioTarget::new("python3").with_args([UPSTREAM, kind]);
-        house.place_endpoint("files", Endpoint { target: Some(Target::from(program)), ..endpoint });
-        house.until("listed", |snapshot| snapshot.catalog.entries().count() == 1).await;
+        house.place_endpoint(
+            "files",
+            Endpoint {
+                target: Some(Target::from(program)),
+                ..endpoint
+            },
+        );
+        house
+            .until("listed", |snapshot| snapshot.catalog.entries().count() == 1)
+            .await;
         return (None, house);
     }
-    let mut child =
-        Command::new("python3").args([UPSTREAM, kind]).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut child = Command::new("python3")
+        .args([UPSTREAM, kind])
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let port = lines.next_line().await.unwrap().expect("a port");
-    house.place("files", format!("http://127.0.0.1:{port}/mcp").parse().unwrap(), SourceTrust::Trusted);
-    house.until("listed", |snapshot| snapshot.catalog.entries().count() == 1).await;
+    house.place(
+        "files",
+        format!("http://127.0.0.1:{port}/mcp").parse().unwrap(),
+        SourceTrust::Trusted,
+    );
+    house
+        .until("listed", |snapshot| snapshot.catalog.entries().count() == 1)
+        .await;
     (Some(child), house)
 }
 
@@ -241,23 +297,52 @@ async fn everything(upstream_kind: &str, client_kind: &str) {
     let mut client = Kind::start(client_kind, house.serve().await).await;
 
     let listed = client.request("list", "tools/list", json!({})).await.answer;
-    assert_eq!(listed["result"]["tools"].as_array().map(Vec::len), Some(8), "{at}: {listed}");
+    assert_eq!(
+        listed["result"]["tools"].as_array().map(Vec::len),
+        Some(8),
+        "{at}: {listed}"
+    );
     let called = client.call("echo", json!({})).await.answer;
-    assert_eq!(called["result"]["structuredContent"], json!({"a": 1}), "{at}: {called}");
+    assert_eq!(
+        called["result"]["structuredContent"],
+        json!({"a": 1}),
+        "{at}: {called}"
+    );
     let failed = client.call("fail", json!({})).await.answer;
     assert_eq!(failed["result"]["isError"], true, "{at}: {failed}");
-    assert_eq!(failed["result"]["content"][0]["text"], "no such city", "{at}: {failed}");
+    assert_eq!(
+        failed["result"]["content"][0]["text"], "no such city",
+        "{at}: {failed}"
+    );
 
-    let slow = client.call("slow", json!({"_meta": {"progressToken": "p-1"}})).await;
-    let steps: Vec<_> = slow.before.iter().map(|message| message["params"].clone()).collect();
+    let slow = client
+        .call("slow", json!({"_meta": {"progressToken": "p-1"}}))
+        .await;
+    let steps: Vec<_> = slow
+        .before
+        .iter()
+        .map(|message| message["params"].clone())
+        .collect();
     let step = |done: u32| json!({"progressToken": "p-1", "progress": done, "total": 2});
     assert_eq!(steps, [step(1), step(2)], "{at}");
-    assert_eq!(slow.answer["result"]["content"][0]["text"], "done", "{at}: {}", slow.answer);
+    assert_eq!(
+        slow.answer["result"]["content"][0]["text"], "done",
+        "{at}: {}",
+        slow.answer
+    );
     let quiet = client.call("slow", json!({})).await;
-    assert_eq!(quiet.before, Vec::<Value>::new(), "{at}: no progress without a token");
+    assert_eq!(
+        quiet.before,
+        Vec::<Value>::new(),
+        "{at}: no progress without a token"
+    );
 
     let asked = client.call("ask", json!({})).await;
-    assert_eq!(asked.answer["result"]["content"][0]["text"], "Ada", "{at}: {} {:?}", asked.answer, asked.before);
+    assert_eq!(
+        asked.answer["result"]["content"][0]["text"], "Ada",
+        "{at}: {} {:?}",
+        asked.answer, asked.before
+    );
 
     client.cancel().await;
     client.until_counted("cancelled").await;

@@ -19,8 +19,16 @@ use crate::support::mcp_server::{Answer, Came, McpServer, modern};
 
 /// A server whose resources have the sizes in their addresses; one of them is never answered.
 async fn server() -> McpServer {
-    let mut own =
-        offering(modern(&json!([])), all(), &["test://100000", "test://180000", "test://400000", "test://stuck"]);
+    let mut own = offering(
+        modern(&json!([])),
+        all(),
+        &[
+            "test://100000",
+            "test://180000",
+            "test://400000",
+            "test://stuck",
+        ],
+    );
     McpServer::start(move |came: &Came| {
         let uri = came.message["params"]["uri"].as_str().unwrap_or_default();
         match (came.method(), uri.strip_prefix("test://")) {
@@ -45,7 +53,11 @@ async fn read(house: &House, params: JsonText, stop: Stop) -> Result<RelayRespon
         scope: ViewQuery::default(),
         requester: Requester::full_access(),
     };
-    house.app.calls().relay(request, Some(Arc::new(Cancels(stop)))).await
+    house
+        .app
+        .calls()
+        .relay(request, Some(Arc::new(Cancels(stop))))
+        .await
 }
 
 fn params(uri: &str) -> JsonText {
@@ -55,24 +67,38 @@ fn params(uri: &str) -> JsonText {
 #[tokio::test]
 async fn what_is_relayed_holds_its_bytes_in_the_budget_until_it_is_answered() {
     let server = server().await;
-    let house = House::with(&[("docs", server.url())], |config| config.server.held_bytes = 1 << 20).await;
+    let house = House::with(&[("docs", server.url())], |config| {
+        config.server.held_bytes = 1 << 20
+    })
+    .await;
     let client = McpClient::modern(house.serve().await, json!({}));
-    let (_, refused) = client.request("resources/read", json!({"uri": "test://400000"})).await;
+    let (_, refused) = client
+        .request("resources/read", json!({"uri": "test://400000"}))
+        .await;
     assert_eq!(refused["error"]["code"], -31_010, "{refused}");
     let message = refused["error"]["message"].as_str().unwrap();
-    assert!(message.contains("is left out") && message.contains("`server.held_bytes`"), "{message}");
+    assert!(
+        message.contains("is left out") && message.contains("`server.held_bytes`"),
+        "{message}"
+    );
     // Each has room only if the one before is free again.
     for _ in 0..3 {
-        let (_, answer) = client.request("resources/read", json!({"uri": "test://100000"})).await;
+        let (_, answer) = client
+            .request("resources/read", json!({"uri": "test://100000"}))
+            .await;
         let text = answer["result"]["contents"][0]["text"].as_str();
         assert_eq!(text.map(str::len), Some(100_000), "{answer}");
     }
     // A share of results has 301 KB, so there is room for one that is held once.
-    let (_, answer) = client.request("resources/read", json!({"uri": "test://180000"})).await;
+    let (_, answer) = client
+        .request("resources/read", json!({"uri": "test://180000"}))
+        .await;
     let text = answer["result"]["contents"][0]["text"].as_str();
     assert_eq!(text.map(str::len), Some(180_000), "{}", answer["error"]);
     let (_trigger, stop) = StopTrigger::new();
-    let refused = read(&house, params(&"x".repeat(400_000)), stop).await.unwrap_err();
+    let refused = read(&house, params(&"x".repeat(400_000)), stop)
+        .await
+        .unwrap_err();
     assert_eq!(refused.kind(), "memory_share_full", "{refused}");
     assert_eq!(server.of("resources/read").len(), 5, "it was not sent");
     house.finish().await;
@@ -81,13 +107,19 @@ async fn what_is_relayed_holds_its_bytes_in_the_budget_until_it_is_answered() {
 #[tokio::test]
 async fn what_is_relayed_does_not_wait_for_its_permit_when_its_caller_cancelled() {
     let server = server().await;
-    let house = House::with(&[("docs", server.url())], |config| config.calls.concurrency = 1).await;
+    let house = House::with(&[("docs", server.url())], |config| {
+        config.calls.concurrency = 1
+    })
+    .await;
     let house = Arc::new(house);
     let begin = |uri: &str| {
         let (trigger, stop) = StopTrigger::new();
         let house = Arc::clone(&house);
         let params = params(uri);
-        (trigger, Tasks::new().spawn(async move { read(&house, params, stop).await }))
+        (
+            trigger,
+            Tasks::new().spawn(async move { read(&house, params, stop).await }),
+        )
     };
     let (first, sent) = begin("test://stuck");
     server.until("resources/read", 1).await;

@@ -1,6 +1,9 @@
 //! Sessions of legacy clients: signed ids, their end, batches, and limits.
 
-#![allow(clippy::disallowed_methods, reason = "the answers of this test's own daemon are small")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the answers of this test's own daemon are small"
+)]
 
 use std::net::SocketAddr;
 
@@ -27,16 +30,23 @@ fn http_client() -> reqwest::Client {
 /// Begins a session and sends one request in it.
 async fn used_session(http: &reqwest::Client, address: SocketAddr) {
     let post = |message: &Value| {
-        let request = http.post(format!("http://{address}/mcp")).header("content-type", "application/json");
-        request.header("accept", "application/json, text/event-stream").body(message.to_string())
+        let request = http
+            .post(format!("http://{address}/mcp"))
+            .header("content-type", "application/json");
+        request
+            .header("accept", "application/json, text/event-stream")
+            .body(message.to_string())
     };
-    let params =
-        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
     let begun = post(&rpc("initialize", &params)).send().await.unwrap();
     let session = begun.headers()["mcp-session-id"].clone();
     begun.bytes().await.unwrap();
     let ping = post(&rpc("ping", &json!({}))).header("mcp-session-id", session);
-    let answered = ping.header("mcp-protocol-version", "2025-11-25").send().await.unwrap();
+    let answered = ping
+        .header("mcp-protocol-version", "2025-11-25")
+        .send()
+        .await
+        .unwrap();
     assert_eq!(answered.status(), 200);
     answered.bytes().await.unwrap();
 }
@@ -53,7 +63,10 @@ async fn a_session_survives_a_restart_and_no_other_key_knows_it() {
     again.result("ping", json!({})).await;
 
     let stranger = House::of(&[]).await;
-    let (status, answer) = client.of_daemon(stranger.serve().await).request("ping", json!({})).await;
+    let (status, answer) = client
+        .of_daemon(stranger.serve().await)
+        .request("ping", json!({}))
+        .await;
     assert_eq!(status, 404);
     assert_eq!(answer["error"]["code"], -31_004, "{answer}");
     stranger.finish().await;
@@ -79,9 +92,20 @@ async fn get_and_delete_are_for_sessions_only() {
     let address = house.serve().await;
     let client = McpClient::legacy(address, "2025-06-18", json!({})).await;
     for method in ["GET", "DELETE"] {
-        assert_eq!(ask(address, method, "/mcp", &[], "").await.status, 405, "{method}");
-        let modern = [("mcp-protocol-version", "2026-07-28"), ("mcp-session-id", client.session())];
-        assert_eq!(ask(address, method, "/mcp", &modern, "").await.status, 405, "{method}");
+        assert_eq!(
+            ask(address, method, "/mcp", &[], "").await.status,
+            405,
+            "{method}"
+        );
+        let modern = [
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-session-id", client.session()),
+        ];
+        assert_eq!(
+            ask(address, method, "/mcp", &modern, "").await.status,
+            405,
+            "{method}"
+        );
     }
     house.finish().await;
 }
@@ -90,8 +114,7 @@ async fn get_and_delete_are_for_sessions_only() {
 async fn only_one_revision_has_batches() {
     let house = House::of(&[]).await;
     let address = house.serve().await;
-    let batch =
-        json!([rpc("ping", &json!({})), {"jsonrpc": "2.0", "method": "notifications/x"}, rpc("none", &json!({}))]);
+    let batch = json!([rpc("ping", &json!({})), {"jsonrpc": "2.0", "method": "notifications/x"}, rpc("none", &json!({}))]);
     let client = McpClient::legacy(address, "2025-03-26", json!({})).await;
     let answers = client.open(&batch).await.next().await.unwrap();
     assert_eq!(answers[0]["result"], json!({}));
@@ -108,11 +131,24 @@ async fn only_one_revision_has_batches() {
 async fn levels_of_log_messages_are_those_of_the_protocol() {
     let house = House::of(&[]).await;
     let client = McpClient::legacy(house.serve().await, "2025-11-25", json!({})).await;
-    assert_eq!(client.result("logging/setLevel", json!({"level": "warning"})).await, json!({}));
-    let (_, answer) = client.request("logging/setLevel", json!({"level": "loud"})).await;
+    assert_eq!(
+        client
+            .result("logging/setLevel", json!({"level": "warning"}))
+            .await,
+        json!({})
+    );
+    let (_, answer) = client
+        .request("logging/setLevel", json!({"level": "loud"}))
+        .await;
     assert_eq!(answer["error"]["code"], -32_602, "{answer}");
     let modern = McpClient::modern(house.serve().await, json!({}));
-    assert_eq!(modern.request("logging/setLevel", json!({"level": "warning"})).await.0, 404);
+    assert_eq!(
+        modern
+            .request("logging/setLevel", json!({"level": "warning"}))
+            .await
+            .0,
+        404
+    );
     house.finish().await;
 }
 
@@ -120,7 +156,11 @@ async fn levels_of_log_messages_are_those_of_the_protocol() {
 #[tokio::test]
 async fn a_session_is_the_same_after_its_request_although_many_others_came_meanwhile() {
     let capabilities = json!({"resources": {"subscribe": true}});
-    let mut own = offering(legacy("2025-11-25", &json!([])), capabilities, &["test://a"]);
+    let mut own = offering(
+        legacy("2025-11-25", &json!([])),
+        capabilities,
+        &["test://a"],
+    );
     let (open, gate) = watch::channel(false);
     let server = McpServer::start(move |came| match came.method() {
         "resources/subscribe" => Answer::After(gate.clone(), Box::new(came.result(&json!({})))),
@@ -135,7 +175,8 @@ async fn a_session_is_the_same_after_its_request_although_many_others_came_meanw
     let meanwhile = async {
         server.until("resources/subscribe", 1).await;
         let http = http_client();
-        let others = futures_util::stream::iter(0..MOST_SESSIONS).map(|_| used_session(&http, address));
+        let others =
+            futures_util::stream::iter(0..MOST_SESSIONS).map(|_| used_session(&http, address));
         others.buffer_unordered(16).collect::<()>().await;
         open.send(true).unwrap();
     };

@@ -24,7 +24,13 @@ fn program(behaviour: &str, names: Option<&Path>) -> StdioTarget {
 
 fn place(house: &House, name: &str, program: StdioTarget) {
     let endpoint = Endpoint::at("http://127.0.0.1:1/".parse().unwrap(), SourceTrust::Trusted);
-    house.place_endpoint(name, Endpoint { target: Some(Target::from(program)), ..endpoint });
+    house.place_endpoint(
+        name,
+        Endpoint {
+            target: Some(Target::from(program)),
+            ..endpoint
+        },
+    );
 }
 
 /// A house with this one server, which is listed.
@@ -36,13 +42,19 @@ async fn house(program: StdioTarget) -> House {
     })
     .await;
     place(&house, "child", program);
-    house.until("listed", |snapshot| snapshot.catalog.entry(&scenario("child")).is_some()).await;
+    house
+        .until("listed", |snapshot| {
+            snapshot.catalog.entry(&scenario("child")).is_some()
+        })
+        .await;
     house
 }
 
 async fn result(house: &House, tool: &str, arguments: Value) -> Value {
     let called = house.call(tool, &arguments).await;
-    let outcome = called.unwrap_or_else(|error| panic!("{error}; {:?}", house.app.snapshot().health)).outcome;
+    let outcome = called
+        .unwrap_or_else(|error| panic!("{error}; {:?}", house.app.snapshot().health))
+        .outcome;
     assert!(outcome.success, "{outcome:?}");
     serde_json::from_str(outcome.result.unwrap().get()).unwrap()
 }
@@ -52,17 +64,28 @@ async fn a_program_of_either_era_is_started_listed_and_called() {
     for behaviour in ["modern", "legacy", "strict"] {
         let house = house(program(behaviour, None)).await;
         assert_eq!(house.names(), ["read", "write"], "{behaviour}");
-        assert_eq!(result(&house, "read", json!({"a": 1})).await, json!({"a": 1}), "{behaviour}");
+        assert_eq!(
+            result(&house, "read", json!({"a": 1})).await,
+            json!({"a": 1}),
+            "{behaviour}"
+        );
         house.finish().await;
     }
 }
 
 #[tokio::test]
 async fn a_program_that_never_answers_the_modern_greeting_is_greeted_in_the_old_way() {
-    let patience = Patience { first: Duration::from_millis(200), ..Patience::default() };
+    let patience = Patience {
+        first: Duration::from_millis(200),
+        ..Patience::default()
+    };
     let house = House::speaking(Mcp::with_patience(patience), |_| ()).await;
     place(&house, "child", program("silent", None));
-    house.until("listed", |snapshot| snapshot.catalog.entry(&scenario("child")).is_some()).await;
+    house
+        .until("listed", |snapshot| {
+            snapshot.catalog.entry(&scenario("child")).is_some()
+        })
+        .await;
     assert_eq!(house.names(), ["read", "write"]);
     house.finish().await;
 }
@@ -77,7 +100,9 @@ async fn a_change_is_heard_on_the_output() {
         let other = folder.path().join("other");
         std::fs::write(&other, "read write").unwrap();
         std::fs::rename(&other, &names).unwrap();
-        house.until("the new list", |_| house.names() == ["read", "write"]).await;
+        house
+            .until("the new list", |_| house.names() == ["read", "write"])
+            .await;
         house.finish().await;
     }
 }
@@ -91,7 +116,10 @@ async fn a_program_that_ended_is_started_anew_and_its_call_is_not_repeated() {
     let house = house(program("legacy", Some(&names))).await;
     let before = result(&house, "pid", json!({})).await;
     let refused = house.call("die", &json!({})).await.unwrap_err();
-    assert!(refused.to_string().contains("exit code 3") && refused.to_string().contains("it hurts"), "{refused}");
+    assert!(
+        refused.to_string().contains("exit code 3") && refused.to_string().contains("it hurts"),
+        "{refused}"
+    );
     // The call waits for the next process.
     assert_ne!(result(&house, "pid", json!({})).await, before);
     let health = house.app.snapshot().health[&scenario("child")].clone();
@@ -103,14 +131,23 @@ async fn a_program_that_ended_is_started_anew_and_its_call_is_not_repeated() {
 async fn a_program_that_cannot_run_says_why_in_health() {
     for (program, part) in [
         (program("exits", None), "no configuration file"),
-        (StdioTarget::new("no-such-command-anywhere"), "was not found"),
+        (
+            StdioTarget::new("no-such-command-anywhere"),
+            "was not found",
+        ),
         (StdioTarget::new("true"), "exit code 0"),
-        (StdioTarget::new("python3").with_args(["-c", "print('hello')"]), "exit code 0"),
+        (
+            StdioTarget::new("python3").with_args(["-c", "print('hello')"]),
+            "exit code 0",
+        ),
     ] {
         let house = House::with(&[], |_| ()).await;
         place(&house, "child", program);
         let failed = |snapshot: &callsheet::catalog::Snapshot| {
-            snapshot.health.get(&scenario("child")).is_some_and(|health| health.last_error.is_some())
+            snapshot
+                .health
+                .get(&scenario("child"))
+                .is_some_and(|health| health.last_error.is_some())
         };
         let snapshot = house.until("the reason", failed).await;
         let error = format!("{:?}", snapshot.health[&scenario("child")].last_error);
@@ -122,12 +159,25 @@ async fn a_program_that_cannot_run_says_why_in_health() {
 #[tokio::test]
 async fn a_program_that_never_answers_says_so_in_health() {
     let short = Duration::from_millis(100);
-    let house = House::speaking(Mcp::with_patience(Patience { first: short, start: short }), |_| ()).await;
-    place(&house, "child", StdioTarget::new("sleep").with_args(["1000"]));
+    let house = House::speaking(
+        Mcp::with_patience(Patience {
+            first: short,
+            start: short,
+        }),
+        |_| (),
+    )
+    .await;
+    place(
+        &house,
+        "child",
+        StdioTarget::new("sleep").with_args(["1000"]),
+    );
     house
         .until_health("child", "says why", |health| {
             let error = health.last_error.as_ref();
-            error.is_some_and(|error| error.kind == "timeout" && error.message.contains("no answer within"))
+            error.is_some_and(|error| {
+                error.kind == "timeout" && error.message.contains("no answer within")
+            })
         })
         .await;
     house.finish().await;
@@ -138,7 +188,10 @@ async fn noise_on_the_output_is_skipped_with_a_finding() {
     let house = house(program("noisy", None)).await;
     assert_eq!(house.names(), ["read", "write"]);
     let snapshot = house.app.snapshot();
-    let finding = snapshot.findings.iter().find(|finding| finding.code.as_str() == "output-noise");
+    let finding = snapshot
+        .findings
+        .iter()
+        .find(|finding| finding.code.as_str() == "output-noise");
     let finding = finding.unwrap_or_else(|| panic!("{:?}", snapshot.findings));
     assert!(finding.message.contains("Starting up..."), "{finding:?}");
     house.finish().await;
@@ -151,7 +204,10 @@ async fn an_answer_that_is_too_long_costs_that_call_and_not_the_process() {
     std::fs::write(&names, "large pid").unwrap();
     let house = house(program("legacy", Some(&names))).await;
     let before = result(&house, "pid", json!({})).await;
-    assert_eq!(house.refusal(request("large", &json!({}))).await, "too_large");
+    assert_eq!(
+        house.refusal(request("large", &json!({}))).await,
+        "too_large"
+    );
     assert_eq!(result(&house, "pid", json!({})).await, before);
     house.finish().await;
 }
@@ -165,6 +221,9 @@ async fn a_program_gets_its_own_environment_and_few_other_variables() {
     let house = house(program("legacy", Some(&names)).with_env([("API_KEY", secret)])).await;
     let environment = result(&house, "environment", json!({})).await;
     assert_eq!(environment["API_KEY"], "hush");
-    assert!(environment.get("PATH").is_some() && environment.get("CARGO_MANIFEST_DIR").is_none(), "{environment}");
+    assert!(
+        environment.get("PATH").is_some() && environment.get("CARGO_MANIFEST_DIR").is_none(),
+        "{environment}"
+    );
     house.finish().await;
 }

@@ -21,11 +21,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, CallError> {
     let session = ModuleSession::new(upstream.clone());
-    tokio::time::timeout(PATIENCE, session.call(call, &NoCaller)).await.unwrap()
+    tokio::time::timeout(PATIENCE, session.call(call, &NoCaller))
+        .await
+        .unwrap()
 }
 
 fn to(module: &Module) -> Upstream {
-    upstream(format!("http://{}/", module.address).parse::<Url>().unwrap())
+    upstream(
+        format!("http://{}/", module.address)
+            .parse::<Url>()
+            .unwrap(),
+    )
 }
 
 fn result(outcome: &Outcome) -> Value {
@@ -50,8 +56,12 @@ async fn what_is_sent_is_what_the_original_sends() {
     let sent = json!({"tool_name": "git_desk.issue.open", "arguments": arguments});
     assert_eq!(result(&outcome), json!({"received": sent, "runs": 1}));
     open.user_id = Some("6f6f1a3e".into());
-    let sent = json!({"tool_name": "git_desk.issue.open", "arguments": arguments, "user_id": "6f6f1a3e"});
-    assert_eq!(result(&call(&to(&desk), &open).await.unwrap()), json!({"received": sent, "runs": 2}));
+    let sent =
+        json!({"tool_name": "git_desk.issue.open", "arguments": arguments, "user_id": "6f6f1a3e"});
+    assert_eq!(
+        result(&call(&to(&desk), &open).await.unwrap()),
+        json!({"received": sent, "runs": 2})
+    );
     open.user_id = Some("".into());
     let unknown = result(&call(&to(&desk), &open).await.unwrap());
     assert!(unknown["received"].get("user_id").is_none(), "{unknown}");
@@ -61,18 +71,31 @@ async fn what_is_sent_is_what_the_original_sends() {
 #[tokio::test]
 async fn a_modules_own_failure_is_an_answer() {
     let desk = Module::start("desk", &[tool("desk.try", "guest")]).await;
-    let failed = call(&to(&desk), &call_of("desk.try", &json!({"fail": "the drawer is stuck"}))).await.unwrap();
+    let failed = call(
+        &to(&desk),
+        &call_of("desk.try", &json!({"fail": "the drawer is stuck"})),
+    )
+    .await
+    .unwrap();
     assert!(!failed.success);
     assert_eq!(failed.error.as_deref(), Some("the drawer is stuck"));
     assert_eq!(failed.status, Some(200));
-    let unknown = call(&to(&desk), &call_of("desk.other", &json!({}))).await.unwrap();
+    let unknown = call(&to(&desk), &call_of("desk.other", &json!({})))
+        .await
+        .unwrap();
     assert!(!unknown.success);
     assert_eq!(unknown.error.as_deref(), Some("Unknown tool: desk.other"));
-    let silent =
-        answering("200 OK", r#"{"tool_name":"desk.try","success":false,"result":null,"error":null}"#).await.unwrap();
+    let silent = answering(
+        "200 OK",
+        r#"{"tool_name":"desk.try","success":false,"result":null,"error":null}"#,
+    )
+    .await
+    .unwrap();
     assert!(!silent.success);
     assert!(silent.error.is_some());
-    let bare = answering("200 OK", r#"{"success":true,"result":[1.50]}"#).await.unwrap();
+    let bare = answering("200 OK", r#"{"success":true,"result":[1.50]}"#)
+        .await
+        .unwrap();
     assert_eq!(bare.result.unwrap().get(), "[1.50]", "as it was written");
 }
 
@@ -80,14 +103,28 @@ async fn a_modules_own_failure_is_an_answer() {
 #[tokio::test]
 async fn an_error_status_of_a_module_is_reported_with_its_body() {
     let desk = Module::start("desk", &[tool("desk.try", "guest")]).await;
-    for (status, say) in [(500, "Internal Server Error"), (503, "Module not ready"), (404, ""), (307, "elsewhere")] {
+    for (status, say) in [
+        (500, "Internal Server Error"),
+        (503, "Module not ready"),
+        (404, ""),
+        (307, "elsewhere"),
+    ] {
         let arguments = json!({"status": status, "say": say});
-        let outcome = call(&to(&desk), &call_of("desk.try", &arguments)).await.unwrap();
-        assert_eq!(outcome.error, Some(format!("Module returned status {status}: {say}")));
+        let outcome = call(&to(&desk), &call_of("desk.try", &arguments))
+            .await
+            .unwrap();
+        assert_eq!(
+            outcome.error,
+            Some(format!("Module returned status {status}: {say}"))
+        );
         assert!(!outcome.success);
         assert_eq!(outcome.status, Some(status));
     }
-    let runs = result(&call(&to(&desk), &call_of("desk.try", &json!({}))).await.unwrap());
+    let runs = result(
+        &call(&to(&desk), &call_of("desk.try", &json!({})))
+            .await
+            .unwrap(),
+    );
     assert_eq!(runs["runs"], 5, "each was asked once");
 }
 
@@ -97,23 +134,49 @@ async fn an_error_status_of_a_module_is_reported_with_its_body() {
 async fn no_answer_is_told_in_the_words_of_the_original() {
     let desk = Module::start("desk", &[tool("desk.try", "guest")]).await;
     let hurried = to(&desk).with_call_timeout(Some(Duration::from_millis(900)));
-    let error = call(&hurried, &call_of("desk.try", &json!({"hang": true}))).await.unwrap_err();
+    let error = call(&hurried, &call_of("desk.try", &json!({"hang": true})))
+        .await
+        .unwrap_err();
     assert_eq!(error_message(&error), "Tool execution timed out (1s).");
     assert!(error.was_sent());
-    let runs = result(&call(&to(&desk), &call_of("desk.try", &json!({}))).await.unwrap());
+    let runs = result(
+        &call(&to(&desk), &call_of("desk.try", &json!({})))
+            .await
+            .unwrap(),
+    );
     assert_eq!(runs["runs"], 2, "it was asked once");
     let mut gone = desk;
     gone.stop();
-    let error = call(&to(&gone), &call_of("desk.try", &json!({}))).await.unwrap_err();
-    assert_eq!(error_message(&error), "Tool execution error: Connection refused");
+    let error = call(&to(&gone), &call_of("desk.try", &json!({})))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error_message(&error),
+        "Tool execution error: Connection refused"
+    );
     assert!(!error.was_sent());
     let cut = UpstreamServer::serving(|_, stream| Box::pin(async move { drop(stream) })).await;
-    let error = call(&upstream(cut.url()), &call_of("desk.try", &json!({}))).await.unwrap_err();
-    assert!(error_message(&error).starts_with("Tool execution error: "), "{error}");
+    let error = call(&upstream(cut.url()), &call_of("desk.try", &json!({})))
+        .await
+        .unwrap_err();
+    assert!(
+        error_message(&error).starts_with("Tool execution error: "),
+        "{error}"
+    );
     assert_eq!(cut.requests().len(), 1);
-    for body in ["", "[]", "{}", r#"{"success":"yes"}"#, "<html>", r#"{"success":true"#] {
+    for body in [
+        "",
+        "[]",
+        "{}",
+        r#"{"success":"yes"}"#,
+        "<html>",
+        r#"{"success":true"#,
+    ] {
         let error = answering("200 OK", body).await.unwrap_err();
-        assert!(error_message(&error).starts_with("Tool execution error: ") && error.was_sent(), "{body}: {error}");
+        assert!(
+            error_message(&error).starts_with("Tool execution error: ") && error.was_sent(),
+            "{body}: {error}"
+        );
     }
 }
 
@@ -159,16 +222,34 @@ async fn a_call_shows_the_token() {
     let url: Url = format!("http://{}/", desk.address).parse().unwrap();
     let tried = |token: Option<&str>| {
         let auth = token.map(|token| Auth::Bearer(Secret::new(token).into()));
-        client(limits(), 1).upstream_to(&HttpTarget { auth, ..HttpTarget::at(url.clone()) }).unwrap()
+        client(limits(), 1)
+            .upstream_to(&HttpTarget {
+                auth,
+                ..HttpTarget::at(url.clone())
+            })
+            .unwrap()
     };
     for (token, expected) in [
-        (None, r#"Module returned status 401: {"detail": "Missing service auth token"}"#),
-        (Some("wrong"), r#"Module returned status 401: {"detail": "Invalid service auth token"}"#),
+        (
+            None,
+            r#"Module returned status 401: {"detail": "Missing service auth token"}"#,
+        ),
+        (
+            Some("wrong"),
+            r#"Module returned status 401: {"detail": "Invalid service auth token"}"#,
+        ),
     ] {
-        let outcome = call(&tried(token), &call_of("desk.try", &json!({}))).await.unwrap();
+        let outcome = call(&tried(token), &call_of("desk.try", &json!({})))
+            .await
+            .unwrap();
         assert_eq!(outcome.error.as_deref(), Some(expected));
     }
     let right = tried(Some("open-sesame"));
-    assert!(call(&right, &call_of("desk.try", &json!({}))).await.unwrap().success);
+    assert!(
+        call(&right, &call_of("desk.try", &json!({})))
+            .await
+            .unwrap()
+            .success
+    );
     assert!(!format!("{right:?}").contains("sesame"));
 }

@@ -16,7 +16,9 @@ use crate::support::upstream_server::{UpstreamServer, answer};
 fn codes(report: &Value) -> Vec<String> {
     let findings = report["findings"].as_array().unwrap().iter();
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
-    findings.map(|finding| format!("{} {}", text(&finding["code"]), text(&finding["pointer"]))).collect()
+    findings
+        .map(|finding| format!("{} {}", text(&finding["code"]), text(&finding["pointer"])))
+        .collect()
 }
 
 /// The places are those of the document, whose parameters are a list, and nobody is asked for what
@@ -30,7 +32,13 @@ fn a_document_is_judged_where_its_author_wrote_it() {
     let findings = inspect(document).findings;
     let places: Vec<_> = findings
         .iter()
-        .map(|finding| format!("{} {}", finding.code, finding.pointer.as_deref().unwrap_or("-")))
+        .map(|finding| {
+            format!(
+                "{} {}",
+                finding.code,
+                finding.pointer.as_deref().unwrap_or("-")
+            )
+        })
         .collect();
     assert_eq!(
         places,
@@ -50,19 +58,46 @@ fn a_document_is_judged_where_its_author_wrote_it() {
 /// S4-82: the module in the guide keeps the contract that the guide tells, and can be called.
 #[test]
 fn the_module_of_the_guide_works() {
-    let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/modules.md")).unwrap();
-    let program = guide.split("```python\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let guide =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/modules.md")).unwrap();
+    let program = guide
+        .split("```python\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .unwrap();
     let mut python = std::process::Command::new("python3");
-    let mut running = python.args(["-c", program]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut running = python
+        .args(["-c", program])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut port = String::new();
-    BufReader::new(running.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    BufReader::new(running.stdout.take().unwrap())
+        .read_line(&mut port)
+        .unwrap();
     let url = format!("http://127.0.0.1:{}", port.trim());
     let home = Home::new();
     let checked = home.run(&["check", &url, "--json"]);
-    home.write("callsheet.toml", &format!("server.listen = \"127.0.0.1:0\"\n[modules]\ndice = \"{url}\"\n"));
+    home.write(
+        "callsheet.toml",
+        &format!("server.listen = \"127.0.0.1:0\"\n[modules]\ndice = \"{url}\"\n"),
+    );
     let daemon = home.serve(&[]);
     let shown = |how: &str| {
-        let call = ["call", "--json", "--url", &daemon.url, "dice.count", "--one", "3", "--other", "4", "--how", how];
+        let call = [
+            "call",
+            "--json",
+            "--url",
+            &daemon.url,
+            "dice.count",
+            "--one",
+            "3",
+            "--other",
+            "4",
+            "--how",
+            how,
+        ];
         json(&home.run(&call).ok())["result"].clone()
     };
     let results = [shown("sum"), shown("most")];
@@ -71,7 +106,13 @@ fn the_module_of_the_guide_works() {
     let report = json(&checked.ok());
     // That nothing is sent twice is for larger ones.
     assert_eq!(codes(&report), ["etag-missing -"], "{report:#}");
-    assert_eq!(results, [serde_json::json!({"total": 7}), serde_json::json!({"total": 4})]);
+    assert_eq!(
+        results,
+        [
+            serde_json::json!({"total": 7}),
+            serde_json::json!({"total": 4})
+        ]
+    );
 }
 
 #[test]
@@ -86,7 +127,10 @@ fn a_file_and_an_address_are_told_from_other_protocols() {
         assert_eq!(report["tools"], 1, "{report}");
         assert_eq!(codes(&report), ["cache-control-missing -"]);
     }
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/manifests/module/faults.json");
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/fixtures/manifests/module/faults.json"
+    );
     let ran = home.run(&["check", file, "--json"]);
     assert_eq!(ran.code, Some(1));
     assert_eq!(json(&ran.out)["scenario"], "attic");
@@ -98,7 +142,11 @@ fn a_module_that_does_not_say_that_it_lives_is_told() {
     let manifest = r#"{"module_name":"desk","description":"d","tools":[]}"#;
     for (health, part) in [(None, "404"), (Some(r#"{"status":"ill"}"#), "ill")] {
         let server = runtime.block_on(UpstreamServer::answering(move |request| {
-            let cached = ["Cache-Control: max-age=60", "ETag: \"1\"", "Content-Type: application/json"];
+            let cached = [
+                "Cache-Control: max-age=60",
+                "ETag: \"1\"",
+                "Content-Type: application/json",
+            ];
             match (request.target(), health) {
                 ("/manifest", _) if request.header("if-none-match").is_some() => {
                     answer("304 Not Modified", &cached, b"")
@@ -108,8 +156,18 @@ fn a_module_that_does_not_say_that_it_lives_is_told() {
                 _ => answer("404 Not Found", &[], b""),
             }
         }));
-        let report = json(&Home::new().run(&["check", server.url().as_str(), "--json"]).ok());
+        let report = json(
+            &Home::new()
+                .run(&["check", server.url().as_str(), "--json"])
+                .ok(),
+        );
         assert_eq!(codes(&report), ["health-route -"]);
-        assert!(report["findings"][0]["message"].as_str().unwrap().contains(part), "{report}");
+        assert!(
+            report["findings"][0]["message"]
+                .as_str()
+                .unwrap()
+                .contains(part),
+            "{report}"
+        );
     }
 }

@@ -48,49 +48,101 @@ permission = "guest"
 fn the_map_of_services_is_taken_as_it_is() {
     let config = Machine::new().file(ORIGINAL).config();
     assert_eq!(config.modules.services.len(), 14);
-    assert_eq!(config.modules.services[&name("git_platform")].as_str(), "http://git-platform:8000/");
+    assert_eq!(
+        config.modules.services[&name("git_platform")].as_str(),
+        "http://git-platform:8000/"
+    );
     let known = config.static_scenarios();
     assert_eq!(known.len(), 14);
-    assert!(known.iter().all(|scenario| scenario.protocol.as_deref() == Some("module")));
+    assert!(
+        known
+            .iter()
+            .all(|scenario| scenario.protocol.as_deref() == Some("module"))
+    );
     // S4-10: ten seconds for a manifest, as for every scenario.
     assert_eq!(config.refresh.timeout, Duration::from_secs(10));
-    let slow: Vec<_> = config.modules.slow.iter().map(ToString::to_string).collect();
-    assert_eq!(slow, ["claude_code", "deployer", "garmin", "renpho_biometrics"]);
+    let slow: Vec<_> = config
+        .modules
+        .slow
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        slow,
+        ["claude_code", "deployer", "garmin", "renpho_biometrics"]
+    );
     for (module, seconds) in [("garmin", 120), ("research", 30)] {
-        assert_eq!(config.modules.timeout_of(&name(module)), Duration::from_secs(seconds), "{module}");
+        assert_eq!(
+            config.modules.timeout_of(&name(module)),
+            Duration::from_secs(seconds),
+            "{module}"
+        );
     }
-    let guests = ["research", "file_manager", "code_executor", "knowledge"].map(name).into();
-    let expected = Profile { scenarios: Some(guests), permission: Some(Permission::Guest), ..Profile::default() };
+    let guests = ["research", "file_manager", "code_executor", "knowledge"]
+        .map(name)
+        .into();
+    let expected = Profile {
+        scenarios: Some(guests),
+        permission: Some(Permission::Guest),
+        ..Profile::default()
+    };
     assert_eq!(config.profiles["guests"], expected);
 }
 
 #[test]
 fn the_map_may_also_stand_in_the_environment() {
     let machine = Machine::new()
-        .env("CALLSHEET_MODULES", "{research=\"http://research:8000\", deployer=\"http://deployer:8000\"}")
-        .env("CALLSHEET_MODULES__GIT_PLATFORM", "http://git-platform:8000")
-        .env("CALLSHEET_MODULE_SETTINGS__SLOW_MODULES", "deployer, research")
+        .env(
+            "CALLSHEET_MODULES",
+            "{research=\"http://research:8000\", deployer=\"http://deployer:8000\"}",
+        )
+        .env(
+            "CALLSHEET_MODULES__GIT_PLATFORM",
+            "http://git-platform:8000",
+        )
+        .env(
+            "CALLSHEET_MODULE_SETTINGS__SLOW_MODULES",
+            "deployer, research",
+        )
         .env("CALLSHEET_MODULE_SETTINGS__TOKEN", "hush");
     let modules = machine.config().modules;
     let names: Vec<_> = modules.services.keys().map(ToString::to_string).collect();
     assert_eq!(names, ["deployer", "git_platform", "research"]);
     assert_eq!(modules.slow.len(), 2);
-    assert_eq!(modules.token_of(&name("research")), Some(&Secret::new("hush").into()));
+    assert_eq!(
+        modules.token_of(&name("research")),
+        Some(&Secret::new("hush").into())
+    );
 }
 
 #[test]
 fn lists_of_names_may_be_texts() {
-    let written = ["[\"a\", \"b\"]", "\"a,b\"", "\" a , b ,\"", "'[\"a\", \"b\"]'"];
+    let written = [
+        "[\"a\", \"b\"]",
+        "\"a,b\"",
+        "\" a , b ,\"",
+        "'[\"a\", \"b\"]'",
+    ];
     for list in written {
         let file = format!(
             "[module_settings]\nslow_modules = {list}\n[[profiles]]\nname = \"p\"\nallowed_modules = {list}\nscenarios = [\"c\"]\n"
         );
         let config = Machine::new().file(&file).config();
-        assert_eq!(config.modules.slow, BTreeSet::from([name("a"), name("b")]), "{list}");
+        assert_eq!(
+            config.modules.slow,
+            BTreeSet::from([name("a"), name("b")]),
+            "{list}"
+        );
         // One key under two names.
-        assert_eq!(config.profiles["p"].scenarios, Some(BTreeSet::from([name("a"), name("b"), name("c")])), "{list}");
+        assert_eq!(
+            config.profiles["p"].scenarios,
+            Some(BTreeSet::from([name("a"), name("b"), name("c")])),
+            "{list}"
+        );
     }
-    let nobody = Machine::new().file("[[profiles]]\nname = \"p\"\nallowed_modules = []\n").config();
+    let nobody = Machine::new()
+        .file("[[profiles]]\nname = \"p\"\nallowed_modules = []\n")
+        .config();
     assert_eq!(nobody.profiles["p"].scenarios, Some(BTreeSet::new()));
 }
 
@@ -106,8 +158,15 @@ fn tokens_are_never_shown() {
         "[modules]\na = \"http://u:cret@h:1\"\n[module_settings]\ntoken = \"cret1\"\ntokens = { a = \"cret2\" }\n",
     );
     let loaded = machine.load().unwrap();
-    let shown: Vec<_> = loaded.values.iter().filter(|value| value.key.starts_with("module")).collect();
-    let text: Vec<_> = shown.iter().map(|value| format!("{} = {}", value.key, value.value)).collect();
+    let shown: Vec<_> = loaded
+        .values
+        .iter()
+        .filter(|value| value.key.starts_with("module"))
+        .collect();
+    let text: Vec<_> = shown
+        .iter()
+        .map(|value| format!("{} = {}", value.key, value.value))
+        .collect();
     assert_eq!(
         text,
         [
@@ -119,33 +178,73 @@ fn tokens_are_never_shown() {
             "module_settings.tokens.a = \"***\"",
         ]
     );
-    assert!(shown[0].origin.to_string().ends_with("callsheet.toml:2"), "{}", shown[0].origin);
+    assert!(
+        shown[0].origin.to_string().ends_with("callsheet.toml:2"),
+        "{}",
+        shown[0].origin
+    );
     assert!(!format!("{:?}", loaded.config.modules.token).contains("cret"));
-    let config = Machine::new().file("[calls]\napproval_token = \"0123456789abcret\"\n").load().unwrap();
-    let shown = config.values.iter().find(|value| value.key == "calls.approval_token").unwrap();
+    let config = Machine::new()
+        .file("[calls]\napproval_token = \"0123456789abcret\"\n")
+        .load()
+        .unwrap();
+    let shown = config
+        .values
+        .iter()
+        .find(|value| value.key == "calls.approval_token")
+        .unwrap();
     assert_eq!(shown.value.as_str(), "\"***\"");
     assert!(!format!("{:?}", config.config).contains("abcret"));
-    for (token, reason) in
-        [("short-cret", "less than 16 characters"), ("cret with many blanks in it", "no bearer token")]
-    {
-        let error = Machine::new().file(&format!("[calls]\napproval_token = \"{token}\"\n")).error();
-        assert!(error.contains("calls.approval_token") && error.contains(reason) && !error.contains("cret"), "{error}");
+    for (token, reason) in [
+        ("short-cret", "less than 16 characters"),
+        ("cret with many blanks in it", "no bearer token"),
+    ] {
+        let error = Machine::new()
+            .file(&format!("[calls]\napproval_token = \"{token}\"\n"))
+            .error();
+        assert!(
+            error.contains("calls.approval_token")
+                && error.contains(reason)
+                && !error.contains("cret"),
+            "{error}"
+        );
     }
-    for file in ["[module_settings]\ntoken = \"cret 1\"\n", "[module_settings]\ntoken = 5137\n"] {
+    for file in [
+        "[module_settings]\ntoken = \"cret 1\"\n",
+        "[module_settings]\ntoken = 5137\n",
+    ] {
         let error = Machine::new().file(file).error();
         assert!(error.contains("module_settings.token"), "{error}");
-        assert!(!error.contains("cret") && !error.contains("5137"), "{error}");
+        assert!(
+            !error.contains("cret") && !error.contains("5137"),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn tokens_are_written_like_every_other_secret() {
     let hour = Duration::from_secs(3600);
-    let printed = |every| SecretSource::Command { command: vec!["op".to_owned(), "read".to_owned()], every };
+    let printed = |every| SecretSource::Command {
+        command: vec!["op".to_owned(), "read".to_owned()],
+        every,
+    };
     for (text, expected, shown) in [
-        ("\"hush\"", SecretSource::Text(Secret::new("hush")), "\"***\""),
-        ("{ env = \"TOKEN\" }", SecretSource::Text(Secret::new("hush")), "{ env = \"TOKEN\" }"),
-        ("{ command = [\"op\", \"read\"] }", printed(hour), "{ command = [\"op\", \"read\"] }"),
+        (
+            "\"hush\"",
+            SecretSource::Text(Secret::new("hush")),
+            "\"***\"",
+        ),
+        (
+            "{ env = \"TOKEN\" }",
+            SecretSource::Text(Secret::new("hush")),
+            "{ env = \"TOKEN\" }",
+        ),
+        (
+            "{ command = [\"op\", \"read\"] }",
+            printed(hour),
+            "{ command = [\"op\", \"read\"] }",
+        ),
     ] {
         let machine = Machine::new()
             .file(&format!(
@@ -158,29 +257,59 @@ fn tokens_are_written_like_every_other_secret() {
         assert_eq!(machine.shown("module_settings.token").0, shown);
         assert_eq!(machine.shown("module_settings.tokens.a").0, shown);
     }
-    let machine = Machine::new().file("[module_settings]\ntoken = { file = \"keys/token\", key = \"a.b\" }\n");
-    let file = SecretSource::File { path: machine.path("work/keys/token"), key: Some("a.b".to_owned()) };
-    assert_eq!(machine.config().modules.token, Some(file), "a file is not read before it is needed");
+    let machine = Machine::new()
+        .file("[module_settings]\ntoken = { file = \"keys/token\", key = \"a.b\" }\n");
+    let file = SecretSource::File {
+        path: machine.path("work/keys/token"),
+        key: Some("a.b".to_owned()),
+    };
+    assert_eq!(
+        machine.config().modules.token,
+        Some(file),
+        "a file is not read before it is needed"
+    );
 
     for (text, expected) in [
         ("{ env = \"NOWHERE\" }", "the variable `NOWHERE` is not set"),
         ("{}", "write exactly one place"),
-        ("{ env = \"TOKEN\", file = \"f\" }", "write exactly one place"),
+        (
+            "{ env = \"TOKEN\", file = \"f\" }",
+            "write exactly one place",
+        ),
         ("{ fle = \"f\" }", "did you mean `file`?"),
         ("[\"hush\"]", "expected a text, or where one is"),
     ] {
-        let error = Machine::new().file(&format!("[module_settings]\ntoken = {text}\n")).env("TOKEN", "hush").error();
-        assert!(error.contains("module_settings.token") && error.contains(expected), "{text}: {error}");
+        let error = Machine::new()
+            .file(&format!("[module_settings]\ntoken = {text}\n"))
+            .env("TOKEN", "hush")
+            .error();
+        assert!(
+            error.contains("module_settings.token") && error.contains(expected),
+            "{text}: {error}"
+        );
         assert!(!error.contains("hush"), "{error}");
     }
     // Programs are taken from files only; a module may be called like the key.
-    for (variable, text) in [("TOKEN", "{command = [sh]}"), ("TOKENS", "{a = {command = [sh]}}")] {
+    for (variable, text) in [
+        ("TOKEN", "{command = [sh]}"),
+        ("TOKENS", "{a = {command = [sh]}}"),
+    ] {
         let machine = Machine::new().env("CALLSHEET_MODULES", "{a = \"http://h:1\"}");
-        let error = machine.env(&format!("CALLSHEET_MODULE_SETTINGS__{variable}"), text).error();
-        assert!(error.contains("taken from the configuration file only"), "{variable}: {error}");
+        let error = machine
+            .env(&format!("CALLSHEET_MODULE_SETTINGS__{variable}"), text)
+            .error();
+        assert!(
+            error.contains("taken from the configuration file only"),
+            "{variable}: {error}"
+        );
     }
     let machine = Machine::new().env("CALLSHEET_MODULES", "{command = \"http://h:1\"}");
-    assert!(machine.env("CALLSHEET_MODULE_SETTINGS__TOKENS", "{command = hush}").load().is_ok());
+    assert!(
+        machine
+            .env("CALLSHEET_MODULE_SETTINGS__TOKENS", "{command = hush}")
+            .load()
+            .is_ok()
+    );
 }
 
 #[test]
@@ -236,7 +365,8 @@ permission = "root"
 /// is refused (see above).
 #[test]
 fn an_unknown_level_is_guest_where_that_is_wanted() {
-    let file = "[permissions]\nunknown = \"guest\"\n[[profiles]]\nname = \"p\"\npermission = \"root\"\n";
+    let file =
+        "[permissions]\nunknown = \"guest\"\n[[profiles]]\nname = \"p\"\npermission = \"root\"\n";
     let profile = &Machine::new().file(file).config().profiles["p"];
     assert_eq!(profile.permission, Some(Permission::Guest));
     assert_eq!(profile.unknown, UnknownLevel::Guest);

@@ -19,13 +19,23 @@ use crate::support::module::{Module, example, tool};
 /// A profile that may see these modules up to a level.
 fn persona(config: &mut Config, name: &str, modules: &[&str], permission: Permission) {
     let scenarios = Some(modules.iter().map(|name| name.parse().unwrap()).collect());
-    config.profiles.insert(name.into(), Profile { scenarios, permission: Some(permission), ..Profile::default() });
+    config.profiles.insert(
+        name.into(),
+        Profile {
+            scenarios,
+            permission: Some(permission),
+            ..Profile::default()
+        },
+    );
 }
 
 async fn originals(daemon: &Daemon, query: &str) -> Vec<String> {
     let list = daemon.json(&format!("/api/v1/tools{query}")).await;
     let tools = list["tools"].as_array().unwrap();
-    tools.iter().map(|tool| tool["original_name"].as_str().unwrap().to_owned()).collect()
+    tools
+        .iter()
+        .map(|tool| tool["original_name"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// S4-03, S4-06, S4-31, S4-34, S4-36 to S4-38: who may see three modules as a user gets five of the
@@ -39,7 +49,12 @@ async fn the_worked_example_gives_five_of_seven_tools() {
     let three = ["research", "file_manager", "code_executor"];
     persona(&mut config, "assistant", &three, Permission::User);
     persona(&mut config, "visitor", &three, Permission::Guest);
-    persona(&mut config, "boss", &["code_executor", "scheduler"], Permission::Owner);
+    persona(
+        &mut config,
+        "boss",
+        &["code_executor", "scheduler"],
+        Permission::Owner,
+    );
     persona(&mut config, "nobody", &[], Permission::Owner);
     let daemon = Daemon::ready(config).await;
     assert_eq!(originals(&daemon, "").await.len(), 7);
@@ -51,16 +66,36 @@ async fn the_worked_example_gives_five_of_seven_tools() {
         "research.web_search",
     ];
     assert_eq!(originals(&daemon, "?profile=assistant").await, five);
-    assert_eq!(originals(&daemon, "?profile=visitor").await, [five[1], five[3], five[4]]);
-    let all = ["code_executor.run_python", "code_executor.run_shell", "scheduler.add_job"];
+    assert_eq!(
+        originals(&daemon, "?profile=visitor").await,
+        [five[1], five[3], five[4]]
+    );
+    let all = [
+        "code_executor.run_python",
+        "code_executor.run_shell",
+        "scheduler.add_job",
+    ];
     assert_eq!(originals(&daemon, "?profile=boss").await, all);
     assert!(originals(&daemon, "?profile=nobody").await.is_empty());
     // S4-05, S4-39, S4-56, S4-60: each vendor's shape, under a name that it takes; the dotted one
     // is kept beside it and finds the tool.
-    let named = ["code_executor_run_python", "file_manager_create_document", "file_manager_delete_file"];
-    let named: Vec<_> = named.into_iter().chain(["research_fetch_webpage", "research_web_search"]).collect();
+    let named = [
+        "code_executor_run_python",
+        "file_manager_create_document",
+        "file_manager_delete_file",
+    ];
+    let named: Vec<_> = named
+        .into_iter()
+        .chain(["research_fetch_webpage", "research_web_search"])
+        .collect();
     for format in ["openai", "anthropic", "mcp"] {
-        assert_eq!(daemon.tools(&format!("?profile=assistant&format={format}")).await, named, "{format}");
+        assert_eq!(
+            daemon
+                .tools(&format!("?profile=assistant&format={format}"))
+                .await,
+            named,
+            "{format}"
+        );
     }
     let one = daemon.json("/api/v1/tools/research.web_search").await;
     assert_eq!(one["name"], "research_web_search");
@@ -97,19 +132,39 @@ async fn a_profile_that_is_not_configured_sees_nothing() {
         assert_eq!(problem["known"], json!(["guest", "owner"]), "{target}");
     }
     let page = daemon.get("/dashboard/tools?scope=profile:gest").await;
-    assert!(String::from_utf8_lossy(&page.body).contains("no profile is called"), "the dashboard says it, too");
+    assert!(
+        String::from_utf8_lossy(&page.body).contains("no profile is called"),
+        "the dashboard says it, too"
+    );
 
     let preference = json!({"scope": "profile:gest", "target": "tool:research/research.web_search", "enabled": true});
-    assert_eq!(daemon.send_json("PUT", "/api/v1/preferences", &preference).await.status, 200);
-    assert_eq!(daemon.get(list).await.status, 403, "a preference gives no bounds");
+    assert_eq!(
+        daemon
+            .send_json("PUT", "/api/v1/preferences", &preference)
+            .await
+            .status,
+        200
+    );
+    assert_eq!(
+        daemon.get(list).await.status,
+        403,
+        "a preference gives no bounds"
+    );
     let findings = daemon.findings("preference-unmatched").await;
     assert_eq!(findings.len(), 1, "{findings:?}");
-    assert!(findings[0]["message"].as_str().unwrap().contains(expected), "{findings:?}");
+    assert!(
+        findings[0]["message"].as_str().unwrap().contains(expected),
+        "{findings:?}"
+    );
     daemon.stop().await;
 
     config.profiles.clear();
     let open = Daemon::ready(config).await;
-    assert_eq!(open.tools("?profile=gest").await.len(), 7, "without bounds a profile is a scope of preferences");
+    assert_eq!(
+        open.tools("?profile=gest").await.len(),
+        7,
+        "without bounds a profile is a scope of preferences"
+    );
     assert!(open.findings("preference-unmatched").await.is_empty());
     open.stop().await;
 }
@@ -128,7 +183,10 @@ async fn protocols_are_distinguished_by_probing() {
     assert_eq!(found["protocol_version"], Value::Null);
     // It is filed under the name that it was given, and says so.
     assert_eq!(daemon.findings("name-mismatch").await.len(), 1);
-    assert_eq!(daemon.until_state("files", "live").await["protocol"], "tool-discovery");
+    assert_eq!(
+        daemon.until_state("files", "live").await["protocol"],
+        "tool-discovery"
+    );
     daemon.until_tools(&["read", "research_web_search"]).await;
     daemon.stop().await;
 }
@@ -143,10 +201,10 @@ async fn one_that_fails_stops_nobody() {
     late.stop();
     let home = Home::new();
     let mut config = calm(&home, &[&good, &late]);
-    config
-        .modules
-        .services
-        .insert("stranger".parse().unwrap(), format!("http://{}", stranger.address).parse().unwrap());
+    config.modules.services.insert(
+        "stranger".parse().unwrap(),
+        format!("http://{}", stranger.address).parse().unwrap(),
+    );
     let daemon = Daemon::ready(config).await;
     daemon.until_tools(&["good_work"]).await;
     for (name, kind) in [("late", "refused"), ("stranger", "status")] {
@@ -172,13 +230,21 @@ async fn modules_are_shown_and_asked_again() {
     daemon.until_tools(&["read", "one_a"]).await;
     let refreshed = daemon.send("POST", "/refresh-tools").await;
     assert_eq!(refreshed.status, 200);
-    assert_eq!(refreshed.json(), json!({"status": "ok", "modules": ["one"]}));
+    assert_eq!(
+        refreshed.json(),
+        json!({"status": "ok", "modules": ["one"]})
+    );
     one.offer(&[tool("one.a", "guest"), tool("one.b", "user")]);
     two.run().await;
     // Asked at most once a moment: what was asked just now is asked when the moment is over.
     let refreshed = daemon.send("POST", "/refresh-tools").await.json();
-    assert_eq!(refreshed, json!({"status": "ok", "modules": ["one", "two"]}));
-    daemon.until_tools(&["read", "one_a", "one_b", "two_a"]).await;
+    assert_eq!(
+        refreshed,
+        json!({"status": "ok", "modules": ["one", "two"]})
+    );
+    daemon
+        .until_tools(&["read", "one_a", "one_b", "two_a"])
+        .await;
     let shown = daemon.json("/api/modules").await;
     let modules: Vec<_> = shown["modules"]
         .as_array()
@@ -187,14 +253,30 @@ async fn modules_are_shown_and_asked_again() {
         .map(|module| {
             let offers = module["offers"].as_array().unwrap().iter();
             let offers: Vec<_> = offers
-                .map(|offer| format!("{} {} {}", offer["name"], offer["published_as"], offer["required_permission"]))
+                .map(|offer| {
+                    format!(
+                        "{} {} {}",
+                        offer["name"], offer["published_as"], offer["required_permission"]
+                    )
+                })
                 .collect();
-            (module["name"].as_str().unwrap(), module["state"].as_str().unwrap(), offers.join(", ").replace('"', ""))
+            (
+                module["name"].as_str().unwrap(),
+                module["state"].as_str().unwrap(),
+                offers.join(", ").replace('"', ""),
+            )
         })
         .collect();
-    assert_eq!(modules[0], ("one", "live", "one.a one_a guest, one.b one_b user".into()));
+    assert_eq!(
+        modules[0],
+        ("one", "live", "one.a one_a guest, one.b one_b user".into())
+    );
     assert_eq!(modules[1], ("two", "live", "two.a two_a admin".into()));
-    assert_eq!(modules.len(), 2, "scenarios of other protocols are none: {shown:#}");
+    assert_eq!(
+        modules.len(),
+        2,
+        "scenarios of other protocols are none: {shown:#}"
+    );
     daemon.stop().await;
 }
 
@@ -202,11 +284,19 @@ async fn modules_are_shown_and_asked_again() {
 /// there before anybody was asked.
 #[tokio::test]
 async fn what_is_known_outlives_a_restart() {
-    let mut module =
-        Module::start("research", &[tool("research.web_search", "user"), tool("research.odd", "boss")]).await;
+    let mut module = Module::start(
+        "research",
+        &[
+            tool("research.web_search", "user"),
+            tool("research.odd", "boss"),
+        ],
+    )
+    .await;
     let home = Home::new();
     let daemon = Daemon::ready(calm(&home, &[&module])).await;
-    daemon.until_tools(&["research_odd", "research_web_search"]).await;
+    daemon
+        .until_tools(&["research_odd", "research_web_search"])
+        .await;
     let before = daemon.json("/api/v1/tools?include_disabled=true").await;
     daemon.stop().await;
     module.stop();
@@ -215,9 +305,16 @@ async fn what_is_known_outlives_a_restart() {
     let daemon = Daemon::start(later).await;
     let after = daemon.json("/api/v1/tools?include_disabled=true").await;
     assert_eq!(after["tools"], before["tools"]);
-    assert_eq!(originals(&daemon, "?profile=user").await, ["research.web_search"]);
+    assert_eq!(
+        originals(&daemon, "?profile=user").await,
+        ["research.web_search"]
+    );
     // Nothing is found about it that was not found before.
-    let found = daemon.findings("state-repaired").await.into_iter().chain(daemon.findings("generated-at").await);
+    let found = daemon
+        .findings("state-repaired")
+        .await
+        .into_iter()
+        .chain(daemon.findings("generated-at").await);
     assert_eq!(found.count(), 0);
     daemon.stop().await;
 }
@@ -233,14 +330,26 @@ async fn what_is_kept_can_be_looked_at_and_forgotten() {
     let home = Home::new();
     let config = calm(&home, &modules.iter().collect::<Vec<_>>());
     let daemon = Daemon::ready(config.clone()).await;
-    daemon.until_tools(&["files_read", "research_web_search"]).await;
+    daemon
+        .until_tools(&["files_read", "research_web_search"])
+        .await;
     daemon.stop().await;
     modules.iter_mut().for_each(Module::stop);
     let store = rusqlite::Connection::open(home.state()).unwrap();
-    let document: String =
-        store.query_row("SELECT document FROM manifests WHERE scenario = 'research'", [], |row| row.get(0)).unwrap();
+    let document: String = store
+        .query_row(
+            "SELECT document FROM manifests WHERE scenario = 'research'",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
     assert!(document.contains("research.web_search"), "{document}");
-    assert_eq!(store.execute("DELETE FROM manifests WHERE scenario = 'research'", []).unwrap(), 1);
+    assert_eq!(
+        store
+            .execute("DELETE FROM manifests WHERE scenario = 'research'", [])
+            .unwrap(),
+        1
+    );
     drop(store);
     let daemon = Daemon::start(config.clone()).await;
     assert_eq!(daemon.tools("").await, ["files_read"]);
@@ -252,7 +361,9 @@ async fn what_is_kept_can_be_looked_at_and_forgotten() {
         module.run().await;
     }
     assert_eq!(daemon.send("POST", "/refresh-tools").await.status, 200);
-    daemon.until_tools(&["files_read", "research_web_search"]).await;
+    daemon
+        .until_tools(&["files_read", "research_web_search"])
+        .await;
     daemon.stop().await;
 }
 
@@ -266,10 +377,15 @@ async fn a_manifest_that_did_not_change_is_not_sent_again() {
     config.refresh.max_interval = Duration::from_millis(50);
     let daemon = Daemon::ready(config).await;
     let unchanged = r#"callsheet_listings_total{outcome="unchanged"}"#;
-    let metrics = |answer: &crate::support::serving::Answer| String::from_utf8_lossy(&answer.body).into_owned();
+    let metrics = |answer: &crate::support::serving::Answer| {
+        String::from_utf8_lossy(&answer.body).into_owned()
+    };
     daemon
         .until("/metrics", |answer| {
-            metrics(answer).lines().any(|line| line.strip_prefix(unchanged).is_some_and(|count| count.trim() != "0"))
+            metrics(answer).lines().any(|line| {
+                line.strip_prefix(unchanged)
+                    .is_some_and(|count| count.trim() != "0")
+            })
         })
         .await;
     module.offer(&[tool("research.other", "guest")]);
@@ -290,11 +406,23 @@ async fn a_module_is_shown_its_token() {
     let folder = TempDir::new().unwrap();
     let own_token = "own".parse().unwrap();
     let path = folder.path().join("token");
-    right.modules.tokens.insert(own_token, SecretSource::File { path: path.clone(), key: None });
+    right.modules.tokens.insert(
+        own_token,
+        SecretSource::File {
+            path: path.clone(),
+            key: None,
+        },
+    );
     let daemon = Daemon::ready(wrong).await;
     daemon.until_tools(&["open_a"]).await;
     let refused = daemon.json("/api/v1/scenarios/own").await;
-    assert!(refused["last_error"]["message"].as_str().unwrap().contains("401"), "{refused:#}");
+    assert!(
+        refused["last_error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("401"),
+        "{refused:#}"
+    );
     daemon.stop().await;
     assert!(!format!("{right:?}").contains("for-"));
     let daemon = Daemon::ready(right).await;
@@ -305,7 +433,10 @@ async fn a_module_is_shown_its_token() {
     daemon.send("POST", "/api/v1/scenarios/own/refresh").await;
     daemon.until_tools(&["open_a", "own_a", "shared_a"]).await;
     for target in ["/api/v1/scenarios", "/api/modules", "/api/v1/findings"] {
-        assert!(!daemon.json(target).await.to_string().contains("for-all"), "{target}");
+        assert!(
+            !daemon.json(target).await.to_string().contains("for-all"),
+            "{target}"
+        );
     }
     daemon.stop().await;
 }
@@ -314,10 +445,15 @@ async fn a_module_is_shown_its_token() {
 /// original's reading back.
 #[tokio::test]
 async fn a_level_that_nobody_knows_is_nobodys() {
-    let module = Module::start("odd", &[tool("odd.boss", "boss"), tool("odd.plain", "guest")]).await;
-    for (unknown, expected) in
-        [(UnknownLevel::Refuse, vec!["odd.plain"]), (UnknownLevel::Guest, vec!["odd.boss", "odd.plain"])]
-    {
+    let module = Module::start(
+        "odd",
+        &[tool("odd.boss", "boss"), tool("odd.plain", "guest")],
+    )
+    .await;
+    for (unknown, expected) in [
+        (UnknownLevel::Refuse, vec!["odd.plain"]),
+        (UnknownLevel::Guest, vec!["odd.boss", "odd.plain"]),
+    ] {
         let home = Home::new();
         let mut config = calm(&home, &[&module]);
         config.profiles.insert(
@@ -331,10 +467,21 @@ async fn a_level_that_nobody_knows_is_nobodys() {
             },
         );
         let daemon = Daemon::ready(config).await;
-        assert_eq!(originals(&daemon, "?profile=owner").await, expected, "{unknown:?}");
-        assert_eq!(originals(&daemon, "").await.len(), 2, "without a profile nothing is asked");
+        assert_eq!(
+            originals(&daemon, "?profile=owner").await,
+            expected,
+            "{unknown:?}"
+        );
+        assert_eq!(
+            originals(&daemon, "").await.len(),
+            2,
+            "without a profile nothing is asked"
+        );
         let found = daemon.findings("metadata-value").await;
-        assert!(found[0]["message"].as_str().unwrap().contains("boss"), "{found:?}");
+        assert!(
+            found[0]["message"].as_str().unwrap().contains("boss"),
+            "{found:?}"
+        );
         daemon.stop().await;
     }
 }
@@ -362,12 +509,18 @@ async fn an_address_without_a_module_is_no_module() {
     let nobody = SocketAddr::from(([127, 0, 0, 1], 9));
     let home = Home::new();
     let mut config = home.config(&[]);
-    config.modules.services.insert("gone".parse().unwrap(), format!("http://{nobody}").parse().unwrap());
+    config.modules.services.insert(
+        "gone".parse().unwrap(),
+        format!("http://{nobody}").parse().unwrap(),
+    );
     let daemon = Daemon::ready(config).await;
     let shown = daemon.json("/api/modules").await;
     assert_eq!(shown["modules"][0]["name"], "gone");
     assert_eq!(shown["modules"][0]["offers"], json!([]));
     assert_eq!(shown["modules"][0]["last_error"]["kind"], "refused");
-    assert_eq!(daemon.send("POST", "/refresh-tools").await.json(), json!({"status": "ok", "modules": []}));
+    assert_eq!(
+        daemon.send("POST", "/refresh-tools").await.json(),
+        json!({"status": "ok", "modules": []})
+    );
     daemon.stop().await;
 }

@@ -7,7 +7,9 @@ use callsheet::runtime::Clock;
 use callsheet::transports::http::cache_policy::{
     self, Meanwhile, Plan, Stale, Verdict, after_failure, after_response, before_request,
 };
-use callsheet::transports::http::{CacheRules, CacheScope, HttpFreshness, HttpValidators, ResponseHead};
+use callsheet::transports::http::{
+    CacheRules, CacheScope, HttpFreshness, HttpValidators, ResponseHead,
+};
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use jiff::Timestamp;
@@ -23,7 +25,13 @@ const LONGEST: u64 = 1 << 31;
 fn head(status: u16, headers: HeaderMap) -> ResponseHead {
     let received = Clock::system().now();
     let received_at: Timestamp = NOW.parse().unwrap();
-    ResponseHead { status: StatusCode::from_u16(status).unwrap(), headers, requested: received, received, received_at }
+    ResponseHead {
+        status: StatusCode::from_u16(status).unwrap(),
+        headers,
+        requested: received,
+        received,
+        received_at,
+    }
 }
 
 /// Headers from lines such as `Age: 5`. `{+60}` stands for the HTTP date 60 s after [`NOW`].
@@ -32,22 +40,48 @@ fn headers(lines: &[&str]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for line in lines {
         let (name, value) = line.split_once(':').unwrap();
-        let value = match value.trim().strip_prefix("{+").and_then(|rest| rest.strip_suffix('}')) {
-            Some(seconds) => httpdate::fmt_http_date(now + Duration::from_secs(seconds.parse().unwrap())),
+        let value = match value
+            .trim()
+            .strip_prefix("{+")
+            .and_then(|rest| rest.strip_suffix('}'))
+        {
+            Some(seconds) => {
+                httpdate::fmt_http_date(now + Duration::from_secs(seconds.parse().unwrap()))
+            }
             None => value.trim().to_owned(),
         };
-        headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(&value).unwrap());
+        headers.append(
+            HeaderName::from_bytes(name.as_bytes()).unwrap(),
+            HeaderValue::from_str(&value).unwrap(),
+        );
     }
     headers
 }
 
 fn freshness(head: &ResponseHead, default_lifetime: Duration, scope: CacheScope) -> HttpFreshness {
-    cache_policy::freshness(head, CacheRules { scope, ..CacheRules::from(default_lifetime) })
+    cache_policy::freshness(
+        head,
+        CacheRules {
+            scope,
+            ..CacheRules::from(default_lifetime)
+        },
+    )
 }
 
 /// What is stored after a 304.
-fn after_not_modified(stored: &HttpFreshness, head: &ResponseHead, scope: CacheScope) -> HttpFreshness {
-    cache_policy::freshness(head, CacheRules { scope, ..CacheRules::from(DEFAULT) }).renewing(stored)
+fn after_not_modified(
+    stored: &HttpFreshness,
+    head: &ResponseHead,
+    scope: CacheScope,
+) -> HttpFreshness {
+    cache_policy::freshness(
+        head,
+        CacheRules {
+            scope,
+            ..CacheRules::from(DEFAULT)
+        },
+    )
+    .renewing(stored)
 }
 
 fn judged(scope: CacheScope, lines: &[&str]) -> HttpFreshness {
@@ -81,10 +115,16 @@ const LIFETIMES: &[(&[&str], u64)] = &[
     (&["Cache-Control: max-age=2147483647"], LONGEST - 1),
     (&["Cache-Control: max-age=2147483649"], LONGEST),
     (&["Cache-Control: max-age=18446744073709551616"], LONGEST),
-    (&["Cache-Control: max-age=99999999999999999999999999999999999999999999"], LONGEST),
+    (
+        &["Cache-Control: max-age=99999999999999999999999999999999999999999999"],
+        LONGEST,
+    ),
     // Conflicts and invalid values are stale, section 4.2.1.
     (&["Cache-Control: max-age=10, max-age=5"], 5),
-    (&["Cache-Control: max-age=5", "Cache-Control: max-age=10"], 5),
+    (
+        &["Cache-Control: max-age=5", "Cache-Control: max-age=10"],
+        5,
+    ),
     (&["Cache-Control: max-age=10, max-age=x"], 0),
     (&["Cache-Control: max-age=-1"], 0),
     (&["Cache-Control: max-age=1.5"], 0),
@@ -97,9 +137,15 @@ const LIFETIMES: &[(&[&str], u64)] = &[
     (&["Cache-Control: max-age=\"10"], 0),
     // Commas inside quotes, RFC 9110 section 5.6.4.
     (&["Cache-Control: ext=\"a, max-age=3600\", max-age=1"], 1),
-    (&["Cache-Control: max-age=1000, ext=\"a \\\", no-store\""], 1000),
+    (
+        &["Cache-Control: max-age=1000, ext=\"a \\\", no-store\""],
+        1000,
+    ),
     (&["Cache-Control: ext=\"open, max-age=10, no-cache"], 0),
-    (&["Cache-Control: ext=\"open", "Cache-Control: max-age=10"], 10),
+    (
+        &["Cache-Control: ext=\"open", "Cache-Control: max-age=10"],
+        10,
+    ),
     // s-maxage is for shared caches, section 5.2.2.10.
     (&["Cache-Control: s-maxage=3600"], 60),
     (&["Cache-Control: s-maxage=3600, max-age=1"], 1),
@@ -107,7 +153,10 @@ const LIFETIMES: &[(&[&str], u64)] = &[
     // no-store and no-cache, sections 5.2.2.5 and 5.2.2.4.
     (&["Cache-Control: No-Store, max-age=10"], 0),
     (&["Cache-Control: no-CACHE, max-age=10"], 0),
-    (&["Cache-Control: no-cache=\"set-cookie, x\", max-age=10"], 0),
+    (
+        &["Cache-Control: no-cache=\"set-cookie, x\", max-age=10"],
+        0,
+    ),
     (&["Cache-Control: no-store=1"], 0),
     (&["Cache-Control: must-understand, no-store, max-age=10"], 0),
     // Expires less Date, section 5.3.
@@ -128,7 +177,13 @@ const LIFETIMES: &[(&[&str], u64)] = &[
     (&["Expires: thursday, 01-JAN-26 00:00:30 gmt"], 30),
     (&["Expires: thu JAN  1 00:00:30 2026"], 30),
     (&["Expires: Mon, 01 Jan 2026 00:00:30 GMT"], 30),
-    (&["Expires: Mon, 01 Jan 2026 00:00:30 GMT", "Date: Tue, 01 jan 2026 00:00:10 GMT"], 20),
+    (
+        &[
+            "Expires: Mon, 01 Jan 2026 00:00:30 GMT",
+            "Date: Tue, 01 jan 2026 00:00:10 GMT",
+        ],
+        20,
+    ),
     (&["Expires: Thu, 01 Jan 2026 00:00:30 UTC"], 0),
     (&["Expires: Foo, 01 Jan 2026 00:00:30 GMT"], 0),
     (&["Expires: Thu, 32 Jan 2026 00:00:30 GMT"], 0),
@@ -143,13 +198,25 @@ const LIFETIMES: &[(&[&str], u64)] = &[
     // Vary, section 4.1.
     (&["Vary: *", "Cache-Control: max-age=10"], 0),
     (&["Vary: , *", "Cache-Control: max-age=10"], 0),
-    (&["Vary: Accept", "Vary: x ,*", "Cache-Control: max-age=10"], 0),
-    (&["Vary: Accept, Accept-Encoding", "Cache-Control: max-age=10"], 10),
+    (
+        &["Vary: Accept", "Vary: x ,*", "Cache-Control: max-age=10"],
+        0,
+    ),
+    (
+        &["Vary: Accept, Accept-Encoding", "Cache-Control: max-age=10"],
+        10,
+    ),
     // Age, sections 4.2.3 and 5.1.
     (&["Age: 3", "Cache-Control: max-age=10"], 7),
     (&["Age: 10", "Cache-Control: max-age=10"], 0),
-    (&["Age: 18446744073709551615", "Cache-Control: max-age=10"], 0),
-    (&["Age: 18446744073709551616", "Cache-Control: max-age=10"], 0),
+    (
+        &["Age: 18446744073709551615", "Cache-Control: max-age=10"],
+        0,
+    ),
+    (
+        &["Age: 18446744073709551616", "Cache-Control: max-age=10"],
+        0,
+    ),
     (&["Age: -3", "Cache-Control: max-age=10"], 10),
     (&["Age: 3.0", "Cache-Control: max-age=10"], 10),
     (&["Age: 3;x=1", "Cache-Control: max-age=10"], 10),
@@ -158,7 +225,13 @@ const LIFETIMES: &[(&[&str], u64)] = &[
     (&["Age: 3", "Age: 0", "Cache-Control: max-age=10"], 7),
     (&["Age: 3", "Expires: {+30}"], 27),
     // The sender's clock is not compared with ours.
-    (&["Date: Wed, 01 Jan 2025 00:00:00 GMT", "Cache-Control: max-age=10"], 10),
+    (
+        &[
+            "Date: Wed, 01 Jan 2025 00:00:00 GMT",
+            "Cache-Control: max-age=10",
+        ],
+        10,
+    ),
 ];
 
 #[test]
@@ -173,7 +246,10 @@ fn a_shared_cache_obeys_what_is_meant_for_it() {
     let cases: &[(&[&str], u64)] = &[
         (&["Cache-Control: s-maxage=3600"], 3600),
         (&["Cache-Control: s-maxage=3600, max-age=1"], 3600),
-        (&["Cache-Control: max-age=3600", "Cache-Control: s-maxage=1"], 1),
+        (
+            &["Cache-Control: max-age=3600", "Cache-Control: s-maxage=1"],
+            1,
+        ),
         (&["Cache-Control: s-maxage=x, max-age=3600"], 0),
         (&["Cache-Control: s-maxage=3600", "Expires: 0"], 3600),
         (&["Cache-Control: private, max-age=10"], 0),
@@ -192,15 +268,31 @@ fn a_shared_cache_obeys_what_is_meant_for_it() {
 fn stale_use_is_read() {
     let windows = |lines: &[&str]| {
         let freshness = judged(Private, lines);
-        (freshness.stale_while_revalidate.map(|it| it.as_secs()), freshness.stale_if_error.map(|it| it.as_secs()))
+        (
+            freshness.stale_while_revalidate.map(|it| it.as_secs()),
+            freshness.stale_if_error.map(|it| it.as_secs()),
+        )
     };
     assert_eq!(windows(&[]), (None, None));
-    assert_eq!(windows(&["Cache-Control: stale-while-revalidate=5, Stale-If-Error=\"7\""]), (Some(5), Some(7)));
-    assert_eq!(windows(&["Cache-Control: stale-while-revalidate, stale-if-error=x"]), (None, None));
-    assert_eq!(windows(&["Cache-Control: stale-if-error=9, stale-if-error=8"]), (None, Some(8)));
-    assert_eq!(windows(&["Cache-Control: stale-if-error=99999999999999999999"]), (None, Some(LONGEST)));
+    assert_eq!(
+        windows(&["Cache-Control: stale-while-revalidate=5, Stale-If-Error=\"7\""]),
+        (Some(5), Some(7))
+    );
+    assert_eq!(
+        windows(&["Cache-Control: stale-while-revalidate, stale-if-error=x"]),
+        (None, None)
+    );
+    assert_eq!(
+        windows(&["Cache-Control: stale-if-error=9, stale-if-error=8"]),
+        (None, Some(8))
+    );
+    assert_eq!(
+        windows(&["Cache-Control: stale-if-error=99999999999999999999"]),
+        (None, Some(LONGEST))
+    );
 
-    let forbidden = |scope, text: &str| judged(scope, &[&format!("Cache-Control: {text}")]).must_revalidate;
+    let forbidden =
+        |scope, text: &str| judged(scope, &[&format!("Cache-Control: {text}")]).must_revalidate;
     for (text, private, shared) in [
         ("max-age=1", false, false),
         ("must-revalidate", true, true),
@@ -248,12 +340,32 @@ fn a_304_renews_header_by_header() {
         // Its own age counts.
         (&["Cache-Control: max-age=10"], &["Age: 4"], 6),
         // What it says replaces what was said, as a whole header.
-        (&["Cache-Control: max-age=10"], &["Cache-Control: max-age=100"], 100),
-        (&["Cache-Control: max-age=10, no-cache"], &["Cache-Control: max-age=100"], 100),
-        (&["Cache-Control: max-age=10"], &["Cache-Control: public"], 60),
+        (
+            &["Cache-Control: max-age=10"],
+            &["Cache-Control: max-age=100"],
+            100,
+        ),
+        (
+            &["Cache-Control: max-age=10, no-cache"],
+            &["Cache-Control: max-age=100"],
+            100,
+        ),
+        (
+            &["Cache-Control: max-age=10"],
+            &["Cache-Control: public"],
+            60,
+        ),
         (&["Pragma: no-cache"], &["Cache-Control: max-age=100"], 100),
-        (&["Vary: *", "Cache-Control: max-age=10"], &["Vary: Accept"], 10),
-        (&["Expires: {+30}", "Date: {+0}"], &["Expires: {+90}", "Date: {+50}"], 40),
+        (
+            &["Vary: *", "Cache-Control: max-age=10"],
+            &["Vary: Accept"],
+            10,
+        ),
+        (
+            &["Expires: {+30}", "Date: {+0}"],
+            &["Expires: {+90}", "Date: {+50}"],
+            40,
+        ),
         (&["Expires: {+30}", "Date: {+0}"], &["Date: {+20}"], 10),
         // `Cache-Control` comes before `Expires` also when they came in different answers.
         (&["Cache-Control: max-age=10"], &["Expires: {+90}"], 10),
@@ -261,20 +373,34 @@ fn a_304_renews_header_by_header() {
     for (stored, renewed, expected) in cases {
         let not_modified = head(304, headers(renewed));
         let after = after_not_modified(&judged(Private, stored), &not_modified, Private);
-        assert_eq!(after.lifetime, Duration::from_secs(*expected), "{stored:?} and {renewed:?}");
+        assert_eq!(
+            after.lifetime,
+            Duration::from_secs(*expected),
+            "{stored:?} and {renewed:?}"
+        );
         assert_eq!(after.received, not_modified.received);
     }
 }
 
 #[test]
 fn a_304_renews_validators_and_storage() {
-    let stored = judged(Private, &["ETag: \"1\"", "Last-Modified: then", "Cache-Control: max-age=1, must-revalidate"]);
+    let stored = judged(
+        Private,
+        &[
+            "ETag: \"1\"",
+            "Last-Modified: then",
+            "Cache-Control: max-age=1, must-revalidate",
+        ],
+    );
     let after = |lines: &[&str]| after_not_modified(&stored, &head(304, headers(lines)), Private);
 
     assert_eq!(after(&[]).validators, stored.validators);
     assert!(after(&[]).must_revalidate);
     assert_eq!(after(&["ETag: \"2\""]).validators.etag.unwrap(), "\"2\"");
-    assert_eq!(after(&["ETag: \"2\""]).validators.last_modified.unwrap(), "then");
+    assert_eq!(
+        after(&["ETag: \"2\""]).validators.last_modified.unwrap(),
+        "then"
+    );
     let forgotten = after(&["Cache-Control: no-store"]);
     assert!(forgotten.no_store && !forgotten.must_revalidate);
     assert_eq!(forgotten.validators, HttpValidators::default());
@@ -297,18 +423,33 @@ fn before_a_request_the_stored_answer_decides() {
     };
     let tag = "ETag: \"1\"";
     let lasting = "Cache-Control: max-age=10";
-    assert_eq!(before_request(None, Clock::system().now()), Plan::Fetch(Meanwhile::Wait));
+    assert_eq!(
+        before_request(None, Clock::system().now()),
+        Plan::Fetch(Meanwhile::Wait)
+    );
     assert_eq!(plan(&[lasting, tag], 9), Plan::Reuse);
     assert_eq!(plan(&[lasting, tag], 10), Plan::Revalidate(Meanwhile::Wait));
-    assert_eq!(plan(&[lasting, "Last-Modified: then"], 10), Plan::Revalidate(Meanwhile::Wait));
+    assert_eq!(
+        plan(&[lasting, "Last-Modified: then"], 10),
+        Plan::Revalidate(Meanwhile::Wait)
+    );
     assert_eq!(plan(&[lasting], 10), Plan::Fetch(Meanwhile::Wait));
-    assert_eq!(plan(&["Cache-Control: no-cache", tag], 0), Plan::Revalidate(Meanwhile::Wait));
-    assert_eq!(plan(&["Cache-Control: no-store", tag], 0), Plan::Fetch(Meanwhile::Wait));
+    assert_eq!(
+        plan(&["Cache-Control: no-cache", tag], 0),
+        Plan::Revalidate(Meanwhile::Wait)
+    );
+    assert_eq!(
+        plan(&["Cache-Control: no-store", tag], 0),
+        Plan::Fetch(Meanwhile::Wait)
+    );
     let window = "Cache-Control: max-age=10, stale-while-revalidate=5";
     assert_eq!(plan(&[window, tag], 14), Plan::Revalidate(Meanwhile::Serve));
     assert_eq!(plan(&[window], 14), Plan::Fetch(Meanwhile::Serve));
     assert_eq!(plan(&[window], 15), Plan::Fetch(Meanwhile::Wait));
-    assert_eq!(plan(&[window, "Cache-Control: must-revalidate"], 14), Plan::Fetch(Meanwhile::Wait));
+    assert_eq!(
+        plan(&[window, "Cache-Control: must-revalidate"], 14),
+        Plan::Fetch(Meanwhile::Wait)
+    );
 }
 
 #[test]
@@ -319,18 +460,34 @@ fn only_a_good_answer_takes_the_place_of_what_is_stored() {
     let lasting = headers(&["Cache-Control: max-age=100"]);
     for status in [300, 301, 307, 400, 401, 404, 410, 429, 500, 503, 599] {
         let answer = head(status, lasting.clone());
-        assert_eq!(after_response(Some(&tagged), &answer, rules), Verdict::Keep(Stale::Allowed), "{status}");
-        assert_eq!(after_response(None, &answer, rules), Verdict::Keep(Stale::Forbidden), "{status}");
+        assert_eq!(
+            after_response(Some(&tagged), &answer, rules),
+            Verdict::Keep(Stale::Allowed),
+            "{status}"
+        );
+        assert_eq!(
+            after_response(None, &answer, rules),
+            Verdict::Keep(Stale::Forbidden),
+            "{status}"
+        );
     }
     let renewed = after_response(Some(&tagged), &head(304, lasting.clone()), rules);
     assert!(
         matches!(&renewed, Verdict::Renew(it) if it.lifetime.as_secs() == 100 && it.validators == tagged.validators)
     );
     // Nobody asked whether it changed: there is nothing that it could renew.
-    assert_eq!(after_response(Some(&plain), &head(304, lasting.clone()), rules), Verdict::Keep(Stale::Allowed));
-    assert_eq!(after_response(None, &head(304, lasting.clone()), rules), Verdict::Keep(Stale::Forbidden));
+    assert_eq!(
+        after_response(Some(&plain), &head(304, lasting.clone()), rules),
+        Verdict::Keep(Stale::Allowed)
+    );
+    assert_eq!(
+        after_response(None, &head(304, lasting.clone()), rules),
+        Verdict::Keep(Stale::Forbidden)
+    );
     let replaced = after_response(Some(&tagged), &head(200, lasting), rules);
-    assert!(matches!(&replaced, Verdict::Replace(it) if it.validators == HttpValidators::default()));
+    assert!(
+        matches!(&replaced, Verdict::Replace(it) if it.validators == HttpValidators::default())
+    );
 }
 
 /// Header lines, and for how many seconds a private cache may use the answer while asking fails, by
@@ -339,7 +496,10 @@ const USABLE: &[(&str, Option<u64>)] = &[
     ("max-age=10", None),
     ("max-age=10, stale-if-error=5", Some(15)),
     ("max-age=10, stale-while-revalidate=7", Some(17)),
-    ("max-age=10, stale-while-revalidate=7, stale-if-error=5", Some(17)),
+    (
+        "max-age=10, stale-while-revalidate=7, stale-if-error=5",
+        Some(17),
+    ),
     ("max-age=10, stale-if-error=0", Some(10)),
     ("max-age=10, must-revalidate", Some(10)),
     ("max-age=10, must-revalidate, stale-if-error=5", Some(10)),
@@ -350,22 +510,40 @@ const USABLE: &[(&str, Option<u64>)] = &[
 
 #[test]
 fn the_last_good_answer_outlives_its_directives_only_by_the_rule_for_that() {
-    let own = CacheRules { last_good: true, ..CacheRules::strict(Private) };
+    let own = CacheRules {
+        last_good: true,
+        ..CacheRules::strict(Private)
+    };
     for (said, usable) in USABLE {
         let lines = [format!("Cache-Control: {said}")];
         let lines = [lines[0].as_str()];
         let letter = strict(&lines);
         let ours = cache_policy::freshness(&head(200, headers(&lines)), own);
         let at = usable.unwrap_or(1 << 31);
-        assert_eq!(after_failure(Some(&letter), later(&letter, at)) == Stale::Allowed, usable.is_none(), "{said}");
+        assert_eq!(
+            after_failure(Some(&letter), later(&letter, at)) == Stale::Allowed,
+            usable.is_none(),
+            "{said}"
+        );
         if at > 0 {
-            assert_eq!(after_failure(Some(&letter), later(&letter, at - 1)), Stale::Allowed, "{said}");
+            assert_eq!(
+                after_failure(Some(&letter), later(&letter, at - 1)),
+                Stale::Allowed,
+                "{said}"
+            );
         }
-        assert_eq!(after_failure(Some(&ours), later(&ours, 1 << 31)), Stale::Allowed, "{said}");
+        assert_eq!(
+            after_failure(Some(&ours), later(&ours, 1 << 31)),
+            Stale::Allowed,
+            "{said}"
+        );
         // It changes nothing else: when to ask, and what may be on disk.
         assert_eq!(ours.lifetime, letter.lifetime, "{said}");
         assert_eq!(ours.no_store, letter.no_store, "{said}");
-        assert_eq!(before_request(Some(&ours), later(&ours, 10)), before_request(Some(&letter), later(&letter, 10)));
+        assert_eq!(
+            before_request(Some(&ours), later(&ours, 10)),
+            before_request(Some(&letter), later(&letter, 10))
+        );
     }
     assert_eq!(after_failure(None, Clock::system().now()), Stale::Forbidden);
 }
@@ -375,7 +553,10 @@ fn the_default_lifetime_is_a_rule_of_its_own() {
     assert_eq!(strict(&[]).lifetime, Duration::ZERO);
     assert_eq!(judged(Private, &[]).lifetime, DEFAULT);
     // It never takes the place of what was said.
-    assert_eq!(judged(Private, &["Cache-Control: max-age=5"]).lifetime, Duration::from_secs(5));
+    assert_eq!(
+        judged(Private, &["Cache-Control: max-age=5"]).lifetime,
+        Duration::from_secs(5)
+    );
 }
 
 proptest! {
@@ -413,8 +594,17 @@ proptest! {
     }
 }
 
-const FIELDS: [&str; 9] =
-    ["cache-control", "age", "expires", "date", "pragma", "vary", "etag", "last-modified", "x-other"];
+const FIELDS: [&str; 9] = [
+    "cache-control",
+    "age",
+    "expires",
+    "date",
+    "pragma",
+    "vary",
+    "etag",
+    "last-modified",
+    "x-other",
+];
 
 /// What headers are made of, so that chance also finds what is almost right.
 const PIECES: [&str; 20] = [

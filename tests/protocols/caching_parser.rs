@@ -27,7 +27,12 @@ enum Meant {
     Nothing,
 }
 
-const TIMES: [&str; 4] = ["max-age", "s-maxage", "stale-while-revalidate", "stale-if-error"];
+const TIMES: [&str; 4] = [
+    "max-age",
+    "s-maxage",
+    "stale-while-revalidate",
+    "stale-if-error",
+];
 
 fn meant() -> impl Strategy<Value = Meant> {
     let flag = prop::sample::select(vec![
@@ -81,12 +86,16 @@ fn meant() -> impl Strategy<Value = Meant> {
 fn write(meant: &Meant, upper: &[bool]) -> String {
     let cased = |name: &str| -> String {
         let mark = upper.iter().cycle();
-        name.chars().zip(mark).map(|(c, up)| if *up { c.to_ascii_uppercase() } else { c }).collect()
+        name.chars()
+            .zip(mark)
+            .map(|(c, up)| if *up { c.to_ascii_uppercase() } else { c })
+            .collect()
     };
     match meant {
-        Meant::Flag(name, argument) | Meant::Invalid(name, argument) => {
-            argument.map_or_else(|| cased(name), |argument| format!("{}={argument}", cased(name)))
-        }
+        Meant::Flag(name, argument) | Meant::Invalid(name, argument) => argument.map_or_else(
+            || cased(name),
+            |argument| format!("{}={argument}", cased(name)),
+        ),
         Meant::Seconds(name, seconds, quoted, zeros) => {
             let zeros = "0".repeat(*zeros);
             let mark = if *quoted { "\"" } else { "" };
@@ -105,11 +114,13 @@ fn least(all: &[Meant], wanted: &str, on_invalid: Option<u128>) -> Option<Durati
         Meant::Invalid(name, _) if *name == wanted => on_invalid,
         _ => None,
     });
-    said.min().map(|seconds| Duration::from_secs(u64::try_from(seconds).unwrap()))
+    said.min()
+        .map(|seconds| Duration::from_secs(u64::try_from(seconds).unwrap()))
 }
 
 fn has(all: &[Meant], wanted: &str) -> bool {
-    all.iter().any(|meant| matches!(meant, Meant::Flag(name, _) if *name == wanted))
+    all.iter()
+        .any(|meant| matches!(meant, Meant::Flag(name, _) if *name == wanted))
 }
 
 fn read(lines: &[String], scope: CacheScope) -> HttpFreshness {
@@ -120,8 +131,21 @@ fn read(lines: &[String], scope: CacheScope) -> HttpFreshness {
     let clock = Clock::system();
     let received = clock.now();
     let status = http::StatusCode::OK;
-    let head = ResponseHead { status, headers, requested: received, received, received_at: clock.wall() };
-    freshness(&head, CacheRules { scope, default_lifetime: Duration::from_secs(DEFAULT), last_good: false })
+    let head = ResponseHead {
+        status,
+        headers,
+        requested: received,
+        received,
+        received_at: clock.wall(),
+    };
+    freshness(
+        &head,
+        CacheRules {
+            scope,
+            default_lifetime: Duration::from_secs(DEFAULT),
+            last_good: false,
+        },
+    )
 }
 
 proptest! {

@@ -1,7 +1,10 @@
 //! The connections that calls go over: kept for the next call, given up when the other side has,
 //! and never a reason to send a call twice.
 
-#![allow(clippy::disallowed_methods, reason = "a server of a test is no task of the daemon")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a server of a test is no task of the daemon"
+)]
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -82,13 +85,23 @@ impl Server {
             }
         });
         let client = client(upstream_server::limits(), 4);
-        let upstream = client.upstream(format!("http://{address}/").parse().unwrap()).unwrap();
-        Self { address, client, upstream, seen, _accepting: accepting }
+        let upstream = client
+            .upstream(format!("http://{address}/").parse().unwrap())
+            .unwrap();
+        Self {
+            address,
+            client,
+            upstream,
+            seen,
+            _accepting: accepting,
+        }
     }
 
     async fn until(&self, what: &str, holds: impl FnMut(&Seen) -> bool) {
         let mut seen = self.seen.clone();
-        let waited = tokio::time::timeout(PATIENCE, seen.wait_for(holds)).await.is_ok();
+        let waited = tokio::time::timeout(PATIENCE, seen.wait_for(holds))
+            .await
+            .is_ok();
         assert!(waited, "not {what}: {:?}", *self.seen.borrow());
     }
 
@@ -99,12 +112,20 @@ impl Server {
     }
 
     async fn answers(&self) -> HttpResponse {
-        tokio::time::timeout(PATIENCE, self.post()).await.unwrap().unwrap()
+        tokio::time::timeout(PATIENCE, self.post())
+            .await
+            .unwrap()
+            .unwrap()
     }
 }
 
 fn limits() -> CallLimits {
-    CallLimits { timeout: PATIENCE, max_body: 1024, headers: HeaderMap::new(), repeatable: false }
+    CallLimits {
+        timeout: PATIENCE,
+        max_body: 1024,
+        headers: HeaderMap::new(),
+        repeatable: false,
+    }
 }
 
 /// Serves one connection until either side has closed it.
@@ -146,11 +167,14 @@ fn ok() -> Vec<u8> {
 async fn a_connection_is_kept_whatever_the_form_of_the_answer_was() {
     let answers = [
         ok(),
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\ndo\r\n2\r\nne\r\n0\r\n\r\n".to_vec(),
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\ndo\r\n2\r\nne\r\n0\r\n\r\n"
+            .to_vec(),
         b"HTTP/1.1 204 No Content\r\n\r\n".to_vec(),
         answer("500 Internal Server Error", &[], b"no"),
     ];
-    let server = Server::start(move |number| Does::Answers(answers[(number - 1) % answers.len()].clone())).await;
+    let server =
+        Server::start(move |number| Does::Answers(answers[(number - 1) % answers.len()].clone()))
+            .await;
     let mut bodies = Vec::new();
     for _ in 0..8 {
         bodies.push(server.answers().await.body);
@@ -162,7 +186,8 @@ async fn a_connection_is_kept_whatever_the_form_of_the_answer_was() {
 
 #[tokio::test]
 async fn one_that_says_it_closes_is_not_kept() {
-    let server = Server::start(|_| Does::Answers(answer("200 OK", &["Connection: close"], b"done"))).await;
+    let server =
+        Server::start(|_| Does::Answers(answer("200 OK", &["Connection: close"], b"done"))).await;
     server.answers().await;
     server.until("closed", |seen| seen.closed == 1).await;
     server.answers().await;
@@ -171,10 +196,19 @@ async fn one_that_says_it_closes_is_not_kept() {
 
 #[tokio::test]
 async fn one_that_was_closed_meanwhile_is_not_used() {
-    let server = Server::start(|number| if number < 20 { Does::AnswersAndCloses } else { Does::Answers(ok()) }).await;
+    let server = Server::start(|number| {
+        if number < 20 {
+            Does::AnswersAndCloses
+        } else {
+            Does::Answers(ok())
+        }
+    })
+    .await;
     for number in 1..=20 {
         assert_eq!(server.answers().await.body, &b"done"[..], "call {number}");
-        server.until("closed", |seen| seen.closed >= number.min(19)).await;
+        server
+            .until("closed", |seen| seen.closed >= number.min(19))
+            .await;
     }
     assert_eq!(server.seen.borrow().opened, 20, "each was sent once");
     assert_eq!(server.seen.borrow().requests, 20, "each was sent once");
@@ -182,9 +216,19 @@ async fn one_that_was_closed_meanwhile_is_not_used() {
 
 #[tokio::test]
 async fn a_call_that_was_seen_is_not_sent_again() {
-    let server = Server::start(|number| if number == 2 { Does::Closes } else { Does::Answers(ok()) }).await;
+    let server = Server::start(|number| {
+        if number == 2 {
+            Does::Closes
+        } else {
+            Does::Answers(ok())
+        }
+    })
+    .await;
     server.answers().await;
-    let error = tokio::time::timeout(PATIENCE, server.post()).await.unwrap().unwrap_err();
+    let error = tokio::time::timeout(PATIENCE, server.post())
+        .await
+        .unwrap()
+        .unwrap_err();
     assert!(error.sent && error.error.kind() == "broken", "{error}");
     assert_eq!(server.seen.borrow().opened, 1);
     assert_eq!(server.seen.borrow().requests, 2);
@@ -198,7 +242,13 @@ async fn a_call_that_is_dropped_closes_its_connection() {
     let half = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndo".to_vec();
     for begun in [Vec::new(), half] {
         // The first answer keeps a connection, which the call that is dropped takes.
-        let stalls = move |number| if number == 1 { Does::Answers(ok()) } else { Does::Stalls(begun.clone()) };
+        let stalls = move |number| {
+            if number == 1 {
+                Does::Answers(ok())
+            } else {
+                Does::Stalls(begun.clone())
+            }
+        };
         let server = Server::start(stalls).await;
         server.answers().await;
         let call = tokio::spawn(server.post());
@@ -215,7 +265,10 @@ async fn an_answer_that_is_too_large_is_not_read_on() {
     let mut begun = answer("200 OK", &[], &[b'x'; 4096]);
     begun.truncate(begun.len() - 1);
     let server = Server::start(move |_| Does::Stalls(begun.clone())).await;
-    let error = tokio::time::timeout(PATIENCE, server.post()).await.unwrap().unwrap_err();
+    let error = tokio::time::timeout(PATIENCE, server.post())
+        .await
+        .unwrap()
+        .unwrap_err();
     assert_eq!(error.error.kind(), "too-large");
     server.until("closed", |seen| seen.closed == 1).await;
 }
@@ -227,7 +280,9 @@ async fn closing_the_client_closes_what_was_kept() {
     server.client.close().await;
     // Before it would be closed for its age.
     let closed = server.until("closed", |seen| seen.closed == 1);
-    tokio::time::timeout(Duration::from_secs(3), closed).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(3), closed)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -236,10 +291,18 @@ async fn a_kept_connection_is_not_used_for_another_machine_of_the_same_name() {
     let first = Server::start(answers(b"first")).await;
     let port = first.address.port();
     // Not every system has the whole of 127.0.0.0/8.
-    let Ok(listener) = TcpListener::bind(("127.0.0.2", port)).await else { return };
+    let Ok(listener) = TcpListener::bind(("127.0.0.2", port)).await else {
+        return;
+    };
     let second = Server::bound(listener, answers(b"second"));
     let url: Url = format!("http://host-a.local:{port}/").parse().unwrap();
-    let at = |address| first.client.upstream(url.clone()).unwrap().with_dial(Some(address));
+    let at = |address| {
+        first
+            .client
+            .upstream(url.clone())
+            .unwrap()
+            .with_dial(Some(address))
+    };
     let one = at(first.address);
     let two = at(second.address);
     for _ in 0..2 {
@@ -260,13 +323,27 @@ async fn only_so_many_are_kept_and_none_for_long() {
     for answered in join_all((0..more).map(|_| server.post())).await {
         answered.unwrap();
     }
-    server.until("bounded", |seen| seen.closed == more - KEPT).await;
+    server
+        .until("bounded", |seen| seen.closed == more - KEPT)
+        .await;
     let calls = join_all((0..more).map(|_| server.post()));
-    assert!(tokio::time::timeout(PATIENCE, calls).await.unwrap().iter().all(Result::is_ok));
-    assert_eq!(server.seen.borrow().opened, more + more - KEPT, "those that were kept are used again");
+    assert!(
+        tokio::time::timeout(PATIENCE, calls)
+            .await
+            .unwrap()
+            .iter()
+            .all(Result::is_ok)
+    );
+    assert_eq!(
+        server.seen.borrow().opened,
+        more + more - KEPT,
+        "those that were kept are used again"
+    );
 
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(5)).await;
     tokio::time::resume();
-    server.until("closed", |seen| seen.closed == seen.opened).await;
+    server
+        .until("closed", |seen| seen.closed == seen.opened)
+        .await;
 }

@@ -13,7 +13,9 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use serde_json::{Value, json};
 
 fn fixture(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/manifests/check").join(format!("{name}.json"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fixtures/manifests/check")
+        .join(format!("{name}.json"));
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -40,8 +42,14 @@ fn assert_useful(text: &str, inspected: &Inspected) {
     for finding in &inspected.findings {
         let pointer = finding.pointer.as_deref().unwrap();
         assert!(document.pointer(pointer).is_some(), "{finding:?}");
-        assert!(finding.hint.is_some() || finding.severity() == Severity::Info, "{finding:?}");
-        assert!(!finding.message.ends_with('.') && !finding.message.is_empty(), "{finding:?}");
+        assert!(
+            finding.hint.is_some() || finding.severity() == Severity::Info,
+            "{finding:?}"
+        );
+        assert!(
+            !finding.message.ends_with('.') && !finding.message.is_empty(),
+            "{finding:?}"
+        );
     }
 }
 
@@ -68,11 +76,16 @@ fn a_parameter_without_a_type_is_named() {
         "orders": {"type": "array", "description": "What", "items": {"type": "object", "properties": {
             "id": {"description": "Which"}}}},
     }});
-    let inspected =
-        judged(&with_tools(&json!([{"name": "t", "description": "Looks things up", "parameters": parameters}])));
-    let untyped = inspected.findings.iter().filter(|finding| finding.code == FindingCode::SchemaUntyped);
+    let inspected = judged(&with_tools(
+        &json!([{"name": "t", "description": "Looks things up", "parameters": parameters}]),
+    ));
+    let untyped = inspected
+        .findings
+        .iter()
+        .filter(|finding| finding.code == FindingCode::SchemaUntyped);
     let messages: Vec<&str> = untyped.map(|finding| &*finding.message).collect();
-    let named = ["`city/town`", "`orders[].id`"].map(|name| format!("the parameter {name} has no type"));
+    let named =
+        ["`city/town`", "`orders[].id`"].map(|name| format!("the parameter {name} has no type"));
     assert_eq!(messages, named);
 }
 
@@ -90,38 +103,130 @@ fn everything_that_is_wrong_is_found_where_it_stands() {
         ("scenario-version", "", "/scenario/version"),
         ("schema-type", "open_valve", &format!("{valve}/angle/type")),
         ("schema-untyped", "open_valve", &format!("{valve}/speed")),
-        ("default-unfit", "open_valve", &format!("{valve}/side/default")),
+        (
+            "default-unfit",
+            "open_valve",
+            &format!("{valve}/side/default"),
+        ),
         ("items-missing", "open_valve", &format!("{valve}/ports")),
-        ("schema-keyword", "open_valve", &format!("{valve}/limit/minimum")),
-        ("default-unfit", "open_valve", &format!("{valve}/limit/default")),
-        ("parameter-undescribed", "open_valve", &format!("{valve}/label")),
-        ("schema-keyword", "open_valve", &format!("{valve}/mode/enum/1")),
-        ("schema-keyword", "open_valve", &format!("{valve}/when/minLength")),
-        ("required-unknown", "open_valve", &format!("{valve}/spots/items/required/0")),
+        (
+            "schema-keyword",
+            "open_valve",
+            &format!("{valve}/limit/minimum"),
+        ),
+        (
+            "default-unfit",
+            "open_valve",
+            &format!("{valve}/limit/default"),
+        ),
+        (
+            "parameter-undescribed",
+            "open_valve",
+            &format!("{valve}/label"),
+        ),
+        (
+            "schema-keyword",
+            "open_valve",
+            &format!("{valve}/mode/enum/1"),
+        ),
+        (
+            "schema-keyword",
+            "open_valve",
+            &format!("{valve}/when/minLength"),
+        ),
+        (
+            "required-unknown",
+            "open_valve",
+            &format!("{valve}/spots/items/required/0"),
+        ),
         ("schema-keyword", "open_valve", &format!("{valve}/shape")),
-        ("schema-type", "open_valve", &format!("{valve}/either/anyOf/1/type")),
-        ("required-unknown", "open_valve", "/tools/0/parameters/required/1"),
-        ("metadata-value", "open_valve", "/tools/0/metadata/cost_estimate"),
-        ("metadata-value", "open_valve", "/tools/0/metadata/rate_limit_per_minute"),
-        ("example-unfit", "open_valve", "/tools/0/metadata/examples/0/input/pressure"),
-        ("metadata-value", "open_valve", "/tools/0/metadata/examples/1"),
+        (
+            "schema-type",
+            "open_valve",
+            &format!("{valve}/either/anyOf/1/type"),
+        ),
+        (
+            "required-unknown",
+            "open_valve",
+            "/tools/0/parameters/required/1",
+        ),
+        (
+            "metadata-value",
+            "open_valve",
+            "/tools/0/metadata/cost_estimate",
+        ),
+        (
+            "metadata-value",
+            "open_valve",
+            "/tools/0/metadata/rate_limit_per_minute",
+        ),
+        (
+            "example-unfit",
+            "open_valve",
+            "/tools/0/metadata/examples/0/input/pressure",
+        ),
+        (
+            "metadata-value",
+            "open_valve",
+            "/tools/0/metadata/examples/1",
+        ),
         ("tool-name", "close valve", "/tools/1/name"),
         ("tool-undescribed", "close valve", "/tools/1/description"),
         ("category-unknown", "close valve", "/tools/1/category"),
         ("tool-name", &long, "/tools/2/name"),
         ("metadata-missing", "bare", "/tools/3"),
-        ("long-running-untracked", "start_pump", "/tools/4/metadata/long_running"),
-        ("async-tool-missing", "run_pump", &format!("{}/status_polling/status_tool", behaviour(5))),
-        ("async-arguments", "run_pump", &format!("{}/cancellation/cancel_tool_id_param", behaviour(5))),
-        ("async-arguments", "drain_tank", &format!("{}/status_polling/status_tool", behaviour(6))),
-        ("async-id-type", "drain_tank", &format!("{}/status_polling/status_tool_id_param", behaviour(6))),
-        ("async-incomplete", "fill_tank", &format!("{}/status_polling", behaviour(7))),
-        ("async-incomplete", "fill_tank", &format!("{}/status_polling", behaviour(7))),
+        (
+            "long-running-untracked",
+            "start_pump",
+            "/tools/4/metadata/long_running",
+        ),
+        (
+            "async-tool-missing",
+            "run_pump",
+            &format!("{}/status_polling/status_tool", behaviour(5)),
+        ),
+        (
+            "async-arguments",
+            "run_pump",
+            &format!("{}/cancellation/cancel_tool_id_param", behaviour(5)),
+        ),
+        (
+            "async-arguments",
+            "drain_tank",
+            &format!("{}/status_polling/status_tool", behaviour(6)),
+        ),
+        (
+            "async-id-type",
+            "drain_tank",
+            &format!("{}/status_polling/status_tool_id_param", behaviour(6)),
+        ),
+        (
+            "async-incomplete",
+            "fill_tank",
+            &format!("{}/status_polling", behaviour(7)),
+        ),
+        (
+            "async-incomplete",
+            "fill_tank",
+            &format!("{}/status_polling", behaviour(7)),
+        ),
         ("async-incomplete", "fill_tank", &behaviour(7)),
         ("async-incomplete", "heat_tank", &behaviour(8)),
-        ("async-incomplete", "heat_tank", &format!("{}/completion_conditions", behaviour(8))),
-        ("async-incomplete", "heat_tank", &format!("{}/completion_conditions", behaviour(8))),
-        ("async-incomplete", "heat_tank", &format!("{}/cancellation", behaviour(8))),
+        (
+            "async-incomplete",
+            "heat_tank",
+            &format!("{}/completion_conditions", behaviour(8)),
+        ),
+        (
+            "async-incomplete",
+            "heat_tank",
+            &format!("{}/completion_conditions", behaviour(8)),
+        ),
+        (
+            "async-incomplete",
+            "heat_tank",
+            &format!("{}/cancellation", behaviour(8)),
+        ),
         ("duplicate-tool", "start_pump", "/tools/11/name"),
         ("tool-quarantined", "lost", "/tools/12/parameters"),
     ];
@@ -153,7 +258,11 @@ fn a_parameter_that_means_another_id_than_the_operations_is_found() {
         ]));
         let inspected = judged(&text);
         let pointer = "/tools/0/metadata/async_behavior/status_polling/status_tool_id_param";
-        let expected: &[_] = if found { &[("async-arguments", "start", pointer)] } else { &[] };
+        let expected: &[_] = if found {
+            &[("async-arguments", "start", pointer)]
+        } else {
+            &[]
+        };
         assert_eq!(places_of(&inspected), expected, "{field} for {param}");
         assert_useful(&text, &inspected);
     }
@@ -168,9 +277,21 @@ fn pointers_are_in_the_spelling_of_the_document() {
         [
             ("version-newer", "", "/protocolVersion"),
             ("spelling", "", "/protocolVersion"),
-            ("default-unfit", "water_beds", "/tools/0/parameters/properties/minutes/default"),
-            ("example-unfit", "water_beds", "/tools/0/metadata/examples/0/input/fields/beds/listValue/values/1"),
-            ("async-tool-missing", "water_beds", "/tools/0/metadata/asyncBehavior/statusPolling/statusTool"),
+            (
+                "default-unfit",
+                "water_beds",
+                "/tools/0/parameters/properties/minutes/default"
+            ),
+            (
+                "example-unfit",
+                "water_beds",
+                "/tools/0/metadata/examples/0/input/fields/beds/listValue/values/1"
+            ),
+            (
+                "async-tool-missing",
+                "water_beds",
+                "/tools/0/metadata/asyncBehavior/statusPolling/statusTool"
+            ),
         ]
     );
     assert_useful(&text, &inspected);
@@ -182,13 +303,29 @@ fn what_is_no_manifest_is_one_finding() {
         ("", FindingCode::ManifestRefused, None),
         ("<html>", FindingCode::ManifestRefused, None),
         ("[1]", FindingCode::ManifestRefused, None),
-        (r#"{"protocol_version":"1.0","tools":[}"#, FindingCode::ManifestRefused, None),
-        (r#"{"protocol_version":"1.0","scenario":4,"tools":[]}"#, FindingCode::ManifestRefused, None),
-        (r#"{"protocolVersion":"latest","tools":[]}"#, FindingCode::VersionUnreadable, Some("/protocolVersion")),
+        (
+            r#"{"protocol_version":"1.0","tools":[}"#,
+            FindingCode::ManifestRefused,
+            None,
+        ),
+        (
+            r#"{"protocol_version":"1.0","scenario":4,"tools":[]}"#,
+            FindingCode::ManifestRefused,
+            None,
+        ),
+        (
+            r#"{"protocolVersion":"latest","tools":[]}"#,
+            FindingCode::VersionUnreadable,
+            Some("/protocolVersion"),
+        ),
     ] {
         let inspected = judged(text);
         assert!(inspected.manifest.is_none(), "{text}");
-        let found: Vec<_> = inspected.findings.iter().map(|f| (f.code, f.pointer.as_deref())).collect();
+        let found: Vec<_> = inspected
+            .findings
+            .iter()
+            .map(|f| (f.code, f.pointer.as_deref()))
+            .collect();
         assert_eq!(found, [(code, pointer)], "{text}");
     }
 }
@@ -197,8 +334,16 @@ fn what_is_no_manifest_is_one_finding() {
 fn a_version_out_of_range_hides_nothing_else() {
     let text = with_tools(&json!([{"name": "cut", "metadata": {}}])).replace("\"1.0\"", "\"2.0\"");
     let inspected = judged(&text);
-    let codes: Vec<_> = inspected.findings.iter().map(|finding| finding.code).collect();
-    assert!(codes.contains(&FindingCode::VersionRefused) && codes.contains(&FindingCode::ToolUndescribed), "{codes:?}");
+    let codes: Vec<_> = inspected
+        .findings
+        .iter()
+        .map(|finding| finding.code)
+        .collect();
+    assert!(
+        codes.contains(&FindingCode::VersionRefused)
+            && codes.contains(&FindingCode::ToolUndescribed),
+        "{codes:?}"
+    );
     assert_eq!(inspected.manifest.unwrap().tools.len(), 1);
 }
 
@@ -211,22 +356,38 @@ fn a_missing_list_of_categories_is_one_mistake() {
 
 #[test]
 fn many_findings_of_a_kind_are_counted() {
-    let tools: Vec<Value> = (0..250).map(|n| json!({"name": format!("t{n}"), "metadata": {}})).collect();
+    let tools: Vec<Value> = (0..250)
+        .map(|n| json!({"name": format!("t{n}"), "metadata": {}}))
+        .collect();
     let inspected = judged(&with_tools(&tools.into()));
     assert_eq!(inspected.findings.len(), 101);
-    assert!(inspected.findings.last().unwrap().message.contains("150 more"), "{:?}", inspected.findings.last());
+    assert!(
+        inspected
+            .findings
+            .last()
+            .unwrap()
+            .message
+            .contains("150 more"),
+        "{:?}",
+        inspected.findings.last()
+    );
 }
 
 #[test]
 fn the_rules_over_a_manifest_point_into_its_sorted_tools() {
     let tool = |name: &str, description: &str| json!({"name": name, "description": description, "metadata": {}});
     let text = with_tools(&json!([tool("b", ""), tool("a", "Fine")]));
-    let manifest = decode(text.as_bytes(), &AcceptedVersions::default()).unwrap().manifest;
+    let manifest = decode(text.as_bytes(), &AcceptedVersions::default())
+        .unwrap()
+        .manifest;
     let found = lint::check_manifest(&manifest);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].tool.as_deref(), Some("b"));
     assert_eq!(found[0].pointer.as_deref(), Some("/tools/1/description"));
-    assert_eq!(places_of(&judged(&text)), [("tool-undescribed", "b", "/tools/0/description")]);
+    assert_eq!(
+        places_of(&judged(&text)),
+        [("tool-undescribed", "b", "/tools/0/description")]
+    );
 }
 
 #[test]
@@ -237,24 +398,51 @@ fn a_tool_that_was_left_out_does_not_take_the_place_of_its_namesake() {
     ]));
     assert_eq!(
         places_of(&judged(&text)),
-        [("tool-quarantined", "cut", "/tools/0/parameters"), ("tool-undescribed", "cut", "/tools/1/description")]
+        [
+            ("tool-quarantined", "cut", "/tools/0/parameters"),
+            ("tool-undescribed", "cut", "/tools/1/description")
+        ]
     );
 }
 
 #[test]
 fn slow_and_changing_answers_are_told() {
-    let headers = [(CACHE_CONTROL, "max-age=60"), (CONTENT_TYPE, "application/json; charset=utf-8"), (ETAG, "\"a\"")];
+    let headers = [
+        (CACHE_CONTROL, "max-age=60"),
+        (CONTENT_TYPE, "application/json; charset=utf-8"),
+        (ETAG, "\"a\""),
+    ];
     let headers = HeaderMap::from_iter(headers.map(|(name, value)| (name, value.parse().unwrap())));
     let answer = |digest: u128, millis: u64, tag: &str| {
         let mut headers = headers.clone();
         headers.insert(ETAG, tag.parse().unwrap());
         let took = Duration::from_millis(millis);
-        ListResponse { headers, took, digest: Digest(digest), stamp: None, order: vec![digest.to_string()] }
+        ListResponse {
+            headers,
+            took,
+            digest: Digest(digest),
+            stamp: None,
+            order: vec![digest.to_string()],
+        }
     };
-    let codes = |answers: &[ListResponse]| check_list(answers).iter().map(|finding| finding.code).collect::<Vec<_>>();
-    assert_eq!(codes(&[answer(1, 1_000, "\"a\""), answer(1, 3, "\"a\"")]), []);
-    assert_eq!(codes(&[answer(1, 3, "\"a\""), answer(1, 1_001, "\"a\"")]), [FindingCode::SlowAnswer]);
+    let codes = |answers: &[ListResponse]| {
+        check_list(answers)
+            .iter()
+            .map(|finding| finding.code)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        codes(&[answer(1, 1_000, "\"a\""), answer(1, 3, "\"a\"")]),
+        []
+    );
+    assert_eq!(
+        codes(&[answer(1, 3, "\"a\""), answer(1, 1_001, "\"a\"")]),
+        [FindingCode::SlowAnswer]
+    );
     // Another content has every right to another tag, order and stamp.
-    assert_eq!(codes(&[answer(1, 3, "\"a\""), answer(2, 3, "\"b\"")]), [FindingCode::ContentMoves]);
+    assert_eq!(
+        codes(&[answer(1, 3, "\"a\""), answer(2, 3, "\"b\"")]),
+        [FindingCode::ContentMoves]
+    );
     assert_eq!(codes(&[]), []);
 }

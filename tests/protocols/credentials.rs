@@ -9,7 +9,11 @@ use crate::support::upstream_server::{UpstreamServer, answer, client, limits};
 /// The target with a token and a header.
 fn target(server: &UpstreamServer) -> HttpTarget {
     let headers = vec![("x-team".parse().unwrap(), Secret::new("tools").into())];
-    HttpTarget { auth: Some(Auth::Bearer(Secret::new("hush").into())), headers, ..HttpTarget::at(server.url()) }
+    HttpTarget {
+        auth: Some(Auth::Bearer(Secret::new("hush").into())),
+        headers,
+        ..HttpTarget::at(server.url())
+    }
 }
 
 #[tokio::test]
@@ -22,14 +26,27 @@ async fn configured_headers_go_with_every_request_within_the_origin_and_never_el
         _ => answer("200 OK", &[], b"here"),
     })
     .await;
-    let upstream = Transports::new(client(limits(), 1)).http(&target(&server)).unwrap();
-    assert_eq!(&upstream.get("/moved", None).await.unwrap().body[..], b"here");
+    let upstream = Transports::new(client(limits(), 1))
+        .http(&target(&server))
+        .unwrap();
+    assert_eq!(
+        &upstream.get("/moved", None).await.unwrap().body[..],
+        b"here"
+    );
     let requests = server.requests();
     assert_eq!(requests.len(), 2);
     for request in &requests {
         let sent = (request.header("authorization"), request.header("x-team"));
-        assert_eq!(sent, (Some("Bearer hush"), Some("tools")), "{}", request.target());
+        assert_eq!(
+            sent,
+            (Some("Bearer hush"), Some("tools")),
+            "{}",
+            request.target()
+        );
     }
-    assert_eq!(upstream.get("/away", None).await.unwrap_err().kind(), "redirect");
+    assert_eq!(
+        upstream.get("/away", None).await.unwrap_err().kind(),
+        "redirect"
+    );
     assert_empty!(elsewhere.requests());
 }

@@ -22,7 +22,9 @@ fn good(text: impl AsRef<[u8]>) -> Decoded {
 }
 
 fn fixture(path: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(path);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fixtures")
+        .join(path);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -37,7 +39,10 @@ fn with_tools(tools: &Value) -> String {
 }
 
 fn parameters(tool: &Value) -> String {
-    good(with_tools(&json!([tool]))).manifest.tools[0].parameters.get().to_owned()
+    good(with_tools(&json!([tool]))).manifest.tools[0]
+        .parameters
+        .get()
+        .to_owned()
 }
 
 fn codes(findings: &[Finding]) -> Vec<FindingCode> {
@@ -59,23 +64,40 @@ const SPELLINGS: [&str; 4] = ["seed", "protojson", "protojson-all-fields", "go-s
 fn every_spelling_gives_the_same_manifest() {
     let expected = fixture("expected/normalized/recipe-box.json");
     for spelling in SPELLINGS {
-        let decoded = good(fixture(&format!("manifests/tool_discovery/{spelling}.json")));
+        let decoded = good(fixture(&format!(
+            "manifests/tool_discovery/{spelling}.json"
+        )));
         assert_eq!(decoded.findings, [], "{spelling}");
         assert_eq!(decoded.quarantined, 0, "{spelling}");
         let written = write(&decoded.manifest);
         assert_eq!(value(&written), value(&expected), "{spelling}");
-        assert_eq!(good(&written).manifest.digest, decoded.manifest.digest, "{spelling}");
-        assert_eq!(good(&written).manifest.tools, decoded.manifest.tools, "{spelling}");
+        assert_eq!(
+            good(&written).manifest.digest,
+            decoded.manifest.digest,
+            "{spelling}"
+        );
+        assert_eq!(
+            good(&written).manifest.tools,
+            decoded.manifest.tools,
+            "{spelling}"
+        );
     }
 }
 
 #[test]
 fn real_manifests_become_their_normalized_form() {
-    let corpus = std::env::var_os("CALLSHEET_CORPUS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus"), PathBuf::from);
-    let Ok(folder) = fs::read_dir(corpus.join("vrooli")) else { return };
+    let corpus = std::env::var_os("CALLSHEET_CORPUS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus"),
+        PathBuf::from,
+    );
+    let Ok(folder) = fs::read_dir(corpus.join("vrooli")) else {
+        return;
+    };
     let mut read = 0;
-    for file in folder.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|e| e == "json")) {
+    for file in folder
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "json"))
+    {
         let body = fs::read_to_string(&file).unwrap();
         let name = file.file_name().unwrap().to_str().unwrap();
         let decoded = good(&body);
@@ -125,12 +147,25 @@ fn a_malformed_tool_costs_itself_only() {
         "/tools/15",
     ];
     assert_eq!(pointers, expected);
-    let of = |code| decoded.findings.iter().filter(|finding| finding.code == code).count();
+    let of = |code| {
+        decoded
+            .findings
+            .iter()
+            .filter(|finding| finding.code == code)
+            .count()
+    };
     assert_eq!(of(FindingCode::DuplicateTool), 1);
     assert_eq!(of(FindingCode::CategoryIgnored), 3);
     assert_eq!(of(FindingCode::GeneratedAt), 1);
-    let approval = decoded.findings.iter().find(|finding| finding.tool.as_deref() == Some("bad_approval")).unwrap();
-    assert!(approval.message.contains("bad_approval") && approval.hint.is_some(), "{approval:?}");
+    let approval = decoded
+        .findings
+        .iter()
+        .find(|finding| finding.tool.as_deref() == Some("bad_approval"))
+        .unwrap();
+    assert!(
+        approval.message.contains("bad_approval") && approval.hint.is_some(),
+        "{approval:?}"
+    );
 }
 
 #[test]
@@ -144,20 +179,38 @@ fn what_is_missing_is_filled_in_and_what_is_recoverable_is_put_right() {
             {"enabled_by_default": true, "timeout_seconds": 0, "rate_limit_per_minute": -1}},
     ])));
     assert_eq!(decoded.findings, []);
-    let [bare, nulls, texts, zero] = &decoded.manifest.tools[..] else { panic!() };
+    let [bare, nulls, texts, zero] = &decoded.manifest.tools[..] else {
+        panic!()
+    };
     for tool in [bare, nulls] {
-        assert_eq!(tool.parameters.get(), r#"{"type":"object","properties":{}}"#);
-        assert_eq!(tool.metadata.get(), r#"{"enabled_by_default":false,"requires_approval":false}"#);
-        assert!(tool.description.is_empty() && tool.category.is_none() && !tool.facts.enabled_by_default);
+        assert_eq!(
+            tool.parameters.get(),
+            r#"{"type":"object","properties":{}}"#
+        );
+        assert_eq!(
+            tool.metadata.get(),
+            r#"{"enabled_by_default":false,"requires_approval":false}"#
+        );
+        assert!(
+            tool.description.is_empty()
+                && tool.category.is_none()
+                && !tool.facts.enabled_by_default
+        );
     }
     assert!(texts.facts.requires_approval);
     assert_eq!(texts.facts.timeout_seconds, Some(30));
     assert_eq!(texts.facts.rate_limit_per_minute, Some(5));
     assert_eq!(value(texts.metadata.get())["timeout_seconds"], 30);
-    assert_eq!(texts.parameters.get(), r#"{"type":"object","properties":{}}"#);
+    assert_eq!(
+        texts.parameters.get(),
+        r#"{"type":"object","properties":{}}"#
+    );
     assert_eq!(zero.facts.timeout_seconds, None);
     assert_eq!(zero.facts.rate_limit_per_minute, None);
-    assert_eq!(zero.parameters.get(), r#"{"type":"object","properties":{}}"#);
+    assert_eq!(
+        zero.parameters.get(),
+        r#"{"type":"object","properties":{}}"#
+    );
 }
 
 #[test]
@@ -176,9 +229,14 @@ fn unknown_members_are_passed_on_and_named_as_the_document_names_things() {
     ] {
         assert!(written.contains(part), "{part} is missing in {written}");
     }
-    let protojson = seed.replace("protocol_version", "protocolVersion").replace("generated_at", "generatedAt");
+    let protojson = seed
+        .replace("protocol_version", "protocolVersion")
+        .replace("generated_at", "generatedAt");
     let written = write(&good(protojson).manifest);
-    for part in [r#""new_thing":{"aB":1}"#, r#""x_tra":[null,1e3],"deep_link":{"fooBar":""}"#] {
+    for part in [
+        r#""new_thing":{"aB":1}"#,
+        r#""x_tra":[null,1e3],"deep_link":{"fooBar":""}"#,
+    ] {
         assert!(written.contains(part), "{part} is missing in {written}");
     }
 }
@@ -187,13 +245,15 @@ fn unknown_members_are_passed_on_and_named_as_the_document_names_things() {
 fn the_seeds_own_values_are_left_as_they_are() {
     // Each of these means "not set" or is a wrapping elsewhere, but not in this spelling.
     let kept = r#"{"type":"object","properties":{"a":{"type":"string","default":"","enum":[],"description":"","format":"","pattern":""},"b":{"default":null},"c":{"type":"object","properties":{},"default":{"stringValue":"x"}},"d":{"additionalProperties":false,"minimum":0,"anyOf":[{"type":"null"}]}},"required":[],"additionalProperties":false}"#;
-    assert_eq!(parameters(&json!({"name": "t", "parameters": value(kept)})), kept);
+    assert_eq!(
+        parameters(&json!({"name": "t", "parameters": value(kept)})),
+        kept
+    );
     // Numbers keep their digits, and a blank within a text is none to strip.
     let odd = r#"{"protocol_version":"1.0","scenario":{"name":"s"},"tools":[{"name":"t","parameters":{ "type" : "object",
         "properties":{"n":{"default":12345678901234567890123.10, "enum":null, "description":"a  \" b"}}}}]}"#;
     let parameters = good(odd).manifest.tools[0].parameters.get().to_owned();
-    let expected =
-        r#"{"type":"object","properties":{"n":{"default":12345678901234567890123.10,"description":"a  \" b"}}}"#;
+    let expected = r#"{"type":"object","properties":{"n":{"default":12345678901234567890123.10,"description":"a  \" b"}}}"#;
     assert_eq!(parameters, expected);
 }
 
@@ -201,8 +261,7 @@ fn the_seeds_own_values_are_left_as_they_are() {
 fn bounds_of_zero_survive_protojson() {
     let text = r#"{"protocolVersion":"1.0","scenario":{"name":"s"},"tools":[{"name":"t","parameters":{"type":"object",
         "properties":{"n":{"type":"integer","minimum":0,"minLength":0,"default":{"nullValue":"NULL_VALUE"}}}}}]}"#;
-    let expected =
-        r#"{"type":"object","properties":{"n":{"type":"integer","minimum":0,"minLength":0,"default":null}}}"#;
+    let expected = r#"{"type":"object","properties":{"n":{"type":"integer","minimum":0,"minLength":0,"default":null}}}"#;
     assert_eq!(good(text).manifest.tools[0].parameters.get(), expected);
 }
 
@@ -235,8 +294,7 @@ fn the_order_of_things_and_the_time_stamp_are_no_change() {
 
 #[test]
 fn hostile_bodies_are_refused_or_bounded() {
-    let crowded =
-        |n: usize| json!({"name": format!("t{n}"), "description": "It reads the records that match a filter."});
+    let crowded = |n: usize| json!({"name": format!("t{n}"), "description": "It reads the records that match a filter."});
     let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
     let tool = |parameters: &str| {
         format!(
@@ -244,7 +302,10 @@ fn hostile_bodies_are_refused_or_bounded() {
         )
     };
     for broken in [
-        format!(r#"{{"type":"object","properties":{{}},"x":{}}}"#, deep(500_000)),
+        format!(
+            r#"{{"type":"object","properties":{{}},"x":{}}}"#,
+            deep(500_000)
+        ),
         r#"{"type":"object","properties":{},"x":1e999}"#.into(),
         r#"{"type":"object","properties":{},"x":"\ud800"}"#.into(),
     ] {
@@ -252,11 +313,16 @@ fn hostile_bodies_are_refused_or_bounded() {
         assert_eq!(decoded.quarantined, 1, "{}", &broken[..40]);
         assert_eq!(&*decoded.manifest.tools[0].name, "u");
     }
-    for whole in [deep(500_000), format!(r#"{{"tools":{}}}"#, deep(500_000)), format!(r#"{{"scenario":{}}}"#, deep(90))]
-    {
+    for whole in [
+        deep(500_000),
+        format!(r#"{{"tools":{}}}"#, deep(500_000)),
+        format!(r#"{{"scenario":{}}}"#, deep(90)),
+    ] {
         assert!(read(whole).is_err());
     }
-    let tools: Vec<_> = (0..80_000).map(|n| if n % 2 == 0 { crowded(n) } else { json!({}) }).collect();
+    let tools: Vec<_> = (0..80_000)
+        .map(|n| if n % 2 == 0 { crowded(n) } else { json!({}) })
+        .collect();
     let decoded = good(with_tools(&json!(tools)));
     assert_eq!(decoded.manifest.tools.len(), 40_000);
     assert_eq!(decoded.quarantined, 40_000);
@@ -271,25 +337,47 @@ fn what_is_no_manifest_is_told_from_a_broken_one() {
         (b"", "empty"),
         (b"404 page not found", "not JSON"),
         (b"null", "a single JSON value"),
-        (br#"[{"type":"function","function":{"name":"x"}},null]"#, "a bare JSON list"),
+        (
+            br#"[{"type":"function","function":{"name":"x"}},null]"#,
+            "a bare JSON list",
+        ),
         (br#"{"status":"ok"}"#, "neither `tools` nor `scenario`"),
         (br#"{"tools":[{"name":"a"}]}"#, "without `protocol_version`"),
         (b"\xff\xfe\x00", "not JSON"),
     ] {
-        let Err(ListError::NotThisProtocol(text)) = read(body) else { panic!("{}", body.escape_ascii()) };
-        assert!(text.contains(part) && text.len() < 400 && !text.contains('\0'), "{text}");
+        let Err(ListError::NotThisProtocol(text)) = read(body) else {
+            panic!("{}", body.escape_ascii())
+        };
+        assert!(
+            text.contains(part) && text.len() < 400 && !text.contains('\0'),
+            "{text}"
+        );
     }
     let whole = fixture("manifests/tool_discovery/seed.json");
     for (body, part) in [
         (&whole.as_bytes()[..whole.len() / 2], "ends in the middle"),
         (br#"{"protocol_version":"1.0","tools":[}"#, "line 1 column"),
-        (br#"{"protocol_version":"1.0","tools":[1 2]}"#, "is not valid JSON"),
+        (
+            br#"{"protocol_version":"1.0","tools":[1 2]}"#,
+            "is not valid JSON",
+        ),
         (b"{\"tools\":\"\xff\"}", "not UTF-8 at byte 10"),
-        (br#"{"protocol_version":"1.0","tools":{}}"#, "/tools is an object, not a list"),
-        (br#"{"protocol_version":"1.0","tools":[],"scenario":"s"}"#, "/scenario is a text, not an object"),
-        (br#"{"protocol_version":"1.0","scenario":{"name":1}}"#, "/scenario/name is a number, not a text"),
+        (
+            br#"{"protocol_version":"1.0","tools":{}}"#,
+            "/tools is an object, not a list",
+        ),
+        (
+            br#"{"protocol_version":"1.0","tools":[],"scenario":"s"}"#,
+            "/scenario is a text, not an object",
+        ),
+        (
+            br#"{"protocol_version":"1.0","scenario":{"name":1}}"#,
+            "/scenario/name is a number, not a text",
+        ),
     ] {
-        let Err(ListError::Malformed(text)) = read(body) else { panic!("{}", body.escape_ascii()) };
+        let Err(ListError::Malformed(text)) = read(body) else {
+            panic!("{}", body.escape_ascii())
+        };
         assert!(text.contains(part), "{text}");
     }
 }
@@ -298,7 +386,9 @@ fn what_is_no_manifest_is_told_from_a_broken_one() {
 fn protocol_versions_follow_the_table() {
     use FindingCode::{VersionAssumed, VersionNewer, VersionNonconforming, VersionPrerelease};
     let with = |version: &str| {
-        read(format!(r#"{{{version}"scenario":{{"name":"s"}},"tools":[],"generated_at":{{"seconds":"1"}}}}"#))
+        read(format!(
+            r#"{{{version}"scenario":{{"name":"s"}},"tools":[],"generated_at":{{"seconds":"1"}}}}"#
+        ))
     };
     for (version, kept, expected) in [
         (r#""1.0""#, "1.0", &[][..]),
@@ -307,13 +397,18 @@ fn protocol_versions_follow_the_table() {
         (r#""1.0.7""#, "1.0.7", &[]),
         (r#""1.1""#, "1.1", &[VersionNewer]),
         (r#""1.7.3""#, "1.7.3", &[VersionNewer]),
-        (r#""1.1.0-rc.1""#, "1.1.0-rc.1", &[VersionPrerelease, VersionNewer]),
+        (
+            r#""1.1.0-rc.1""#,
+            "1.1.0-rc.1",
+            &[VersionPrerelease, VersionNewer],
+        ),
         (r#""v1.0""#, "v1.0", &[VersionNonconforming]),
         (r#"" 1.0 ""#, " 1.0 ", &[VersionNonconforming]),
         ("1.0", "1.0", &[VersionNonconforming]),
         ("1", "1", &[VersionNonconforming]),
     ] {
-        let decoded = with(&format!(r#""protocol_version":{version},"#)).unwrap_or_else(|e| panic!("{version}: {e}"));
+        let decoded = with(&format!(r#""protocol_version":{version},"#))
+            .unwrap_or_else(|e| panic!("{version}: {e}"));
         assert_eq!(codes(&decoded.findings), expected, "{version}");
         assert_eq!(&*decoded.manifest.protocol_version, kept);
     }
@@ -321,14 +416,29 @@ fn protocol_versions_follow_the_table() {
     assert_eq!(codes(&assumed.findings), [VersionAssumed]);
     assert_eq!(&*assumed.manifest.protocol_version, "1.0");
     for version in [r#""2.0""#, r#""0.9""#, "2.0", r#""2.0.0-alpha""#] {
-        let Err(ListError::Incompatible { seen, accepted }) = with(&format!(r#""protocol_version":{version},"#)) else {
+        let Err(ListError::Incompatible { seen, accepted }) =
+            with(&format!(r#""protocol_version":{version},"#))
+        else {
             panic!("{version}")
         };
         assert_eq!(seen.as_str(), version.trim_matches('"'));
         assert_eq!(accepted.as_str(), ">=1.0, <2.0");
     }
-    for version in [r#""""#, r#""latest""#, r#""1.x""#, r#""1.0.0.0""#, "null", "{}", "1.10", "1e0", "true", "-1"] {
-        let Err(ListError::VersionUnreadable(text)) = with(&format!(r#""protocol_version":{version},"#)) else {
+    for version in [
+        r#""""#,
+        r#""latest""#,
+        r#""1.x""#,
+        r#""1.0.0.0""#,
+        "null",
+        "{}",
+        "1.10",
+        "1e0",
+        "true",
+        "-1",
+    ] {
+        let Err(ListError::VersionUnreadable(text)) =
+            with(&format!(r#""protocol_version":{version},"#))
+        else {
             panic!("{version}")
         };
         assert!(text.contains(version), "{text}");
@@ -338,20 +448,39 @@ fn protocol_versions_follow_the_table() {
 #[test]
 fn time_stamps_come_in_many_ways() {
     let stamp = |at: &str| {
-        let decoded = good(format!(r#"{{"protocol_version":"1.0","scenario":{{}},"tools":[],"generated_at":{at}}}"#));
-        assert_eq!(decoded.manifest.generated_at.is_none(), codes(&decoded.findings) == [FindingCode::GeneratedAt]);
+        let decoded = good(format!(
+            r#"{{"protocol_version":"1.0","scenario":{{}},"tools":[],"generated_at":{at}}}"#
+        ));
+        assert_eq!(
+            decoded.manifest.generated_at.is_none(),
+            codes(&decoded.findings) == [FindingCode::GeneratedAt]
+        );
         decoded.manifest.generated_at.map(|at| at.to_string())
     };
     for (written, expected) in [
         (r#""2024-01-15T10:30:00Z""#, "2024-01-15T10:30:00Z"),
         (r#""2024-01-15T10:30:00.5+02:00""#, "2024-01-15T08:30:00.5Z"),
-        (r#""2024-01-15T10:30:00.123456789012345Z""#, "2024-01-15T10:30:00.123456789Z"),
-        (r#"{"seconds":1,"nanos":500000000}"#, "1970-01-01T00:00:01.5Z"),
+        (
+            r#""2024-01-15T10:30:00.123456789012345Z""#,
+            "2024-01-15T10:30:00.123456789Z",
+        ),
+        (
+            r#"{"seconds":1,"nanos":500000000}"#,
+            "1970-01-01T00:00:01.5Z",
+        ),
         (r#"{"seconds":"1705314600"}"#, "2024-01-15T10:30:00Z"),
     ] {
         assert_eq!(stamp(written).as_deref(), Some(expected));
     }
-    for bad in ["null", r#""""#, r#""yesterday""#, "17", r#"{"seconds":1e30}"#, r#"{"seconds":99999999999999}"#, "[]"] {
+    for bad in [
+        "null",
+        r#""""#,
+        r#""yesterday""#,
+        "17",
+        r#"{"seconds":1e30}"#,
+        r#"{"seconds":99999999999999}"#,
+        "[]",
+    ] {
         assert_eq!(stamp(bad), None, "{bad}");
     }
 }

@@ -59,7 +59,9 @@ fn any_value() -> impl Strategy<Value = Value> {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
             prop::collection::vec((name(), inner.clone()), 0..4).prop_map(object),
-            inner.clone().prop_map(|value| json!({"Kind": {"StringValue": value}})),
+            inner
+                .clone()
+                .prop_map(|value| json!({"Kind": {"StringValue": value}})),
             inner.prop_map(|value| json!({"objectValue": {"fields": {"a": value}}})),
         ]
     })
@@ -95,10 +97,18 @@ fn manifest() -> impl Strategy<Value = Value> {
         category["id"] = id.into();
         category
     });
-    let parts =
-        (any::<bool>(), prop::collection::vec(tool(), 0..5), prop::collection::vec(category, 0..3), any_object());
+    let parts = (
+        any::<bool>(),
+        prop::collection::vec(tool(), 0..5),
+        prop::collection::vec(category, 0..3),
+        any_object(),
+    );
     parts.prop_map(|(camel, tools, categories, mut extra)| {
-        extra[if camel { "protocolVersion" } else { "protocol_version" }] = "1.0".into();
+        extra[if camel {
+            "protocolVersion"
+        } else {
+            "protocol_version"
+        }] = "1.0".into();
         let mut scenario = extra.clone();
         scenario["name"] = "generated".into();
         scenario["version"] = "1".into();
@@ -125,7 +135,9 @@ fn an_output_that_is_wrapped_within_its_fields_reads_the_same() {
         "generatedAt": "2026-01-01T00:00:00Z",
     });
     let accept = AcceptedVersions::parse("^1").unwrap();
-    let first = decode(document.to_string().as_bytes(), &accept).unwrap().manifest;
+    let first = decode(document.to_string().as_bytes(), &accept)
+        .unwrap()
+        .manifest;
     let again = decode(write(&first).as_bytes(), &accept).unwrap().manifest;
     assert_eq!(again.digest, first.digest);
     assert_eq!(write(&again), write(&first));

@@ -20,7 +20,9 @@ use crate::support::upstream_server::{MIB, UpstreamServer};
 fn both(identity: &str, tools: &[&str]) -> Reply {
     let tool = |name: &&str| json!({"name": name, "description": "Does it", "inputSchema": {"type": "object"}});
     let tools: Vec<Value> = tools.iter().map(tool).collect();
-    Reply::json(&json!({"jsonrpc": "2.0", "result": {"server_id": identity, "tools": tools}, "id": 1}))
+    Reply::json(
+        &json!({"jsonrpc": "2.0", "result": {"server_id": identity, "tools": tools}, "id": 1}),
+    )
 }
 
 #[test]
@@ -28,8 +30,15 @@ fn a_hyphen_in_a_name_and_a_server_without_a_name_are_no_mistakes() {
     let of = |name: &str| {
         let tool = json!({"name": name, "description": "Adds", "inputSchema": {"type": "object", "properties": {}}});
         let body = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": [tool]}}).to_string();
-        let sent = decode(body.as_bytes(), Bounds::NONE).unwrap().manifest.sent_findings;
-        sent.get().unwrap().iter().map(|finding| finding.code.as_str()).collect::<Vec<_>>()
+        let sent = decode(body.as_bytes(), Bounds::NONE)
+            .unwrap()
+            .manifest
+            .sent_findings;
+        sent.get()
+            .unwrap()
+            .iter()
+            .map(|finding| finding.code.as_str())
+            .collect::<Vec<_>>()
     };
     assert_eq!(of("get-sum"), [""; 0]);
     assert_eq!(of("get sum"), ["tool-name"]);
@@ -68,7 +77,9 @@ async fn the_list_is_requested_again_only_when_the_identity_changes() {
     let daemon = Daemon::ready(polling_often(&home, server.address())).await;
     daemon.until_tools(&["one"]).await;
     // A list could not be read any more.
-    server.say(Reply::json(&json!({"jsonrpc": "2.0", "result": {"server_id": "a"}, "id": 1})));
+    server.say(Reply::json(
+        &json!({"jsonrpc": "2.0", "result": {"server_id": "a"}, "id": 1}),
+    ));
     server.until_asked(server.count() + 10).await;
     let health = daemon.json("/api/v1/scenarios/plain").await;
     assert_eq!(health["last_error"], Value::Null, "{health}");
@@ -147,14 +158,24 @@ async fn schemas_that_changed_under_one_identity_are_found_by_a_whole_list_each_
     let daemon = Daemon::ready(config).await;
     daemon.until_tools(&["one"]).await;
     let mut wider = listed("one");
-    wider["inputSchema"]["properties"]["lines"] = json!({"type": "integer", "description": "How many"});
+    wider["inputSchema"]["properties"]["lines"] =
+        json!({"type": "integer", "description": "How many"});
     server.script(offer("a", &[wider]));
     let has_lines = |answer: &Answer| !answer.json()["parameters"]["properties"]["lines"].is_null();
     daemon.until("/api/v1/tools/one", has_lines).await;
     let findings = daemon.findings("server-identity").await;
     assert_eq!(findings.len(), 1, "{findings:?}");
-    assert!(findings[0]["message"].as_str().unwrap().contains("stayed the same"), "{findings:?}");
-    assert!(server.count("tools/list") < server.count("server/identity"), "most polls request the identity only");
+    assert!(
+        findings[0]["message"]
+            .as_str()
+            .unwrap()
+            .contains("stayed the same"),
+        "{findings:?}"
+    );
+    assert!(
+        server.count("tools/list") < server.count("server/identity"),
+        "most polls request the identity only"
+    );
     daemon.stop().await;
 }
 
@@ -185,7 +206,11 @@ async fn a_list_that_changes_while_it_is_requested_is_requested_again() {
     let mut count = 0;
     let server = RpcServer::start(move |method, params| {
         count += 1;
-        if count <= 2 { before(method, params) } else { after(method, params) }
+        if count <= 2 {
+            before(method, params)
+        } else {
+            after(method, params)
+        }
     })
     .await;
     let (_home, daemon) = daemon_at(server.address, Some("json-rpc")).await;
@@ -203,27 +228,44 @@ async fn tools_of_a_server_are_called_with_its_own_results_and_errors() {
     let daemon = Daemon::ready(polling_often(&home, server.address)).await;
     daemon.until_tools(&["fails", "one"]).await;
     let call = |tool: &str| json!({"tool_name": tool, "arguments": {"path": "/tmp/a"}});
-    let answer = daemon.send_json("POST", "/api/v1/tools/execute", &call("one")).await.json();
-    assert_eq!(answer["result"], json!({"called": "one", "with": {"path": "/tmp/a"}}), "{answer}");
-    let failed = daemon.send_json("POST", "/api/v1/tools/execute", &call("fails")).await.json();
+    let answer = daemon
+        .send_json("POST", "/api/v1/tools/execute", &call("one"))
+        .await
+        .json();
+    assert_eq!(
+        answer["result"],
+        json!({"called": "one", "with": {"path": "/tmp/a"}}),
+        "{answer}"
+    );
+    let failed = daemon
+        .send_json("POST", "/api/v1/tools/execute", &call("fails"))
+        .await
+        .json();
     assert_eq!(failed["success"], false, "{failed}");
     assert_eq!(failed["error"], "the disk is full", "{failed}");
     assert_eq!(failed["code"], "-32600", "{failed}");
     server.script(|_, _| Err(json!({"code": -1})));
-    let failed = daemon.send_json("POST", "/api/v1/tools/execute", &call("one")).await.json();
-    assert_eq!(failed["error"], "the server gives no reason (error -1)", "{failed}");
+    let failed = daemon
+        .send_json("POST", "/api/v1/tools/execute", &call("one"))
+        .await
+        .json();
+    assert_eq!(
+        failed["error"], "the server gives no reason (error -1)",
+        "{failed}"
+    );
     daemon.stop().await;
 }
 
 #[tokio::test]
 async fn a_server_that_nobody_named_is_found_after_all_other_protocols() {
     let answer = both("a", &["one"]);
-    let server =
-        Scripted::start(
-            move |request| {
-                if request.target() == "/rpc" { answer.clone() } else { Reply::status("404 Not Found") }
-            },
-        );
+    let server = Scripted::start(move |request| {
+        if request.target() == "/rpc" {
+            answer.clone()
+        } else {
+            Reply::status("404 Not Found")
+        }
+    });
     let (_home, daemon) = daemon_with(&server, None).await;
     daemon.until_tools(&["one"]).await;
     let health = daemon.json("/api/v1/scenarios/plain").await;
@@ -242,7 +284,11 @@ async fn an_identity_that_changes_with_each_answer_is_a_finding_and_the_tools_ar
     daemon.until_tools(&["one"]).await;
     let findings = daemon.findings("server-identity").await;
     assert_eq!(findings.len(), 1, "{findings:?}");
-    assert!(server.count() <= 6, "it gives up after some: {}", server.count());
+    assert!(
+        server.count() <= 6,
+        "it gives up after some: {}",
+        server.count()
+    );
     daemon.stop().await;
 }
 
@@ -251,21 +297,60 @@ async fn an_answer_that_is_none_costs_that_scenario_only() {
     let files = Scenario::of("files", &["read"]).await;
     let answer = |result: Value| json!({"jsonrpc": "2.0", "result": result, "id": 1});
     for (body, part) in [
-        (json!({"jsonrpc": "2.0", "result": {"server_id": "a"}, "id": 7}), "another request"),
-        (json!({"jsonrpc": "2.0", "result": {"server_id": "a"}, "id": "1"}), "which was never sent"),
-        (json!({"jsonrpc": "2.0", "result": {"server_id": "a"}, "id": true}), "which was never sent"),
-        (json!({"jsonrpc": "2.0", "result": {"server_id": "a"}}), "another request"),
-        (json!({"jsonrpc": "2.0", "result": 1, "error": {"code": 1}, "id": 1}), "neither a request nor an answer"),
-        (json!({"jsonrpc": "2.0", "method": "ping", "id": 1}), "one JSON-RPC response"),
+        (
+            json!({"jsonrpc": "2.0", "result": {"server_id": "a"}, "id": 7}),
+            "another request",
+        ),
+        (
+            json!({"jsonrpc": "2.0", "result": {"server_id": "a"}, "id": "1"}),
+            "which was never sent",
+        ),
+        (
+            json!({"jsonrpc": "2.0", "result": {"server_id": "a"}, "id": true}),
+            "which was never sent",
+        ),
+        (
+            json!({"jsonrpc": "2.0", "result": {"server_id": "a"}}),
+            "another request",
+        ),
+        (
+            json!({"jsonrpc": "2.0", "result": 1, "error": {"code": 1}, "id": 1}),
+            "neither a request nor an answer",
+        ),
+        (
+            json!({"jsonrpc": "2.0", "method": "ping", "id": 1}),
+            "one JSON-RPC response",
+        ),
         (json!([]), "one JSON-RPC response"),
-        (json!([answer(json!({"server_id": "a"})), answer(json!({"server_id": "a"}))]), "one JSON-RPC response"),
+        (
+            json!([
+                answer(json!({"server_id": "a"})),
+                answer(json!({"server_id": "a"}))
+            ]),
+            "one JSON-RPC response",
+        ),
         (answer(json!({"server_id": 7})), "server/identity"),
         (answer(json!([])), "server/identity"),
-        (answer(json!({"server_id": "a"})), "`tools/list` cannot be read"),
-        (answer(json!({"server_id": "a", "tools": {}})), "in its list is an object, not a list"),
-        (answer(json!({"server_id": "a", "tools": "read"})), "in its list is a"),
-        (json!({"jsonrpc": "2.0", "error": {"code": -32601, "message": "no"}, "id": 1}), "refuses `tools/list`"),
-        (json!({"jsonrpc": "2.0", "error": {"code": "no"}, "id": 1}), "not a JSON-RPC message"),
+        (
+            answer(json!({"server_id": "a"})),
+            "`tools/list` cannot be read",
+        ),
+        (
+            answer(json!({"server_id": "a", "tools": {}})),
+            "in its list is an object, not a list",
+        ),
+        (
+            answer(json!({"server_id": "a", "tools": "read"})),
+            "in its list is a",
+        ),
+        (
+            json!({"jsonrpc": "2.0", "error": {"code": -32601, "message": "no"}, "id": 1}),
+            "refuses `tools/list`",
+        ),
+        (
+            json!({"jsonrpc": "2.0", "error": {"code": "no"}, "id": 1}),
+            "not a JSON-RPC message",
+        ),
         (json!("text"), "JSON-RPC"),
     ] {
         let server = Scripted::saying(Reply::json(&body));
@@ -280,7 +365,10 @@ async fn an_answer_that_is_none_costs_that_scenario_only() {
         let reason = health["last_error"].to_string();
         assert!(reason.contains(part), "{body}: {health}");
         let findings = daemon.findings("manifest-refused").await;
-        assert!(matches!(&findings[..], [one] if one["scenario"] == "plain"), "{body}: {findings:?}");
+        assert!(
+            matches!(&findings[..], [one] if one["scenario"] == "plain"),
+            "{body}: {findings:?}"
+        );
         daemon.stop().await;
     }
 }
@@ -294,7 +382,9 @@ async fn an_answer_without_end_costs_that_scenario_only() {
             let list = r#"{"jsonrpc":"2.0","id":1,"result":{"server_id":"a","tools":["#;
             let mut sent = stream.write_all(format!("{head}{list}").as_bytes()).await;
             while sent.is_ok() {
-                sent = stream.write_all(br#"{"name":"a","description":"a"},"#).await;
+                sent = stream
+                    .write_all(br#"{"name":"a","description":"a"},"#)
+                    .await;
             }
         })
     })
@@ -302,7 +392,10 @@ async fn an_answer_without_end_costs_that_scenario_only() {
     let home = Home::new();
     let mut config = home.config(&[&files]);
     config.refresh.max_body = MIB;
-    let mut plain = configured("plain", ([127, 0, 0, 1], server.url().port().unwrap()).into());
+    let mut plain = configured(
+        "plain",
+        ([127, 0, 0, 1], server.url().port().unwrap()).into(),
+    );
     plain.protocol = Some("json-rpc".into());
     config.scenarios.push(plain);
     let daemon = Daemon::ready(config).await;
@@ -310,7 +403,10 @@ async fn an_answer_without_end_costs_that_scenario_only() {
     let health = daemon.json("/api/v1/scenarios/plain").await;
     assert_eq!(health["last_error"]["kind"], "too-large", "{health}");
     let findings = daemon.findings("manifest-refused").await;
-    assert!(matches!(&findings[..], [one] if one["scenario"] == "plain"), "{findings:?}");
+    assert!(
+        matches!(&findings[..], [one] if one["scenario"] == "plain"),
+        "{findings:?}"
+    );
     daemon.stop().await;
 }
 
@@ -330,7 +426,13 @@ async fn a_malformed_tool_costs_that_tool_and_a_further_page_is_a_finding() {
     daemon.until_tools(&["good"]).await;
     assert_eq!(daemon.findings("tool-quarantined").await.len(), 7);
     let findings = daemon.findings("paging").await;
-    assert!(findings[0]["message"].as_str().unwrap().contains("tools are missing"), "{findings:?}");
+    assert!(
+        findings[0]["message"]
+            .as_str()
+            .unwrap()
+            .contains("tools are missing"),
+        "{findings:?}"
+    );
     daemon.stop().await;
 }
 
@@ -348,8 +450,14 @@ async fn another_daemon_is_listed_and_called_over_json_rpc() {
     let daemon = Daemon::ready(config).await;
     daemon.until_tools(&["read"]).await;
     let call = json!({"tool_name": "read", "arguments": {}});
-    let answer = daemon.send_json("POST", "/api/v1/tools/execute", &call).await.json();
-    let direct = other.send_json("POST", "/api/v1/tools/execute", &call).await.json();
+    let answer = daemon
+        .send_json("POST", "/api/v1/tools/execute", &call)
+        .await
+        .json();
+    let direct = other
+        .send_json("POST", "/api/v1/tools/execute", &call)
+        .await
+        .json();
     assert_eq!(answer["result"], direct["result"], "{answer} and {direct}");
     assert_eq!(answer["success"], direct["success"]);
     daemon.stop().await;

@@ -1,7 +1,11 @@
 //! How scenarios are asked and called, how long their answers may be used, and what their manifests
 //! become.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on must fail"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;

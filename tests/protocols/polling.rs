@@ -33,11 +33,31 @@ async fn a_request_says_who_asks_and_for_what() {
     let request = &server.requests()[0];
     assert_eq!(request.target(), "/prefix/api/v1/tools?a=1");
     assert_eq!(request.header("accept"), Some("application/json"));
-    assert_eq!(request.header("user-agent"), Some(concat!("callsheet/", env!("CARGO_PKG_VERSION"))));
-    let codings: Vec<&str> = request.header("accept-encoding").unwrap().split(',').map(str::trim).collect();
-    assert!(codings.contains(&"gzip") && codings.contains(&"br"), "{codings:?}");
-    assert_eq!(codings.len(), 2, "only what is decoded may be accepted: {codings:?}");
-    for absent in ["authorization", "if-none-match", "if-modified-since", "referer"] {
+    assert_eq!(
+        request.header("user-agent"),
+        Some(concat!("callsheet/", env!("CARGO_PKG_VERSION")))
+    );
+    let codings: Vec<&str> = request
+        .header("accept-encoding")
+        .unwrap()
+        .split(',')
+        .map(str::trim)
+        .collect();
+    assert!(
+        codings.contains(&"gzip") && codings.contains(&"br"),
+        "{codings:?}"
+    );
+    assert_eq!(
+        codings.len(),
+        2,
+        "only what is decoded may be accepted: {codings:?}"
+    );
+    for absent in [
+        "authorization",
+        "if-none-match",
+        "if-modified-since",
+        "referer",
+    ] {
         assert_eq!(request.header(absent), None, "{absent}");
     }
 }
@@ -53,10 +73,20 @@ async fn credentials_are_sent_and_never_shown() {
     let error = upstream.get("/tools", None).await.unwrap_err();
 
     // "us er:hush:1" in base64.
-    assert_eq!(server.requests()[0].header("authorization"), Some("Basic dXMgZXI6aHVzaDox"));
+    assert_eq!(
+        server.requests()[0].header("authorization"),
+        Some("Basic dXMgZXI6aHVzaDox")
+    );
     assert_eq!(upstream.shown(), format!("http://{}/", server.address()));
-    for text in [format!("{error}"), format!("{error:?}"), format!("{upstream:?}")] {
-        assert!(!text.contains("hush") && !text.contains("us%20er"), "{text}");
+    for text in [
+        format!("{error}"),
+        format!("{error:?}"),
+        format!("{upstream:?}"),
+    ] {
+        assert!(
+            !text.contains("hush") && !text.contains("us%20er"),
+            "{text}"
+        );
     }
 }
 
@@ -80,9 +110,16 @@ async fn with_and_without_credentials_the_same_is_said() {
 #[tokio::test]
 async fn an_ipv6_address_is_asked() {
     // A machine without IPv6 cannot show it.
-    let Ok(listener) = TcpListener::bind("[::1]:0").await else { return };
+    let Ok(listener) = TcpListener::bind("[::1]:0").await else {
+        return;
+    };
     let server = UpstreamServer::bound(listener, |_, mut stream| {
-        Box::pin(async move { stream.write_all(&answer("200 OK", &[], b"six")).await.unwrap() })
+        Box::pin(async move {
+            stream
+                .write_all(&answer("200 OK", &[], b"six"))
+                .await
+                .unwrap()
+        })
     });
     assert_eq!(&ask(&server).await.unwrap().body[..], b"six");
 }
@@ -90,13 +127,22 @@ async fn an_ipv6_address_is_asked() {
 #[tokio::test]
 async fn only_http_and_https_are_asked() {
     for url in ["ftp://h/", "file:///etc/passwd", "data:,x", "unix:/run/s"] {
-        let error = client(limits(), 1).upstream(Url::parse(url).unwrap()).unwrap_err();
+        let error = client(limits(), 1)
+            .upstream(Url::parse(url).unwrap())
+            .unwrap_err();
         assert_eq!(error.kind(), "address", "{url}");
     }
     let server = UpstreamServer::answering(|_| answer("200 OK", &[], b"")).await;
     let mut base = server.url();
     base.set_path("/inside");
-    assert_eq!(upstream(base).get("/../outside", None).await.unwrap_err().kind(), "address");
+    assert_eq!(
+        upstream(base)
+            .get("/../outside", None)
+            .await
+            .unwrap_err()
+            .kind(),
+        "address"
+    );
     assert_empty!(server.requests());
 }
 
@@ -105,9 +151,15 @@ async fn nobody_there_is_refused() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", gone.local_addr().unwrap());
     drop(gone);
-    let error = upstream(Url::parse(&url).unwrap()).get("/tools", None).await.unwrap_err();
+    let error = upstream(Url::parse(&url).unwrap())
+        .get("/tools", None)
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), "refused");
-    assert_eq!(error.to_string(), format!("connection refused by {url}tools"));
+    assert_eq!(
+        error.to_string(),
+        format!("connection refused by {url}tools")
+    );
 }
 
 #[tokio::test]
@@ -115,14 +167,21 @@ async fn a_name_without_address_is_unresolved() {
     // A label of more than 63 characters is no name in the DNS, which every resolver knows without
     // asking anyone.
     let url = format!("http://{}.test/", "a".repeat(64));
-    let error = upstream(Url::parse(&url).unwrap()).get("/tools", None).await.unwrap_err();
+    let error = upstream(Url::parse(&url).unwrap())
+        .get("/tools", None)
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), "unresolved", "{error}");
 }
 
 #[tokio::test]
 async fn a_damaged_or_unasked_coding_is_broken() {
     let server = UpstreamServer::answering(|request| match request.target() {
-        "/cut" => answer("200 OK", &["Content-Encoding: gzip"], &gzip(&[7; 4096])[..20]),
+        "/cut" => answer(
+            "200 OK",
+            &["Content-Encoding: gzip"],
+            &gzip(&[7; 4096])[..20],
+        ),
         "/junk" => answer("200 OK", &["Content-Encoding: gzip"], b"not gzip at all"),
         _ => answer("200 OK", &["Content-Encoding: zstd"], b"whatever"),
     })
@@ -132,12 +191,21 @@ async fn a_damaged_or_unasked_coding_is_broken() {
         let error = upstream.get(path, None).await.unwrap_err();
         assert_eq!(error.kind(), "broken", "{path}: {error}");
     }
-    assert!(upstream.get("/zstd", None).await.unwrap_err().to_string().contains("zstd"));
+    assert!(
+        upstream
+            .get("/zstd", None)
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("zstd")
+    );
 }
 
 #[tokio::test]
 async fn a_body_cut_short_is_broken_and_not_repeated() {
-    let server = UpstreamServer::answering(|_| b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{".to_vec()).await;
+    let server =
+        UpstreamServer::answering(|_| b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{".to_vec())
+            .await;
     assert_eq!(ask(&server).await.unwrap_err().kind(), "broken");
     assert_eq!(server.requests().len(), 1);
 }
@@ -164,7 +232,10 @@ async fn a_connection_reset_before_the_answer_is_tried_once_more() {
     let server = UpstreamServer::serving(|request, mut stream| {
         Box::pin(async move {
             if request.number > 1 {
-                stream.write_all(&answer("200 OK", &[], b"second")).await.unwrap();
+                stream
+                    .write_all(&answer("200 OK", &[], b"second"))
+                    .await
+                    .unwrap();
             } else {
                 // Closing without lingering sends a reset in place of an orderly end.
                 stream.set_zero_linger().unwrap();
@@ -189,7 +260,10 @@ async fn no_connection_is_kept_for_the_next_poll() {
     let server = UpstreamServer::serving(move |_, mut stream| {
         let closed = closed.clone();
         Box::pin(async move {
-            stream.write_all(&answer("200 OK", &[], b"{}")).await.unwrap();
+            stream
+                .write_all(&answer("200 OK", &[], b"{}"))
+                .await
+                .unwrap();
             // The server would keep it; the end comes from the client.
             assert_eq!(stream.read(&mut [0]).await.unwrap(), 0);
             closed.send_modify(|count| *count += 1);
@@ -200,7 +274,10 @@ async fn no_connection_is_kept_for_the_next_poll() {
     for asked in 1..=2 {
         upstream.get("/tools", None).await.unwrap();
         let end = ends.wait_for(|count| *count == asked);
-        tokio::time::timeout(Duration::from_secs(30), end).await.unwrap().unwrap();
+        tokio::time::timeout(Duration::from_secs(30), end)
+            .await
+            .unwrap()
+            .unwrap();
     }
 }
 
@@ -208,7 +285,9 @@ async fn no_connection_is_kept_for_the_next_poll() {
 async fn other_statuses_are_errors_with_their_retry_after() {
     let server = UpstreamServer::answering(|request| {
         let status = format!("{} Status", &request.target()[1..4]);
-        let date = httpdate::fmt_http_date(SystemTime::from(Clock::system().wall()) + Duration::from_secs(120));
+        let date = httpdate::fmt_http_date(
+            SystemTime::from(Clock::system().wall()) + Duration::from_secs(120),
+        );
         let retry = match &request.target()[4..] {
             "-seconds" => "Retry-After: 17".to_owned(),
             "-long" => "Retry-After: 86400".to_owned(),
@@ -225,30 +304,51 @@ async fn other_statuses_are_errors_with_their_retry_after() {
         let error = upstream.get(path, None).await.unwrap_err();
         assert_eq!(error.retry_after(), Some(expected), "{path}");
     }
-    let by_date = upstream.get("/503-date", None).await.unwrap_err().retry_after().unwrap();
-    assert!((seconds(60)..=seconds(120)).contains(&by_date), "{by_date:?}");
+    let by_date = upstream
+        .get("/503-date", None)
+        .await
+        .unwrap_err()
+        .retry_after()
+        .unwrap();
+    assert!(
+        (seconds(60)..=seconds(120)).contains(&by_date),
+        "{by_date:?}"
+    );
     for path in ["/302", "/400", "/404", "/500-junk", "/599"] {
         let error = upstream.get(path, None).await.unwrap_err();
         assert_eq!(error.kind(), "status", "{path}: {error:?}");
         assert_eq!(error.retry_after(), None, "{path}");
         let code = &path[1..4];
-        assert!(matches!(&error, TransportError::Status { status, .. } if status.to_string() == code), "{error:?}");
+        assert!(
+            matches!(&error, TransportError::Status { status, .. } if status.to_string() == code),
+            "{error:?}"
+        );
     }
     for path in ["/200", "/203"] {
-        assert_eq!(&upstream.get(path, None).await.unwrap().body[..], b"some text");
+        assert_eq!(
+            &upstream.get(path, None).await.unwrap().body[..],
+            b"some text"
+        );
     }
 }
 
 #[tokio::test]
 async fn redirects_are_followed_within_the_origin_only() {
     let other = UpstreamServer::answering(|_| answer("200 OK", &[], b"other")).await;
-    let away = format!("Location: http://x:hush@{}/there?token=hush", other.address());
+    let away = format!(
+        "Location: http://x:hush@{}/there?token=hush",
+        other.address()
+    );
     let server = UpstreamServer::answering(move |request| match request.target() {
         "/tools" => answer("301 Moved Permanently", &["Location: /one"], b""),
         "/one" => answer("307 Temporary Redirect", &["Location: two?x=1#f"], b""),
         "/two?x=1" => answer("200 OK", &[], b"two"),
         "/away" => answer("302 Found", &[away.as_str()], b""),
-        "/tls" => answer("308 Permanent Redirect", &["Location: https://127.0.0.1/"], b""),
+        "/tls" => answer(
+            "308 Permanent Redirect",
+            &["Location: https://127.0.0.1/"],
+            b"",
+        ),
         "/junk" => answer("303 See Other", &["Location: http://["], b""),
         _ => answer("302 Found", &["Location: /loop"], b""),
     })
@@ -256,10 +356,19 @@ async fn redirects_are_followed_within_the_origin_only() {
     let mut base = server.url();
     base.set_username("me").unwrap();
     let upstream = upstream(base);
-    let known = HttpValidators { etag: Some(HeaderValue::from_static("\"1\"")), last_modified: None };
-    assert_eq!(&upstream.get("/tools", Some(&known)).await.unwrap().body[..], b"two");
+    let known = HttpValidators {
+        etag: Some(HeaderValue::from_static("\"1\"")),
+        last_modified: None,
+    };
+    assert_eq!(
+        &upstream.get("/tools", Some(&known)).await.unwrap().body[..],
+        b"two"
+    );
     for request in server.requests() {
-        assert!(request.header("authorization").is_some() && request.header("if-none-match").is_some(), "{request:?}");
+        assert!(
+            request.header("authorization").is_some() && request.header("if-none-match").is_some(),
+            "{request:?}"
+        );
     }
 
     let target = |error: TransportError| match error {
@@ -267,21 +376,38 @@ async fn redirects_are_followed_within_the_origin_only() {
         error => panic!("{error:?}"),
     };
     let refused = async |path| target(upstream.get(path, None).await.unwrap_err());
-    assert_eq!(refused("/away").await, format!("http://{}/there", other.address()));
+    assert_eq!(
+        refused("/away").await,
+        format!("http://{}/there", other.address())
+    );
     assert_eq!(refused("/tls").await, "https://127.0.0.1/");
     assert_eq!(refused("/junk").await, "an address that cannot be read");
     assert_empty!(other.requests());
 
     let before = server.requests().len();
-    assert_eq!(refused("/loop").await, format!("http://{}/loop", server.address()));
+    assert_eq!(
+        refused("/loop").await,
+        format!("http://{}/loop", server.address())
+    );
     assert_eq!(server.requests().len() - before, limits().max_redirects + 1);
 }
 
 #[tokio::test]
 async fn no_redirect_is_followed_with_a_limit_of_none() {
     let server = UpstreamServer::answering(|_| answer("302 Found", &["Location: /one"], b"")).await;
-    let client = client(ClientLimits { max_redirects: 0, ..limits() }, 1);
-    let error = client.upstream(server.url()).unwrap().get("/tools", None).await.unwrap_err();
+    let client = client(
+        ClientLimits {
+            max_redirects: 0,
+            ..limits()
+        },
+        1,
+    );
+    let error = client
+        .upstream(server.url())
+        .unwrap()
+        .get("/tools", None)
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), "redirect");
     assert_eq!(server.requests().len(), 1);
 }
@@ -303,19 +429,34 @@ async fn conditional_requests_carry_validators_and_a_304_renews() {
     let upstream = upstream(server.url());
     let first = upstream.freshness(&upstream.get("/tools", None).await.unwrap());
     assert_eq!(first.validators.etag.as_ref().unwrap(), "W/\"one\"");
-    assert!(first.lifetime > Duration::from_secs(590) && first.lifetime <= Duration::from_secs(600));
+    assert!(
+        first.lifetime > Duration::from_secs(590) && first.lifetime <= Duration::from_secs(600)
+    );
 
-    let answered = upstream.get("/tools", Some(&first.validators)).await.unwrap();
+    let answered = upstream
+        .get("/tools", Some(&first.validators))
+        .await
+        .unwrap();
     assert_eq!(answered.head.status, StatusCode::NOT_MODIFIED);
     assert_empty!(answered.body);
     let request = &server.requests()[1];
     assert_eq!(request.header("if-none-match"), Some("W/\"one\""));
-    assert_eq!(request.header("if-modified-since"), Some("Tue, 31 Dec 2024 00:00:00 GMT"));
+    assert_eq!(
+        request.header("if-modified-since"),
+        Some("Tue, 31 Dec 2024 00:00:00 GMT")
+    );
 
     let second = upstream.freshness(&answered).renewing(&first);
     assert_eq!(second.validators.etag.as_ref().unwrap(), "W/\"one\"");
-    assert_eq!(second.validators.last_modified.as_ref().unwrap(), "Wed, 01 Jan 2025 00:00:00 GMT");
-    assert!(second.lifetime > Duration::from_secs(590), "the stored lifetime stays: {:?}", second.lifetime);
+    assert_eq!(
+        second.validators.last_modified.as_ref().unwrap(),
+        "Wed, 01 Jan 2025 00:00:00 GMT"
+    );
+    assert!(
+        second.lifetime > Duration::from_secs(590),
+        "the stored lifetime stays: {:?}",
+        second.lifetime
+    );
     assert_eq!(second.stale_if_error, Some(Duration::from_secs(9)));
     assert!(second.received > first.received);
 }
@@ -336,8 +477,14 @@ async fn an_answer_that_says_nothing_has_the_default_lifetime() {
     let server = UpstreamServer::answering(|_| answer("200 OK", &[], b"{}")).await;
     let upstream = upstream(server.url());
     let freshness = upstream.freshness(&upstream.get("/tools", None).await.unwrap());
-    assert!(freshness.lifetime > Duration::from_secs(50) && freshness.lifetime <= Duration::from_secs(60));
-    assert_eq!(freshness.fresh_until(), freshness.received + freshness.lifetime);
+    assert!(
+        freshness.lifetime > Duration::from_secs(50)
+            && freshness.lifetime <= Duration::from_secs(60)
+    );
+    assert_eq!(
+        freshness.fresh_until(),
+        freshness.received + freshness.lifetime
+    );
     assert_eq!(freshness.validators, HttpValidators::default());
 }
 
@@ -347,7 +494,10 @@ async fn an_answer_that_says_nothing_has_the_default_lifetime() {
 async fn the_environment_has_no_say() {
     const TARGET: &str = "CALLSHEET_TEST_TARGET";
     if let Ok(target) = std::env::var(TARGET) {
-        let answered = upstream(Url::parse(&target).unwrap()).get("/tools", None).await.unwrap();
+        let answered = upstream(Url::parse(&target).unwrap())
+            .get("/tools", None)
+            .await
+            .unwrap();
         assert_eq!(&answered.body[..], b"direct");
         return;
     }
@@ -355,27 +505,52 @@ async fn the_environment_has_no_say() {
     let proxy = UpstreamServer::answering(|_| answer("200 OK", &[], b"by proxy")).await;
     let no_certificates = tempfile::tempdir().unwrap();
     let mut child = tokio::process::Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "polling::the_environment_has_no_say"]).env(TARGET, server.url().as_str());
-    for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
+    child
+        .args(["--exact", "polling::the_environment_has_no_say"])
+        .env(TARGET, server.url().as_str());
+    for name in [
+        "HTTP_PROXY",
+        "http_proxy",
+        "HTTPS_PROXY",
+        "https_proxy",
+        "ALL_PROXY",
+        "all_proxy",
+    ] {
         child.env(name, proxy.url().as_str());
     }
     // A machine without CA certificates, such as a bare container, still asks over http.
-    child.env("SSL_CERT_DIR", no_certificates.path()).env("SSL_CERT_FILE", no_certificates.path().join("none"));
+    child
+        .env("SSL_CERT_DIR", no_certificates.path())
+        .env("SSL_CERT_FILE", no_certificates.path().join("none"));
     let output = child.kill_on_drop(true).output().await.unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
     assert_eq!(server.requests().len(), 1);
     assert_empty!(proxy.requests());
 }
 
 #[tokio::test]
 async fn a_name_that_only_a_source_can_resolve_is_asked_where_it_says() {
-    let answering = |body: &'static [u8]| UpstreamServer::answering(move |_| answer("200 OK", &[], body));
+    let answering =
+        |body: &'static [u8]| UpstreamServer::answering(move |_| answer("200 OK", &[], body));
     let one = answering(b"one").await;
     let other = answering(b"other").await;
     // The same name means another machine on another network.
-    let base = |server: &UpstreamServer| format!("http://host-a.local:{}/", server.address().port()).parse().unwrap();
+    let base = |server: &UpstreamServer| {
+        format!("http://host-a.local:{}/", server.address().port())
+            .parse()
+            .unwrap()
+    };
     let client = client(limits(), 4);
-    let dialled = |server| client.upstream(base(server)).unwrap().with_dial(Some(server.address()));
+    let dialled = |server| {
+        client
+            .upstream(base(server))
+            .unwrap()
+            .with_dial(Some(server.address()))
+    };
     let first = dialled(&one);
     let second = dialled(&other);
     let (first, second) = tokio::join!(first.get("/tools", None), second.get("/tools", None));

@@ -9,7 +9,9 @@ use callsheet::catalog::Snapshot;
 use callsheet::discovery::SourceTrust;
 use callsheet::engine::CallReport;
 use callsheet::model::{ApprovalPolicy, Health, JsonText, ScenarioState, SettingsPatch};
-use callsheet::protocols::{CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputWanted, LogLevel};
+use callsheet::protocols::{
+    CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputWanted, LogLevel,
+};
 use callsheet::runtime::{Clock, Stop, StopTrigger};
 use callsheet::state::Decision;
 use futures_util::future::BoxFuture;
@@ -41,7 +43,9 @@ async fn house_after(script: &Script, backoff: Duration) -> House {
     let house = house.await;
     house.place("actor", place("actor"), SourceTrust::Trusted);
     house
-        .until("listed", |snapshot| health(snapshot).is_some_and(|health| health.state != ScenarioState::Connecting))
+        .until("listed", |snapshot| {
+            health(snapshot).is_some_and(|health| health.state != ScenarioState::Connecting)
+        })
         .await;
     house
 }
@@ -78,7 +82,11 @@ struct Partner {
 
 impl CallIo for Partner {
     fn offers(&self) -> CallerOffers {
-        CallerOffers { elicitation_form: true, log_level: Some(LogLevel::Info), ..CallerOffers::default() }
+        CallerOffers {
+            elicitation_form: true,
+            log_level: Some(LogLevel::Info),
+            ..CallerOffers::default()
+        }
     }
 
     fn progress(&self, progress: CallProgress) {
@@ -86,7 +94,10 @@ impl CallIo for Partner {
     }
 
     fn log(&self, line: CallLog) {
-        self.heard.lock().unwrap().push(format!("{}: {}", line.level.as_str(), line.text()));
+        self.heard
+            .lock()
+            .unwrap()
+            .push(format!("{}: {}", line.level.as_str(), line.text()));
     }
 
     fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Option<JsonText>> {
@@ -168,7 +179,11 @@ async fn scenarios_whose_long_lists_always_change_rest_after_each_and_others_sta
     for name in NAMES {
         house.place(name, place(name), SourceTrust::Trusted);
     }
-    house.until("all lists", |snapshot| snapshot.catalog.entries().count() == NAMES.len() + 1).await;
+    house
+        .until("all lists", |snapshot| {
+            snapshot.catalog.entries().count() == NAMES.len() + 1
+        })
+        .await;
 
     let lists_before = script.count("changed list");
     let snapshots_before = house.app.snapshot().sequence;
@@ -178,16 +193,36 @@ async fn scenarios_whose_long_lists_always_change_rest_after_each_and_others_sta
     let lists = script.count("changed list") - lists_before;
     let snapshots = house.app.snapshot().sequence - snapshots_before;
     // Each rests for 2 s.
-    assert!((NAMES.len() * 8..=NAMES.len() * 11).contains(&lists), "{lists}");
+    assert!(
+        (NAMES.len() * 8..=NAMES.len() * 11).contains(&lists),
+        "{lists}"
+    );
     // Hints alone have one made every 200 ms at most.
-    assert!(snapshots <= 20 * 5 + NAMES.len() as u64 * 11 * 2, "{snapshots}");
-    assert!(house.app.snapshot().health.values().all(|health| health.state == ScenarioState::Live));
+    assert!(
+        snapshots <= 20 * 5 + NAMES.len() as u64 * 11 * 2,
+        "{snapshots}"
+    );
+    assert!(
+        house
+            .app
+            .snapshot()
+            .health
+            .values()
+            .all(|health| health.state == ScenarioState::Live)
+    );
 
     script.offer(&["write"]);
     house.refresh("actor").await;
     let snapshot = house.app.snapshot();
     let actor = snapshot.catalog.entry(&scenario("actor")).unwrap();
-    assert_eq!(actor.listed.iter().map(|tool| &*tool.id.tool).collect::<Vec<_>>(), ["write"]);
+    assert_eq!(
+        actor
+            .listed
+            .iter()
+            .map(|tool| &*tool.id.tool)
+            .collect::<Vec<_>>(),
+        ["write"]
+    );
     house.finish().await;
 }
 
@@ -212,14 +247,19 @@ async fn a_hint_does_not_shorten_the_time_that_a_busy_scenario_asked_for() {
 }
 
 #[tokio::test]
-async fn a_scenario_whose_session_ended_is_not_live_for_being_followed_and_calls_do_not_hurry_the_next() {
+async fn a_scenario_whose_session_ended_is_not_live_for_being_followed_and_calls_do_not_hurry_the_next()
+ {
     let script = Script::of(&["read"]);
     script.fresh_for(Duration::ZERO);
     script.hints();
     let house = house_after(&script, Duration::from_secs(3600)).await;
-    house.until("live", |snapshot| is(snapshot, ScenarioState::Live)).await;
+    house
+        .until("live", |snapshot| is(snapshot, ScenarioState::Live))
+        .await;
     script.end("stopped");
-    house.until("stale", |snapshot| is(snapshot, ScenarioState::Stale)).await;
+    house
+        .until("stale", |snapshot| is(snapshot, ScenarioState::Stale))
+        .await;
     let engine = house.app.engine();
     let route = house.route("actor").unwrap();
     assert!(route.ended);
@@ -238,12 +278,18 @@ async fn a_scenario_whose_hints_are_followed_is_live_though_its_list_is_fresh_fo
     let script = Script::of(&["read"]);
     script.fresh_for(Duration::ZERO);
     let house = house(&script).await;
-    house.until("stale", |snapshot| is(snapshot, ScenarioState::Stale)).await;
+    house
+        .until("stale", |snapshot| is(snapshot, ScenarioState::Stale))
+        .await;
     script.hints();
     house.refresh("actor").await;
-    house.until("live", |snapshot| is(snapshot, ScenarioState::Live)).await;
+    house
+        .until("live", |snapshot| is(snapshot, ScenarioState::Live))
+        .await;
     script.end_hints();
-    house.until("stale again", |snapshot| is(snapshot, ScenarioState::Stale)).await;
+    house
+        .until("stale again", |snapshot| is(snapshot, ScenarioState::Stale))
+        .await;
     house.finish().await;
 }
 
@@ -254,9 +300,16 @@ async fn who_waits_for_approval_has_no_say_in_how_often_it_is_listed() {
     let house = House::speaking(script.protocol(), |_| ()).await;
     house.place("actor", place("actor"), SourceTrust::Untrusted);
     script.until("list", 1).await;
-    house.until("pending", |snapshot| is(snapshot, ScenarioState::Pending)).await;
+    house
+        .until("pending", |snapshot| is(snapshot, ScenarioState::Pending))
+        .await;
     assert_eq!(script.count("hints"), 0);
-    house.app.engine().decide(scenario("actor"), Some(Decision::Trusted)).await.unwrap();
+    house
+        .app
+        .engine()
+        .decide(scenario("actor"), Some(Decision::Trusted))
+        .await
+        .unwrap();
     house.refresh("actor").await;
     script.until("hints", 1).await;
     house.finish().await;
@@ -267,11 +320,26 @@ async fn progress_and_log_lines_reach_the_caller_in_order() {
     let script = Script::of(&["progress"]);
     let house = house(&script).await;
     let partner = Arc::new(Partner::default());
-    let answered = house.app.calls().execute_for(request("progress", &json!({})), Some(partner.clone())).await.unwrap();
+    let answered = house
+        .app
+        .calls()
+        .execute_for(request("progress", &json!({})), Some(partner.clone()))
+        .await
+        .unwrap();
     assert!(answered.outcome.success);
-    assert_eq!(*partner.heard.lock().unwrap(), ["1 of 2: half", "info: on the way", "2 of 2"]);
+    assert_eq!(
+        *partner.heard.lock().unwrap(),
+        ["1 of 2: half", "info: on the way", "2 of 2"]
+    );
     // A caller that does not take part gets the same result.
-    assert!(house.call("progress", &json!({})).await.unwrap().outcome.success);
+    assert!(
+        house
+            .call("progress", &json!({}))
+            .await
+            .unwrap()
+            .outcome
+            .success
+    );
     house.finish().await;
 }
 
@@ -279,12 +347,28 @@ async fn progress_and_log_lines_reach_the_caller_in_order() {
 async fn a_tool_that_needs_input_asks_the_caller_and_is_refused_where_there_is_none() {
     let script = Script::of(&["input"]);
     let house = house(&script).await;
-    let partner = Arc::new(Partner { answer: Some("{\"city\":\"Oslo\"}"), ..Partner::default() });
-    let answered = house.app.calls().execute_for(request("input", &json!({})), Some(partner.clone())).await.unwrap();
-    assert_eq!(answered.outcome.result.unwrap().get(), "{\"city\":\"Oslo\"}");
+    let partner = Arc::new(Partner {
+        answer: Some("{\"city\":\"Oslo\"}"),
+        ..Partner::default()
+    });
+    let answered = house
+        .app
+        .calls()
+        .execute_for(request("input", &json!({})), Some(partner.clone()))
+        .await
+        .unwrap();
+    assert_eq!(
+        answered.outcome.result.unwrap().get(),
+        "{\"city\":\"Oslo\"}"
+    );
     assert_eq!(*partner.heard.lock().unwrap(), ["Which city?"]);
     let declines = Arc::new(Partner::default());
-    let answered = house.app.calls().execute_for(request("input", &json!({})), Some(declines)).await.unwrap();
+    let answered = house
+        .app
+        .calls()
+        .execute_for(request("input", &json!({})), Some(declines))
+        .await
+        .unwrap();
     assert_eq!(answered.outcome.error.as_deref(), Some("declined"));
     let refused = house.call("input", &json!({})).await.unwrap().outcome;
     assert_eq!(refused.error.as_deref(), Some("this caller gives no input"));
@@ -297,14 +381,23 @@ async fn a_session_hears_that_a_call_is_cancelled_or_that_its_caller_is_gone() {
     let script = Script::of(&["wait"]);
     let house = house(&script).await;
     let (cancel, cancelled) = StopTrigger::new();
-    let partner = Arc::new(Partner { cancel: Some(cancelled), ..Partner::default() });
-    let call = house.app.calls().execute_for(request("wait", &json!({})), Some(partner));
+    let partner = Arc::new(Partner {
+        cancel: Some(cancelled),
+        ..Partner::default()
+    });
+    let call = house
+        .app
+        .calls()
+        .execute_for(request("wait", &json!({})), Some(partner));
     let cancels = async {
         script.until("waiting", 1).await;
         cancel.stop();
     };
     let (answered, ()) = tokio::join!(call, cancels);
-    assert_eq!(answered.unwrap().outcome.error.as_deref(), Some("it was cancelled"));
+    assert_eq!(
+        answered.unwrap().outcome.error.as_deref(),
+        Some("it was cancelled")
+    );
     assert_eq!(script.count("cancelled"), 1);
     assert_eq!(script.count("gone"), 0);
 
@@ -323,15 +416,25 @@ async fn a_call_that_its_caller_cancelled_is_not_tried_again() {
     let script = Script::of(&["breaks"]);
     let house = house(&script).await;
     let (cancel, cancelled) = StopTrigger::new();
-    let partner = Arc::new(Partner { cancel: Some(cancelled), ..Partner::default() });
-    let call = house.app.calls().execute_for(request("breaks", &json!({})), Some(partner));
+    let partner = Arc::new(Partner {
+        cancel: Some(cancelled),
+        ..Partner::default()
+    });
+    let call = house
+        .app
+        .calls()
+        .execute_for(request("breaks", &json!({})), Some(partner));
     let cancels = async {
         script.until("sent", 1).await;
         cancel.stop();
     };
     let (answered, ()) = tokio::join!(call, cancels);
     assert_eq!(answered.unwrap_err().kind(), "broken");
-    assert_eq!(script.count("sent"), 1, "its tool may be called again, but its caller does not want that");
+    assert_eq!(
+        script.count("sent"),
+        1,
+        "its tool may be called again, but its caller does not want that"
+    );
     house.finish().await;
 }
 
@@ -351,7 +454,9 @@ async fn a_session_that_ends_by_itself_is_made_anew() {
     let none = json!({});
     let (answered, ()) = tokio::join!(house.call("read", &none), revives);
     assert!(answered.unwrap().outcome.success);
-    let back = |snapshot: &Snapshot| is(snapshot, ScenarioState::Live) && health(snapshot).unwrap().restarts == 1;
+    let back = |snapshot: &Snapshot| {
+        is(snapshot, ScenarioState::Live) && health(snapshot).unwrap().restarts == 1
+    };
     house.until("back, as a restart", back).await;
     assert_eq!(script.count("connect"), 2);
     assert_eq!(script.open(), 1);
@@ -364,7 +469,11 @@ async fn a_session_that_ended_by_itself_is_released_before_there_is_another_one(
     let house = house_after(&script, Duration::from_secs(3600)).await;
     let route = house.route("actor").unwrap();
     script.end("the process exited with status 1");
-    house.until("ended", |_| house.route("actor").is_some_and(|route| route.ended)).await;
+    house
+        .until("ended", |_| {
+            house.route("actor").is_some_and(|route| route.ended)
+        })
+        .await;
     assert_eq!(script.open(), 1, "a call may be under way");
     drop(route);
     assert_eq!(script.open(), 0);
@@ -382,7 +491,9 @@ async fn a_call_waits_for_the_next_session_though_its_scenario_moves_meanwhile()
     let moves = async {
         until_a_call_waits(&house).await;
         house.place("actor", place("elsewhere"), SourceTrust::Trusted);
-        house.until("no way to it", |_| house.route("actor").is_none()).await;
+        house
+            .until("no way to it", |_| house.route("actor").is_none())
+            .await;
         script.refuse(false);
     };
     let none = json!({});
@@ -398,7 +509,9 @@ async fn a_call_that_begins_while_there_is_no_session_waits_for_the_next_one() {
     script.refuse(true);
     script.end("it moves");
     house.place("actor", place("elsewhere"), SourceTrust::Trusted);
-    house.until("no way to it", |_| house.route("actor").is_none()).await;
+    house
+        .until("no way to it", |_| house.route("actor").is_none())
+        .await;
     let connects = async {
         until_a_call_waits(&house).await;
         script.refuse(false);
@@ -415,12 +528,17 @@ async fn a_call_that_begins_while_there_is_no_session_waits_for_the_next_one() {
 async fn a_call_that_needs_approval_waits_for_a_session_too() {
     let script = Script::of(&["read"]);
     let house = house_after(&script, Duration::from_millis(10)).await;
-    let needed = SettingsPatch { approval: Some(Some(ApprovalPolicy::Require)), ..SettingsPatch::default() };
+    let needed = SettingsPatch {
+        approval: Some(Some(ApprovalPolicy::Require)),
+        ..SettingsPatch::default()
+    };
     house.prefer("global", "tool:actor/read", needed).await;
     script.refuse(true);
     script.end("it moves");
     house.place("actor", place("elsewhere"), SourceTrust::Trusted);
-    house.until("no way to it", |_| house.route("actor").is_none()).await;
+    house
+        .until("no way to it", |_| house.route("actor").is_none())
+        .await;
     let none = json!({});
     let mut call = Box::pin(house.call("read", &none));
     let refused = script.count("refuse");
@@ -463,13 +581,26 @@ async fn a_call_for_which_no_session_comes_is_refused_with_what_is_wrong() {
     house.place("actor", place("actor"), SourceTrust::Trusted);
     until_names(&house, &["read"]).await;
     script.end("the process exited with status 1");
-    let why = |snapshot: &Snapshot| health(snapshot).unwrap().last_error.as_ref().map(|error| error.kind.clone());
-    house.until("said why", |snapshot| why(snapshot).as_deref() == Some("ended")).await;
+    let why = |snapshot: &Snapshot| {
+        health(snapshot)
+            .unwrap()
+            .last_error
+            .as_ref()
+            .map(|error| error.kind.clone())
+    };
+    house
+        .until("said why", |snapshot| {
+            why(snapshot).as_deref() == Some("ended")
+        })
+        .await;
     let refused = house.call("read", &json!({})).await.unwrap_err();
     assert_eq!(refused.kind(), "unavailable");
     assert_eq!(refused.status_number(), 503);
     let text = refused.to_string();
-    assert!(text.contains("within 20ms") && text.contains("the process exited with status 1"), "{text}");
+    assert!(
+        text.contains("within 20ms") && text.contains("the process exited with status 1"),
+        "{text}"
+    );
     house.finish().await;
 }
 
@@ -486,7 +617,11 @@ async fn calls_beyond_those_that_wait_for_a_session_are_refused_at_once() {
     house.place("actor", place("actor"), SourceTrust::Trusted);
     until_names(&house, &["read"]).await;
     script.end("the process exited with status 1");
-    house.until("ended", |_| house.route("actor").is_some_and(|route| route.ended)).await;
+    house
+        .until("ended", |_| {
+            house.route("actor").is_some_and(|route| route.ended)
+        })
+        .await;
     let none = json!({});
     let mut waits = Box::pin(house.call("read", &none));
     tokio::select! {
@@ -496,7 +631,10 @@ async fn calls_beyond_those_that_wait_for_a_session_are_refused_at_once() {
     let refused = house.call("read", &none).await.unwrap_err();
     assert_eq!(refused.kind(), "unavailable");
     let text = refused.to_string();
-    assert!(text.contains("other calls wait") && text.contains("the process exited with status 1"), "{text}");
+    assert!(
+        text.contains("other calls wait") && text.contains("the process exited with status 1"),
+        "{text}"
+    );
     drop(waits);
     house.finish().await;
 }
@@ -509,8 +647,14 @@ async fn a_call_that_its_caller_cancels_while_it_waits_for_a_session_is_not_sent
     script.end("the process exited with status 1");
     script.until("refuse", 1).await;
     let (cancel, cancelled) = StopTrigger::new();
-    let partner = Arc::new(Partner { cancel: Some(cancelled), ..Partner::default() });
-    let call = house.app.calls().execute_for(request("read", &json!({})), Some(partner));
+    let partner = Arc::new(Partner {
+        cancel: Some(cancelled),
+        ..Partner::default()
+    });
+    let call = house
+        .app
+        .calls()
+        .execute_for(request("read", &json!({})), Some(partner));
     let cancels = async {
         until_a_call_waits(&house).await;
         cancel.stop();
@@ -518,15 +662,27 @@ async fn a_call_that_its_caller_cancels_while_it_waits_for_a_session_is_not_sent
     let (answered, ()) = tokio::join!(call, cancels);
     let refused = answered.unwrap_err();
     assert_eq!(refused.kind(), "unavailable");
-    assert!(refused.to_string().contains("cancelled the call before it was sent"), "{refused}");
-    assert_eq!(house.app.calls().under_way(&scenario("actor")), 0, "its turn is free");
+    assert!(
+        refused
+            .to_string()
+            .contains("cancelled the call before it was sent"),
+        "{refused}"
+    );
+    assert_eq!(
+        house.app.calls().under_way(&scenario("actor")),
+        0,
+        "its turn is free"
+    );
     house.finish().await;
 }
 
 #[tokio::test]
 async fn a_call_that_its_session_never_ends_is_over_at_last() {
     let script = Script::of(&["stuck"]);
-    let house = House::speaking(script.protocol(), |config| config.calls.max_timeout = Duration::from_millis(1)).await;
+    let house = House::speaking(script.protocol(), |config| {
+        config.calls.max_timeout = Duration::from_millis(1)
+    })
+    .await;
     house.place("actor", place("actor"), SourceTrust::Trusted);
     until_names(&house, &["stuck"]).await;
     let none = json!({});
@@ -539,7 +695,10 @@ async fn a_call_that_its_session_never_ends_is_over_at_last() {
     let (answered, ()) = tokio::join!(house.call("stuck", &none), stops_time);
     tokio::time::resume();
     let refused = answered.unwrap_err();
-    assert!(refused.to_string().contains("no answer within 5.001s"), "{refused}");
+    assert!(
+        refused.to_string().contains("no answer within 5.001s"),
+        "{refused}"
+    );
     house.finish().await;
 }
 
@@ -550,9 +709,19 @@ async fn a_session_is_closed_when_its_scenario_moves_is_blocked_or_removed() {
     house.place("actor", place("elsewhere"), SourceTrust::Trusted);
     script.until("connect", 2).await;
     script.until_open(1).await;
-    house.app.engine().decide(scenario("actor"), Some(Decision::Blocked)).await.unwrap();
+    house
+        .app
+        .engine()
+        .decide(scenario("actor"), Some(Decision::Blocked))
+        .await
+        .unwrap();
     script.until_open(0).await;
-    house.app.engine().decide(scenario("actor"), None).await.unwrap();
+    house
+        .app
+        .engine()
+        .decide(scenario("actor"), None)
+        .await
+        .unwrap();
     script.until("connect", 3).await;
     script.until_open(1).await;
     script.refuse(true);

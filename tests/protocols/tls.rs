@@ -2,7 +2,10 @@
 //! their certificate is trusted. Trust is the machine's, named by the environment, so each test
 //! runs itself again in a process with another one.
 
-#![allow(clippy::disallowed_methods, reason = "a server of a test is no task of the daemon")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a server of a test is no task of the daemon"
+)]
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -55,11 +58,19 @@ impl Server {
     /// With `floods` it speaks HTTP/2 and answers the first request of each connection with interim
     /// responses without end.
     async fn started(protocol: &'static [u8], floods: bool) -> Self {
-        let certificates = CertificateDer::pem_file_iter(file("server.pem")).unwrap().map(Result::unwrap).collect();
+        let certificates = CertificateDer::pem_file_iter(file("server.pem"))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
         let key = PrivateKeyDer::from_pem_file(file("server.key")).unwrap();
         let ring = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ServerConfig::builder_with_provider(ring).with_safe_default_protocol_versions().unwrap();
-        let mut config = builder.with_no_client_auth().with_single_cert(certificates, key).unwrap();
+        let builder = ServerConfig::builder_with_provider(ring)
+            .with_safe_default_protocol_versions()
+            .unwrap();
+        let mut config = builder
+            .with_no_client_auth()
+            .with_single_cert(certificates, key)
+            .unwrap();
         config.alpn_protocols = vec![protocol.to_vec()];
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -71,10 +82,20 @@ impl Server {
             let mut connections = JoinSet::new();
             for number in 1.. {
                 let (stream, _) = listener.accept().await.unwrap();
-                connections.spawn(serve(number, stream, acceptor.clone(), Arc::clone(&counted), floods));
+                connections.spawn(serve(
+                    number,
+                    stream,
+                    acceptor.clone(),
+                    Arc::clone(&counted),
+                    floods,
+                ));
             }
         });
-        Self { address, seen, _accepting: accepting }
+        Self {
+            address,
+            seen,
+            _accepting: accepting,
+        }
     }
 
     fn seen(&self) -> Vec<Seen> {
@@ -83,23 +104,44 @@ impl Server {
 }
 
 /// Serves one connection. Its end may be as it likes: clients close theirs.
-async fn serve(number: usize, stream: TcpStream, acceptor: TlsAcceptor, seen: Arc<Mutex<Vec<Seen>>>, floods: bool) {
-    let Ok(mut stream) = acceptor.accept(stream).await else { return };
+async fn serve(
+    number: usize,
+    stream: TcpStream,
+    acceptor: TlsAcceptor,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    floods: bool,
+) {
+    let Ok(mut stream) = acceptor.accept(stream).await else {
+        return;
+    };
     if floods {
         return flood(&mut stream).await;
     }
     let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let service = service_fn(|request: Request<Incoming>| {
-        let header = request.headers().get(HOST).map(|host| host.to_str().unwrap().to_owned());
-        let host = header.or_else(|| Some(request.uri().authority()?.to_string())).unwrap();
-        seen.lock().unwrap().push((number, request.method().clone(), request.version(), host));
-        std::future::ready(Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"{}")))))
+        let header = request
+            .headers()
+            .get(HOST)
+            .map(|host| host.to_str().unwrap().to_owned());
+        let host = header
+            .or_else(|| Some(request.uri().authority()?.to_string()))
+            .unwrap();
+        seen.lock()
+            .unwrap()
+            .push((number, request.method().clone(), request.version(), host));
+        std::future::ready(Ok::<_, Infallible>(Response::new(Full::new(
+            Bytes::from_static(b"{}"),
+        ))))
     });
     let stream = TokioIo::new(stream);
     let _ = if is_h2 {
-        http2::Builder::new(TokioExecutor::new()).serve_connection(stream, service).await
+        http2::Builder::new(TokioExecutor::new())
+            .serve_connection(stream, service)
+            .await
     } else {
-        http1::Builder::new().serve_connection(stream, service).await
+        http1::Builder::new()
+            .serve_connection(stream, service)
+            .await
     };
 }
 
@@ -126,31 +168,60 @@ async fn flood(stream: &mut TlsStream<TcpStream>) {
 }
 
 fn file(name: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "tests/support/tls", name].iter().collect()
+    [env!("CARGO_MANIFEST_DIR"), "tests/support/tls", name]
+        .iter()
+        .collect()
 }
 
 /// Runs a test again where only the certificates of this file are trusted.
 async fn run_with(certificates: &str, test: &str, servers: &[&Server]) {
-    let servers: Vec<String> = servers.iter().map(|server| server.address.to_string()).collect();
+    let servers: Vec<String> = servers
+        .iter()
+        .map(|server| server.address.to_string())
+        .collect();
     let mut child = tokio::process::Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", test]).env(SERVERS, servers.join(" "));
-    child.env("SSL_CERT_FILE", file(certificates)).env_remove("SSL_CERT_DIR");
-    let output = tokio::time::timeout(PATIENCE, child.kill_on_drop(true).output()).await.unwrap().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    child
+        .args(["--exact", test])
+        .env(SERVERS, servers.join(" "));
+    child
+        .env("SSL_CERT_FILE", file(certificates))
+        .env_remove("SSL_CERT_DIR");
+    let output = tokio::time::timeout(PATIENCE, child.kill_on_drop(true).output())
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
 }
 
 /// Where the servers are, in the process that a test started.
 fn servers() -> Option<Vec<SocketAddr>> {
     let named = std::env::var(SERVERS).ok()?;
-    Some(named.split(' ').map(|address| address.parse().unwrap()).collect())
+    Some(
+        named
+            .split(' ')
+            .map(|address| address.parse().unwrap())
+            .collect(),
+    )
 }
 
 /// Two polls and two calls.
 async fn poll_and_call(upstream: &Upstream) {
-    let limits = CallLimits { timeout: PATIENCE, max_body: 1024, headers: HeaderMap::new(), repeatable: false };
+    let limits = CallLimits {
+        timeout: PATIENCE,
+        max_body: 1024,
+        headers: HeaderMap::new(),
+        repeatable: false,
+    };
     for _ in 0..2 {
         assert_eq!(&upstream.get("/tools", None).await.unwrap().body[..], b"{}");
-        assert_eq!(&upstream.post("/execute", "{}", &limits).await.unwrap().body[..], b"{}");
+        assert_eq!(
+            &upstream.post("/execute", "{}", &limits).await.unwrap().body[..],
+            b"{}"
+        );
     }
 }
 
@@ -160,27 +231,54 @@ async fn a_trusted_scenario_is_asked_and_called_in_the_version_that_it_speaks() 
         for address in servers {
             poll_and_call(&upstream(format!("https://{address}/").parse().unwrap())).await;
             // The certificate is looked at for the name, wherever the connection goes.
-            let named = format!("https://host-a.local:{}/", address.port()).parse().unwrap();
-            let named = client(limits(), 1).upstream(named).unwrap().with_dial(Some(address));
+            let named = format!("https://host-a.local:{}/", address.port())
+                .parse()
+                .unwrap();
+            let named = client(limits(), 1)
+                .upstream(named)
+                .unwrap()
+                .with_dial(Some(address));
             poll_and_call(&named).await;
-            let other = format!("https://host-b.local:{}/", address.port()).parse().unwrap();
-            let other = client(limits(), 1).upstream(other).unwrap().with_dial(Some(address));
-            assert_eq!(other.get("/tools", None).await.unwrap_err().kind(), "broken");
+            let other = format!("https://host-b.local:{}/", address.port())
+                .parse()
+                .unwrap();
+            let other = client(limits(), 1)
+                .upstream(other)
+                .unwrap()
+                .with_dial(Some(address));
+            assert_eq!(
+                other.get("/tools", None).await.unwrap_err().kind(),
+                "broken"
+            );
         }
         return;
     }
-    for (protocol, version) in [(&b"http/1.1"[..], Version::HTTP_11), (b"h2", Version::HTTP_2)] {
+    for (protocol, version) in [
+        (&b"http/1.1"[..], Version::HTTP_11),
+        (b"h2", Version::HTTP_2),
+    ] {
         let server = Server::start(protocol).await;
         let test = "tls::a_trusted_scenario_is_asked_and_called_in_the_version_that_it_speaks";
         run_with("ca.pem", test, &[&server]).await;
-        let hosts = [server.address.to_string(), format!("host-a.local:{}", server.address.port())];
+        let hosts = [
+            server.address.to_string(),
+            format!("host-a.local:{}", server.address.port()),
+        ];
         // Each poll has a connection of its own, while calls share one.
         let one_of = |host: &String, first: usize| {
             let of = |number, method| (number, method, version, host.clone());
-            [(first, Method::GET), (first + 1, Method::POST), (first + 2, Method::GET), (first + 1, Method::POST)]
-                .map(|(number, method)| of(number, method))
+            [
+                (first, Method::GET),
+                (first + 1, Method::POST),
+                (first + 2, Method::GET),
+                (first + 1, Method::POST),
+            ]
+            .map(|(number, method)| of(number, method))
         };
-        assert_eq!(server.seen(), [one_of(&hosts[0], 1), one_of(&hosts[1], 4)].concat());
+        assert_eq!(
+            server.seen(),
+            [one_of(&hosts[0], 1), one_of(&hosts[1], 4)].concat()
+        );
     }
 }
 
@@ -191,7 +289,12 @@ async fn a_scenario_that_is_not_trusted_is_sent_nothing() {
         let error = upstream.get("/tools", None).await.unwrap_err();
         assert_eq!(error.kind(), "broken", "{error}");
         assert!(error.to_string().contains("certificate"), "{error}");
-        let limits = CallLimits { timeout: PATIENCE, max_body: 1024, headers: HeaderMap::new(), repeatable: false };
+        let limits = CallLimits {
+            timeout: PATIENCE,
+            max_body: 1024,
+            headers: HeaderMap::new(),
+            repeatable: false,
+        };
         let error = upstream.post("/execute", "{}", &limits).await.unwrap_err();
         assert!(!error.sent && error.error.kind() == "broken", "{error}");
         return;
@@ -199,7 +302,12 @@ async fn a_scenario_that_is_not_trusted_is_sent_nothing() {
     let server = Server::start(b"http/1.1").await;
     // The first of these is no authority, and the second is not a file.
     for certificates in ["server.pem", "none.pem"] {
-        run_with(certificates, "tls::a_scenario_that_is_not_trusted_is_sent_nothing", &[&server]).await;
+        run_with(
+            certificates,
+            "tls::a_scenario_that_is_not_trusted_is_sent_nothing",
+            &[&server],
+        )
+        .await;
     }
     assert_empty!(server.seen());
 }
@@ -210,8 +318,13 @@ async fn a_scenario_that_is_not_trusted_is_sent_nothing() {
 async fn interim_responses_of_http_2_without_end_cost_their_own_request_alone() {
     if let Some(servers) = servers() {
         let before = peak_kib();
-        let limits = ClientLimits { whole: Duration::from_secs(2), ..limits() };
-        let upstream = client(limits, 1).upstream(format!("https://{}/", servers[0]).parse().unwrap()).unwrap();
+        let limits = ClientLimits {
+            whole: Duration::from_secs(2),
+            ..limits()
+        };
+        let upstream = client(limits, 1)
+            .upstream(format!("https://{}/", servers[0]).parse().unwrap())
+            .unwrap();
         let error = upstream.get("/tools", None).await.unwrap_err();
         assert_eq!(error.kind(), "timeout", "{error}");
         let grown = peak_kib() - before;
@@ -219,12 +332,20 @@ async fn interim_responses_of_http_2_without_end_cost_their_own_request_alone() 
         return;
     }
     let server = Server::started(b"h2", true).await;
-    run_with("ca.pem", "tls::interim_responses_of_http_2_without_end_cost_their_own_request_alone", &[&server]).await;
+    run_with(
+        "ca.pem",
+        "tls::interim_responses_of_http_2_without_end_cost_their_own_request_alone",
+        &[&server],
+    )
+    .await;
 }
 
 /// The most memory that this process had, in KiB.
 fn peak_kib() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap();
     line.split_whitespace().next().unwrap().parse().unwrap()
 }

@@ -22,15 +22,33 @@ fn place() -> (TempDir, PathBuf) {
 }
 
 fn preference(n: i32) -> Write {
-    let settings = Settings { priority: Some(n), ..Settings::default() };
+    let settings = Settings {
+        priority: Some(n),
+        ..Settings::default()
+    };
     let scope = format!("chat:{n}").parse().unwrap();
-    Write::Preference(scope, "tool:kitchen/brew".parse().unwrap(), settings, PreferenceAuthor::Operator)
+    Write::Preference(
+        scope,
+        "tool:kitchen/brew".parse().unwrap(),
+        settings,
+        PreferenceAuthor::Operator,
+    )
 }
 
 /// Every file in the folder with its bytes.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let entries = fs::read_dir(folder).unwrap().map(Result::unwrap).filter(|entry| entry.path().is_file());
-    entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
+    let entries = fs::read_dir(folder)
+        .unwrap()
+        .map(Result::unwrap)
+        .filter(|entry| entry.path().is_file());
+    entries
+        .map(|entry| {
+            (
+                entry.file_name().into_string().unwrap(),
+                fs::read(entry.path()).unwrap(),
+            )
+        })
+        .collect()
 }
 
 fn restore(folder: &Path, files: &BTreeMap<String, Vec<u8>>) {
@@ -43,7 +61,11 @@ fn restore(folder: &Path, files: &BTreeMap<String, Vec<u8>>) {
 /// last ones in the log beside it.
 async fn killed() -> BTreeMap<String, Vec<u8>> {
     let (folder, path) = place();
-    sqlite::open(&path, Clock::system()).unwrap().save((0..60).map(preference).collect()).await.unwrap();
+    sqlite::open(&path, Clock::system())
+        .unwrap()
+        .save((0..60).map(preference).collect())
+        .await
+        .unwrap();
     let store = sqlite::open(&path, Clock::system()).unwrap();
     for n in 60..100 {
         store.save(vec![preference(n)]).await.unwrap();
@@ -57,15 +79,29 @@ async fn killed() -> BTreeMap<String, Vec<u8>> {
 async fn carry_on(path: &Path) -> Restored {
     let store = sqlite::open(path, Clock::system()).unwrap_or_else(|error| panic!("{error}"));
     let restored = store.load().await.unwrap();
-    store.save(vec![preference(1_000)]).await.unwrap_or_else(|error| panic!("{error}: {:?}", restored.findings));
+    store
+        .save(vec![preference(1_000)])
+        .await
+        .unwrap_or_else(|error| panic!("{error}: {:?}", restored.findings));
     drop(store);
-    let again = sqlite::open(path, Clock::system()).unwrap().load().await.unwrap();
-    assert!(again.preferences.iter().any(|(_, _, settings)| settings.priority == Some(1_000)));
+    let again = sqlite::open(path, Clock::system())
+        .unwrap()
+        .load()
+        .await
+        .unwrap();
+    assert!(
+        again
+            .preferences
+            .iter()
+            .any(|(_, _, settings)| settings.priority == Some(1_000))
+    );
     restored
 }
 
 fn moved(findings: &[Finding]) -> Option<&Finding> {
-    findings.iter().find(|finding| finding.code == FindingCode::StateRepaired && finding.message.contains(".damaged-"))
+    findings.iter().find(|finding| {
+        finding.code == FindingCode::StateRepaired && finding.message.contains(".damaged-")
+    })
 }
 
 /// The bytes of the file of this ending that was moved aside.
@@ -73,9 +109,14 @@ fn aside(folder: &Path, ending: &str) -> Option<Vec<u8>> {
     let found = files(folder);
     let is_it = |name: &str| {
         let rest = name.strip_prefix("state.db.damaged-");
-        rest.is_some_and(|rest| rest.ends_with(ending) && (!ending.is_empty() || !rest.contains("Z-")))
+        rest.is_some_and(|rest| {
+            rest.ends_with(ending) && (!ending.is_empty() || !rest.contains("Z-"))
+        })
     };
-    found.into_iter().find(|(name, _)| is_it(name)).map(|(_, bytes)| bytes)
+    found
+        .into_iter()
+        .find(|(name, _)| is_it(name))
+        .map(|(_, bytes)| bytes)
 }
 
 #[tokio::test]
@@ -115,7 +156,8 @@ async fn cut_or_scribbled_over_anywhere_it_starts_and_deletes_nothing() {
             moved_aside += 1;
             for (scope, target, settings) in restored.preferences.iter() {
                 let author = PreferenceAuthor::Operator;
-                let kept = Write::Preference(scope.clone(), target.clone(), settings.clone(), author);
+                let kept =
+                    Write::Preference(scope.clone(), target.clone(), settings.clone(), author);
                 let expected = preference(settings.priority.unwrap_or_default());
                 assert_eq!(
                     format!("{kept:?}"),
@@ -128,7 +170,11 @@ async fn cut_or_scribbled_over_anywhere_it_starts_and_deletes_nothing() {
             assert!(finding.hint.is_some(), "{finding:?}");
             let kept = [("state.db", ""), ("state.db-wal", "-wal")]
                 .map(|(name, ending)| aside(folder.path(), ending).as_ref() == files.get(name));
-            assert_eq!(kept, [true, true], "turn {turn}: file and log are as they were");
+            assert_eq!(
+                kept,
+                [true, true],
+                "turn {turn}: file and log are as they were"
+            );
         } else {
             // Commits that the log no longer holds whole are gone, as at a loss of power; what came
             // before them is not.
@@ -153,7 +199,10 @@ async fn what_sqlite_would_throw_away_is_moved_aside() {
     let sound = killed().await;
     // Emptied beside its log; gone beside its log, as when moving aside was interrupted; emptied
     // after it was closed.
-    for (turn, (keep, log)) in [(true, true), (false, true), (true, false)].into_iter().enumerate() {
+    for (turn, (keep, log)) in [(true, true), (false, true), (true, false)]
+        .into_iter()
+        .enumerate()
+    {
         let (folder, path) = place();
         let mut files = sound.clone();
         files.remove("state.db-shm");
@@ -166,8 +215,13 @@ async fn what_sqlite_would_throw_away_is_moved_aside() {
         }
         restore(folder.path(), &files);
         let restored = carry_on(&path).await;
-        let finding = moved(&restored.findings).unwrap_or_else(|| panic!("turn {turn}: {:?}", restored.findings));
-        assert!(finding.message.contains("it is empty"), "{}", finding.message);
+        let finding = moved(&restored.findings)
+            .unwrap_or_else(|| panic!("turn {turn}: {:?}", restored.findings));
+        assert!(
+            finding.message.contains("it is empty"),
+            "{}",
+            finding.message
+        );
         if log {
             assert!(
                 aside(folder.path(), "-wal").as_ref() == Some(&sound["state.db-wal"]),
@@ -179,13 +233,25 @@ async fn what_sqlite_would_throw_away_is_moved_aside() {
 
 #[tokio::test]
 async fn an_empty_file_is_a_loss_where_there_was_a_state() {
-    for beside in ["state.db-wal", "state.db-shm", "state.db-journal", "state.db.damaged-20261126T020000Z"] {
+    for beside in [
+        "state.db-wal",
+        "state.db-shm",
+        "state.db-journal",
+        "state.db.damaged-20261126T020000Z",
+    ] {
         let (folder, path) = place();
         fs::create_dir_all(folder.path()).unwrap();
         fs::write(&path, "").unwrap();
         fs::write(path.with_file_name(beside), "").unwrap();
         let restored = carry_on(&path).await;
-        assert!(moved(&restored.findings).unwrap().message.contains("it is empty"), "{:?}", restored.findings);
+        assert!(
+            moved(&restored.findings)
+                .unwrap()
+                .message
+                .contains("it is empty"),
+            "{:?}",
+            restored.findings
+        );
         assert!(restored.loss.is_some(), "{beside}");
     }
 
@@ -222,18 +288,31 @@ async fn an_empty_file_is_a_loss_where_there_was_a_state() {
 /// column.
 #[tokio::test]
 async fn a_damaged_schema_is_a_loss_and_no_panic() {
-    for (from, to) in [(&b"enabled "[..], &b"en\xFFbled "[..]), (b"pinned INTEGER", b"pXnned INTEGER")] {
+    for (from, to) in [
+        (&b"enabled "[..], &b"en\xFFbled "[..]),
+        (b"pinned INTEGER", b"pXnned INTEGER"),
+    ] {
         let (_folder, path) = place();
         let store = sqlite::open(&path, Clock::system()).unwrap();
         store.save(vec![preference(1)]).await.unwrap();
         drop(store);
         let mut bytes = fs::read(&path).unwrap();
-        let at = bytes.windows(from.len()).position(|found| found == from).unwrap();
+        let at = bytes
+            .windows(from.len())
+            .position(|found| found == from)
+            .unwrap();
         bytes[at..at + to.len()].copy_from_slice(to);
         fs::write(&path, bytes).unwrap();
         let restored = carry_on(&path).await;
         assert!(restored.loss.is_some(), "{:?}", restored.findings);
-        assert!(moved(&restored.findings).unwrap().message.contains("has no column"), "{:?}", restored.findings);
+        assert!(
+            moved(&restored.findings)
+                .unwrap()
+                .message
+                .contains("has no column"),
+            "{:?}",
+            restored.findings
+        );
     }
 }
 
@@ -250,9 +329,16 @@ async fn a_stored_manifest_that_cannot_be_read_costs_its_scenario_alone() {
     pantry.stop().await;
     let flag = r#"'"enabled_by_default":true'"#;
     let long = r#"'"enabled_by_default":"' || hex(zeroblob(5000)) || '"'"#;
-    let change =
-        format!("UPDATE manifests SET document = replace(document, {flag}, {long}) WHERE scenario = 'kitchen'");
-    assert_eq!(Connection::open(home.state()).unwrap().execute(&change, []).unwrap(), 1);
+    let change = format!(
+        "UPDATE manifests SET document = replace(document, {flag}, {long}) WHERE scenario = 'kitchen'"
+    );
+    assert_eq!(
+        Connection::open(home.state())
+            .unwrap()
+            .execute(&change, [])
+            .unwrap(),
+        1
+    );
 
     let daemon = Daemon::start(config).await;
     assert_eq!(daemon.tools("").await, ["stock"]);
@@ -260,8 +346,15 @@ async fn a_stored_manifest_that_cannot_be_read_costs_its_scenario_alone() {
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert_eq!(findings[0]["scenario"], "kitchen");
     let message = findings[0]["message"].as_str().unwrap();
-    assert!(message.contains("`metadata`: `enabled_by_default`: invalid type: string"), "{message}");
-    assert!(message.len() < 500, "the value is not quoted whole: {} bytes", message.len());
+    assert!(
+        message.contains("`metadata`: `enabled_by_default`: invalid type: string"),
+        "{message}"
+    );
+    assert!(
+        message.len() < 500,
+        "the value is not quoted whole: {} bytes",
+        message.len()
+    );
     daemon.stop().await;
 }
 
@@ -271,7 +364,14 @@ async fn an_empty_folder_in_its_place_is_moved_aside() {
     fs::create_dir(&path).unwrap();
     let restored = carry_on(&path).await;
     let finding = moved(&restored.findings).unwrap();
-    assert!(finding.message.contains("it is a folder"), "{}", finding.message);
+    assert!(
+        finding.message.contains("it is a folder"),
+        "{}",
+        finding.message
+    );
     let mut entries = fs::read_dir(folder.path()).unwrap().map(Result::unwrap);
-    assert!(entries.any(|entry| entry.path().is_dir()), "it is still there");
+    assert!(
+        entries.any(|entry| entry.path().is_dir()),
+        "it is still there"
+    );
 }

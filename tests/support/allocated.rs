@@ -1,7 +1,10 @@
 //! An allocator that counts, for tests that state what some work may take: bytes do not depend on
 //! how busy the machine is. A program that uses it names it as its own and runs one test at a time.
 
-#![allow(unsafe_code, reason = "counting what the allocator is asked for needs an allocator around it")]
+#![allow(
+    unsafe_code,
+    reason = "counting what the allocator is asked for needs an allocator around it"
+)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -32,7 +35,14 @@ pub(crate) fn took<T>(work: impl FnOnce() -> T) -> (T, Took) {
     let done = work();
     let peak = PEAK.load(SeqCst).saturating_sub(live);
     let held = LIVE.load(SeqCst).saturating_sub(live);
-    (done, Took { peak, total: TOTAL.load(SeqCst) - total, held })
+    (
+        done,
+        Took {
+            peak,
+            total: TOTAL.load(SeqCst) - total,
+            held,
+        },
+    )
 }
 
 fn take(bytes: usize) {

@@ -13,15 +13,23 @@ pub(crate) async fn described() -> (Home, Daemon, Scenario, Scenario) {
     let files = Scenario::start(
         "files",
         [
-            offered("read_text", "Reads a text file").category("disk").parameter("path", path()),
-            offered("delete_file", "Deletes a file").category("disk").parameter("path", path()).requires_approval(true),
-            offered("search_text", "Searches the text of all files").category("disk").parameter("words", path()),
+            offered("read_text", "Reads a text file")
+                .category("disk")
+                .parameter("path", path()),
+            offered("delete_file", "Deletes a file")
+                .category("disk")
+                .parameter("path", path())
+                .requires_approval(true),
+            offered("search_text", "Searches the text of all files")
+                .category("disk")
+                .parameter("words", path()),
         ],
     );
     let notes = Scenario::start(
         "notes",
         [
-            offered("add_note", "Writes a note down").parameter("text", Parameter::string("What it says").required()),
+            offered("add_note", "Writes a note down")
+                .parameter("text", Parameter::string("What it says").required()),
             offered("search_text", "Searches the text of all notes").parameter("words", path()),
         ],
     );
@@ -36,7 +44,10 @@ pub(crate) async fn described() -> (Home, Daemon, Scenario, Scenario) {
 
 /// Sets a member of an object.
 pub(crate) fn set(object: &mut Value, member: &str, value: Value) {
-    object.as_object_mut().unwrap().insert(member.to_owned(), value);
+    object
+        .as_object_mut()
+        .unwrap()
+        .insert(member.to_owned(), value);
 }
 
 /// One operation of the description.
@@ -50,8 +61,15 @@ pub(crate) struct Operation<'a> {
 /// Every operation of the description.
 pub(crate) fn operations(document: &Value) -> Vec<Operation<'_>> {
     let paths = document["paths"].as_object().unwrap();
-    let all = paths.iter().flat_map(|(path, item)| item.as_object().unwrap().iter().map(move |one| (path, one)));
-    all.map(|(path, (method, spec))| Operation { method: method.to_uppercase(), path, spec }).collect()
+    let all = paths
+        .iter()
+        .flat_map(|(path, item)| item.as_object().unwrap().iter().map(move |one| (path, one)));
+    all.map(|(path, (method, spec))| Operation {
+        method: method.to_uppercase(),
+        path,
+        spec,
+    })
+    .collect()
 }
 
 impl Operation<'_> {
@@ -60,7 +78,12 @@ impl Operation<'_> {
     }
 
     pub(crate) fn params(&self, place: &str) -> Vec<&Value> {
-        self.spec["parameters"].as_array().unwrap().iter().filter(|param| param["in"] == place).collect()
+        self.spec["parameters"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|param| param["in"] == place)
+            .collect()
     }
 
     /// A target made of the examples of its parameters: those of the path, and those of the query
@@ -74,14 +97,25 @@ impl Operation<'_> {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         for param in self.params("query") {
             let name = param["name"].as_str().unwrap();
-            let Some(example) = param.get("example") else { continue };
+            let Some(example) = param.get("example") else {
+                continue;
+            };
             if param["required"] == true || wanted(name) {
                 let example = example.get(0).unwrap_or(example);
-                query.append_pair(name, &example.as_str().map_or_else(|| example.to_string(), str::to_owned));
+                query.append_pair(
+                    name,
+                    &example
+                        .as_str()
+                        .map_or_else(|| example.to_string(), str::to_owned),
+                );
             }
         }
         let query = query.finish();
-        if query.is_empty() { target } else { format!("{target}?{query}") }
+        if query.is_empty() {
+            target
+        } else {
+            format!("{target}?{query}")
+        }
     }
 
     /// What a status is answered with, looked up if it is one of the common parts.
@@ -97,6 +131,12 @@ impl Operation<'_> {
 /// What a value lacks of a schema of the description; nothing when it fits.
 pub(crate) fn lacks(document: &Value, schema: &Value, value: &Value) -> Vec<String> {
     let whole = serde_json::json!({"components": document["components"], "allOf": [schema]});
-    let validator = jsonschema::draft202012::options().should_validate_formats(true).build(&whole).unwrap();
-    validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect()
+    let validator = jsonschema::draft202012::options()
+        .should_validate_formats(true)
+        .build(&whole)
+        .unwrap();
+    validator
+        .iter_errors(value)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect()
 }

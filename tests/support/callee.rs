@@ -45,14 +45,21 @@ impl Callee {
     }
 
     /// Serves this manifest at a free port and runs tools so.
-    #[allow(clippy::unused_async, reason = "it needs a runtime, which a caller that awaits it has")]
+    #[allow(
+        clippy::unused_async,
+        reason = "it needs a runtime, which a caller that awaits it has"
+    )]
     pub(crate) async fn start<F, A>(manifest: Value, run: F) -> Self
     where
         F: Fn(Ran) -> A + Send + Sync + 'static,
         A: Future<Output = Response> + Send + 'static,
     {
         let run: Run = Arc::new(move |ran| Box::pin(run(ran)));
-        let stage = Stage { manifest: Mutex::new(manifest), run: Mutex::new(run), ran: watch::Sender::default() };
+        let stage = Stage {
+            manifest: Mutex::new(manifest),
+            run: Mutex::new(run),
+            ran: watch::Sender::default(),
+        };
         let stage = Arc::new(stage);
         let of_script = Arc::clone(&stage);
         let scripted = Scripted::start_slow(move |request| Arc::clone(&of_script).answer(request));
@@ -89,7 +96,9 @@ impl Callee {
     /// Waits until it was called so many times in all.
     pub(crate) async fn until_ran(&self, times: usize) {
         let mut ran = self.stage.ran.subscribe();
-        let waited = tokio::time::timeout(PATIENCE, ran.wait_for(|ran| ran.len() >= times)).await.is_ok();
+        let waited = tokio::time::timeout(PATIENCE, ran.wait_for(|ran| ran.len() >= times))
+            .await
+            .is_ok();
         assert!(waited, "called {} times, not {times}", self.ran().len());
     }
 
@@ -125,7 +134,12 @@ impl Stage {
     async fn execute(&self, request: Request) -> Response {
         let body: Value = serde_json::from_str(&request.text).unwrap();
         let tool = body["tool_name"].as_str().unwrap().to_owned();
-        let ran = Ran { tool, arguments: body["arguments"].clone(), headers: request.headers, text: request.text };
+        let ran = Ran {
+            tool,
+            arguments: body["arguments"].clone(),
+            headers: request.headers,
+            text: request.text,
+        };
         self.ran.send_modify(|all| all.push(ran.clone()));
         let run = Arc::clone(&*self.run.lock().unwrap());
         run(ran).await
@@ -144,7 +158,12 @@ pub(crate) fn answer(status: u16, body: &Value) -> Response {
 
 /// An answer that need not be JSON.
 pub(crate) fn text(status: u16, body: impl Into<String>) -> Response {
-    (StatusCode::from_u16(status).unwrap(), [("content-type", "application/json")], body.into()).into_response()
+    (
+        StatusCode::from_u16(status).unwrap(),
+        [("content-type", "application/json")],
+        body.into(),
+    )
+        .into_response()
 }
 
 /// A whole manifest of these tools.
@@ -160,7 +179,11 @@ pub(crate) fn manifest(scenario: &str, tools: &[Value]) -> Value {
 
 /// A tool that takes anything and is on.
 pub(crate) fn tool(name: &str) -> Value {
-    tool_with(name, &json!({"type": "object", "properties": {}}), &json!({"enabled_by_default": true}))
+    tool_with(
+        name,
+        &json!({"type": "object", "properties": {}}),
+        &json!({"enabled_by_default": true}),
+    )
 }
 
 /// A tool with these parameters and metadata.

@@ -10,7 +10,9 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use callsheet::provide::{self, Parameter, Registry, RegistryConfig, StaticProvider, ToolDefinition};
+use callsheet::provide::{
+    self, Parameter, Registry, RegistryConfig, StaticProvider, ToolDefinition,
+};
 use callsheet::runtime::{Clock, StopTrigger};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -40,13 +42,18 @@ impl Home {
     /// With this configuration; it listens on a free port unless it says otherwise.
     pub(crate) fn with(config: &str) -> Self {
         let home = Self::new();
-        home.write("callsheet.toml", &format!("server.listen = \"127.0.0.1:0\"\n{config}"));
+        home.write(
+            "callsheet.toml",
+            &format!("server.listen = \"127.0.0.1:0\"\n{config}"),
+        );
         home
     }
 
     /// With these scenarios by name and address.
     pub(crate) fn naming(scenarios: &[(&str, &str)]) -> Self {
-        let entry = |(name, url): &(&str, &str)| format!("[[scenarios]]\nname = \"{name}\"\nurl = \"{url}\"\n");
+        let entry = |(name, url): &(&str, &str)| {
+            format!("[[scenarios]]\nname = \"{name}\"\nurl = \"{url}\"\n")
+        };
         Self::with(&scenarios.iter().map(entry).collect::<String>())
     }
 
@@ -82,7 +89,10 @@ impl Home {
 
     /// A daemon on this home, once it has asked every scenario of its configuration.
     pub(crate) fn serve(&self, args: &[&str]) -> Running {
-        let running = Running::start(self.command(&[&["serve"], args].concat()), "callsheet listens on ");
+        let running = Running::start(
+            self.command(&[&["serve"], args].concat()),
+            "callsheet listens on ",
+        );
         until("the daemon is ready", || running.get("/readyz").0 == 200);
         running
     }
@@ -92,7 +102,11 @@ impl Home {
 pub(crate) fn run(command: &mut Command) -> Ran {
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    Ran {
+        code: output.status.code(),
+        out: text(output.stdout),
+        err: text(output.stderr),
+    }
 }
 
 impl Ran {
@@ -125,22 +139,39 @@ impl Running {
     pub(crate) fn start(command: Command, before_address: &str) -> Self {
         let mut running = Self::spawn(command);
         let line = running.line(|line| line.starts_with(before_address));
-        line.strip_prefix(before_address).unwrap().clone_into(&mut running.url);
+        line.strip_prefix(before_address)
+            .unwrap()
+            .clone_into(&mut running.url);
         running
     }
 
     /// Starts it.
     pub(crate) fn spawn(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let (send, lines) = sync_channel(10_000);
         let out = BufReader::new(child.stdout.take().unwrap());
-        thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
+        thread::spawn(move || {
+            out.lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| send.send(line))
+        });
         let mut err = child.stderr.take().unwrap();
         let log = thread::spawn(move || {
             let mut text = String::new();
-            err.read_to_string(&mut text).map(|_| text).unwrap_or_default()
+            err.read_to_string(&mut text)
+                .map(|_| text)
+                .unwrap_or_default()
         });
-        Self { child, lines, log: Some(log), url: String::new() }
+        Self {
+            child,
+            lines,
+            log: Some(log),
+            url: String::new(),
+        }
     }
 
     /// The next line of its output that fits. Fails the test when it does not come.
@@ -150,7 +181,10 @@ impl Running {
         let mut passed = Vec::new();
         let deadline = clock.now() + PATIENCE;
         loop {
-            match self.lines.recv_timeout(deadline.saturating_duration_since(clock.now())) {
+            match self
+                .lines
+                .recv_timeout(deadline.saturating_duration_since(clock.now()))
+            {
                 Ok(line) if fits(&line) => return line,
                 Ok(line) => passed.push(line),
                 Err(error) => panic!("{error}; it printed {passed:#?}"),
@@ -181,9 +215,16 @@ impl Running {
         .unwrap();
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).unwrap();
-        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").expect("a whole head");
+        let end = bytes
+            .windows(4)
+            .position(|window| window == b"\r\n\r\n")
+            .expect("a whole head");
         let head = std::str::from_utf8(&bytes[..end]).unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_owned(), bytes[end + 4..].to_vec())
+        (
+            head.split(' ').nth(1).unwrap().parse().unwrap(),
+            head.to_owned(),
+            bytes[end + 4..].to_vec(),
+        )
     }
 
     /// Its process.
@@ -193,7 +234,10 @@ impl Running {
 
     /// Sends a signal, such as `TERM`.
     pub(crate) fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
+        let sent = Command::new("kill")
+            .args([&format!("-{name}"), &self.child.id().to_string()])
+            .status()
+            .unwrap();
         assert!(sent.success(), "{name} could not be sent");
     }
 
@@ -205,7 +249,13 @@ impl Running {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
-        (status.unwrap().code(), self.log.take().map(|log| log.join().unwrap()).unwrap_or_default())
+        (
+            status.unwrap().code(),
+            self.log
+                .take()
+                .map(|log| log.join().unwrap())
+                .unwrap_or_default(),
+        )
     }
 }
 
@@ -218,7 +268,10 @@ impl Drop for Running {
 }
 
 /// Whether this program is installed. Where it is not, the log says that a test is skipped.
-#[expect(clippy::print_stderr, reason = "the log has to show that a test was skipped")]
+#[expect(
+    clippy::print_stderr,
+    reason = "the log has to show that a test was skipped"
+)]
 pub(crate) fn is_installed(name: &str) -> bool {
     let installed = Command::new(name).arg("--version").output().is_ok();
     if !installed {
@@ -248,7 +301,11 @@ pub(crate) struct Scenario {
 
 impl Scenario {
     pub(crate) fn start(name: &str, tools: Vec<ToolDefinition>) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
         let config = RegistryConfig {
             scenario_name: name.into(),
             scenario_version: "1.0.0".into(),
@@ -258,24 +315,37 @@ impl Scenario {
         let registry = Registry::new(config).unwrap();
         registry.register(StaticProvider::new(name).with_tools(tools));
         let (stop, stopping) = StopTrigger::new();
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let listener = runtime
+            .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
+            .unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        runtime.spawn(provide::serve(listener, registry, async move { stopping.wait().await }));
-        Self { url, stop, _runtime: runtime }
+        runtime.spawn(provide::serve(listener, registry, async move {
+            stopping.wait().await
+        }));
+        Self {
+            url,
+            stop,
+            _runtime: runtime,
+        }
     }
 
     /// Stops answering.
     pub(crate) fn stop(&self) {
         self.stop.stop();
         let address = self.url.strip_prefix("http://").unwrap().to_owned();
-        until("the scenario is gone", || TcpStream::connect(&address).is_err());
+        until("the scenario is gone", || {
+            TcpStream::connect(&address).is_err()
+        });
     }
 }
 
 /// A tool in a category.
 pub(crate) fn tool(name: &str, about: &str, category: &str) -> ToolDefinition {
     let text = Parameter::string("What to work on").required();
-    ToolDefinition::new(name, about).unwrap().category(category).parameter("text", text)
+    ToolDefinition::new(name, about)
+        .unwrap()
+        .category(category)
+        .parameter("text", text)
 }
 
 /// An address at which nobody listens.
@@ -292,14 +362,18 @@ pub(crate) fn office() -> (Home, Running, [Scenario; 2]) {
         vec![
             tool("add_note", "Writes a note down", "writing"),
             tool("search", "Finds notes by their words", "reading"),
-            tool("wipe", "Deletes every note", "writing").enabled_by_default(false).requires_approval(true),
+            tool("wipe", "Deletes every note", "writing")
+                .enabled_by_default(false)
+                .requires_approval(true),
         ],
     );
     let mail = Scenario::start(
         "mail",
         vec![
             tool("search", "Finds letters", "reading").tags(["letters"]),
-            tool("send_mail", "Sends a letter", "writing").requires_approval(true).tags(["letters"]),
+            tool("send_mail", "Sends a letter", "writing")
+                .requires_approval(true)
+                .tags(["letters"]),
         ],
     );
     let home = Home::naming(&[("notes", &notes.url), ("mail", &mail.url)]);
@@ -309,7 +383,15 @@ pub(crate) fn office() -> (Home, Running, [Scenario; 2]) {
 
 /// The cells of a table's rows, cut at two or more blanks.
 pub(crate) fn rows(table: &str) -> Vec<Vec<&str>> {
-    table.lines().map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()).collect()
+    table
+        .lines()
+        .map(|line| {
+            line.split("  ")
+                .map(str::trim)
+                .filter(|cell| !cell.is_empty())
+                .collect()
+        })
+        .collect()
 }
 
 /// JSON that was printed.

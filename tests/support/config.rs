@@ -23,7 +23,10 @@ impl Machine {
         };
         let home = dir("home");
         let options = LoadOptions {
-            env: vec![("HOME".into(), home.to_str().unwrap().into()), ("PATH".into(), "/bin".into())],
+            env: vec![
+                ("HOME".into(), home.to_str().unwrap().into()),
+                ("PATH".into(), "/bin".into()),
+            ],
             cwd: dir("work"),
             etc: dir("etc"),
             ..LoadOptions::default()
@@ -54,7 +57,9 @@ impl Machine {
     }
 
     pub(crate) fn flag(mut self, key: &str, value: &str, flag: &str) -> Self {
-        self.options.flags.push((key.into(), value.into(), flag.into()));
+        self.options
+            .flags
+            .push((key.into(), value.into(), flag.into()));
         self
     }
 
@@ -69,12 +74,18 @@ impl Machine {
     /// The error's text, with the machine's root left out of paths.
     pub(crate) fn error(&self) -> String {
         let root = format!("{}/", self.root.path().display());
-        self.load().expect_err("this configuration should be refused").to_string().replace(&root, "")
+        self.load()
+            .expect_err("this configuration should be refused")
+            .to_string()
+            .replace(&root, "")
     }
 
     pub(crate) fn shown(&self, key: &str) -> (String, ValueOrigin) {
         let values = self.load().unwrap_or_else(|error| panic!("{error}")).values;
-        let value = values.iter().find(|value| value.key == key).unwrap_or_else(|| panic!("no value for {key}"));
+        let value = values
+            .iter()
+            .find(|value| value.key == key)
+            .unwrap_or_else(|| panic!("no value for {key}"));
         (value.value.clone(), value.origin.clone())
     }
 

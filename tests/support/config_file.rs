@@ -47,21 +47,25 @@ impl Counted {
 
     /// Its entry in the configuration.
     pub(crate) fn entry(&self, name: &str) -> String {
-        format!("[[scenarios]]\nname = \"{name}\"\nurl = \"{}\"\nprotocol = \"tool-discovery\"\n", self.url)
+        format!(
+            "[[scenarios]]\nname = \"{name}\"\nurl = \"{}\"\nprotocol = \"tool-discovery\"\n",
+            self.url
+        )
     }
 }
 
 fn answer(mut stream: std::net::TcpStream, body: &str, counts: &AtomicUsize) {
     use std::io::{BufRead as _, BufReader, Write as _};
-    let mut head = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+    let mut head = BufReader::new(stream.try_clone().unwrap())
+        .lines()
+        .map_while(Result::ok);
     if head.next().is_none() {
         return;
     }
     let _ = head.find(String::is_empty);
     counts.fetch_add(1, Ordering::SeqCst);
     let length = body.len();
-    let head =
-        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncache-control: max-age=3600\r\nconnection: close\r\n";
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncache-control: max-age=3600\r\nconnection: close\r\n";
     // Whoever has gone needs no answer.
     let _ = write!(stream, "{head}content-length: {length}\r\n\r\n{body}");
 }
@@ -92,9 +96,15 @@ impl Following {
     pub(crate) fn start(text: &str) -> Self {
         let home = Home::new();
         let path = home.write("callsheet.toml", text);
-        let following = Self { daemon: home.serve(&[]), home, path };
+        let following = Self {
+            daemon: home.serve(&[]),
+            home,
+            path,
+        };
         // It answers before it begins to follow the file.
-        until("the file is followed", || following.configuration()["file"].is_string());
+        until("the file is followed", || {
+            following.configuration()["file"].is_string()
+        });
         following
     }
 
@@ -109,20 +119,31 @@ impl Following {
 
     pub(crate) fn tools(&self) -> Vec<String> {
         let list = self.json("/api/v1/tools");
-        list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+        list["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     pub(crate) fn until_tools(&self, expected: &[&str]) {
-        until(&format!("the tools are {expected:?}"), || self.tools() == expected);
+        until(&format!("the tools are {expected:?}"), || {
+            self.tools() == expected
+        });
     }
 
     /// Waits until another configuration was put in force so many times.
     pub(crate) fn until_reloads(&self, times: u64) {
-        until(&format!("{times} reloads"), || self.configuration()["reloads"] == times);
+        until(&format!("{times} reloads"), || {
+            self.configuration()["reloads"] == times
+        });
     }
 
     pub(crate) fn until_refused(&self, refused: bool) -> Value {
-        until(&format!("refused: {refused}"), || self.configuration()["refused"].is_null() != refused);
+        until(&format!("refused: {refused}"), || {
+            self.configuration()["refused"].is_null() != refused
+        });
         self.configuration()
     }
 
@@ -131,7 +152,10 @@ impl Following {
     }
 
     pub(crate) fn findings(&self, code: &str) -> Vec<Value> {
-        self.json(&format!("/api/v1/findings?code={code}"))["findings"].as_array().unwrap().clone()
+        self.json(&format!("/api/v1/findings?code={code}"))["findings"]
+            .as_array()
+            .unwrap()
+            .clone()
     }
 
     /// Ends the daemon: everything that it logged.

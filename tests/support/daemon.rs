@@ -10,7 +10,9 @@ use std::time::Duration;
 use callsheet::Callsheet;
 use callsheet::catalog::Snapshot;
 use callsheet::config::{Config, StaticScenario};
-use callsheet::provide::{self, CategoryDefinition, Registry, RegistryConfig, StaticProvider, ToolDefinition};
+use callsheet::provide::{
+    self, CategoryDefinition, Registry, RegistryConfig, StaticProvider, ToolDefinition,
+};
 use callsheet::runtime::tasks::Finish;
 use callsheet::runtime::{Clock, StopTrigger, Tasks};
 use serde_json::{Value, json};
@@ -46,7 +48,9 @@ pub(crate) struct Scenario {
 
 impl Home {
     pub(crate) fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
     }
 
     pub(crate) fn state(&self) -> PathBuf {
@@ -68,7 +72,10 @@ impl Home {
         config.refresh.forced_gap = Duration::from_millis(1);
         config.refresh.backoff_base = Duration::from_millis(20);
         config.refresh.backoff_max = Duration::from_millis(200);
-        config.scenarios = scenarios.iter().map(|scenario| scenario.configured()).collect();
+        config.scenarios = scenarios
+            .iter()
+            .map(|scenario| scenario.configured())
+            .collect();
         config
     }
 
@@ -153,19 +160,28 @@ impl Daemon {
                 return answer;
             }
             let changed = tokio::time::timeout_at(deadline, reader.changed()).await;
-            assert!(changed.is_ok(), "never came at {target}; last: {}", String::from_utf8_lossy(&answer.body));
+            assert!(
+                changed.is_ok(),
+                "never came at {target}; last: {}",
+                String::from_utf8_lossy(&answer.body)
+            );
         }
     }
 
     /// Waits until the scenario is in this state and returns its health.
     pub(crate) async fn until_state(&self, scenario: &str, state: &str) -> Value {
         let target = format!("/api/v1/scenarios/{scenario}");
-        self.until(&target, |answer| answer.status == 200 && answer.json()["state"] == state).await.json()
+        self.until(&target, |answer| {
+            answer.status == 200 && answer.json()["state"] == state
+        })
+        .await
+        .json()
     }
 
     /// Waits until exactly these tools are in the list, by published name.
     pub(crate) async fn until_tools(&self, names: &[&str]) {
-        self.until("/api/v1/tools", |answer| names_of(&answer.json()) == names).await;
+        self.until("/api/v1/tools", |answer| names_of(&answer.json()) == names)
+            .await;
     }
 
     pub(crate) async fn get(&self, target: &str) -> Answer {
@@ -186,7 +202,14 @@ impl Daemon {
 
     /// Any method with a JSON body.
     pub(crate) async fn send_json(&self, method: &str, target: &str, body: &Value) -> Answer {
-        ask(self.address, method, target, &[("content-type", "application/json")], &body.to_string()).await
+        ask(
+            self.address,
+            method,
+            target,
+            &[("content-type", "application/json")],
+            &body.to_string(),
+        )
+        .await
     }
 
     /// The published names in the list that a query asks for (beginning with `?`, or empty).
@@ -214,7 +237,12 @@ impl Daemon {
 /// The published names of a list in any format.
 pub(crate) fn names_of(list: &Value) -> Vec<String> {
     let tools = list.get("tools").unwrap_or(list).as_array().unwrap();
-    let name = |tool: &Value| tool.get("function").unwrap_or(tool)["name"].as_str().unwrap().to_owned();
+    let name = |tool: &Value| {
+        tool.get("function").unwrap_or(tool)["name"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
     tools.iter().map(name).collect()
 }
 
@@ -226,10 +254,18 @@ pub(crate) fn tool(name: &str) -> ToolDefinition {
 impl Scenario {
     /// Starts one on a free port.
     pub(crate) async fn start(name: &str, tools: impl IntoIterator<Item = ToolDefinition>) -> Self {
-        let config = RegistryConfig { scenario_name: name.to_owned(), ..RegistryConfig::default() };
+        let config = RegistryConfig {
+            scenario_name: name.to_owned(),
+            ..RegistryConfig::default()
+        };
         let registry = Registry::new(config).unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut scenario = Self { name: name.to_owned(), address, registry, running: None };
+        let mut scenario = Self {
+            name: name.to_owned(),
+            address,
+            registry,
+            running: None,
+        };
         scenario.offer(tools);
         scenario.run().await;
         scenario
@@ -269,8 +305,11 @@ impl Scenario {
         let listener = TcpListener::bind(self.address).await.unwrap();
         self.address = listener.local_addr().unwrap();
         let (trigger, stop) = StopTrigger::new();
-        let serving =
-            Tasks::new().spawn(provide::serve(listener, self.registry.clone(), async move { stop.wait().await }));
+        let serving = Tasks::new().spawn(provide::serve(
+            listener,
+            self.registry.clone(),
+            async move { stop.wait().await },
+        ));
         self.running = Some((trigger, serving));
     }
 

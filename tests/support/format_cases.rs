@@ -29,9 +29,22 @@ pub(crate) fn variants() -> Vec<&'static dyn Format> {
     let both = [false, true];
     let options: Vec<_> = both
         .into_iter()
-        .flat_map(|strict| both.map(|cache| FormatOptions { strict, cache, deferring: false }))
+        .flat_map(|strict| {
+            both.map(|cache| FormatOptions {
+                strict,
+                cache,
+                deferring: false,
+            })
+        })
         .collect();
-    FORMATS.iter().flat_map(|format| options.iter().filter_map(|o| formats::with_options(*format, *o))).collect()
+    FORMATS
+        .iter()
+        .flat_map(|format| {
+            options
+                .iter()
+                .filter_map(|o| formats::with_options(*format, *o))
+        })
+        .collect()
 }
 
 const NOTHING: &str = r#"{"type":"object","properties":{}}"#;
@@ -47,10 +60,15 @@ fn plain() -> View {
     );
     let brew = offered(brew, |tool| {
         tool.category = Some("drinks".into());
-        tool.description = "Brews a cup of tea. \"Green\" by default;\nnever boils the leaves ☕".into();
-        tool.metadata = raw(r#"{"enabled_by_default":true,"timeout_seconds":240,"tags":["hot"],"x_vendor":{"a":[1]}}"#);
+        tool.description =
+            "Brews a cup of tea. \"Green\" by default;\nnever boils the leaves ☕".into();
+        tool.metadata = raw(
+            r#"{"enabled_by_default":true,"timeout_seconds":240,"tags":["hot"],"x_vendor":{"a":[1]}}"#,
+        );
     });
-    let mute = offered(tool("kitchen", "ring_bell", NOTHING), |tool| tool.description = "".into());
+    let mute = offered(tool("kitchen", "ring_bell", NOTHING), |tool| {
+        tool.description = "".into()
+    });
     let mut drinks = category("drinks", "Drinks");
     drinks.description = Some("What one can drink".into());
     drinks.icon = Some("cup".into());
@@ -65,7 +83,10 @@ fn fleet() -> View {
     let mut north = tool("depot-north", "list_crates", NOTHING);
     north.name = PublishedName::qualified(&north.id);
     north.effective.requires_approval = true;
-    let chat = (Scope::Chat("7".into()), PreferenceTarget::Tool(north.id.clone()));
+    let chat = (
+        Scope::Chat("7".into()),
+        PreferenceTarget::Tool(north.id.clone()),
+    );
     north.effective.approval_source = Provenance::Preference(Arc::new(chat));
     let mut south = tool("depot-south", "list_crates", NOTHING);
     south.name = PublishedName::qualified(&south.id);
@@ -73,12 +94,24 @@ fn fleet() -> View {
     south.effective.enabled_source = Provenance::Preference(Arc::new(global));
     let south = offered(south, |tool| {
         tool.category = Some("stock".into());
-        tool.extra = extra(&[("scenario", "\"elsewhere\""), ("x_tier", "{\"level\": 2}"), ("enabled", "false")]);
+        tool.extra = extra(&[
+            ("scenario", "\"elsewhere\""),
+            ("x_tier", "{\"level\": 2}"),
+            ("enabled", "false"),
+        ]);
     });
-    let none = part("depot-west", Vec::new(), vec![category("unseen", "Of no tool in the view")]);
+    let none = part(
+        "depot-west",
+        Vec::new(),
+        vec![category("unseen", "Of no tool in the view")],
+    );
     view(vec![
         part("depot-north", vec![north], vec![category("stock", "Stock")]),
-        part("depot-south", vec![south], vec![category("returns", "Returns"), category("stock", "Wares")]),
+        part(
+            "depot-south",
+            vec![south],
+            vec![category("returns", "Returns"), category("stock", "Wares")],
+        ),
         none,
     ])
 }
@@ -90,8 +123,16 @@ fn noise() -> View {
         "area":{"type":"object","properties":{"left":{"type":"integer"},"top":{"type":"integer"}},"required":["left"],"additionalProperties":null},
         "notes":{"type":"array","items":null},
         "maybe":{"anyOf":[{"type":"string"},{"type":"null"}],"default":null}},"required":[]}"#;
-    let ghosts = r#"{"type":"object","properties":{"seen":{"type":"string"}},"required":["seen","ghost"]}"#;
-    view(vec![part("survey", vec![tool("survey", "chart", unset), tool("survey", "haunt", ghosts)], Vec::new())])
+    let ghosts =
+        r#"{"type":"object","properties":{"seen":{"type":"string"}},"required":["seen","ghost"]}"#;
+    view(vec![part(
+        "survey",
+        vec![
+            tool("survey", "chart", unset),
+            tool("survey", "haunt", ghosts),
+        ],
+        Vec::new(),
+    )])
 }
 
 /// Roots that vendors refuse.
@@ -101,7 +142,12 @@ fn roots() -> View {
     let referred = r##"{"$ref":"#/$defs/Args","type":"object","properties":{},"$defs":{"Args":{"type":"object","properties":{"id":{"type":"integer"}},"required":["id"]}}}"##;
     let nullable = r#"{"type":["object","null"],"properties":{"on":{"type":"boolean"}},"not":{"required":["off"]}}"#;
     let text = r#"{"type":"string","properties":{}}"#;
-    let tools = [("fetch", either), ("look_up", referred), ("switch", nullable), ("tell", text)];
+    let tools = [
+        ("fetch", either),
+        ("look_up", referred),
+        ("switch", nullable),
+        ("tell", text),
+    ];
     let tools = tools.map(|(name, schema)| tool("mixed", name, schema));
     view(vec![part("mixed", tools.into(), Vec::new())])
 }
@@ -110,13 +156,21 @@ fn roots() -> View {
 fn malformed() -> View {
     let odd = r#"{"type":"object","properties":{"count":{"type":"int","required":true,"minimum":"1"},"any":"text",
         "pair":{"type":"array","items":[{"type":"string"},{"type":"array"}]},"rate":{"type":"number","minimum":0,"exclusiveMinimum":true}}}"#;
-    let deep = format!(r#"{{"type":"object","properties":{{}},"default":{}1{}}}"#, "[".repeat(300), "]".repeat(300));
+    let deep = format!(
+        r#"{{"type":"object","properties":{{}},"default":{}1{}}}"#,
+        "[".repeat(300),
+        "]".repeat(300)
+    );
     let half = r#"{"type":"object","properties":{"a":{"default":"\ud83d"}}}"#;
     let mut odd = offered(tool("careless", "guess", odd), |tool| {
         tool.extra = extra(&[("x_fine", "1"), ("x_half", r#""\udead""#), ("x_fine", "2")]);
     });
     odd.name = PublishedName::plain("guess what?");
-    let tools = vec![tool("careless", "dig", &deep), odd, tool("careless", "halve", half)];
+    let tools = vec![
+        tool("careless", "dig", &deep),
+        odd,
+        tool("careless", "halve", half),
+    ];
     view(vec![part("careless", tools, Vec::new())])
 }
 
@@ -160,8 +214,12 @@ fn hostile() -> View {
         "vocabulary",
     ];
     let manifests: Vec<Value> =
-        serde_json::from_str(include_str!("../../fixtures/validators/hostile.json")).expect("a list");
-    let all = manifests.iter().filter_map(|manifest| manifest["tools"].as_array()).flatten();
+        serde_json::from_str(include_str!("../../fixtures/validators/hostile.json"))
+            .expect("a list");
+    let all = manifests
+        .iter()
+        .filter_map(|manifest| manifest["tools"].as_array())
+        .flatten();
     let mut tools: Vec<_> = all
         .filter_map(|offered| Some((offered["name"].as_str()?, &offered["parameters"])))
         .filter(|(name, _)| PICKED.contains(name))

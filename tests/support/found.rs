@@ -77,7 +77,9 @@ impl Home {
     }
 
     pub(crate) fn list(&mut self, name: &str, url: &Url) {
-        self.config.scenarios.push(in_process::entry(name, url.clone()));
+        self.config
+            .scenarios
+            .push(in_process::entry(name, url.clone()));
     }
 
     /// Starts a daemon that hears these announcements first.
@@ -96,7 +98,13 @@ impl Home {
             max_body: refresh.max_body,
             max_redirects: refresh.max_redirects,
         };
-        let client = Client::new(limits, refresh.concurrency, refresh.default_lifetime, clock, tasks.clone());
+        let client = Client::new(
+            limits,
+            refresh.concurrency,
+            refresh.default_lifetime,
+            clock,
+            tasks.clone(),
+        );
         let network = watch::Sender::new(set(endpoints));
         let mut sources: Vec<Box<dyn callsheet::discovery::Source>> =
             vec![Box::new(ChannelSource(SourceId::MDNS, network.subscribe()))];
@@ -122,9 +130,21 @@ impl Home {
             reader: reader.clone(),
             events,
             logins,
-            bundles: BundleStore::new(config.bundles.clone(), Functions::default(), clock, tasks.clone()),
+            bundles: BundleStore::new(
+                config.bundles.clone(),
+                Functions::default(),
+                clock,
+                tasks.clone(),
+            ),
             views: ViewCache::new(1 << 20, tasks.clone()),
-            calls: Calls::new(config.calls.clone(), engine.clone(), reader.clone(), held, clock, tasks.clone()),
+            calls: Calls::new(
+                config.calls.clone(),
+                engine.clone(),
+                reader.clone(),
+                held,
+                clock,
+                tasks.clone(),
+            ),
             engine: engine.clone(),
             readiness,
             config: watch::Sender::new(Arc::clone(&config)).subscribe(),
@@ -139,7 +159,14 @@ impl Home {
         tasks.spawn(async move {
             let _ = server::run(listener, parts, stop).await;
         });
-        Found { engine, address, reader, network, stop: trigger, tasks }
+        Found {
+            engine,
+            address,
+            reader,
+            network,
+            stop: trigger,
+            tasks,
+        }
     }
 }
 
@@ -159,7 +186,11 @@ impl Found {
     }
 
     /// The first snapshot for which `condition` holds, now or later.
-    pub(crate) async fn until(&self, what: &str, condition: impl FnMut(&Snapshot) -> bool) -> Arc<Snapshot> {
+    pub(crate) async fn until(
+        &self,
+        what: &str,
+        condition: impl FnMut(&Snapshot) -> bool,
+    ) -> Arc<Snapshot> {
         in_process::until(&self.reader, what, condition).await
     }
 
@@ -171,7 +202,9 @@ impl Found {
     ) -> Arc<Health> {
         let key = in_process::name(name);
         let snapshot = self
-            .until(&format!("{name} {what}"), |now| now.health.get(&key).is_some_and(|health| condition(health)))
+            .until(&format!("{name} {what}"), |now| {
+                now.health.get(&key).is_some_and(|health| condition(health))
+            })
             .await;
         Arc::clone(&snapshot.health[&key])
     }
@@ -185,11 +218,15 @@ impl Found {
     }
 
     pub(crate) async fn until_state(&self, name: &str, state: ScenarioState) -> Arc<Health> {
-        self.until_health(name, state.as_str(), |health| health.state == state).await
+        self.until_health(name, state.as_str(), |health| health.state == state)
+            .await
     }
 
     pub(crate) async fn until_listed(&self, tools: &[&str]) -> Arc<Snapshot> {
-        self.until(&format!("{tools:?}"), |now| in_process::listed(now) == tools).await
+        self.until(&format!("{tools:?}"), |now| {
+            in_process::listed(now) == tools
+        })
+        .await
     }
 
     pub(crate) fn now(&self) -> Arc<Snapshot> {
@@ -212,7 +249,9 @@ impl Found {
 
     /// What an operator decides by HTTP: the scenario's health after it.
     pub(crate) async fn decide(&self, method: &str, name: &str, action: &str) -> Value {
-        let answer = self.send(method, &format!("/api/v1/scenarios/{name}/{action}")).await;
+        let answer = self
+            .send(method, &format!("/api/v1/scenarios/{name}/{action}"))
+            .await;
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.json()
     }

@@ -25,8 +25,19 @@ pub(crate) struct Hostile {
 }
 
 impl Hostile {
-    fn new(name: &'static str, kind: &'static str, reason: &'static str, server: UpstreamServer) -> Self {
-        Self { name, kind, reason, server, sent: Arc::default() }
+    fn new(
+        name: &'static str,
+        kind: &'static str,
+        reason: &'static str,
+        server: UpstreamServer,
+    ) -> Self {
+        Self {
+            name,
+            kind,
+            reason,
+            server,
+            sent: Arc::default(),
+        }
     }
 
     /// Sends `head` once and then `piece` for ever, `pause` apart.
@@ -51,19 +62,38 @@ impl Hostile {
             })
         })
         .await;
-        Self { sent, ..Self::new(name, kind, reason, server) }
+        Self {
+            sent,
+            ..Self::new(name, kind, reason, server)
+        }
     }
 
     /// Gives every request the same answer.
-    async fn saying(name: &'static str, kind: &'static str, reason: &'static str, bytes: Vec<u8>) -> Self {
-        Self::new(name, kind, reason, UpstreamServer::answering(move |_| bytes.clone()).await)
+    async fn saying(
+        name: &'static str,
+        kind: &'static str,
+        reason: &'static str,
+        bytes: Vec<u8>,
+    ) -> Self {
+        Self::new(
+            name,
+            kind,
+            reason,
+            UpstreamServer::answering(move |_| bytes.clone()).await,
+        )
     }
 }
 
 /// Those that are found out as soon as their bytes are there. Bodies may be of one MiB.
 pub(crate) async fn quick(elsewhere: &UpstreamServer) -> Vec<Hostile> {
     let too_large = ("too-large", "larger than 1048576 bytes");
-    let coded = |coding: &str, bytes: &[u8]| answer("200 OK", &[JSON, &format!("Content-Encoding: {coding}")], bytes);
+    let coded = |coding: &str, bytes: &[u8]| {
+        answer(
+            "200 OK",
+            &[JSON, &format!("Content-Encoding: {coding}")],
+            bytes,
+        )
+    };
     let blanks = vec![b' '; 16 * MIB];
     let mut cut = br#"{"protocol_version":"1.0","scenario":{"name":"x"},"tools":[{"name":"a","description":""#.to_vec();
     cut.extend_from_slice(b"\xc3\x28\"}]}");
@@ -71,7 +101,14 @@ pub(crate) async fn quick(elsewhere: &UpstreamServer) -> Vec<Hostile> {
     let body_head = format!("HTTP/1.1 200 OK\r\n{JSON}\r\nConnection: close\r\n\r\n{{");
     let other = to(elsewhere.url().as_str());
     vec![
-        Hostile::endless("endless-body", too_large, body_head, &[b' '; 8 * 1024], Duration::ZERO).await,
+        Hostile::endless(
+            "endless-body",
+            too_large,
+            body_head,
+            &[b' '; 8 * 1024],
+            Duration::ZERO,
+        )
+        .await,
         Hostile::endless(
             "endless-headers",
             ("broken", "too large"),
@@ -88,15 +125,45 @@ pub(crate) async fn quick(elsewhere: &UpstreamServer) -> Vec<Hostile> {
             Duration::ZERO,
         )
         .await,
-        Hostile::saying("many-headers", "broken", "message head is too large", many_headers()).await,
-        Hostile::saying("gzip-bomb", too_large.0, too_large.1, coded("gzip", &gzip(&blanks))).await,
-        Hostile::saying("br-bomb", too_large.0, too_large.1, coded("br", &brotli(&blanks))).await,
-        Hostile::saying("no-text", "malformed", "is not UTF-8 at byte 86", answer("200 OK", &[JSON], &cut)).await,
+        Hostile::saying(
+            "many-headers",
+            "broken",
+            "message head is too large",
+            many_headers(),
+        )
+        .await,
+        Hostile::saying(
+            "gzip-bomb",
+            too_large.0,
+            too_large.1,
+            coded("gzip", &gzip(&blanks)),
+        )
+        .await,
+        Hostile::saying(
+            "br-bomb",
+            too_large.0,
+            too_large.1,
+            coded("br", &brotli(&blanks)),
+        )
+        .await,
+        Hostile::saying(
+            "no-text",
+            "malformed",
+            "is not UTF-8 at byte 86",
+            answer("200 OK", &[JSON], &cut),
+        )
+        .await,
         Hostile::saying("bottomless", "unknown-protocol", "a bare JSON list", {
             answer("200 OK", &[JSON], &vec![b'['; MIB])
         })
         .await,
-        Hostile::saying("roundabout", "redirect", "/again, which is not followed", to("/again")).await,
+        Hostile::saying(
+            "roundabout",
+            "redirect",
+            "/again, which is not followed",
+            to("/again"),
+        )
+        .await,
         Hostile::saying("sends-away", "redirect", "which is not followed", other).await,
         Hostile::saying(
             "sends-to-metadata",
@@ -117,14 +184,23 @@ pub(crate) async fn slow() -> Vec<Hostile> {
     vec![
         Hostile::endless("drips-body", late, body, b" ", tick).await,
         Hostile::endless("drips-head", late, head, b"x", tick).await,
-        Hostile::endless("never-final", late, String::new(), b"HTTP/1.1 103 Early Hints\r\n\r\n", tick).await,
+        Hostile::endless(
+            "never-final",
+            late,
+            String::new(),
+            b"HTTP/1.1 103 Early Hints\r\n\r\n",
+            tick,
+        )
+        .await,
         Hostile::endless("silent", late, String::new(), b"", tick).await,
     ]
 }
 
 /// Interim responses, to be sent again and again.
 pub(crate) fn hints() -> &'static [u8] {
-    b"HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n".repeat(1_000).leak()
+    b"HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n"
+        .repeat(1_000)
+        .leak()
 }
 
 fn many_headers() -> Vec<u8> {

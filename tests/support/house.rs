@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use callsheet::Callsheet;
 use callsheet::app::Builder;
-use callsheet::calls::{CallDependencies, CallResponse, Calls, ExecuteError, Request, Requester, Stored};
+use callsheet::calls::{
+    CallDependencies, CallResponse, Calls, ExecuteError, Request, Requester, Stored,
+};
 use callsheet::catalog::ViewQuery;
 use callsheet::config::{CallsConfig, Config};
 use callsheet::discovery::{Endpoint, EndpointId, EndpointSet, SourceTrust};
@@ -43,13 +45,20 @@ impl House {
         }
         for (name, _) in scenarios {
             let name = scenario(name);
-            house.until("answered", |snapshot| snapshot.catalog.entry(&name).is_some()).await;
+            house
+                .until("answered", |snapshot| {
+                    snapshot.catalog.entry(&name).is_some()
+                })
+                .await;
         }
         house
     }
 
     /// Without scenarios yet, and with a protocol of the test's own.
-    pub(crate) async fn speaking(protocol: impl Protocol + 'static, change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) async fn speaking(
+        protocol: impl Protocol + 'static,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
         Self::built(change, |builder| builder.protocol(protocol)).await
     }
 
@@ -57,9 +66,17 @@ impl House {
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::for_state(folder.path().join("state.db"));
         change(&mut config);
-        let (places, received) = watch::channel(EndpointSet { initial_scan_done: true, ..EndpointSet::default() });
-        let builder = add(Callsheet::builder(config).source(ChannelSource(SourceId::EMBEDDED, received)));
-        Self { running: InProcess::start(builder).await, places, folder }
+        let (places, received) = watch::channel(EndpointSet {
+            initial_scan_done: true,
+            ..EndpointSet::default()
+        });
+        let builder =
+            add(Callsheet::builder(config).source(ChannelSource(SourceId::EMBEDDED, received)));
+        Self {
+            running: InProcess::start(builder).await,
+            places,
+            folder,
+        }
     }
 
     /// The same house after a restart of the daemon, with the same state.
@@ -72,7 +89,14 @@ impl House {
         let engine = self.app.engine().clone();
         let tasks = Tasks::new();
         let budget = ByteBudget::new(1 << 20);
-        let calls = Calls::new(config, engine, self.app.reader(), budget, Clock::system(), tasks.clone());
+        let calls = Calls::new(
+            config,
+            engine,
+            self.app.reader(),
+            budget,
+            Clock::system(),
+            tasks.clone(),
+        );
         let parts = CallDependencies {
             store,
             hub: self.app.events().clone(),
@@ -87,34 +111,56 @@ impl House {
 
     /// The same with another configuration.
     pub(crate) async fn restart_with(self, change: impl FnOnce(&mut Config)) -> Self {
-        let Self { running, places, folder } = self;
+        let Self {
+            running,
+            places,
+            folder,
+        } = self;
         running.finish().await;
         let mut config = Config::for_state(folder.path().join("state.db"));
         change(&mut config);
-        let builder = Callsheet::builder(config).source(ChannelSource(SourceId::EMBEDDED, places.subscribe()));
-        Self { running: InProcess::start(builder).await, places, folder }
+        let builder = Callsheet::builder(config)
+            .source(ChannelSource(SourceId::EMBEDDED, places.subscribe()));
+        Self {
+            running: InProcess::start(builder).await,
+            places,
+            folder,
+        }
     }
 
     /// A scenario is there no more.
     pub(crate) fn remove(&self, name: &str) {
-        self.places.send_modify(|set| _ = set.endpoints.remove(&EndpointId(name.into())));
+        self.places
+            .send_modify(|set| _ = set.endpoints.remove(&EndpointId(name.into())));
     }
 
     /// A scenario is there now.
     pub(crate) fn place(&self, name: &str, url: Url, trust: SourceTrust) {
-        let endpoint = Endpoint { name: name.parse().ok(), ..Endpoint::at(url, trust) };
-        self.places.send_modify(|set| _ = set.endpoints.insert(EndpointId(name.into()), endpoint));
+        let endpoint = Endpoint {
+            name: name.parse().ok(),
+            ..Endpoint::at(url, trust)
+        };
+        self.places
+            .send_modify(|set| _ = set.endpoints.insert(EndpointId(name.into()), endpoint));
     }
 
     /// The same for any endpoint.
     pub(crate) fn place_endpoint(&self, name: &str, endpoint: Endpoint) {
-        let endpoint = Endpoint { name: name.parse().ok(), ..endpoint };
-        self.places.send_modify(|set| _ = set.endpoints.insert(EndpointId(name.into()), endpoint));
+        let endpoint = Endpoint {
+            name: name.parse().ok(),
+            ..endpoint
+        };
+        self.places
+            .send_modify(|set| _ = set.endpoints.insert(EndpointId(name.into()), endpoint));
     }
 
     /// The names in the plain list.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.app.view(&ViewQuery::default()).tools().map(|tool| tool.name.to_string()).collect()
+        self.app
+            .view(&ViewQuery::default())
+            .tools()
+            .map(|tool| tool.name.to_string())
+            .collect()
     }
 
     /// The way to a scenario.
@@ -123,22 +169,34 @@ impl House {
     }
 
     /// Calls a tool by name in the global scope.
-    pub(crate) async fn call(&self, name: &str, arguments: &Value) -> Result<CallResponse, ExecuteError> {
+    pub(crate) async fn call(
+        &self,
+        name: &str,
+        arguments: &Value,
+    ) -> Result<CallResponse, ExecuteError> {
         self.request(request(name, arguments)).await
     }
 
     pub(crate) async fn request(&self, request: Request) -> Result<CallResponse, ExecuteError> {
-        tokio::time::timeout(PATIENCE, self.app.call(request)).await.unwrap()
+        tokio::time::timeout(PATIENCE, self.app.call(request))
+            .await
+            .unwrap()
     }
 
     /// The word under which a call is refused.
     pub(crate) async fn refusal(&self, request: Request) -> &'static str {
-        self.request(request).await.map_or_else(|refused| refused.kind(), |_| "not refused")
+        self.request(request)
+            .await
+            .map_or_else(|refused| refused.kind(), |_| "not refused")
     }
 
     /// Sets preferences.
     pub(crate) async fn prefer(&self, scope: &str, target: &str, patch: SettingsPatch) {
-        self.app.engine().prefer(scope.parse().unwrap(), target.parse().unwrap(), patch).await.unwrap();
+        self.app
+            .engine()
+            .prefer(scope.parse().unwrap(), target.parse().unwrap(), patch)
+            .await
+            .unwrap();
     }
 
     /// The revision of the list in a scope.
@@ -164,17 +222,27 @@ impl House {
 
 /// A call of a tool in the global scope, by the program that embeds the library.
 pub(crate) fn request(name: &str, arguments: &Value) -> Request {
-    Request::new(name, JsonText::parse(&arguments.to_string()).unwrap(), Requester::full_access())
+    Request::new(
+        name,
+        JsonText::parse(&arguments.to_string()).unwrap(),
+        Requester::full_access(),
+    )
 }
 
 /// Switches something on or off.
 pub(crate) fn switched(on: bool) -> SettingsPatch {
-    SettingsPatch { enabled: Some(Some(on)), ..SettingsPatch::default() }
+    SettingsPatch {
+        enabled: Some(Some(on)),
+        ..SettingsPatch::default()
+    }
 }
 
 /// Gives something another name.
 pub(crate) fn called(alias: &str) -> SettingsPatch {
-    SettingsPatch { alias: Some(Some(PublishedName::alias(alias).unwrap())), ..SettingsPatch::default() }
+    SettingsPatch {
+        alias: Some(Some(PublishedName::alias(alias).unwrap())),
+        ..SettingsPatch::default()
+    }
 }
 
 pub(crate) fn scenario(name: &str) -> ScenarioName {

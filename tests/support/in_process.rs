@@ -35,7 +35,11 @@ pub(crate) struct InProcess {
 impl InProcess {
     pub(crate) async fn start(builder: Builder) -> Self {
         let app = Arc::new(Box::pin(builder.start()).await.unwrap());
-        Self { reader: app.reader(), app, serving: Mutex::default() }
+        Self {
+            reader: app.reader(),
+            app,
+            serving: Mutex::default(),
+        }
     }
 
     /// Serves HTTP at a free port until it is finished.
@@ -49,12 +53,19 @@ impl InProcess {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let app = Arc::clone(&self.app);
-        self.serving.lock().unwrap().push(Tasks::new().spawn(async move { app.serve(listener).await }));
+        self.serving
+            .lock()
+            .unwrap()
+            .push(Tasks::new().spawn(async move { app.serve(listener).await }));
         address
     }
 
     /// The first snapshot for which `condition` holds, now or later.
-    pub(crate) async fn until(&self, what: &str, condition: impl FnMut(&Snapshot) -> bool) -> Arc<Snapshot> {
+    pub(crate) async fn until(
+        &self,
+        what: &str,
+        condition: impl FnMut(&Snapshot) -> bool,
+    ) -> Arc<Snapshot> {
         until(&self.reader, what, condition).await
     }
 
@@ -66,17 +77,21 @@ impl InProcess {
         mut condition: impl FnMut(&Health) -> bool,
     ) -> Arc<Snapshot> {
         let key = name(scenario);
-        self.until(&format!("{scenario} {what}"), |now| now.health.get(&key).is_some_and(|health| condition(health)))
-            .await
+        self.until(&format!("{scenario} {what}"), |now| {
+            now.health.get(&key).is_some_and(|health| condition(health))
+        })
+        .await
     }
 
     pub(crate) async fn until_state(&self, scenario: &str, state: ScenarioState) -> Arc<Snapshot> {
-        self.until_health(scenario, state.as_str(), |health| health.state == state).await
+        self.until_health(scenario, state.as_str(), |health| health.state == state)
+            .await
     }
 
     /// Waits until the list has exactly these tools.
     pub(crate) async fn until_listed(&self, tools: &[&str]) -> Arc<Snapshot> {
-        self.until(&format!("{tools:?}"), |now| listed(now) == tools).await
+        self.until(&format!("{tools:?}"), |now| listed(now) == tools)
+            .await
     }
 
     /// Waits until every configured scenario was polled.
@@ -100,7 +115,11 @@ impl InProcess {
     /// Polls a scenario now; its health after that.
     pub(crate) async fn refresh(&self, scenario: &str) -> Arc<Health> {
         let polled = self.app.engine().refresh(vec![name(scenario)]);
-        tokio::time::timeout(PATIENCE, polled).await.unwrap().unwrap().remove(0)
+        tokio::time::timeout(PATIENCE, polled)
+            .await
+            .unwrap()
+            .unwrap()
+            .remove(0)
     }
 
     /// Stops everything, in this order: whether each answer was finished, and how the tasks ended.
@@ -126,14 +145,22 @@ pub(crate) async fn until(
     let waiting = async {
         let mut snapshot = changes.snapshot();
         while !condition(&snapshot) {
-            snapshot = changes.changed().await.expect("the daemon publishes while it runs");
+            snapshot = changes
+                .changed()
+                .await
+                .expect("the daemon publishes while it runs");
         }
         snapshot
     };
     let waited = tokio::time::timeout(PATIENCE, waiting).await;
     waited.unwrap_or_else(|_| {
         let now = reader.snapshot();
-        panic!("never came: {what}; now {:#?} {:#?} {:?}", now.health, now.findings, listed(&now))
+        panic!(
+            "never came: {what}; now {:#?} {:#?} {:?}",
+            now.health,
+            now.findings,
+            listed(&now)
+        )
     })
 }
 
@@ -143,21 +170,42 @@ pub(crate) fn name(text: &str) -> ScenarioName {
 
 /// One `[[scenarios]]` entry.
 pub(crate) fn entry(scenario: &str, url: Url) -> StaticScenario {
-    StaticScenario { name: name(scenario), target: Target::at(url), protocol: None }
+    StaticScenario {
+        name: name(scenario),
+        target: Target::at(url),
+        protocol: None,
+    }
 }
 
 pub(crate) fn health(snapshot: &Snapshot, scenario: &str) -> Arc<Health> {
-    Arc::clone(snapshot.health.get(&name(scenario)).unwrap_or_else(|| panic!("no health of {scenario}")))
+    Arc::clone(
+        snapshot
+            .health
+            .get(&name(scenario))
+            .unwrap_or_else(|| panic!("no health of {scenario}")),
+    )
 }
 
 /// The published names in the list, in order.
 pub(crate) fn listed(snapshot: &Snapshot) -> Vec<String> {
-    let published = snapshot.catalog.entries().filter(|entry| entry.is_published());
-    published.flat_map(|entry| entry.listed.iter()).map(|tool| tool.name.to_string()).collect()
+    let published = snapshot
+        .catalog
+        .entries()
+        .filter(|entry| entry.is_published());
+    published
+        .flat_map(|entry| entry.listed.iter())
+        .map(|tool| tool.name.to_string())
+        .collect()
 }
 
 /// Every finding of this kind, of manifests, sources and the merge.
 pub(crate) fn findings(snapshot: &Snapshot, code: FindingCode) -> Vec<Finding> {
     let merged = snapshot.catalog.findings();
-    snapshot.findings.iter().chain(&merged).filter(|finding| finding.code == code).cloned().collect()
+    snapshot
+        .findings
+        .iter()
+        .chain(&merged)
+        .filter(|finding| finding.code == code)
+        .cloned()
+        .collect()
 }

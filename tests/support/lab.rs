@@ -1,9 +1,20 @@
 //! Hosts on one network, each in a network namespace of its own, joined by a bridge. Needs root,
 //! `ip` and what the tests start; nothing of it touches the network of this machine.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on must fail")]
-#![allow(clippy::unused_self, reason = "what a test does in its lab reads as such")]
-#![allow(clippy::disallowed_methods, reason = "what is waited for here takes real time")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on must fail"
+)]
+#![allow(
+    clippy::unused_self,
+    reason = "what a test does in its lab reads as such"
+)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "what is waited for here takes real time"
+)]
 
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
@@ -50,10 +61,16 @@ impl Lab {
     pub(crate) fn new(count: u8) -> Self {
         let name = |what: &str| format!("callsheet-{}-{what}", std::process::id());
         let switch = name("switch");
-        let mut lab = Self { switch: switch.clone(), hosts: Vec::new(), folder: tempfile::tempdir().unwrap() };
+        let mut lab = Self {
+            switch: switch.clone(),
+            hosts: Vec::new(),
+            folder: tempfile::tempdir().unwrap(),
+        };
         ip(&format!("netns add {switch}"));
         // Without a querier on the bridge, snooping would lose multicast.
-        ip(&format!("-n {switch} link add br0 type bridge mcast_snooping 0"));
+        ip(&format!(
+            "-n {switch} link add br0 type bridge mcast_snooping 0"
+        ));
         ip(&format!("-n {switch} link set br0 up"));
         for number in 1..=count {
             let host = Host {
@@ -61,10 +78,16 @@ impl Lab {
                 address: Ipv4Addr::new(10, 78, 0, number),
                 port: format!("p{number}"),
             };
-            let Host { namespace, address, port } = &host;
+            let Host {
+                namespace,
+                address,
+                port,
+            } = &host;
             ip(&format!("netns add {namespace}"));
             lab.hosts.push(host.clone());
-            ip(&format!("link add e0 netns {namespace} type veth peer name {port} netns {switch}"));
+            ip(&format!(
+                "link add e0 netns {namespace} type veth peer name {port} netns {switch}"
+            ));
             ip(&format!("-n {switch} link set {port} master br0 up"));
             ip(&format!("-n {namespace} link set lo up"));
             ip(&format!("-n {namespace} addr add {address}/24 dev e0"));
@@ -76,12 +99,18 @@ impl Lab {
 
     /// Takes a host off the bridge: its own interface stays up, and nobody is told.
     pub(crate) fn cut(&self, host: &Host) {
-        ip(&format!("-n {} link set {} nomaster", self.switch, host.port));
+        ip(&format!(
+            "-n {} link set {} nomaster",
+            self.switch, host.port
+        ));
     }
 
     /// Puts it back.
     pub(crate) fn heal(&self, host: &Host) {
-        ip(&format!("-n {} link set {} master br0", self.switch, host.port));
+        ip(&format!(
+            "-n {} link set {} master br0",
+            self.switch, host.port
+        ));
     }
 
     /// A file of the lab.
@@ -102,22 +131,44 @@ impl Lab {
         let home = self.path(&host.namespace);
         std::fs::create_dir_all(&home).unwrap();
         let file = home.join("callsheet.toml");
-        std::fs::write(&file, format!("{config}\n[discovery.vrooli]\nenabled = false\n")).unwrap();
+        std::fs::write(
+            &file,
+            format!("{config}\n[discovery.vrooli]\nenabled = false\n"),
+        )
+        .unwrap();
         let mut command = host.command(env!("CARGO_BIN_EXE_callsheet"));
-        command.arg("serve").arg("--config").arg(&file).arg("--state").arg(home.join("state.db"));
+        command
+            .arg("serve")
+            .arg("--config")
+            .arg(&file)
+            .arg("--state")
+            .arg(home.join("state.db"));
         command.env("HOME", &home);
         let (running, line) = Running::start(&mut command);
         let url = line.rsplit(' ').next().unwrap().to_owned();
-        Daemon { running, host: host.clone(), url }
+        Daemon {
+            running,
+            host: host.clone(),
+            url,
+        }
     }
 
     /// Announces one scenario of a host with python-zeroconf, its records living for so many
     /// seconds.
-    pub(crate) fn zeroconf(&self, host: &Host, name: &str, port: u16, id: &str, ttl: u32) -> Running {
+    pub(crate) fn zeroconf(
+        &self,
+        host: &Host,
+        name: &str,
+        port: u16,
+        id: &str,
+        ttl: u32,
+    ) -> Running {
         let publisher = self.write("publish.py", PUBLISH);
         let mut command = python(host);
         let address = host.address.to_string();
-        command.arg(&publisher).args([&address, name, &port.to_string(), id, &ttl.to_string()]);
+        command
+            .arg(&publisher)
+            .args([&address, name, &port.to_string(), id, &ttl.to_string()]);
         Running::start(&mut command).0
     }
 
@@ -135,15 +186,25 @@ impl Lab {
         );
         let mut command = host.command("unshare");
         command.args(["--mount", "--propagation", "private", "bash", "-c", &script]);
-        command.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null());
+        command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .stdin(Stdio::null());
         Running(command.spawn().unwrap())
     }
 }
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        for namespace in self.hosts.iter().map(|host| &host.namespace).chain([&self.switch]) {
-            let _ = Command::new("ip").args(["netns", "del", namespace]).status();
+        for namespace in self
+            .hosts
+            .iter()
+            .map(|host| &host.namespace)
+            .chain([&self.switch])
+        {
+            let _ = Command::new("ip")
+                .args(["netns", "del", namespace])
+                .status();
         }
     }
 }
@@ -153,7 +214,9 @@ impl Host {
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.namespace, program]);
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CALLSHEET_")) {
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CALLSHEET_"))
+        {
             command.env_remove(name);
         }
         command
@@ -162,7 +225,10 @@ impl Host {
     /// Starts the example scenario here, announced by itself when it has an `id`.
     pub(crate) fn scenario(&self, name: &str, port: u16, id: Option<&str>) -> Running {
         let mut command = self.command(example("scenario").to_str().unwrap());
-        command.arg(name).arg(format!("{}:{port}", self.address)).args(id);
+        command
+            .arg(name)
+            .arg(format!("{}:{port}", self.address))
+            .args(id);
         Running::start(&mut command).0
     }
 
@@ -170,14 +236,19 @@ impl Host {
     /// nothing is.
     pub(crate) fn crowd(&self, served: usize, empty: usize) -> Running {
         let mut command = self.command(example("crowd").to_str().unwrap());
-        command.arg(self.address.to_string()).args([served, empty].map(|count| count.to_string()));
+        command
+            .arg(self.address.to_string())
+            .args([served, empty].map(|count| count.to_string()));
         Running::start(&mut command).0
     }
 
     /// Takes this host's interface down, or up again: the host knows.
     pub(crate) fn link(&self, up: bool) {
         let Self { namespace, .. } = self;
-        ip(&format!("-n {namespace} link set e0 {}", if up { "up" } else { "down" }));
+        ip(&format!(
+            "-n {namespace} link set e0 {}",
+            if up { "up" } else { "down" }
+        ));
         if up {
             ip(&format!("-n {namespace} route replace 224.0.0.0/4 dev e0"));
         }
@@ -187,13 +258,19 @@ impl Host {
 impl Running {
     /// Starts a program and waits for its first line.
     pub(crate) fn start(command: &mut Command) -> (Self, String) {
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         out.read_line(&mut line).unwrap();
         assert!(!line.is_empty(), "{command:?} ended early");
         // Read on, so that the program never waits for a reader.
-        thread::spawn(move || while out.read_line(&mut String::new()).is_ok_and(|read| read > 0) {});
+        thread::spawn(
+            move || while out.read_line(&mut String::new()).is_ok_and(|read| read > 0) {},
+        );
         (Self(child), line.trim().to_owned())
     }
 
@@ -209,7 +286,13 @@ impl Running {
     }
 
     pub(crate) fn signal(&self, signal: &str) {
-        assert!(Command::new("kill").args([signal, &self.0.id().to_string()]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args([signal, &self.0.id().to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
     }
 }
 
@@ -224,31 +307,47 @@ impl Daemon {
     /// Runs a command of the command line against it.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         let mut command = self.host.command(env!("CARGO_BIN_EXE_callsheet"));
-        command.args(arguments).args(["--url", &self.url]).output().unwrap()
+        command
+            .args(arguments)
+            .args(["--url", &self.url])
+            .output()
+            .unwrap()
     }
 
     /// What a command answers as JSON.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let output = self.run(&[arguments, &["--json"]].concat());
-        serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{arguments:?}: {error}\n{}", String::from_utf8_lossy(&output.stderr)))
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+            panic!(
+                "{arguments:?}: {error}\n{}",
+                String::from_utf8_lossy(&output.stderr)
+            )
+        })
     }
 
     /// The names of the tools in its list.
     pub(crate) fn tools(&self) -> Vec<String> {
         let list = self.json(&["tools"]);
         let tools = list["tools"].as_array().unwrap().iter();
-        tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+        tools
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     /// The health of all scenarios.
     pub(crate) fn scenarios(&self) -> Vec<Value> {
-        self.json(&["scenarios"])["scenarios"].as_array().unwrap().clone()
+        self.json(&["scenarios"])["scenarios"]
+            .as_array()
+            .unwrap()
+            .clone()
     }
 
     /// The health of one scenario; null when there is none of that name.
     pub(crate) fn health(&self, scenario: &str) -> Value {
-        self.scenarios().into_iter().find(|health| health["name"] == scenario).unwrap_or_default()
+        self.scenarios()
+            .into_iter()
+            .find(|health| health["name"] == scenario)
+            .unwrap_or_default()
     }
 
     /// Waits for a scenario to be in a state; its health then.
@@ -263,25 +362,41 @@ impl Daemon {
 
     /// Waits until something is seen in the health of a scenario, which must not take longer than
     /// `limit`.
-    pub(crate) fn sees(&self, limit: Duration, scenario: &str, what: &str, is: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn sees(
+        &self,
+        limit: Duration,
+        scenario: &str,
+        what: &str,
+        is: impl Fn(&Value) -> bool,
+    ) -> Value {
         self.look(limit, scenario, is)
             .unwrap_or_else(|last| panic!("`{scenario}` is not {what} after {limit:?}: {last:#}"))
     }
 
     /// Whether a scenario gets into a state within so long.
     pub(crate) fn becomes(&self, limit: Duration, scenario: &str, state: &str) -> bool {
-        self.look(limit, scenario, |health| health["state"] == state).is_ok()
+        self.look(limit, scenario, |health| health["state"] == state)
+            .is_ok()
     }
 
     /// Looks at the health of a scenario until it is as asked; what was seen last, when that takes
     /// longer than `limit`.
-    fn look(&self, limit: Duration, scenario: &str, is: impl Fn(&Value) -> bool) -> Result<Value, Value> {
+    fn look(
+        &self,
+        limit: Duration,
+        scenario: &str,
+        is: impl Fn(&Value) -> bool,
+    ) -> Result<Value, Value> {
         let end = Instant::now() + limit;
         let mut last = Value::Null;
         loop {
             // What is seen late was still there in time when the look began in time.
             let late = Instant::now() >= end;
-            last = self.scenarios().into_iter().find(|health| health["name"] == scenario).unwrap_or(last);
+            last = self
+                .scenarios()
+                .into_iter()
+                .find(|health| health["name"] == scenario)
+                .unwrap_or(last);
             if is(&last) {
                 return Ok(last);
             }
@@ -299,20 +414,33 @@ impl Daemon {
         let ask = format!(
             "exec 3<>/dev/tcp/{host}/{port}; printf 'GET /api/v1/findings HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\r\n' >&3; cat <&3"
         );
-        let output = self.host.command("bash").args(["-c", &ask]).output().unwrap();
+        let output = self
+            .host
+            .command("bash")
+            .args(["-c", &ask])
+            .output()
+            .unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
-        let (_, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text}"));
+        let (_, body) = text
+            .split_once("\r\n\r\n")
+            .unwrap_or_else(|| panic!("no answer: {text}"));
         let value: Value = serde_json::from_str(body).unwrap();
         let findings = value["findings"].as_array().unwrap().iter();
-        findings.map(|finding| finding["message"].as_str().unwrap().to_owned()).collect()
+        findings
+            .map(|finding| finding["message"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     /// The memory that it holds, in MB.
     pub(crate) fn memory(&self) -> u64 {
         // `ip netns exec` becomes the program that it starts.
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.running.0.id())).unwrap();
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.running.0.id())).unwrap();
         assert!(status.starts_with("Name:\tcallsheet"), "{status}");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .unwrap();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1000
     }
 }
@@ -345,19 +473,32 @@ pub(crate) fn holds_for(limit: Duration, what: &str, mut holds: impl FnMut() -> 
 
 /// The python that has zeroconf, on a host.
 pub(crate) fn python(host: &Host) -> Command {
-    host.command(&std::env::var("LAB_PYTHON").expect("run `.ci/lab`, which says where python-zeroconf is"))
+    host.command(
+        &std::env::var("LAB_PYTHON").expect("run `.ci/lab`, which says where python-zeroconf is"),
+    )
 }
 
 /// An example program, which `cargo test` builds beside the tests.
 fn example(name: &str) -> PathBuf {
     let here = std::env::current_exe().unwrap();
-    here.parent().and_then(Path::parent).unwrap().join("examples").join(name)
+    here.parent()
+        .and_then(Path::parent)
+        .unwrap()
+        .join("examples")
+        .join(name)
 }
 
 /// Runs `ip` with these words; what it says when it cannot is what the test fails with.
 fn ip(words: &str) {
-    let output = Command::new("ip").args(words.split(' ')).output().expect("`ip` of iproute2 is needed");
-    assert!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new("ip")
+        .args(words.split(' '))
+        .output()
+        .expect("`ip` of iproute2 is needed");
+    assert!(
+        output.status.success(),
+        "ip {words}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 /// Announces one scenario until it is asked to stop; at `SIGUSR1` its record says that it was

@@ -25,16 +25,27 @@ pub(crate) struct ReceivedEvent {
 }
 
 /// What is answered to `GET /api/v1/events` with this query (beginning with `?`, or empty).
-pub(crate) async fn ask(address: SocketAddr, query: &str, headers: &[(&str, &str)]) -> reqwest::Response {
+pub(crate) async fn ask(
+    address: SocketAddr,
+    query: &str,
+    headers: &[(&str, &str)],
+) -> reqwest::Response {
     // Nothing here is encrypted, but the client wants to know with what it would be. A second call
     // finds it installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .pool_max_idle_per_host(0)
+        .build()
+        .unwrap();
     let mut request = client.get(format!("http://{address}/api/v1/events{query}"));
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    tokio::time::timeout(PATIENCE, request.send()).await.expect("an answer in time").unwrap()
+    tokio::time::timeout(PATIENCE, request.send())
+        .await
+        .expect("an answer in time")
+        .unwrap()
 }
 
 impl Listener {
@@ -58,7 +69,11 @@ impl Listener {
 
     pub(crate) fn of(response: reqwest::Response) -> Self {
         assert_eq!(response.status(), 200);
-        Self { response, buffer: String::new(), comments: 0 }
+        Self {
+            response,
+            buffer: String::new(),
+            comments: 0,
+        }
     }
 
     /// The next event. Fails the test when none comes.
@@ -71,7 +86,12 @@ impl Listener {
         loop {
             while let Some(frame) = self.frame() {
                 self.comments += usize::from(frame.starts_with(": "));
-                let field = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+                let field = |name: &str| {
+                    frame
+                        .lines()
+                        .find_map(|line| line.strip_prefix(name))
+                        .map(str::to_owned)
+                };
                 if let Some(data) = field("data: ") {
                     let data = serde_json::from_str(&data).unwrap();
                     return Some(ReceivedEvent {
@@ -82,7 +102,9 @@ impl Listener {
                 }
             }
             let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await;
-            let chunk = chunk.unwrap_or_else(|_| panic!("no event came; there is {:?}", self.buffer)).ok()??;
+            let chunk = chunk
+                .unwrap_or_else(|_| panic!("no event came; there is {:?}", self.buffer))
+                .ok()??;
             self.buffer.push_str(std::str::from_utf8(&chunk).unwrap());
         }
     }
@@ -109,8 +131,12 @@ impl Listener {
     /// Waits until so many comments came, and no event before.
     pub(crate) async fn until_comments(&mut self, count: usize) {
         while self.comments < count {
-            let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await.expect("a comment in time");
-            self.buffer.push_str(std::str::from_utf8(&chunk.unwrap().expect("the stream goes on")).unwrap());
+            let chunk = tokio::time::timeout(PATIENCE, self.response.chunk())
+                .await
+                .expect("a comment in time");
+            self.buffer.push_str(
+                std::str::from_utf8(&chunk.unwrap().expect("the stream goes on")).unwrap(),
+            );
             while let Some(frame) = self.frame() {
                 assert!(!frame.contains("data: "), "{frame}");
                 self.comments += usize::from(frame.starts_with(": "));
@@ -122,7 +148,12 @@ impl Listener {
 impl ReceivedEvent {
     /// The texts of a list.
     pub(crate) fn texts(&self, member: &str) -> Vec<&str> {
-        self.data[member].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect()
+        self.data[member]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|text| text.as_str().unwrap())
+            .collect()
     }
 
     /// Why a tool was added, removed or changed.

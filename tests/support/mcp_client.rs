@@ -41,34 +41,66 @@ pub(crate) fn rpc(method: &str, params: &Value) -> Value {
 impl McpClient {
     /// A client of 2026-07-28 with these capabilities.
     pub(crate) fn modern(address: SocketAddr, capabilities: Value) -> Self {
-        Self { address, target: "/mcp".to_owned(), session: None, capabilities, token: None }
+        Self {
+            address,
+            target: "/mcp".to_owned(),
+            session: None,
+            capabilities,
+            token: None,
+        }
     }
 
     /// A client that begins a session of this revision.
-    pub(crate) async fn legacy(address: SocketAddr, revision: &'static str, capabilities: Value) -> Self {
+    pub(crate) async fn legacy(
+        address: SocketAddr,
+        revision: &'static str,
+        capabilities: Value,
+    ) -> Self {
         let params = json!({"protocolVersion": revision, "capabilities": capabilities,
             "clientInfo": {"name": "tester", "version": "1"}});
         let body = rpc("initialize", &params).to_string();
-        let answer = ask(address, "POST", "/mcp", &[("content-type", "application/json")], &body).await;
+        let answer = ask(
+            address,
+            "POST",
+            "/mcp",
+            &[("content-type", "application/json")],
+            &body,
+        )
+        .await;
         assert_eq!(answer.status, 200, "{answer:?}");
         let session = answer.header("mcp-session-id").to_owned();
         assert!(!session.is_empty(), "{answer:?}");
-        Self { address, target: "/mcp".to_owned(), session: Some((session, revision)), capabilities, token: None }
+        Self {
+            address,
+            target: "/mcp".to_owned(),
+            session: Some((session, revision)),
+            capabilities,
+            token: None,
+        }
     }
 
     /// The same client at another address of the daemon.
     pub(crate) fn at(&self, target: &str) -> Self {
-        Self { target: target.to_owned(), ..self.clone() }
+        Self {
+            target: target.to_owned(),
+            ..self.clone()
+        }
     }
 
     /// The same client with the operator's token.
     pub(crate) fn with_token(&self, token: &'static str) -> Self {
-        Self { token: Some(token), ..self.clone() }
+        Self {
+            token: Some(token),
+            ..self.clone()
+        }
     }
 
     /// The same client of another daemon.
     pub(crate) fn of_daemon(&self, address: SocketAddr) -> Self {
-        Self { address, ..self.clone() }
+        Self {
+            address,
+            ..self.clone()
+        }
     }
 
     /// The id of the session.
@@ -81,7 +113,8 @@ impl McpClient {
         if self.session.is_none() {
             params["_meta"][format!("{META}protocolVersion")] = "2026-07-28".into();
             params["_meta"][format!("{META}clientCapabilities")] = self.capabilities.clone();
-            params["_meta"][format!("{META}clientInfo")] = json!({"name": "tester", "version": "1"});
+            params["_meta"][format!("{META}clientInfo")] =
+                json!({"name": "tester", "version": "1"});
         }
         params
     }
@@ -89,14 +122,25 @@ impl McpClient {
     /// The headers of a message, as lines.
     fn headers(&self, message: &Value) -> Vec<(&'static str, String)> {
         let mut headers = vec![("accept", "application/json, text/event-stream".to_owned())];
-        headers.extend(self.token.map(|token| ("authorization", format!("Bearer {token}"))));
+        headers.extend(
+            self.token
+                .map(|token| ("authorization", format!("Bearer {token}"))),
+        );
         if let Some((session, revision)) = &self.session {
-            headers.extend([("mcp-session-id", session.clone()), ("mcp-protocol-version", (*revision).to_owned())]);
+            headers.extend([
+                ("mcp-session-id", session.clone()),
+                ("mcp-protocol-version", (*revision).to_owned()),
+            ]);
             return headers;
         }
         headers.push(("mcp-protocol-version", "2026-07-28".to_owned()));
-        headers.push(("mcp-method", message["method"].as_str().unwrap_or_default().to_owned()));
-        let subject = message["params"]["name"].as_str().or(message["params"]["uri"].as_str());
+        headers.push((
+            "mcp-method",
+            message["method"].as_str().unwrap_or_default().to_owned(),
+        ));
+        let subject = message["params"]["name"]
+            .as_str()
+            .or(message["params"]["uri"].as_str());
         headers.extend(subject.map(|subject| ("mcp-name", subject.to_owned())));
         headers
     }
@@ -133,7 +177,10 @@ impl McpClient {
         let mut message = rpc(method, &self.params(params));
         message["id"] = id.clone();
         let mut stream = TcpStream::connect(self.address).await.unwrap();
-        stream.write_all(self.post(&message).as_bytes()).await.unwrap();
+        stream
+            .write_all(self.post(&message).as_bytes())
+            .await
+            .unwrap();
         stream
     }
 
@@ -159,8 +206,10 @@ impl McpClient {
     /// The request over HTTP that carries a message.
     fn post(&self, message: &Value) -> String {
         let body = message.to_string();
-        let mut head =
-            format!("POST {} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n", self.target, self.address);
+        let mut head = format!(
+            "POST {} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n",
+            self.target, self.address
+        );
         for (name, value) in self.headers(message) {
             write!(head, "{name}: {value}\r\n").unwrap();
         }
@@ -169,7 +218,15 @@ impl McpClient {
 
     /// Ends the session.
     pub(crate) async fn end(&self) -> u16 {
-        ask(self.address, "DELETE", &self.target, &[("mcp-session-id", self.session())], "").await.status
+        ask(
+            self.address,
+            "DELETE",
+            &self.target,
+            &[("mcp-session-id", self.session())],
+            "",
+        )
+        .await
+        .status
     }
 }
 
@@ -183,7 +240,12 @@ impl Streamed {
             let status = first.split(' ').nth(1).unwrap().parse().unwrap();
             let mut is_stream = false;
             let mut length = 0_usize;
-            while let Some(line) = lines.next_line().await.unwrap().filter(|line| !line.is_empty()) {
+            while let Some(line) = lines
+                .next_line()
+                .await
+                .unwrap()
+                .filter(|line| !line.is_empty())
+            {
                 let (name, value) = line.split_once(": ").unwrap();
                 is_stream |= name == "content-type" && value == "text/event-stream";
                 if name == "content-length" {
@@ -196,9 +258,16 @@ impl Streamed {
                 lines.get_mut().read_exact(&mut body).await.unwrap();
                 whole = serde_json::from_slice(&body).ok();
             }
-            Self { status, is_stream, lines, whole }
+            Self {
+                status,
+                is_stream,
+                lines,
+                whole,
+            }
         };
-        tokio::time::timeout(PATIENCE, opened).await.expect("the head of an answer")
+        tokio::time::timeout(PATIENCE, opened)
+            .await
+            .expect("the head of an answer")
     }
 
     /// The next message; `None` at the end.
@@ -217,6 +286,8 @@ impl Streamed {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, next).await.expect("a message, or the end")
+        tokio::time::timeout(PATIENCE, next)
+            .await
+            .expect("a message, or the end")
     }
 }

@@ -32,7 +32,9 @@ pub(crate) struct Came {
 impl Came {
     /// The method of the message, or that of HTTP where there is none.
     pub(crate) fn method(&self) -> &str {
-        self.message["method"].as_str().unwrap_or(self.http.as_str())
+        self.message["method"]
+            .as_str()
+            .unwrap_or(self.http.as_str())
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
@@ -41,13 +43,19 @@ impl Came {
 
     /// An answer with this result.
     pub(crate) fn result(&self, result: &Value) -> Answer {
-        Answer::Json(200, json!({"jsonrpc": "2.0", "id": self.message["id"], "result": result}))
+        Answer::Json(
+            200,
+            json!({"jsonrpc": "2.0", "id": self.message["id"], "result": result}),
+        )
     }
 
     /// An answer with an error.
     pub(crate) fn error(&self, status: u16, code: i64, message: &str) -> Answer {
         let error = json!({"code": code, "message": message});
-        Answer::Json(status, json!({"jsonrpc": "2.0", "id": self.message["id"], "error": error}))
+        Answer::Json(
+            status,
+            json!({"jsonrpc": "2.0", "id": self.message["id"], "error": error}),
+        )
     }
 }
 
@@ -100,7 +108,11 @@ impl McpServer {
         let stage = Arc::new(stage);
         let app = Router::new().fallback(serve).with_state(Arc::clone(&stage));
         let serving = Tasks::new().spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { stage, url, _serving: AbortOnDropHandle::new(serving) }
+        Self {
+            stage,
+            url,
+            _serving: AbortOnDropHandle::new(serving),
+        }
     }
 
     /// Answers by another script from now on.
@@ -124,15 +136,24 @@ impl McpServer {
 
     /// Those of this method.
     pub(crate) fn of(&self, method: &str) -> Vec<Came> {
-        self.came().into_iter().filter(|came| came.method() == method).collect()
+        self.came()
+            .into_iter()
+            .filter(|came| came.method() == method)
+            .collect()
     }
 
     /// Waits until a method came so often.
     pub(crate) async fn until(&self, method: &str, times: usize) {
         let mut came = self.stage.came.subscribe();
-        let reached = came.wait_for(|came| came.iter().filter(|came| came.method() == method).count() >= times);
+        let reached = came
+            .wait_for(|came| came.iter().filter(|came| came.method() == method).count() >= times);
         let waited = tokio::time::timeout(PATIENCE, reached).await.is_ok();
-        assert!(waited, "{method} came {} times, not {times}: {:?}", self.of(method).len(), self.came());
+        assert!(
+            waited,
+            "{method} came {} times, not {times}: {:?}",
+            self.of(method).len(),
+            self.came()
+        );
     }
 }
 
@@ -140,7 +161,12 @@ async fn serve(State(stage): State<Arc<Stage>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
     let message = serde_json::from_slice(&body).unwrap_or_default();
-    let came = Came { http: head.method, path: head.uri.to_string(), headers: head.headers, message };
+    let came = Came {
+        http: head.method,
+        path: head.uri.to_string(),
+        headers: head.headers,
+        message,
+    };
     // Before it is counted, so that a test that saw the message can push to its stream.
     let pushed = stage.pushed.subscribe();
     let answer = (stage.script.lock().unwrap())(&came);
@@ -160,12 +186,16 @@ async fn respond(answer: Answer, mut pushed: broadcast::Receiver<Value>) -> Resp
             response.headers_mut().insert(name, value.parse().unwrap());
             response
         }
-        Answer::Text(status, text) => {
-            Response::builder().status(StatusCode::from_u16(status).unwrap()).body(Body::from(text)).unwrap()
-        }
+        Answer::Text(status, text) => Response::builder()
+            .status(StatusCode::from_u16(status).unwrap())
+            .body(Body::from(text))
+            .unwrap(),
         Answer::Events(messages) => events(messages.iter().map(event).collect(), None),
         Answer::Stream(messages) => events(messages.iter().map(event).collect(), Some(pushed)),
-        Answer::Endpoint(address) => events(vec![format!("event: endpoint\ndata: {address}\n\n")], Some(pushed)),
+        Answer::Endpoint(address) => events(
+            vec![format!("event: endpoint\ndata: {address}\n\n")],
+            Some(pushed),
+        ),
         Answer::Later => loop {
             let message = pushed.recv().await.expect("a message that the test sends");
             if message.get("method").is_none() {
@@ -173,7 +203,9 @@ async fn respond(answer: Answer, mut pushed: broadcast::Receiver<Value>) -> Resp
             }
         },
         Answer::After(mut gate, answer) => {
-            gate.wait_for(|is_open| *is_open).await.expect("a gate that the test opens");
+            gate.wait_for(|is_open| *is_open)
+                .await
+                .expect("a gate that the test opens");
             Box::pin(respond(*answer, pushed)).await
         }
         Answer::Silence => std::future::pending().await,
@@ -187,8 +219,13 @@ fn events(first: Vec<String>, pushed: Option<broadcast::Receiver<Value>>) -> Res
         let message = pushed.recv().await.ok()?;
         Some((event(&message), Some(pushed)))
     });
-    let body = futures_util::stream::iter(first).chain(pushed).map(|text| Ok::<_, Infallible>(Bytes::from(text)));
-    Response::builder().header("content-type", "text/event-stream").body(Body::from_stream(body)).unwrap()
+    let body = futures_util::stream::iter(first)
+        .chain(pushed)
+        .map(|text| Ok::<_, Infallible>(Bytes::from(text)));
+    Response::builder()
+        .header("content-type", "text/event-stream")
+        .body(Body::from_stream(body))
+        .unwrap()
 }
 
 fn event(message: &Value) -> String {
@@ -203,7 +240,8 @@ pub(crate) fn tool(name: &str) -> Value {
 /// Answers as a server of 2026-07-28 with these tools, which signals changes.
 pub(crate) fn modern(tools: &Value) -> impl FnMut(&Came) -> Answer + Send + use<> {
     let tools = tools.clone();
-    move |came| match came.method() {
+    move |came| {
+        match came.method() {
         "server/discover" => came.result(&json!({
             "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 3_600_000, "cacheScope": "public",
             "capabilities": {"tools": {"listChanged": true}},
@@ -221,11 +259,15 @@ pub(crate) fn modern(tools: &Value) -> impl FnMut(&Came) -> Answer + Send + use<
         })),
         _ => came.error(404, -32_601, "Method not found"),
     }
+    }
 }
 
 /// Answers as a server of this legacy revision with these tools and a session, which signals
 /// changes.
-pub(crate) fn legacy(revision: &'static str, tools: &Value) -> impl FnMut(&Came) -> Answer + Send + use<> {
+pub(crate) fn legacy(
+    revision: &'static str,
+    tools: &Value,
+) -> impl FnMut(&Came) -> Answer + Send + use<> {
     let tools = tools.clone();
     move |came| match (came.http.as_str(), came.method()) {
         ("GET", _) if came.header("mcp-session-id") == Some("s-1") => Answer::Stream(Vec::new()),
@@ -240,9 +282,13 @@ pub(crate) fn legacy(revision: &'static str, tools: &Value) -> impl FnMut(&Came)
             400,
             json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32_000, "message": "Server not initialized"}}),
         ),
-        ("POST", "notifications/initialized" | "notifications/cancelled") => Answer::Text(202, String::new()),
+        ("POST", "notifications/initialized" | "notifications/cancelled") => {
+            Answer::Text(202, String::new())
+        }
         ("POST", "tools/list") => came.result(&json!({"tools": tools})),
-        ("POST", "tools/call") => came.result(&json!({"content": [{"type": "text", "text": "done"}]})),
+        ("POST", "tools/call") => {
+            came.result(&json!({"content": [{"type": "text", "text": "done"}]}))
+        }
         ("POST", _) if came.message.get("result").is_some() => Answer::Text(202, String::new()),
         ("POST", _) => came.error(200, -32_601, "Method not found"),
         _ => Answer::Text(405, String::new()),

@@ -24,7 +24,11 @@ pub(crate) struct Neighbour {
 
 impl Network {
     pub(crate) fn new() -> Self {
-        let port = UdpSocket::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port();
+        let port = UdpSocket::bind("0.0.0.0:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
         Self { port }
     }
 
@@ -43,7 +47,10 @@ impl Network {
         self.source_with(|_| {})
     }
 
-    pub(crate) fn source_with(&self, change: impl FnOnce(&mut config::MdnsConfig)) -> Box<MdnsSource> {
+    pub(crate) fn source_with(
+        &self,
+        change: impl FnOnce(&mut config::MdnsConfig),
+    ) -> Box<MdnsSource> {
         let mut section = self.section();
         change(&mut section);
         Box::new(MdnsSource::new(section, Clock::system()))
@@ -63,9 +70,16 @@ impl Neighbour {
         self.announce_as(SERVICE_TYPE, instance, port, txt);
     }
 
-    pub(crate) fn announce_as(&self, service_type: &str, instance: &str, port: u16, txt: &[(&str, &str)]) {
+    pub(crate) fn announce_as(
+        &self,
+        service_type: &str,
+        instance: &str,
+        port: u16,
+        txt: &[(&str, &str)],
+    ) {
         let full = format!("{service_type}.local.");
-        let mut service = ServiceInfo::new(&full, instance, "neighbour.local.", "127.0.0.1", port, txt).unwrap();
+        let mut service =
+            ServiceInfo::new(&full, instance, "neighbour.local.", "127.0.0.1", port, txt).unwrap();
         // The names on a test's own network are free.
         service.set_requires_probe(false);
         // Its queue of commands is short.
@@ -77,7 +91,10 @@ impl Neighbour {
 
     /// Says goodbye for one.
     pub(crate) fn take_back(&self, instance: &str) {
-        let ended = self.daemon.unregister(&format!("{instance}.{SERVICE_TYPE}.local.")).unwrap();
+        let ended = self
+            .daemon
+            .unregister(&format!("{instance}.{SERVICE_TYPE}.local."))
+            .unwrap();
         ended.recv_timeout(PATIENCE).unwrap();
     }
 }

@@ -1,15 +1,26 @@
 //! What tests share, as one module of each test program: the servers, daemons and files around what
 //! is tried.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-#![allow(dead_code, reason = "each program uses its share; `tests/tidy.rs` finds what none uses")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on must fail"
+)]
+#![allow(
+    dead_code,
+    reason = "each program uses its share; `tests/tidy.rs` finds what none uses"
+)]
 
 /// Fails unless there is nothing in it, and prints what there is.
 #[allow(unused_macros, reason = "each program uses its share")]
 macro_rules! assert_empty {
     ($what:expr) => {
         match &$what {
-            what => assert!(what.is_empty(), "expected nothing in `{}`, found {what:?}", stringify!($what)),
+            what => assert!(
+                what.is_empty(),
+                "expected nothing in `{}`, found {what:?}",
+                stringify!($what)
+            ),
         }
     };
 }

@@ -34,8 +34,13 @@ impl Module {
     pub(crate) async fn guarded(name: &str, tools: &[Value], token: Option<&str>) -> Self {
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let folder = tempfile::tempdir().unwrap();
-        let mut module =
-            Self { name: name.to_owned(), address, folder, token: token.map(str::to_owned), running: None };
+        let mut module = Self {
+            name: name.to_owned(),
+            address,
+            folder,
+            token: token.map(str::to_owned),
+            running: None,
+        };
         module.offer(tools);
         module.run().await;
         module
@@ -53,10 +58,16 @@ impl Module {
     pub(crate) async fn run(&mut self) {
         let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/module.py");
         let mut command = Command::new("python3");
-        command.arg(program).arg(self.folder.path().join("manifest.json"));
+        command
+            .arg(program)
+            .arg(self.folder.path().join("manifest.json"));
         command.args(["--port", &self.address.port().to_string()]);
         command.args(self.token.iter().flat_map(|token| ["--token", token]));
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python3 is there");
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("python3 is there");
         let out = child.stdout.take().unwrap();
         self.running = Some(child);
         let line = tokio::task::spawn_blocking(move || {
@@ -66,9 +77,13 @@ impl Module {
                 let read = BufReader::new(out).read_line(&mut line);
                 let _ = sender.send(read.map(|_| line));
             });
-            received.recv_timeout(PATIENCE).expect("it says where it listens").unwrap()
+            received
+                .recv_timeout(PATIENCE)
+                .expect("it says where it listens")
+                .unwrap()
         });
-        self.address.set_port(line.await.unwrap().trim().parse().expect("a port"));
+        self.address
+            .set_port(line.await.unwrap().trim().parse().expect("a port"));
     }
 
     /// Ends; afterwards its port is refused.
@@ -82,7 +97,10 @@ impl Module {
     /// Names it in `[modules]`.
     pub(crate) fn configure(&self, config: &mut Config) {
         let url = format!("http://{}", self.address).parse().unwrap();
-        config.modules.services.insert(self.name.parse().unwrap(), url);
+        config
+            .modules
+            .services
+            .insert(self.name.parse().unwrap(), url);
     }
 }
 
@@ -99,16 +117,37 @@ pub(crate) fn tool(name: &str, permission: &str) -> Value {
 
 /// The four modules of the worked example, by name, each with its tools and what they ask.
 pub(crate) const EXAMPLE: [(&str, &[(&str, &str)]); 4] = [
-    ("research", &[("research.web_search", "guest"), ("research.fetch_webpage", "guest")]),
-    ("file_manager", &[("file_manager.create_document", "guest"), ("file_manager.delete_file", "user")]),
-    ("code_executor", &[("code_executor.run_python", "user"), ("code_executor.run_shell", "admin")]),
+    (
+        "research",
+        &[
+            ("research.web_search", "guest"),
+            ("research.fetch_webpage", "guest"),
+        ],
+    ),
+    (
+        "file_manager",
+        &[
+            ("file_manager.create_document", "guest"),
+            ("file_manager.delete_file", "user"),
+        ],
+    ),
+    (
+        "code_executor",
+        &[
+            ("code_executor.run_python", "user"),
+            ("code_executor.run_shell", "admin"),
+        ],
+    ),
     ("scheduler", &[("scheduler.add_job", "admin")]),
 ];
 
 /// Starts them.
 pub(crate) async fn example() -> Vec<Module> {
     let start = EXAMPLE.iter().map(|(name, tools)| async move {
-        let tools: Vec<Value> = tools.iter().map(|(name, permission)| tool(name, permission)).collect();
+        let tools: Vec<Value> = tools
+            .iter()
+            .map(|(name, permission)| tool(name, permission))
+            .collect();
         Module::start(name, &tools).await
     });
     futures_util::future::join_all(start).await

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use callsheet::catalog::{Catalog, Change, Inputs, Offer, Visibility, build};
 use callsheet::model::{
-    ActivityChoice, Category, Digest, Facts, JsonText, Manifest, Permission, PreferenceSet, PreferenceTarget,
-    PublishedName, RelayedOffers, ScenarioInfo, ScenarioName, Scope, Settings, Tool, ToolId, VersionCell,
+    ActivityChoice, Category, Digest, Facts, JsonText, Manifest, Permission, PreferenceSet,
+    PreferenceTarget, PublishedName, RelayedOffers, ScenarioInfo, ScenarioName, Scope, Settings,
+    Tool, ToolId, VersionCell,
 };
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -22,7 +23,10 @@ pub(crate) fn tool(name: &str) -> Draft {
         category: None,
         parameters: raw(r#"{"type":"object","properties":{}}"#),
         metadata: raw(r#"{"enabled_by_default":true}"#),
-        facts: Arc::new(Facts { enabled_by_default: true, ..Facts::default() }),
+        facts: Arc::new(Facts {
+            enabled_by_default: true,
+            ..Facts::default()
+        }),
         extra: Box::default(),
         definition: None,
         version: VersionCell::default(),
@@ -57,7 +61,10 @@ impl Draft {
 
     /// A definition, with the activity that it names.
     pub(crate) fn defined(mut self, activity: Option<&str>) -> Self {
-        let choice = ActivityChoice { named: activity.map(Into::into), ..ActivityChoice::default() };
+        let choice = ActivityChoice {
+            named: activity.map(Into::into),
+            ..ActivityChoice::default()
+        };
         self.0.definition = Some(Arc::new(choice));
         self
     }
@@ -65,7 +72,10 @@ impl Draft {
     /// A definition with an activity of its own for a profile.
     pub(crate) fn defined_for(mut self, profile: &str, activity: &str) -> Self {
         let by_profile = [(profile.to_owned(), activity.into())].into();
-        self.0.definition = Some(Arc::new(ActivityChoice { named: None, by_profile }));
+        self.0.definition = Some(Arc::new(ActivityChoice {
+            named: None,
+            by_profile,
+        }));
         self
     }
 
@@ -88,9 +98,15 @@ impl Draft {
 /// A manifest as a decoder would give it: tools and categories sorted, digest over everything but
 /// `generated_at`.
 pub(crate) fn manifest(scenario: &str, tools: &[Draft]) -> Manifest {
-    let mut tools: Vec<_> = tools.iter().map(|draft| Arc::new(draft.0.clone())).collect();
+    let mut tools: Vec<_> = tools
+        .iter()
+        .map(|draft| Arc::new(draft.0.clone()))
+        .collect();
     tools.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut categories: Vec<Arc<str>> = tools.iter().filter_map(|tool| tool.category.clone()).collect();
+    let mut categories: Vec<Arc<str>> = tools
+        .iter()
+        .filter_map(|tool| tool.category.clone())
+        .collect();
     categories.sort();
     categories.dedup();
     let category = |id: Arc<str>| Category {
@@ -104,7 +120,11 @@ pub(crate) fn manifest(scenario: &str, tools: &[Draft]) -> Manifest {
     let content = format!("{scenario} {tools:?}");
     Manifest {
         protocol_version: "1.0".into(),
-        scenario: ScenarioInfo { name: scenario.into(), version: "1".into(), ..ScenarioInfo::default() },
+        scenario: ScenarioInfo {
+            name: scenario.into(),
+            version: "1".into(),
+            ..ScenarioInfo::default()
+        },
         tools,
         categories: categories.into_iter().map(category).collect(),
         generated_at: None,
@@ -117,7 +137,10 @@ pub(crate) fn manifest(scenario: &str, tools: &[Draft]) -> Manifest {
 
 /// A published offer.
 pub(crate) fn offer(scenario: &str, tools: &[Draft]) -> Offer {
-    Offer { manifest: Arc::new(manifest(scenario, tools)), visibility: Visibility::Published }
+    Offer {
+        manifest: Arc::new(manifest(scenario, tools)),
+        visibility: Visibility::Published,
+    }
 }
 
 /// The same offer with another standing.
@@ -146,7 +169,9 @@ pub(crate) fn inputs(scenarios: &[(&str, &[&str])]) -> Inputs {
 
 /// Puts an offer under the name it gives itself.
 pub(crate) fn put(inputs: &mut Inputs, offer: Offer) {
-    inputs.offers.insert(offer.manifest.scenario.name.parse().unwrap(), offer);
+    inputs
+        .offers
+        .insert(offer.manifest.scenario.name.parse().unwrap(), offer);
 }
 
 /// The change that puts an offer under the name it gives itself.
@@ -160,15 +185,24 @@ pub(crate) fn inherit() -> Settings {
 }
 
 pub(crate) fn alias(name: &str) -> Settings {
-    Settings { alias: Some(PublishedName::alias(name).unwrap()), ..inherit() }
+    Settings {
+        alias: Some(PublishedName::alias(name).unwrap()),
+        ..inherit()
+    }
 }
 
 pub(crate) fn enabled(on: bool) -> Settings {
-    Settings { enabled: Some(on), ..inherit() }
+    Settings {
+        enabled: Some(on),
+        ..inherit()
+    }
 }
 
 pub(crate) fn priority(priority: i32) -> Settings {
-    Settings { priority: Some(priority), ..inherit() }
+    Settings {
+        priority: Some(priority),
+        ..inherit()
+    }
 }
 
 /// Preferences of scope, target and settings.
@@ -184,13 +218,18 @@ pub(crate) fn preferences(all: &[(&str, &str, Settings)]) -> Arc<PreferenceSet> 
 
 /// A catalog of these scenarios with these preferences.
 pub(crate) fn catalog(scenarios: &[(&str, &[&str])], wanted: &[(&str, &str, Settings)]) -> Catalog {
-    build(&Inputs { preferences: preferences(wanted), ..inputs(scenarios) })
+    build(&Inputs {
+        preferences: preferences(wanted),
+        ..inputs(scenarios)
+    })
 }
 
 /// The published names, each with its tool's identity, in order: `name = scenario/tool`.
 pub(crate) fn names(catalog: &Catalog) -> Vec<String> {
     let tools = catalog.entries().flat_map(|entry| entry.tools.iter());
-    tools.map(|tool| format!("{} = {}", tool.name, tool.id)).collect()
+    tools
+        .map(|tool| format!("{} = {}", tool.name, tool.id))
+        .collect()
 }
 
 /// The findings as `code scenario/tool: message`.

@@ -19,16 +19,26 @@ impl Scrape {
         let text = String::from_utf8(answer.body.clone()).unwrap();
         let mut samples = BTreeMap::new();
         for line in text.lines().filter(|line| !line.starts_with("# ")) {
-            let (name, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("no sample: {line}"));
-            let value = value.parse().unwrap_or_else(|error| panic!("{error}: {line}"));
-            assert!(samples.insert(name.to_owned(), value).is_none(), "twice: {name}");
+            let (name, value) = line
+                .rsplit_once(' ')
+                .unwrap_or_else(|| panic!("no sample: {line}"));
+            let value = value
+                .parse()
+                .unwrap_or_else(|error| panic!("{error}: {line}"));
+            assert!(
+                samples.insert(name.to_owned(), value).is_none(),
+                "twice: {name}"
+            );
         }
         Self { text, samples }
     }
 
     /// The value of a sample.
     pub(crate) fn value(&self, sample: &str) -> f64 {
-        *self.samples.get(sample).unwrap_or_else(|| panic!("{sample} is missing in\n{}", self.text))
+        *self
+            .samples
+            .get(sample)
+            .unwrap_or_else(|| panic!("{sample} is missing in\n{}", self.text))
     }
 
     pub(crate) fn has(&self, sample: &str) -> bool {
@@ -37,11 +47,17 @@ impl Scrape {
 
     /// How many samples there are whose name and labels begin like this.
     pub(crate) fn count(&self, beginning: &str) -> usize {
-        self.samples.keys().filter(|name| name.starts_with(beginning)).count()
+        self.samples
+            .keys()
+            .filter(|name| name.starts_with(beginning))
+            .count()
     }
 
     /// The names of all samples, without labels.
     pub(crate) fn names(&self) -> BTreeSet<&str> {
-        self.samples.keys().map(|name| name.split('{').next().unwrap()).collect()
+        self.samples
+            .keys()
+            .map(|name| name.split('{').next().unwrap())
+            .collect()
     }
 }

@@ -3,7 +3,10 @@
 //! [`callee`](super::callee) has the script of a scenario that lists tools and runs them; faults
 //! below HTTP are made by [`upstream_server`](super::upstream_server).
 
-#![allow(clippy::disallowed_methods, reason = "a server of a test is no task of the daemon")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a server of a test is no task of the daemon"
+)]
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -121,18 +124,26 @@ impl Scripted {
     fn absent_at(host: [u8; 4]) -> Self {
         let held = hold(SocketAddr::from((host, 0))).unwrap();
         let stage = Stage {
-            script: Mutex::new(Box::new(|_| Box::pin(Reply::status("500 Internal Server Error").given()))),
+            script: Mutex::new(Box::new(|_| {
+                Box::pin(Reply::status("500 Internal Server Error").given())
+            })),
             seen: watch::Sender::default(),
             open: AtomicUsize::new(0),
             most: watch::Sender::new(0),
             left: watch::Sender::new(0),
         };
-        Self { serving: None, address: held.local_addr().unwrap(), held: Some(held), stage: Arc::new(stage) }
+        Self {
+            serving: None,
+            address: held.local_addr().unwrap(),
+            held: Some(held),
+            stage: Arc::new(stage),
+        }
     }
 
     /// Answers by another script from now on.
     pub(crate) fn script(&self, mut script: impl FnMut(&Request) -> Reply + Send + 'static) {
-        *self.stage.script.lock().unwrap() = Box::new(move |request| Box::pin(script(&request).given()));
+        *self.stage.script.lock().unwrap() =
+            Box::new(move |request| Box::pin(script(&request).given()));
     }
 
     /// Gives the same answer to every request from now on.
@@ -142,13 +153,21 @@ impl Scripted {
 
     /// Listens at its address again.
     pub(crate) fn open(&mut self) {
-        let listener = self.held.take().expect("it is closed").listen(1024).unwrap();
+        let listener = self
+            .held
+            .take()
+            .expect("it is closed")
+            .listen(1024)
+            .unwrap();
         self.listen(listener);
     }
 
     fn listen(&mut self, listener: TcpListener) {
         let (stop, stopped) = oneshot::channel();
-        self.serving = Some((stop, tokio::spawn(accept(listener, Arc::clone(&self.stage), stopped))));
+        self.serving = Some((
+            stop,
+            tokio::spawn(accept(listener, Arc::clone(&self.stage), stopped)),
+        ));
     }
 
     /// Ends every connection and listens no more, as a killed process does; returns when
@@ -166,7 +185,11 @@ impl Scripted {
                 }
             }
         };
-        self.held = Some(tokio::time::timeout(PATIENCE, free).await.expect("the port becomes free"));
+        self.held = Some(
+            tokio::time::timeout(PATIENCE, free)
+                .await
+                .expect("the port becomes free"),
+        );
     }
 
     /// Ends where it is, and listens at another port. The old port stays held, so that connections
@@ -214,7 +237,9 @@ impl Scripted {
     /// Waits until so many requests came in all.
     pub(crate) async fn until_asked(&self, times: usize) {
         let mut seen = self.stage.seen.subscribe();
-        let waited = tokio::time::timeout(PATIENCE, seen.wait_for(|seen| seen.len() >= times)).await.is_ok();
+        let waited = tokio::time::timeout(PATIENCE, seen.wait_for(|seen| seen.len() >= times))
+            .await
+            .is_ok();
         assert!(waited, "{} requests, not {times}", self.count());
     }
 
@@ -225,15 +250,23 @@ impl Scripted {
 
     pub(crate) async fn until_at_once(&self, times: usize) {
         let mut most = self.stage.most.subscribe();
-        let waited = tokio::time::timeout(PATIENCE, most.wait_for(|most| *most >= times)).await.is_ok();
+        let waited = tokio::time::timeout(PATIENCE, most.wait_for(|most| *most >= times))
+            .await
+            .is_ok();
         assert!(waited, "{} at once, not {times}", self.most_at_once());
     }
 
     /// Waits until so many clients went away without waiting for their answer.
     pub(crate) async fn until_left(&self, times: usize) {
         let mut left = self.stage.left.subscribe();
-        let waited = tokio::time::timeout(PATIENCE, left.wait_for(|left| *left >= times)).await.is_ok();
-        assert!(waited, "{} clients left, not {times}", *self.stage.left.borrow());
+        let waited = tokio::time::timeout(PATIENCE, left.wait_for(|left| *left >= times))
+            .await
+            .is_ok();
+        assert!(
+            waited,
+            "{} clients left, not {times}",
+            *self.stage.left.borrow()
+        );
     }
 }
 
@@ -249,7 +282,9 @@ async fn accept(listener: TcpListener, stage: Arc<Stage>, stop: oneshot::Receive
         let stage = Arc::clone(&stage);
         let service = service_fn(move |request| serve(Arc::clone(&stage), request));
         // Without a date of its own, an answer is as old as its script says.
-        let connection = http1::Builder::new().auto_date_header(false).serve_connection(TokioIo::new(stream), service);
+        let connection = http1::Builder::new()
+            .auto_date_header(false)
+            .serve_connection(TokioIo::new(stream), service);
         // A client that goes away ends its connection, which is no failure here.
         connections.spawn(async move { drop(connection.await) });
         while connections.try_join_next().is_some() {}
@@ -258,20 +293,31 @@ async fn accept(listener: TcpListener, stage: Arc<Stage>, stop: oneshot::Receive
     connections.shutdown().await;
 }
 
-async fn serve(stage: Arc<Stage>, request: http::Request<Incoming>) -> Result<Response, Infallible> {
+async fn serve(
+    stage: Arc<Stage>,
+    request: http::Request<Incoming>,
+) -> Result<Response, Infallible> {
     let (head, body) = request.into_parts();
     // A body that breaks off is a client that went away: its connection ends with it.
-    let Ok(body) = body.collect().await else { std::future::pending().await };
+    let Ok(body) = body.collect().await else {
+        std::future::pending().await
+    };
     let request = Request {
         method: head.method,
-        target: head.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned(),
+        target: head
+            .uri
+            .path_and_query()
+            .map_or("/", |target| target.as_str())
+            .to_owned(),
         headers: head.headers,
         text: String::from_utf8(body.to_bytes().to_vec()).unwrap(),
     };
     let at = Clock::system().now();
     let answer = (stage.script.lock().unwrap())(request.clone());
     let open = Open::new(&stage);
-    stage.seen.send_modify(|seen| seen.push(Seen { request, at }));
+    stage
+        .seen
+        .send_modify(|seen| seen.push(Seen { request, at }));
     let answer = answer.await;
     open.answered();
     Ok(answer)
@@ -287,7 +333,10 @@ impl Open {
     fn new(stage: &Arc<Stage>) -> Self {
         let open = stage.open.fetch_add(1, Ordering::SeqCst) + 1;
         stage.most.send_modify(|most| *most = (*most).max(open));
-        Self { stage: Arc::clone(stage), answered: false }
+        Self {
+            stage: Arc::clone(stage),
+            answered: false,
+        }
     }
 
     fn answered(mut self) {
@@ -328,11 +377,19 @@ impl Gate {
 
 impl Reply {
     pub(crate) fn status(status: &'static str) -> Self {
-        Self { status, headers: Vec::new(), body: Vec::new(), gate: None }
+        Self {
+            status,
+            headers: Vec::new(),
+            body: Vec::new(),
+            gate: None,
+        }
     }
 
     pub(crate) fn text(text: impl Into<Vec<u8>>) -> Self {
-        Self { body: text.into(), ..Self::status("200 OK") }
+        Self {
+            body: text.into(),
+            ..Self::status("200 OK")
+        }
     }
 
     pub(crate) fn json(json: &Value) -> Self {
@@ -347,7 +404,10 @@ impl Reply {
     /// With another status.
     /// The same with these bytes as its body.
     pub(crate) fn with_body(self, body: impl Into<Vec<u8>>) -> Self {
-        Self { body: body.into(), ..self }
+        Self {
+            body: body.into(),
+            ..self
+        }
     }
 
     pub(crate) fn with_status(self, status: &'static str) -> Self {
@@ -362,7 +422,10 @@ impl Reply {
 
     /// That only comes when the gate is open.
     pub(crate) fn behind(self, gate: &Gate) -> Self {
-        Self { gate: Some(gate.clone()), ..self }
+        Self {
+            gate: Some(gate.clone()),
+            ..self
+        }
     }
 
     /// The answer as it is sent, once its gate is open.

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use callsheet::model::{JsonText, Target};
 use callsheet::protocols::{
-    Call, CallError, CallIo, CallLog, CallProgress, Cancelled, ConnectError, EndReason, Fits, Hint, InputWanted,
-    ListError, ListRequest, Listing, LogLevel, Outcome, Protocol, ProtocolId, Session, Validity, tool_discovery,
+    Call, CallError, CallIo, CallLog, CallProgress, Cancelled, ConnectError, EndReason, Fits, Hint,
+    InputWanted, ListError, ListRequest, Listing, LogLevel, Outcome, Protocol, ProtocolId, Session,
+    Validity, tool_discovery,
 };
 use callsheet::runtime::Clock;
 use callsheet::transports::{TransportError, Transports};
@@ -118,7 +119,9 @@ impl Script {
     /// Signals a change.
     pub(crate) fn hint(&self) {
         self.0.hints.send_modify(|hints| {
-            let Hints::On(count) = hints else { panic!("no stream of hints: {hints:?}") };
+            let Hints::On(count) = hints else {
+                panic!("no stream of hints: {hints:?}")
+            };
             *count += 1;
         });
     }
@@ -147,21 +150,36 @@ impl Script {
     pub(crate) async fn until_open(&self, count: usize) {
         let mut open = self.0.open.subscribe();
         let reached = open.wait_for(|open| *open == count);
-        tokio::time::timeout(PATIENCE, reached).await.expect("so many sessions are open").unwrap();
+        tokio::time::timeout(PATIENCE, reached)
+            .await
+            .expect("so many sessions are open")
+            .unwrap();
     }
 
     /// How often something happened: `connect`, `refuse`, `list`, `busy`, `hints`, or what a call
     /// met.
     pub(crate) fn count(&self, what: &str) -> usize {
-        self.0.happened.borrow().iter().filter(|happened| *happened == what).count()
+        self.0
+            .happened
+            .borrow()
+            .iter()
+            .filter(|happened| *happened == what)
+            .count()
     }
 
     /// Waits until something happened so often.
     pub(crate) async fn until(&self, what: &str, count: usize) {
         let mut happened = self.0.happened.subscribe();
-        let often = |all: &Vec<String>| all.iter().filter(|happened| *happened == what).count() >= count;
-        let reached = tokio::time::timeout(PATIENCE, happened.wait_for(often)).await.is_ok();
-        assert!(reached, "never {count} times {what}: {:?}", self.0.happened.borrow());
+        let often =
+            |all: &Vec<String>| all.iter().filter(|happened| *happened == what).count() >= count;
+        let reached = tokio::time::timeout(PATIENCE, happened.wait_for(often))
+            .await
+            .is_ok();
+        assert!(
+            reached,
+            "never {count} times {what}: {:?}",
+            self.0.happened.borrow()
+        );
     }
 
     fn happens(&self, what: impl Into<String>) {
@@ -199,7 +217,12 @@ impl Protocol for ScriptedProtocol {
             script.0.end.send_replace(None);
             let end = script.0.end.subscribe();
             let is_changing = target.to_string().contains("changing");
-            Ok(Arc::new(ScriptedSession { script, clock: transports.clock(), end, is_changing }) as _)
+            Ok(Arc::new(ScriptedSession {
+                script,
+                clock: transports.clock(),
+                end,
+                is_changing,
+            }) as _)
         })
     }
 }
@@ -214,7 +237,11 @@ impl Session for ScriptedSession {
     fn list<'a>(&'a self, request: &'a ListRequest) -> BoxFuture<'a, Result<Listing, ListError>> {
         Box::pin(async move {
             if self.end.borrow().is_some() {
-                return Err(TransportError::Broken { url: "script".into(), message: "it has ended".into() }.into());
+                return Err(TransportError::Broken {
+                    url: "script".into(),
+                    message: "it has ended".into(),
+                }
+                .into());
             }
             if *self.script.0.busy.lock().unwrap() {
                 self.script.happens("busy");
@@ -228,34 +255,57 @@ impl Session for ScriptedSession {
                 }
                 .into());
             }
-            let mut tools: Vec<_> = self.script.0.tools.lock().unwrap().iter().map(|name| listed(name)).collect();
+            let mut tools: Vec<_> = self
+                .script
+                .0
+                .tools
+                .lock()
+                .unwrap()
+                .iter()
+                .map(|name| listed(name))
+                .collect();
             if self.is_changing {
                 let begun = self.script.count("changed list");
                 let count = *self.script.0.changing.lock().unwrap();
                 tools.extend((0..count).map(|at| listed(&format!("t{begun}_{at}"))));
                 self.script.happens("changed list");
             }
-            let manifest = json!({"protocol_version": "1.0", "scenario": {"name": "script"}, "tools": tools});
+            let manifest =
+                json!({"protocol_version": "1.0", "scenario": {"name": "script"}, "tools": tools});
             let decoded = tool_discovery::decode(manifest.to_string().as_bytes(), &request.accept)?;
-            let validity = Validity::made_here(self.clock, *self.script.0.fresh_for.lock().unwrap());
+            let validity =
+                Validity::made_here(self.clock, *self.script.0.fresh_for.lock().unwrap());
             self.script.happens("list");
             let manifest = decoded.manifest;
             let findings = decoded.findings;
             let quarantined = decoded.quarantined;
-            Ok(Listing::Manifest { manifest, findings, quarantined, validity })
+            Ok(Listing::Manifest {
+                manifest,
+                findings,
+                quarantined,
+                validity,
+            })
         })
     }
 
-    fn call<'a>(&'a self, call: &'a Call, io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn call<'a>(
+        &'a self,
+        call: &'a Call,
+        io: &'a dyn CallIo,
+    ) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(async move {
             if self.end.borrow().is_some() {
                 self.script.happens("unsent");
-                return Err(CallError::Unsent(TransportError::Refused("script".to_owned())));
+                return Err(CallError::Unsent(TransportError::Refused(
+                    "script".to_owned(),
+                )));
             }
             match &*call.tool {
                 "progress" => Ok(progress(io)),
                 "input" => Ok(self.input(io).await),
-                "inert" => Err(CallError::NotCallable("it offers no way to call its tools".to_owned())),
+                "inert" => Err(CallError::NotCallable(
+                    "it offers no way to call its tools".to_owned(),
+                )),
                 "stuck" => {
                     self.script.happens("stuck");
                     std::future::pending().await
@@ -264,7 +314,10 @@ impl Session for ScriptedSession {
                     self.script.happens("sent");
                     io.cancelled().await;
                     let message = "it was closed".to_owned();
-                    Err(CallError::Unanswered(TransportError::Broken { url: "script".to_owned(), message }))
+                    Err(CallError::Unanswered(TransportError::Broken {
+                        url: "script".to_owned(),
+                        message,
+                    }))
                 }
                 "wait" => {
                     self.script.happens("waiting");
@@ -299,7 +352,11 @@ impl Session for ScriptedSession {
     fn ended(&self) -> Option<BoxFuture<'static, EndReason>> {
         let mut end = self.end.clone();
         Some(Box::pin(async move {
-            let reason = end.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+            let reason = end
+                .wait_for(Option::is_some)
+                .await
+                .ok()
+                .and_then(|reason| reason.clone());
             match reason {
                 Some(reason) => EndReason::new(reason),
                 None => std::future::pending().await,
@@ -315,15 +372,27 @@ impl ScriptedSession {
         match io.input(&wanted).await {
             Some(answer) => Outcome::done(answer),
             None if is_offered => Outcome::failed(None, "declined".to_owned(), None),
-            None => Outcome::failed(None, "this caller gives no input".to_owned(), Some("no_input".to_owned())),
+            None => Outcome::failed(
+                None,
+                "this caller gives no input".to_owned(),
+                Some("no_input".to_owned()),
+            ),
         }
     }
 }
 
 fn progress(io: &dyn CallIo) -> Outcome {
-    io.progress(CallProgress { done: 1.0, total: Some(2.0), message: Some("half".to_owned()) });
+    io.progress(CallProgress {
+        done: 1.0,
+        total: Some(2.0),
+        message: Some("half".to_owned()),
+    });
     io.log(CallLog::new(LogLevel::Info, "on the way"));
-    io.progress(CallProgress { done: 2.0, total: Some(2.0), message: None });
+    io.progress(CallProgress {
+        done: 2.0,
+        total: Some(2.0),
+        message: None,
+    });
     Outcome::done(JsonText::parse("\"there\"").unwrap())
 }
 

@@ -46,8 +46,17 @@ impl std::fmt::Debug for Answer {
     /// The body as text, up to 2,000 characters of it, so that the message of a failed test can be
     /// read.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let body: String = String::from_utf8_lossy(&self.body).chars().take(2_000).collect();
-        write!(f, "{} {:?} {} bytes: {body}", self.status, self.headers, self.body.len())
+        let body: String = String::from_utf8_lossy(&self.body)
+            .chars()
+            .take(2_000)
+            .collect();
+        write!(
+            f,
+            "{} {:?} {} bytes: {body}",
+            self.status,
+            self.headers,
+            self.body.len()
+        )
     }
 }
 
@@ -73,7 +82,10 @@ pub(crate) fn snapshot(inputs: &Inputs, health: Vec<Health>, findings: Vec<Findi
         former_names: callsheet::catalog::FormerNames::default(),
         catalog: build(inputs),
         generated_at: Timestamp::from_second(1_700_000_000).unwrap(),
-        health: health.into_iter().map(|health| (health.name.clone(), Arc::new(health))).collect(),
+        health: health
+            .into_iter()
+            .map(|health| (health.name.clone(), Arc::new(health)))
+            .collect(),
         findings: Arc::new(findings),
         sequence: 1,
         transitions: StateTransitions::default(),
@@ -125,7 +137,11 @@ pub(crate) async fn serve_keeping(first: Snapshot, most: u64) -> Served {
 }
 
 /// The same with another `[server]`.
-pub(crate) async fn serve_configured(first: Snapshot, most: u64, server: config::ServerConfig) -> Served {
+pub(crate) async fn serve_configured(
+    first: Snapshot,
+    most: u64,
+    server: config::ServerConfig,
+) -> Served {
     serve_following(first, most, server, config::EventsConfig::default()).await
 }
 
@@ -145,19 +161,35 @@ pub(crate) async fn serve_following(
     let engine = EngineHandle::ended(reader.clone());
     let held = ByteBudget::new(server.held_bytes);
     let limits = config::CallsConfig::default();
-    let calls = Calls::new(limits, engine.clone(), reader.clone(), held, Clock::system(), tasks.clone());
+    let calls = Calls::new(
+        limits,
+        engine.clone(),
+        reader.clone(),
+        held,
+        Clock::system(),
+        tasks.clone(),
+    );
     let limits = config::Config::for_state("state.db").http_limits();
     let client = Client::new(limits, 1, Duration::ZERO, Clock::system(), tasks.clone());
     let parts = ServerParts {
         logins: Arc::new(OAuthTokens::new(&client)),
-        bundles: BundleStore::new(BundleSettings::default(), Functions::default(), Clock::system(), tasks.clone()),
+        bundles: BundleStore::new(
+            BundleSettings::default(),
+            Functions::default(),
+            Clock::system(),
+            tasks.clone(),
+        ),
         engine,
         calls,
         events: Hub::start(reader.clone(), events, Clock::system(), &tasks, &stopping),
         reader,
         views: ViewCache::new(most, tasks.clone()),
         readiness: readiness.clone(),
-        config: watch::Sender::new(Arc::new(Config { server, ..Config::for_state("state.db") })).subscribe(),
+        config: watch::Sender::new(Arc::new(Config {
+            server,
+            ..Config::for_state("state.db")
+        }))
+        .subscribe(),
         settings: watch::Sender::default().subscribe(),
         load_options: None,
         key: None,
@@ -167,7 +199,13 @@ pub(crate) async fn serve_following(
         tasks: tasks.clone(),
     };
     let ended = tasks.spawn(server::run(listener, parts, stopping));
-    Served { address, readiness, writer, stop, ended }
+    Served {
+        address,
+        readiness,
+        writer,
+        stop,
+        ended,
+    }
 }
 
 /// Serves `inputs` without any health or findings.
@@ -182,7 +220,10 @@ impl Served {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4_096).unwrap();
         let mut stream = socket.connect(self.address).await.unwrap();
-        let head = format!("GET {target} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
+        let head = format!(
+            "GET {target} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+            self.address
+        );
         stream.write_all(head.as_bytes()).await.unwrap();
         let mut first = [0; 12];
         stream.read_exact(&mut first).await.unwrap();
@@ -191,12 +232,24 @@ impl Served {
     }
 
     /// See [`ask`].
-    pub(crate) async fn ask(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(crate) async fn ask(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
         ask(self.address, method, target, headers, body).await
     }
 
     /// See [`ask_raw`].
-    pub(crate) async fn ask_raw(&self, method: &str, target: &str, headers: &[(&str, &str)], rest: &str) -> Answer {
+    pub(crate) async fn ask_raw(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        rest: &str,
+    ) -> Answer {
         ask_raw(self.address, method, target, headers, rest).await
     }
 
@@ -231,7 +284,14 @@ pub(crate) async fn ask_bytes(
     body: &[u8],
 ) -> Answer {
     let length = body.len().to_string();
-    exchange(address, method, target, &[headers, &[("content-length", &length)]].concat(), body).await
+    exchange(
+        address,
+        method,
+        target,
+        &[headers, &[("content-length", &length)]].concat(),
+        body,
+    )
+    .await
 }
 
 /// The same, with `rest` after the head as it is.
@@ -245,7 +305,13 @@ pub(crate) async fn ask_raw(
     exchange(address, method, target, headers, rest.as_bytes()).await
 }
 
-async fn exchange(address: SocketAddr, method: &str, target: &str, headers: &[(&str, &str)], rest: &[u8]) -> Answer {
+async fn exchange(
+    address: SocketAddr,
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+    rest: &[u8],
+) -> Answer {
     let mut head = format!("{method} {target} HTTP/1.1\r\nConnection: close\r\n");
     if !headers.iter().any(|(name, _)| *name == "host") {
         write!(head, "Host: {address}\r\n").unwrap();
@@ -254,7 +320,10 @@ async fn exchange(address: SocketAddr, method: &str, target: &str, headers: &[(&
         write!(head, "{name}: {value}\r\n").unwrap();
     }
     let mut stream = TcpStream::connect(address).await.unwrap();
-    stream.write_all(&[format!("{head}\r\n").as_bytes(), rest].concat()).await.unwrap();
+    stream
+        .write_all(&[format!("{head}\r\n").as_bytes(), rest].concat())
+        .await
+        .unwrap();
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).await.unwrap();
     Answer::parse(&bytes)
@@ -262,20 +331,39 @@ async fn exchange(address: SocketAddr, method: &str, target: &str, headers: &[(&
 
 impl Answer {
     fn parse(bytes: &[u8]) -> Self {
-        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").expect("a whole head");
+        let end = bytes
+            .windows(4)
+            .position(|window| window == b"\r\n\r\n")
+            .expect("a whole head");
         let head = std::str::from_utf8(&bytes[..end]).unwrap();
         let mut lines = head.split("\r\n");
-        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let status = lines
+            .next()
+            .unwrap()
+            .split(' ')
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap();
         let headers = lines.map(|line| {
             let (name, value) = line.split_once(": ").unwrap();
-            (HeaderName::try_from(name).unwrap(), HeaderValue::try_from(value).unwrap())
+            (
+                HeaderName::try_from(name).unwrap(),
+                HeaderValue::try_from(value).unwrap(),
+            )
         });
-        Self { status, headers: headers.collect(), body: bytes[end + 4..].to_vec() }
+        Self {
+            status,
+            headers: headers.collect(),
+            body: bytes[end + 4..].to_vec(),
+        }
     }
 
     /// The text of a header; empty when absent.
     pub(crate) fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap())
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -284,7 +372,11 @@ impl Answer {
 
     /// The text of a problem, which is said twice.
     pub(crate) fn problem(&self) -> String {
-        assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
+        assert_eq!(
+            self.header("content-type"),
+            "application/problem+json",
+            "{self:?}"
+        );
         let body = self.json();
         assert_eq!(body["status"], self.status);
         assert_eq!(body["detail"], body["error"]);

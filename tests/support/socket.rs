@@ -40,12 +40,20 @@ pub(crate) async fn open(
     query: &str,
     headers: &[(&'static str, &str)],
 ) -> Result<Follower, StatusCode> {
-    let mut request = format!("ws://{address}/api/v1/ws{query}").into_client_request().unwrap();
+    let mut request = format!("ws://{address}/api/v1/ws{query}")
+        .into_client_request()
+        .unwrap();
     for (name, value) in headers {
-        request.headers_mut().insert(HeaderName::from_static(name), HeaderValue::try_from(*value).unwrap());
+        request.headers_mut().insert(
+            HeaderName::from_static(name),
+            HeaderValue::try_from(*value).unwrap(),
+        );
     }
     let stream = TcpStream::connect(address).await.unwrap();
-    match tokio::time::timeout(PATIENCE, client_async(request, stream)).await.expect("an answer in time") {
+    match tokio::time::timeout(PATIENCE, client_async(request, stream))
+        .await
+        .expect("an answer in time")
+    {
         Ok((socket, _)) => Ok(Follower { socket, pings: 0 }),
         Err(Error::Http(refused)) => Err(refused.status()),
         Err(error) => panic!("{error}"),
@@ -81,7 +89,9 @@ impl Follower {
     /// Whatever comes next but pings.
     pub(crate) async fn came(&mut self) -> Came {
         loop {
-            let message = tokio::time::timeout(PATIENCE, self.socket.next()).await.expect("something in time");
+            let message = tokio::time::timeout(PATIENCE, self.socket.next())
+                .await
+                .expect("something in time");
             match message {
                 Some(Ok(Message::Text(text))) => {
                     let mut frame: Value = serde_json::from_str(&text).unwrap();

@@ -33,24 +33,41 @@ impl Running {
         let (out, sets) = watch::channel(EndpointSet::default());
         let (trigger, stop) = StopTrigger::new();
         let ended = Tasks::new().spawn(source.run(out, stop));
-        Self { sets, stop: trigger, ended }
+        Self {
+            sets,
+            stop: trigger,
+            ended,
+        }
     }
 
     /// The first set for which `condition` holds, now or later.
-    pub(crate) async fn until(&mut self, what: &str, condition: impl FnMut(&EndpointSet) -> bool) -> EndpointSet {
-        let waited =
-            tokio::time::timeout(PATIENCE, self.sets.wait_for(condition)).await.map(|set| set.unwrap().clone());
-        waited.unwrap_or_else(|_| panic!("never came: {what}; in force: {:#?}", *self.sets.borrow()))
+    pub(crate) async fn until(
+        &mut self,
+        what: &str,
+        condition: impl FnMut(&EndpointSet) -> bool,
+    ) -> EndpointSet {
+        let waited = tokio::time::timeout(PATIENCE, self.sets.wait_for(condition))
+            .await
+            .map(|set| set.unwrap().clone());
+        waited
+            .unwrap_or_else(|_| panic!("never came: {what}; in force: {:#?}", *self.sets.borrow()))
     }
 
     /// Waits until exactly these scenarios are found at these ports.
     pub(crate) async fn until_ports(&mut self, expected: &[(&str, u16)]) -> EndpointSet {
-        self.until(&format!("{expected:?}"), |set| set.initial_scan_done && ports(set) == expected).await
+        self.until(&format!("{expected:?}"), |set| {
+            set.initial_scan_done && ports(set) == expected
+        })
+        .await
     }
 
     pub(crate) async fn end(self) {
         self.stop.stop();
-        tokio::time::timeout(PATIENCE, self.ended).await.expect("ends on stop").unwrap().unwrap();
+        tokio::time::timeout(PATIENCE, self.ended)
+            .await
+            .expect("ends on stop")
+            .unwrap()
+            .unwrap();
     }
 }
 
@@ -88,11 +105,16 @@ impl Source for ChannelSource {
 
 pub(crate) fn ports(set: &EndpointSet) -> Vec<(&str, u16)> {
     let port = |endpoint: &Endpoint| endpoint.target.as_ref()?.url().port_or_known_default();
-    set.endpoints.iter().filter_map(|(id, endpoint)| Some((&*id.0, port(endpoint)?))).collect()
+    set.endpoints
+        .iter()
+        .filter_map(|(id, endpoint)| Some((&*id.0, port(endpoint)?)))
+        .collect()
 }
 
 pub(crate) fn the_finding(set: &EndpointSet) -> &Finding {
-    let [finding] = set.findings.as_slice() else { panic!("one finding expected: {set:#?}") };
+    let [finding] = set.findings.as_slice() else {
+        panic!("one finding expected: {set:#?}")
+    };
     finding
 }
 
@@ -121,7 +143,12 @@ impl Processes {
     }
 
     pub(crate) fn limited(&self, rescan_interval: Duration, max_scenarios: usize) -> VrooliFiles {
-        let section = VrooliConfig { enabled: true, path: Some(self.path.clone()), max_scenarios, rescan_interval };
+        let section = VrooliConfig {
+            enabled: true,
+            path: Some(self.path.clone()),
+            max_scenarios,
+            rescan_interval,
+        };
         VrooliFiles::new(section, Clock::system())
     }
 
@@ -137,7 +164,11 @@ impl Processes {
 
     /// The usual file of a scenario whose process is this test's own, which lives.
     pub(crate) fn write_live(&self, scenario: &str, port: u16) {
-        self.write(scenario, "start-api.json", &process_file(std::process::id(), scenario, port));
+        self.write(
+            scenario,
+            "start-api.json",
+            &process_file(std::process::id(), scenario, port),
+        );
     }
 }
 

@@ -39,7 +39,9 @@ pub(crate) type Served = Pin<Box<dyn Future<Output = ()> + Send>>;
 impl UpstreamServer {
     /// Lets `serve` answer every connection as it likes; the connection is closed when its future
     /// ends.
-    pub(crate) async fn serving(serve: impl Fn(Request, TcpStream) -> Served + Send + Sync + 'static) -> Self {
+    pub(crate) async fn serving(
+        serve: impl Fn(Request, TcpStream) -> Served + Send + Sync + 'static,
+    ) -> Self {
         Self::bound(TcpListener::bind("127.0.0.1:0").await.unwrap(), serve)
     }
 
@@ -52,11 +54,17 @@ impl UpstreamServer {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let mut accepting = JoinSet::new();
         accepting.spawn(accept(listener, Arc::clone(&seen), Arc::new(serve)));
-        Self { address, seen, _accepting: accepting }
+        Self {
+            address,
+            seen,
+            _accepting: accepting,
+        }
     }
 
     /// Answers every request with the bytes that `answer` makes of it.
-    pub(crate) async fn answering(answer: impl Fn(&Request) -> Vec<u8> + Send + Sync + 'static) -> Self {
+    pub(crate) async fn answering(
+        answer: impl Fn(&Request) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Self {
         Self::serving(move |request, mut stream| {
             let bytes = answer(&request);
             // A client that has seen enough closes early, which is no failure here.
@@ -88,14 +96,25 @@ impl Request {
 
     /// The lines behind the first, sorted.
     pub(crate) fn lines(&self) -> Vec<&str> {
-        let mut lines: Vec<&str> = self.head.lines().skip(1).filter(|line| !line.is_empty()).collect();
+        let mut lines: Vec<&str> = self
+            .head
+            .lines()
+            .skip(1)
+            .filter(|line| !line.is_empty())
+            .collect();
         lines.sort_unstable();
         lines
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let mut lines = self.head.lines().skip(1).filter_map(|line| line.split_once(':'));
-        lines.find(|(each, _)| each.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+        let mut lines = self
+            .head
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split_once(':'));
+        lines
+            .find(|(each, _)| each.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.trim())
     }
 }
 
@@ -128,11 +147,22 @@ pub(crate) fn gzip(plain: &[u8]) -> Vec<u8> {
 
 /// Limits that are generous where a test is not about them: a slow machine must not fail it.
 pub(crate) fn limits() -> ClientLimits {
-    ClientLimits { connect: Duration::from_secs(10), whole: Duration::from_secs(30), max_body: MIB, max_redirects: 3 }
+    ClientLimits {
+        connect: Duration::from_secs(10),
+        whole: Duration::from_secs(30),
+        max_body: MIB,
+        max_redirects: 3,
+    }
 }
 
 pub(crate) fn client(limits: ClientLimits, concurrency: usize) -> Arc<Client> {
-    Client::new(limits, concurrency, Duration::from_secs(60), Clock::system(), Tasks::new())
+    Client::new(
+        limits,
+        concurrency,
+        Duration::from_secs(60),
+        Clock::system(),
+        Tasks::new(),
+    )
 }
 
 /// An address to ask within [`limits`].

@@ -6,8 +6,8 @@ use callsheet::catalog::search::Indexed;
 use callsheet::catalog::view::Part;
 use callsheet::catalog::{CatalogEntry, Linted, RunsLong, View, Visibility};
 use callsheet::model::{
-    Category, Digest, Effective, Execution, Extra, Facts, JsonText, Manifest, Provenance, PublishedName, RelayedOffers,
-    ScenarioInfo, ScenarioName, Tool, ToolId, VersionCell, ViewTool,
+    Category, Digest, Effective, Execution, Extra, Facts, JsonText, Manifest, Provenance,
+    PublishedName, RelayedOffers, ScenarioInfo, ScenarioName, Tool, ToolId, VersionCell, ViewTool,
 };
 use jiff::Timestamp;
 
@@ -18,7 +18,10 @@ pub(crate) fn raw(json: &str) -> JsonText {
 
 /// Unknown members.
 pub(crate) fn extra(members: &[(&str, &str)]) -> Extra {
-    members.iter().map(|(key, json)| (Arc::from(*key), raw(json))).collect()
+    members
+        .iter()
+        .map(|(key, json)| (Arc::from(*key), raw(json)))
+        .collect()
 }
 
 /// A tool under its own name, enabled by its manifest, with this schema.
@@ -29,7 +32,10 @@ pub(crate) fn tool(scenario: &str, name: &str, parameters: &str) -> ViewTool {
         category: None,
         parameters: raw(parameters),
         metadata: raw(r#"{"enabled_by_default":true}"#),
-        facts: Arc::new(Facts { enabled_by_default: true, ..Facts::default() }),
+        facts: Arc::new(Facts {
+            enabled_by_default: true,
+            ..Facts::default()
+        }),
         extra: Extra::default(),
         definition: None,
         version: VersionCell::default(),
@@ -70,10 +76,17 @@ pub(crate) fn category(id: &str, name: &str) -> Category {
 }
 
 /// The manifest of a scenario with these tools.
-pub(crate) fn manifest(scenario: &str, tools: Vec<Arc<Tool>>, categories: Vec<Category>) -> Manifest {
+pub(crate) fn manifest(
+    scenario: &str,
+    tools: Vec<Arc<Tool>>,
+    categories: Vec<Category>,
+) -> Manifest {
     Manifest {
         protocol_version: "1.0".into(),
-        scenario: ScenarioInfo { name: scenario.into(), ..ScenarioInfo::default() },
+        scenario: ScenarioInfo {
+            name: scenario.into(),
+            ..ScenarioInfo::default()
+        },
         tools,
         categories: categories.into(),
         generated_at: None,
@@ -88,7 +101,11 @@ pub(crate) fn manifest(scenario: &str, tools: Vec<Arc<Tool>>, categories: Vec<Ca
 pub(crate) fn part(scenario: &str, tools: Vec<ViewTool>, categories: Vec<Category>) -> Part {
     let name: ScenarioName = scenario.parse().expect("a scenario name");
     let tools: Vec<_> = tools.into_iter().map(Arc::new).collect();
-    let manifest = manifest(scenario, tools.iter().map(|tool| Arc::clone(&tool.tool)).collect(), categories);
+    let manifest = manifest(
+        scenario,
+        tools.iter().map(|tool| Arc::clone(&tool.tool)).collect(),
+        categories,
+    );
     let entry = CatalogEntry {
         name,
         manifest: Arc::new(manifest),
@@ -100,12 +117,19 @@ pub(crate) fn part(scenario: &str, tools: Vec<ViewTool>, categories: Vec<Categor
         indexed: Indexed::default(),
         runs_long: RunsLong::default(),
     };
-    Part { entry: Arc::new(entry), tools: tools.into(), whole: true }
+    Part {
+        entry: Arc::new(entry),
+        tools: tools.into(),
+        whole: true,
+    }
 }
 
 /// A view of these parts, with nothing left out.
 pub(crate) fn view(parts: Vec<Part>) -> View {
-    View { parts, ..View::default() }
+    View {
+        parts,
+        ..View::default()
+    }
 }
 
 /// The time of every view here.

@@ -43,7 +43,10 @@ pub(crate) fn ms(milliseconds: u64) -> Duration {
 /// Scenarios by name and address.
 pub(crate) fn setting<'a>(scenarios: impl IntoIterator<Item = (&'a str, Url)>) -> Setting {
     let folder = tempfile::tempdir().unwrap();
-    let place = Place { path: folder.path().join("state.db"), _folder: folder };
+    let place = Place {
+        path: folder.path().join("state.db"),
+        _folder: folder,
+    };
     place.setting(scenarios)
 }
 
@@ -54,9 +57,15 @@ pub(crate) fn one(scenario: &str, server: &Scripted) -> Setting {
 
 impl Place {
     /// The same folder for another run.
-    pub(crate) fn setting<'a>(self, scenarios: impl IntoIterator<Item = (&'a str, Url)>) -> Setting {
+    pub(crate) fn setting<'a>(
+        self,
+        scenarios: impl IntoIterator<Item = (&'a str, Url)>,
+    ) -> Setting {
         let mut config = Config::for_state(self.path.clone());
-        config.scenarios = scenarios.into_iter().map(|(scenario, url)| entry(scenario, url)).collect();
+        config.scenarios = scenarios
+            .into_iter()
+            .map(|(scenario, url)| entry(scenario, url))
+            .collect();
         config.discovery.environment.enabled = false;
         config.discovery.mdns.enabled = false;
         config.discovery.vrooli.enabled = false;
@@ -67,12 +76,19 @@ impl Place {
         config.refresh.connect_timeout = PATIENCE;
         config.refresh.backoff_base = ms(20);
         config.refresh.backoff_max = ms(60);
-        Setting { config, place: self }
+        Setting {
+            config,
+            place: self,
+        }
     }
 
     /// What is stored.
     pub(crate) async fn stored(&self) -> Restored {
-        sqlite::open(&self.path, Clock::system()).unwrap().load().await.unwrap()
+        sqlite::open(&self.path, Clock::system())
+            .unwrap()
+            .load()
+            .await
+            .unwrap()
     }
 }
 
@@ -84,7 +100,9 @@ impl Setting {
 
     /// Asks on schedule only once an hour, so that every further request has another reason.
     pub(crate) fn seldom(self) -> Self {
-        self.with(|config| (config.refresh.min_interval, config.refresh.max_interval) = (HOUR, HOUR))
+        self.with(|config| {
+            (config.refresh.min_interval, config.refresh.max_interval) = (HOUR, HOUR)
+        })
     }
 
     pub(crate) async fn start(self) -> Watched {
@@ -93,7 +111,10 @@ impl Setting {
 
     pub(crate) async fn start_at(self, clock: Clock) -> Watched {
         let running = InProcess::start(Callsheet::builder(self.config).clock(clock)).await;
-        Watched { running, place: self.place }
+        Watched {
+            running,
+            place: self.place,
+        }
     }
 }
 

@@ -113,11 +113,18 @@ impl Announcement {
     /// Begins to announce. It is heard about a second later: the name is looked for on the network
     /// first (RFC 6762 section 8.1).
     pub async fn start(self) -> Result<Announced, AnnounceError> {
-        let failed = |error: mdns_sd::Error| AnnounceError { name: self.name.clone(), message: error.to_string() };
+        let failed = |error: mdns_sd::Error| AnnounceError {
+            name: self.name.clone(),
+            message: error.to_string(),
+        };
         let service = self.service().map_err(failed)?;
         let fullname = service.get_fullname().to_owned();
-        let mdns = MdnsDaemon::open(self.port, self.kinds()).await.map_err(failed)?;
-        mdns.command(|daemon| daemon.register(service.clone())).await.map_err(failed)?;
+        let mdns = MdnsDaemon::open(self.port, self.kinds())
+            .await
+            .map_err(failed)?;
+        mdns.command(|daemon| daemon.register(service.clone()))
+            .await
+            .map_err(failed)?;
         Ok(Announced { mdns, fullname })
     }
 
@@ -135,12 +142,18 @@ impl Announcement {
         }
         // A host name of its own: its addresses are those of the interfaces that are used here, not
         // all of the machine.
-        let host = format!("callsheet-{:016x}.local.", xxhash_rust::xxh3::xxh3_64(self.id.as_bytes()));
+        let host = format!(
+            "callsheet-{:016x}.local.",
+            xxhash_rust::xxh3::xxh3_64(self.id.as_bytes())
+        );
         let full_type = format!("{SERVICE_TYPE}.local.");
         let ip = self.listen.ip();
         let port = self.listen.port();
         if ip.is_unspecified() {
-            return Ok(ServiceInfo::new(&full_type, &self.name, &host, "", port, &record[..])?.enable_addr_auto());
+            return Ok(
+                ServiceInfo::new(&full_type, &self.name, &host, "", port, &record[..])?
+                    .enable_addr_auto(),
+            );
         }
         ServiceInfo::new(&full_type, &self.name, &host, ip, port, &record[..])
     }
@@ -177,6 +190,8 @@ impl Announced {
 
 impl std::fmt::Debug for Announced {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Announced").field("fullname", &self.fullname).finish_non_exhaustive()
+        f.debug_struct("Announced")
+            .field("fullname", &self.fullname)
+            .finish_non_exhaustive()
     }
 }

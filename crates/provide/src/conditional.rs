@@ -6,7 +6,10 @@ use http::header::IF_NONE_MATCH;
 /// Whether `If-None-Match` names `etag` (with its quotes), so that 304 is the answer to a GET. Weak
 /// comparison: `W/` does not count. `*` names anything.
 pub fn is_known(headers: &HeaderMap, etag: impl AsRef<[u8]>) -> bool {
-    headers.get_all(IF_NONE_MATCH).iter().any(|line| names(line.as_bytes(), etag.as_ref()))
+    headers
+        .get_all(IF_NONE_MATCH)
+        .iter()
+        .any(|line| names(line.as_bytes(), etag.as_ref()))
 }
 
 /// Whether one field line names `etag` (with its quotes). What follows a malformed element is not
@@ -25,7 +28,9 @@ fn names(line: &[u8], etag: &[u8]) -> bool {
             [b',' | b' ' | b'\t', after @ ..] | [b'W', b'/', after @ ..] => after,
             // A tag may hold commas, so it ends at its quote only.
             [b'"', after @ ..] => {
-                let Some(length) = after.iter().position(|c| *c == b'"') else { return false };
+                let Some(length) = after.iter().position(|c| *c == b'"') else {
+                    return false;
+                };
                 let (tag, after) = rest.split_at(length + 2);
                 if tag == etag {
                     return true;
@@ -52,14 +57,28 @@ mod tests {
 
     #[test]
     fn finds_the_tag_wherever_it_stands() {
-        for lines in [&["\"a,b\""][..], &["W/\"a,b\""], &["*"], &["\"x\" , W/\"y\",\"a,b\""], &["\"x\"", "\"a,b\""]] {
+        for lines in [
+            &["\"a,b\""][..],
+            &["W/\"a,b\""],
+            &["*"],
+            &["\"x\" , W/\"y\",\"a,b\""],
+            &["\"x\"", "\"a,b\""],
+        ] {
             assert!(known(lines), "{lines:?}");
         }
     }
 
     #[test]
     fn other_tags_and_noise_are_not_it() {
-        for lines in [&[][..], &[""], &["\"a\""], &["a,b"], &["\"a,b"], &["\"a\",b\""], &["junk, \"a,b\""]] {
+        for lines in [
+            &[][..],
+            &[""],
+            &["\"a\""],
+            &["a,b"],
+            &["\"a,b"],
+            &["\"a\",b\""],
+            &["junk, \"a,b\""],
+        ] {
             assert!(!known(lines), "{lines:?}");
         }
     }

@@ -20,7 +20,9 @@ pub enum InvalidDefinition {
     #[error("`{0}` is not a category id: use 1 to 50 characters without control characters")]
     CategoryId(String),
     /// A schema that is not an object's. Holds the tool's name and what is wrong.
-    #[error("the parameters of tool `{0}` are no object schema: {1}; use an object with `type` \"object\"")]
+    #[error(
+        "the parameters of tool `{0}` are no object schema: {1}; use an object with `type` \"object\""
+    )]
     Parameters(String, &'static str),
     /// Not within the grammar of scenario names.
     #[error(
@@ -60,17 +62,28 @@ impl ToolDefinition {
     /// A tool without parameters, enabled by default and without approval. `name` is letters,
     /// digits and underscores, as the protocol asks, and at most 100 of them; `description` is what
     /// an LLM reads.
-    pub fn new(name: impl Into<String>, description: impl Into<String>) -> Result<Self, InvalidDefinition> {
+    pub fn new(
+        name: impl Into<String>,
+        description: impl Into<String>,
+    ) -> Result<Self, InvalidDefinition> {
         let name = name.into();
         let legal = (1..=TOOL_NAME_MAX).contains(&name.len())
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         if !legal {
             return Err(InvalidDefinition::ToolName(shortened(&name)));
         }
         let mut metadata = Map::new();
         metadata.insert("enabled_by_default".to_owned(), true.into());
         metadata.insert("requires_approval".to_owned(), false.into());
-        Ok(Self { name, description: description.into(), category: None, parameters: object_schema(), metadata })
+        Ok(Self {
+            name,
+            description: description.into(),
+            category: None,
+            parameters: object_schema(),
+            metadata,
+        })
     }
 
     /// The tool's name.
@@ -96,11 +109,16 @@ impl ToolDefinition {
     /// `properties` is filled in.
     pub fn parameters(mut self, schema: Value) -> Result<Self, InvalidDefinition> {
         let refuse = |reason| InvalidDefinition::Parameters(self.name.clone(), reason);
-        let Value::Object(given) = schema else { return Err(refuse("the schema is not a JSON object")) };
+        let Value::Object(given) = schema else {
+            return Err(refuse("the schema is not a JSON object"));
+        };
         if given.get("type").is_some_and(|kind| kind != "object") {
             return Err(refuse("its `type` is something else"));
         }
-        if given.get("properties").is_some_and(|properties| !properties.is_object()) {
+        if given
+            .get("properties")
+            .is_some_and(|properties| !properties.is_object())
+        {
             return Err(refuse("its `properties` is not a JSON object"));
         }
         self.parameters = object_schema();
@@ -212,10 +230,17 @@ impl CategoryDefinition {
     /// A category; tools refer to it by `id`, people read `name`.
     pub fn new(id: impl Into<String>, name: impl Into<String>) -> Result<Self, InvalidDefinition> {
         let id = id.into();
-        if !(1..=CATEGORY_ID_MAX).contains(&id.chars().count()) || id.chars().any(char::is_control) {
+        if !(1..=CATEGORY_ID_MAX).contains(&id.chars().count()) || id.chars().any(char::is_control)
+        {
             return Err(InvalidDefinition::CategoryId(shortened(&id)));
         }
-        Ok(Self { id, name: name.into(), description: None, icon: None, display_order: None })
+        Ok(Self {
+            id,
+            name: name.into(),
+            description: None,
+            icon: None,
+            display_order: None,
+        })
     }
 
     /// The category's id.

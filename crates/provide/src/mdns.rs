@@ -22,7 +22,13 @@ pub struct MdnsDaemon(ServiceDaemon);
 
 /// Which interfaces are used: by name, where [`LOOPBACK`] is that of IPv4; none named means all.
 pub fn interface_kinds(interfaces: &[String]) -> Vec<IfKind> {
-    let kind = |name: &String| if name == LOOPBACK { IfKind::LoopbackV4 } else { IfKind::Name(name.clone()) };
+    let kind = |name: &String| {
+        if name == LOOPBACK {
+            IfKind::LoopbackV4
+        } else {
+            IfKind::Name(name.clone())
+        }
+    };
     interfaces.iter().map(kind).collect()
 }
 
@@ -34,9 +40,13 @@ impl MdnsDaemon {
     pub async fn open(port: u16, interfaces: Vec<IfKind>) -> Result<Self, Error> {
         let daemon = Self(ServiceDaemon::new_with_port(port)?);
         if !interfaces.is_empty() {
-            daemon.command(|daemon| daemon.disable_interface(IfKind::All)).await?;
+            daemon
+                .command(|daemon| daemon.disable_interface(IfKind::All))
+                .await?;
             for kind in interfaces {
-                daemon.command(|daemon| daemon.enable_interface(kind.clone())).await?;
+                daemon
+                    .command(|daemon| daemon.enable_interface(kind.clone()))
+                    .await?;
             }
         }
         Ok(daemon)
@@ -46,7 +56,10 @@ impl MdnsDaemon {
     ///
     /// # Errors
     /// What the command fails with; [`Error::Again`] if the queue stays full.
-    pub async fn command<T>(&self, give: impl Fn(&ServiceDaemon) -> Result<T, Error> + Send) -> Result<T, Error> {
+    pub async fn command<T>(
+        &self,
+        give: impl Fn(&ServiceDaemon) -> Result<T, Error> + Send,
+    ) -> Result<T, Error> {
         for _ in 1..TRIES {
             match give(&self.0) {
                 Err(Error::Again) => tokio::time::sleep(QUEUE_WAIT).await,
@@ -63,7 +76,10 @@ impl MdnsDaemon {
     pub async fn cached(&self) -> Result<u64, Error> {
         let counts = self.command(ServiceDaemon::get_metrics).await?;
         let counts = counts.recv_async().await.map_err(|_| Error::Again)?;
-        let cached = counts.iter().filter(|(name, _)| name.starts_with("cached-")).map(|(_, count)| *count);
+        let cached = counts
+            .iter()
+            .filter(|(name, _)| name.starts_with("cached-"))
+            .map(|(_, count)| *count);
         Ok(u64::try_from(cached.sum::<i64>()).unwrap_or_default())
     }
 

@@ -32,8 +32,14 @@ impl Parameter {
     }
 
     /// One of the given texts (`enum`).
-    pub fn choice<T: Into<String>>(description: impl Into<String>, values: impl IntoIterator<Item = T>) -> Self {
-        let values: Vec<Value> = values.into_iter().map(|value| value.into().into()).collect();
+    pub fn choice<T: Into<String>>(
+        description: impl Into<String>,
+        values: impl IntoIterator<Item = T>,
+    ) -> Self {
+        let values: Vec<Value> = values
+            .into_iter()
+            .map(|value| value.into().into())
+            .collect();
         Self::string(description).keyword("enum", values)
     }
 
@@ -44,8 +50,13 @@ impl Parameter {
 
     /// An object; give it properties with [`Parameter::property`].
     pub fn object(description: impl Into<String>) -> Self {
-        let mut object = Self { schema: object_schema(), required: false };
-        object.schema.insert("description".to_owned(), description.into().into());
+        let mut object = Self {
+            schema: object_schema(),
+            required: false,
+        };
+        object
+            .schema
+            .insert("description".to_owned(), description.into().into());
         object
     }
 
@@ -116,7 +127,10 @@ impl Parameter {
         let mut schema = Map::new();
         schema.insert("type".to_owned(), kind.into());
         schema.insert("description".to_owned(), description.into().into());
-        Self { schema, required: false }
+        Self {
+            schema,
+            required: false,
+        }
     }
 
     /// Puts it under `properties` of an object schema, and under `required` or out of it.
@@ -132,7 +146,9 @@ impl Parameter {
         if self.required {
             append(object, "required", name.as_str().into());
         }
-        let properties = object.entry("properties").or_insert_with(|| Map::new().into());
+        let properties = object
+            .entry("properties")
+            .or_insert_with(|| Map::new().into());
         if let Value::Object(properties) = properties {
             properties.insert(name, self.schema.into());
         }

@@ -63,7 +63,12 @@ pub struct StaticProvider {
 impl StaticProvider {
     /// A provider without tools yet.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), tools: Vec::new(), categories: Vec::new(), functions: BTreeMap::new() }
+        Self {
+            name: name.into(),
+            tools: Vec::new(),
+            categories: Vec::new(),
+            functions: BTreeMap::new(),
+        }
     }
 
     /// Adds a tool.
@@ -121,6 +126,9 @@ impl Provider for StaticProvider {
 
 impl fmt::Debug for StaticProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StaticProvider").field("name", &self.name).field("tools", &self.tools).finish_non_exhaustive()
+        f.debug_struct("StaticProvider")
+            .field("name", &self.name)
+            .field("tools", &self.tools)
+            .finish_non_exhaustive()
     }
 }

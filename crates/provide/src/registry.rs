@@ -124,8 +124,10 @@ pub(super) struct ServedOffer {
 impl ServedOffer {
     /// The offer over JSON-RPC.
     pub(super) fn rpc(&self) -> &RpcOffer {
-        let tool = |document: &JsonDocument| serde_json::from_slice(&document.body).unwrap_or_default();
-        self.rpc.get_or_init(|| RpcOffer::new(self.tools.values().map(tool)))
+        let tool =
+            |document: &JsonDocument| serde_json::from_slice(&document.body).unwrap_or_default();
+        self.rpc
+            .get_or_init(|| RpcOffer::new(self.tools.values().map(tool)))
     }
 }
 
@@ -150,10 +152,14 @@ impl Registry {
         now: impl Fn() -> Timestamp + Send + Sync + 'static,
     ) -> Result<Self, InvalidDefinition> {
         if !is_scenario_name(&config.scenario_name) {
-            return Err(InvalidDefinition::ScenarioName(config.scenario_name.chars().take(SHOWN_CHARS).collect()));
+            return Err(InvalidDefinition::ScenarioName(
+                config.scenario_name.chars().take(SHOWN_CHARS).collect(),
+            ));
         }
         if let Some(text) = &config.base_url {
-            let usable = text.parse::<Uri>().is_ok_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
+            let usable = text
+                .parse::<Uri>()
+                .is_ok_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
             if !usable {
                 return Err(InvalidDefinition::BaseUrl(text.clone()));
             }
@@ -161,7 +167,13 @@ impl Registry {
         let providers = RwLock::default();
         let current = Mutex::default();
         let starting = AtomicUsize::new(0);
-        Ok(Self(Arc::new(RegistryState { config, now: Box::new(now), providers, current, starting })))
+        Ok(Self(Arc::new(RegistryState {
+            config,
+            now: Box::new(now),
+            providers,
+            current,
+            starting,
+        })))
     }
 
     /// Says that a part of the program is still starting: until the returned value is dropped, all
@@ -185,8 +197,15 @@ impl Registry {
     /// Adds a provider, or replaces the one of the same name, whose place it takes.
     pub fn register(&self, provider: impl Provider + 'static) {
         let provider: Arc<dyn Provider> = Arc::new(provider);
-        let mut providers = self.0.providers.write().unwrap_or_else(PoisonError::into_inner);
-        match providers.iter_mut().find(|known| known.name() == provider.name()) {
+        let mut providers = self
+            .0
+            .providers
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        match providers
+            .iter_mut()
+            .find(|known| known.name() == provider.name())
+        {
             Some(known) => *known = provider,
             None => providers.push(provider),
         }
@@ -194,7 +213,11 @@ impl Registry {
 
     /// Removes the provider of this name; false when there is none.
     pub fn unregister(&self, name: &str) -> bool {
-        let mut providers = self.0.providers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut providers = self
+            .0
+            .providers
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         let before = providers.len();
         providers.retain(|provider| provider.name() != name);
         providers.len() < before
@@ -218,8 +241,15 @@ impl Registry {
     /// Begins a call, by the provider whose tool of that name is served.
     pub(super) fn run(&self, tool: &str, arguments: Value) -> CallStart {
         // Asked outside the lock, as for a manifest.
-        let providers = self.0.providers.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let owner = providers.iter().find(|provider| provider.tools().iter().any(|own| own.name() == tool));
+        let providers = self
+            .0
+            .providers
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let owner = providers
+            .iter()
+            .find(|provider| provider.tools().iter().any(|own| own.name() == tool));
         match owner.map(|provider| provider.run(tool, arguments)) {
             Some(Some(running)) => CallStart::Runs(running),
             Some(None) => CallStart::ListedOnly,
@@ -231,19 +261,36 @@ impl Registry {
     pub(super) fn offer(&self) -> Arc<ServedOffer> {
         // Providers are called outside the locks: they may take their time, and may use the
         // registry themselves.
-        let providers = self.0.providers.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let providers = self
+            .0
+            .providers
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         let merged = MergedDefinitions::from_providers(&providers);
         let content = merged.content(&self.0.config);
         let digest = xxh3_128(content.as_bytes());
-        let mut current = self.0.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self
+            .0
+            .current
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         match &*current {
-            Some(offer) if offer.manifest.digest == digest && offer.shadowed == merged.shadowed => Arc::clone(offer),
+            Some(offer) if offer.manifest.digest == digest && offer.shadowed == merged.shadowed => {
+                Arc::clone(offer)
+            }
             known => {
                 // When only a shadowed tool came or went, what is served is still the same.
-                let manifest = known.as_ref().filter(|offer| offer.manifest.digest == digest).map_or_else(
-                    || JsonDocument { body: stamped(&content, (self.0.now)()), digest },
-                    |offer| offer.manifest.clone(),
-                );
+                let manifest = known
+                    .as_ref()
+                    .filter(|offer| offer.manifest.digest == digest)
+                    .map_or_else(
+                        || JsonDocument {
+                            body: stamped(&content, (self.0.now)()),
+                            digest,
+                        },
+                        |offer| offer.manifest.clone(),
+                    );
                 let offer = Arc::new(merged.offer(manifest));
                 warn_of_shadowed(known.as_deref(), &offer);
                 *current = Some(Arc::clone(&offer));
@@ -272,7 +319,11 @@ impl MergedDefinitions {
                 let name = tool.name().to_owned();
                 let provider = provider.name().to_owned();
                 match tools.get(&name) {
-                    Some((kept, _)) => shadowed.push(Shadowed { tool: name, provider, kept: kept.clone() }),
+                    Some((kept, _)) => shadowed.push(Shadowed {
+                        tool: name,
+                        provider,
+                        kept: kept.clone(),
+                    }),
                     None => drop(tools.insert(name, (provider, tool.to_json()))),
                 }
             }
@@ -281,15 +332,25 @@ impl MergedDefinitions {
             }
         }
         shadowed.sort();
-        Self { tools, categories, shadowed }
+        Self {
+            tools,
+            categories,
+            shadowed,
+        }
     }
 
     /// The manifest without `generated_at`.
     fn content(&self, config: &RegistryConfig) -> String {
         let mut scenario = Map::new();
         scenario.insert("name".to_owned(), config.scenario_name.as_str().into());
-        scenario.insert("version".to_owned(), config.scenario_version.as_str().into());
-        scenario.insert("description".to_owned(), config.scenario_description.as_str().into());
+        scenario.insert(
+            "version".to_owned(),
+            config.scenario_version.as_str().into(),
+        );
+        scenario.insert(
+            "description".to_owned(),
+            config.scenario_description.as_str().into(),
+        );
         if let Some(url) = &config.base_url {
             scenario.insert("base_url".to_owned(), url.as_str().into());
         }
@@ -307,10 +368,21 @@ impl MergedDefinitions {
         let document = |(name, (_, tool)): (String, (String, Value))| {
             let text = tool.to_string();
             let digest = xxh3_128(text.as_bytes());
-            (name, JsonDocument { body: text.into(), digest })
+            (
+                name,
+                JsonDocument {
+                    body: text.into(),
+                    digest,
+                },
+            )
         };
         let tools = self.tools.into_iter().map(document).collect();
-        ServedOffer { manifest, tools, shadowed: self.shadowed, rpc: OnceLock::new() }
+        ServedOffer {
+            manifest,
+            tools,
+            shadowed: self.shadowed,
+            rpc: OnceLock::new(),
+        }
     }
 }
 
@@ -318,11 +390,17 @@ impl MergedDefinitions {
 fn is_scenario_name(text: &str) -> bool {
     let legal = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
     text.len() <= SCENARIO_NAME_MAX
-        && text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
+        && text
+            .bytes()
+            .next()
+            .is_some_and(|first| first.is_ascii_alphanumeric())
         && text.bytes().all(legal)
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one place in this crate that reads time")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place in this crate that reads time"
+)]
 fn system_time() -> Timestamp {
     Timestamp::now()
 }

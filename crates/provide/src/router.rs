@@ -43,7 +43,12 @@ pub fn router(registry: Registry) -> Router {
         .route("/api/v1/tools", get(manifest).options(options))
         .route("/api/v1/tools/", get(no_name).options(options))
         .route("/api/v1/tools/{name}", get(tool).options(options))
-        .route("/api/v1/tools/execute", get(tool_of_that_name).post(execute).options(options_of_calls))
+        .route(
+            "/api/v1/tools/execute",
+            get(tool_of_that_name)
+                .post(execute)
+                .options(options_of_calls),
+        )
         .route("/rpc", post(messages).options(options_of_messages))
         .route("/health", get(health).options(options))
         .route_layer(middleware::from_fn_with_state(registry.clone(), started))
@@ -82,7 +87,11 @@ async fn manifest(State(registry): State<Registry>, headers: HeaderMap) -> Respo
     answer(&registry, &registry.offer().manifest, &headers)
 }
 
-async fn tool(State(registry): State<Registry>, Path(name): Path<String>, headers: HeaderMap) -> Response {
+async fn tool(
+    State(registry): State<Registry>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Response {
     match registry.offer().tools.get(&name) {
         Some(document) => answer(&registry, document, &headers),
         None => refuse(StatusCode::NOT_FOUND, &format!("tool not found: {name}")),
@@ -113,19 +122,30 @@ async fn execute(State(registry): State<Registry>, headers: HeaderMap, body: Byt
     let call = match read_call(&body) {
         Ok(call) => call,
         Err(why) => {
-            let message = format!("the body {why}; send {{\"tool_name\": ..., \"arguments\": {{...}}}}");
+            let message =
+                format!("the body {why}; send {{\"tool_name\": ..., \"arguments\": {{...}}}}");
             return failed(StatusCode::BAD_REQUEST, "invalid_args", &message);
         }
     };
-    let ExecuteRequest { tool_name, arguments } = call;
+    let ExecuteRequest {
+        tool_name,
+        arguments,
+    } = call;
     match registry.run(&tool_name, arguments.unwrap_or_default().into()) {
-        CallStart::Unknown => failed(StatusCode::NOT_FOUND, "unknown_tool", &format!("tool not found: {tool_name}")),
+        CallStart::Unknown => failed(
+            StatusCode::NOT_FOUND,
+            "unknown_tool",
+            &format!("tool not found: {tool_name}"),
+        ),
         CallStart::ListedOnly => {
             let message = format!("{tool_name} is listed here, but this program does not run it");
             failed(StatusCode::NOT_IMPLEMENTED, "not_callable", &message)
         }
         CallStart::Runs(running) => match running.await {
-            Ok(result) => called(StatusCode::OK, &json!({ "success": true, "result": result })),
+            Ok(result) => called(
+                StatusCode::OK,
+                &json!({ "success": true, "result": result }),
+            ),
             // The tool's own failure is an answer.
             Err(message) => failed(StatusCode::OK, "failed", &message),
         },
@@ -137,17 +157,27 @@ async fn execute(State(registry): State<Registry>, headers: HeaderMap, body: Byt
 fn read_call(body: &[u8]) -> Result<ExecuteRequest, String> {
     match serde_json::from_slice::<IgnoredAny>(body) {
         Err(error) => Err(format!("is not JSON: {error}")),
-        Ok(_) if !body.trim_ascii_start().starts_with(b"{") => Err("must be a JSON object".to_owned()),
+        Ok(_) if !body.trim_ascii_start().starts_with(b"{") => {
+            Err("must be a JSON object".to_owned())
+        }
         Ok(_) => serde_json::from_slice(body).map_err(|error| format!("is not a call: {error}")),
     }
 }
 
 fn failed(status: StatusCode, code: &str, message: &str) -> Response {
-    called(status, &json!({ "success": false, "error": message, "code": code }))
+    called(
+        status,
+        &json!({ "success": false, "error": message, "code": code }),
+    )
 }
 
 fn called(status: StatusCode, answer: &Value) -> Response {
-    (status, [(CONTENT_TYPE, "application/json")], answer.to_string()).into_response()
+    (
+        status,
+        [(CONTENT_TYPE, "application/json")],
+        answer.to_string(),
+    )
+        .into_response()
 }
 
 /// `POST /rpc`. Web pages are refused, as by [`execute`].
@@ -159,7 +189,10 @@ async fn messages(State(registry): State<Registry>, headers: HeaderMap, body: By
 }
 
 async fn no_name() -> Response {
-    refuse(StatusCode::BAD_REQUEST, "the tool's name is missing: ask for /api/v1/tools/{name}")
+    refuse(
+        StatusCode::BAD_REQUEST,
+        "the tool's name is missing: ask for /api/v1/tools/{name}",
+    )
 }
 
 async fn health(State(registry): State<Registry>) -> Response {
@@ -173,7 +206,11 @@ async fn options() -> Response {
 }
 
 async fn options_of_calls() -> Response {
-    (StatusCode::NO_CONTENT, [(ALLOW, "GET, HEAD, POST, OPTIONS")]).into_response()
+    (
+        StatusCode::NO_CONTENT,
+        [(ALLOW, "GET, HEAD, POST, OPTIONS")],
+    )
+        .into_response()
 }
 
 async fn options_of_messages() -> Response {
@@ -185,31 +222,63 @@ async fn started(State(registry): State<Registry>, request: Request, next: Next)
     if !registry.is_starting() {
         return next.run(request).await;
     }
-    let message = format!("{} is still starting: try again soon", registry.config().scenario_name);
-    ([(RETRY_AFTER, "1")], refuse(StatusCode::SERVICE_UNAVAILABLE, &message)).into_response()
+    let message = format!(
+        "{} is still starting: try again soon",
+        registry.config().scenario_name
+    );
+    (
+        [(RETRY_AFTER, "1")],
+        refuse(StatusCode::SERVICE_UNAVAILABLE, &message),
+    )
+        .into_response()
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Response {
     let allowed = if uri.path() == "/rpc" { "POST" } else { "GET" };
-    refuse(StatusCode::METHOD_NOT_ALLOWED, &format!("{method} is not allowed on {}: use {allowed}", uri.path()))
+    refuse(
+        StatusCode::METHOD_NOT_ALLOWED,
+        &format!("{method} is not allowed on {}: use {allowed}", uri.path()),
+    )
 }
 
 async fn no_route(uri: Uri) -> Response {
-    refuse(StatusCode::NOT_FOUND, &format!("no such path: {}; the tools are at /api/v1/tools", uri.path()))
+    refuse(
+        StatusCode::NOT_FOUND,
+        &format!(
+            "no such path: {}; the tools are at /api/v1/tools",
+            uri.path()
+        ),
+    )
 }
 
 /// The document, or 304 if the client has it.
 fn answer(registry: &Registry, document: &JsonDocument, headers: &HeaderMap) -> Response {
     let tag = format!("\"{:032x}\"", document.digest);
     let known = conditional::is_known(headers, &tag);
-    let caching = [(CACHE_CONTROL, format!("public, max-age={}", registry.config().max_age.as_secs())), (ETAG, tag)];
+    let caching = [
+        (
+            CACHE_CONTROL,
+            format!("public, max-age={}", registry.config().max_age.as_secs()),
+        ),
+        (ETAG, tag),
+    ];
     if known {
         return (StatusCode::NOT_MODIFIED, caching).into_response();
     }
-    (caching, [(CONTENT_TYPE, "application/json")], document.body.clone()).into_response()
+    (
+        caching,
+        [(CONTENT_TYPE, "application/json")],
+        document.body.clone(),
+    )
+        .into_response()
 }
 
 fn refuse(status: StatusCode, message: &str) -> Response {
     let body = json!({ "error": status.canonical_reason().unwrap_or("Error"), "message": message });
-    (status, [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+    (
+        status,
+        [(CONTENT_TYPE, "application/json")],
+        body.to_string(),
+    )
+        .into_response()
 }

@@ -47,22 +47,33 @@ pub(crate) fn headers<'a>(method: &'a str, name: Option<&'a str>) -> Vec<(&'a st
 /// The role of the loop: greets and lists each server once, prints that it is done, and keeps them
 /// until it is killed.
 pub(crate) fn play_loop(arguments: &[String]) -> Result<()> {
-    let (programs, addresses): (Vec<_>, Vec<_>) = arguments.iter().partition(|argument| !argument.contains(':'));
+    let (programs, addresses): (Vec<_>, Vec<_>) = arguments
+        .iter()
+        .partition(|argument| !argument.contains(':'));
     // The daemon chooses the same provider; without one the client cannot be built.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
-        let client = reqwest::Client::builder().no_proxy().build()?;
-        let programs = programs.iter().map(|at| at.parse::<usize>()).collect::<Result<Vec<_>, _>>()?;
-        let over_lines = programs.into_iter().map(|at| futures_util::future::Either::Left(by_lines(at)));
-        let over_http = addresses.into_iter().map(|address| {
-            let posted = by_posts(&client, address);
-            futures_util::future::Either::Right(async { posted.await.map(|()| None) })
-        });
-        let all = stream::iter(over_lines.chain(over_http).collect::<Vec<_>>()).buffer_unordered(CONCURRENCY);
-        let kept: Vec<_> = all.try_collect().await?;
-        println!("listed {}", kept.len());
-        std::future::pending().await
-    })
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(async {
+            let client = reqwest::Client::builder().no_proxy().build()?;
+            let programs = programs
+                .iter()
+                .map(|at| at.parse::<usize>())
+                .collect::<Result<Vec<_>, _>>()?;
+            let over_lines = programs
+                .into_iter()
+                .map(|at| futures_util::future::Either::Left(by_lines(at)));
+            let over_http = addresses.into_iter().map(|address| {
+                let posted = by_posts(&client, address);
+                futures_util::future::Either::Right(async { posted.await.map(|()| None) })
+            });
+            let all = stream::iter(over_lines.chain(over_http).collect::<Vec<_>>())
+                .buffer_unordered(CONCURRENCY);
+            let kept: Vec<_> = all.try_collect().await?;
+            println!("listed {}", kept.len());
+            std::future::pending().await
+        })
 }
 
 /// Starts a server, greets and lists it.
@@ -72,9 +83,14 @@ async fn by_lines(at: usize) -> Result<Option<Child>> {
     let output = child.stdout.take().context("no output")?;
     let mut output = BufReader::new(output);
     for (id, method) in (1..).zip(["server/discover", "tools/list"]) {
-        input.write_all(format!("{}\n", message(id, method, "")).as_bytes()).await?;
+        input
+            .write_all(format!("{}\n", message(id, method, "")).as_bytes())
+            .await?;
         let mut line = String::new();
-        ensure!(output.read_line(&mut line).await? > 0 && line.contains("result"), "server {at}: {line}");
+        ensure!(
+            output.read_line(&mut line).await? > 0 && line.contains("result"),
+            "server {at}: {line}"
+        );
     }
     // Its input stays open, so that it lives on.
     child.stdin = Some(input);
@@ -83,7 +99,9 @@ async fn by_lines(at: usize) -> Result<Option<Child>> {
 
 async fn by_posts(client: &reqwest::Client, address: &str) -> Result<()> {
     for (id, method) in (1..).zip(["server/discover", "tools/list"]) {
-        let mut request = client.post(format!("http://{address}/mcp")).body(message(id, method, ""));
+        let mut request = client
+            .post(format!("http://{address}/mcp"))
+            .body(message(id, method, ""));
         for (name, value) in headers(method, None) {
             request = request.header(name, value);
         }
@@ -99,7 +117,10 @@ async fn by_posts(client: &reqwest::Client, address: &str) -> Result<()> {
 
 fn child(at: usize) -> Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
-    let command = command.args(servers::child_arguments(at)).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let command = command
+        .args(servers::child_arguments(at))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     Ok(command.kill_on_drop(true).spawn()?)
 }
 
@@ -117,32 +138,44 @@ struct Hop {
 /// The role of the hop: each POST becomes one line to a child process, and the line with its answer
 /// is the body. Prints its address.
 pub(crate) fn play_hop(arguments: &[String]) -> Result<()> {
-    let [at, tool] = arguments else { anyhow::bail!("play-mcp-hop NUMBER TOOL") };
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
-        let tasks = Tasks::new();
-        let mut child = child(at.parse()?)?;
-        let input = child.stdin.take().context("no input")?;
-        let output = child.stdout.take().context("no output")?;
-        let waiting = Waiting::default();
-        tasks.spawn(deal(BufReader::new(output), Arc::clone(&waiting)));
-        let members = format!(r#""name":"{tool}","arguments":{},"#, super::ARGUMENTS);
-        let hop = Arc::new(Hop { input: input.into(), waiting, next: AtomicU64::new(1), members });
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        println!("{}", listener.local_addr()?);
-        loop {
-            let (stream, _) = listener.accept().await?;
-            stream.set_nodelay(true)?;
-            let hop = Arc::clone(&hop);
-            tasks.spawn(async move {
-                let answer = service_fn(move |request| {
-                    let hop = Arc::clone(&hop);
-                    async move { Ok::<_, Infallible>(hop.pass(request).await) }
-                });
-                // A client that goes away is no matter.
-                let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+    let [at, tool] = arguments else {
+        anyhow::bail!("play-mcp-hop NUMBER TOOL")
+    };
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(async {
+            let tasks = Tasks::new();
+            let mut child = child(at.parse()?)?;
+            let input = child.stdin.take().context("no input")?;
+            let output = child.stdout.take().context("no output")?;
+            let waiting = Waiting::default();
+            tasks.spawn(deal(BufReader::new(output), Arc::clone(&waiting)));
+            let members = format!(r#""name":"{tool}","arguments":{},"#, super::ARGUMENTS);
+            let hop = Arc::new(Hop {
+                input: input.into(),
+                waiting,
+                next: AtomicU64::new(1),
+                members,
             });
-        }
-    })
+            let listener = TcpListener::bind("127.0.0.1:0").await?;
+            println!("{}", listener.local_addr()?);
+            loop {
+                let (stream, _) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                let hop = Arc::clone(&hop);
+                tasks.spawn(async move {
+                    let answer = service_fn(move |request| {
+                        let hop = Arc::clone(&hop);
+                        async move { Ok::<_, Infallible>(hop.pass(request).await) }
+                    });
+                    // A client that goes away is no matter.
+                    let _ = hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), answer)
+                        .await;
+                });
+            }
+        })
 }
 
 impl Hop {
@@ -151,7 +184,10 @@ impl Hop {
         let _ = request.into_body().collect().await;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (send, answer) = oneshot::channel();
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(id, send);
+        self.waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id, send);
         let line = message(id, "tools/call", &self.members) + "\n";
         // Should the child be gone, the answer never comes, and the empty body fails the figure.
         let _ = self.input.lock().await.write_all(line.as_bytes()).await;
@@ -168,7 +204,12 @@ async fn deal(mut output: impl tokio::io::AsyncBufRead + Unpin, waiting: Waiting
     let mut line = String::new();
     while output.read_line(&mut line).await.is_ok_and(|read| read > 0) {
         let answer = serde_json::from_str::<Answer>(&line).map(|answer| answer.id);
-        let wanted = answer.ok().and_then(|id| waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&id));
+        let wanted = answer.ok().and_then(|id| {
+            waiting
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(&id)
+        });
         if let Some(wanted) = wanted {
             // One who left is no matter.
             let _ = wanted.send(std::mem::take(&mut line));

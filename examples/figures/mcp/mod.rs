@@ -38,8 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What was needed to get somewhere may take a moment to be given back.
 const SETTLED: Duration = Duration::from_secs(3);
 /// No source but the configuration.
-pub(crate) const OFF: &str =
-    "discovery.mdns.enabled = false\ndiscovery.vrooli.enabled = false\nserver.ready_timeout = \"60s\"\n";
+pub(crate) const OFF: &str = "discovery.mdns.enabled = false\ndiscovery.vrooli.enabled = false\nserver.ready_timeout = \"60s\"\n";
 
 pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let runtime = Runtime::new()?;
@@ -57,10 +56,18 @@ pub(crate) fn tables(programs: usize, addresses: &[SocketAddr]) -> Result<String
     let program = std::env::current_exe()?.display().to_string();
     for at in 0..programs {
         let args = servers::child_arguments(at);
-        writeln!(text, "[[scenarios]]\nname = \"{}\"\ncommand = {program:?}\nargs = {args:?}", manifests::name(at))?;
+        writeln!(
+            text,
+            "[[scenarios]]\nname = \"{}\"\ncommand = {program:?}\nargs = {args:?}",
+            manifests::name(at)
+        )?;
     }
     for (at, address) in (programs..).zip(addresses) {
-        writeln!(text, "[[scenarios]]\nname = \"{}\"\nurl = \"http://{address}/mcp\"", manifests::name(at))?;
+        writeln!(
+            text,
+            "[[scenarios]]\nname = \"{}\"\nurl = \"http://{address}/mcp\"",
+            manifests::name(at)
+        )?;
     }
     Ok(text)
 }
@@ -71,8 +78,15 @@ pub(crate) async fn listed(daemon: &Daemon, tools: usize) -> Result<()> {
     let request = raw_http::request("GET", daemon_list::PATH, &[]);
     let end = clock.now() + PATIENCE;
     loop {
-        let begun = Connection::open(daemon.address).await?.begin(request.as_bytes()).await?;
-        let count = begun.answer.header("callsheet-tools").unwrap_or_default().to_owned();
+        let begun = Connection::open(daemon.address)
+            .await?
+            .begin(request.as_bytes())
+            .await?;
+        let count = begun
+            .answer
+            .header("callsheet-tools")
+            .unwrap_or_default()
+            .to_owned();
         if count == tools.to_string() {
             return Ok(());
         }
@@ -99,7 +113,10 @@ fn first_list(plan: &Plan, runtime: &Runtime) -> Result<Row> {
         arguments.extend(over_http.addresses.iter().map(SocketAddr::to_string));
         let start = Clock::system().now();
         let mut bare = Child::start(None, &arguments)?;
-        ensure!(bare.line()? == format!("listed {}", 2 * COUNT), "the bare loop failed");
+        ensure!(
+            bare.line()? == format!("listed {}", 2 * COUNT),
+            "the bare loop failed"
+        );
         let bare_taken = start.elapsed().as_secs_f64() * 1e3;
         if round > 0 {
             ours.push(taken);
@@ -109,8 +126,13 @@ fn first_list(plan: &Plan, runtime: &Runtime) -> Result<Row> {
     let name = format!(
         "{COUNT} child processes and {COUNT} MCP servers over HTTP, {TOOLS} tools each: from process start to the first whole list"
     );
-    println!("{name}: {:.0} ms, bare loop {:.0} ms", median(&ours), median(&theirs));
-    let row = Row::new("mcp.first_list", name, median(&ours), "ms").against("bare loop", median(&theirs));
+    println!(
+        "{name}: {:.0} ms, bare loop {:.0} ms",
+        median(&ours),
+        median(&theirs)
+    );
+    let row =
+        Row::new("mcp.first_list", name, median(&ours), "ms").against("bare loop", median(&theirs));
     Ok(row.ratios(&ours, &theirs).at_most(1.5))
 }
 
@@ -127,12 +149,18 @@ fn changes(plan: &Plan, runtime: &Runtime) -> Result<[Row; 2]> {
         let times = times.collect::<Result<Vec<_>>>()?;
         let p50 = percentile(&times, 50);
         let p99 = percentile(&times, 99);
-        let name = format!("`list_changed` of one of {} MCP servers, {label}, to the new list: p50", 2 * COUNT);
+        let name = format!(
+            "`list_changed` of one of {} MCP servers, {label}, to the new list: p50",
+            2 * COUNT
+        );
         println!("{name} {p50:.1} ms, p99 {p99:.1} ms");
         let row = Row::new(format!("mcp.change.{id}"), name, p50, "ms").at_most(50.0);
         anyhow::Ok(row.note(format!("p99 {p99:.1} ms, {count} changes")))
     };
-    Ok([measure("child", "a child process", 0)?, measure("http", "over HTTP", COUNT)?])
+    Ok([
+        measure("child", "a child process", 0)?,
+        measure("http", "over HTTP", COUNT)?,
+    ])
 }
 
 /// Lets one server add a tool; the milliseconds from its signal until it is listed.
@@ -144,33 +172,52 @@ async fn change(daemon: &Daemon, at: usize) -> Result<f64> {
     let end = clock.now() + PATIENCE;
     let mut connection = Connection::open(daemon.address).await?;
     loop {
-        let list = connection.get(raw_http::request("GET", &path, &[]).as_bytes()).await?;
+        let list = connection
+            .get(raw_http::request("GET", &path, &[]).as_bytes())
+            .await?;
         let seen = clock.wall().as_microsecond();
         let list: Value = serde_json::from_slice(&list.body)?;
-        let mut names = list["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str());
+        let mut names = list["tools"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|tool| tool["name"].as_str());
         if let Some(signalled) = names.find_map(|name| name.strip_prefix(LATER)) {
             #[expect(clippy::cast_precision_loss, reason = "some milliseconds")]
             return Ok((seen - signalled.parse::<i64>()?) as f64 / 1e3);
         }
-        ensure!(clock.now() < end, "the new tool of {} is not listed", manifests::name(at));
+        ensure!(
+            clock.now() < end,
+            "the new tool of {} is not listed",
+            manifests::name(at)
+        );
         clock.sleep(Duration::from_millis(1)).await;
     }
 }
 
 fn call_request(tool: &str) -> String {
     let body = format!(r#"{{"tool_name":"{tool}","arguments":{ARGUMENTS}}}"#);
-    raw_http::post("/api/v1/tools/execute", &[("content-type", "application/json")], &body)
+    raw_http::post(
+        "/api/v1/tools/execute",
+        &[("content-type", "application/json")],
+        &body,
+    )
 }
 
 async fn call(daemon: SocketAddr, tool: &str) -> Result<raw_http::RawAnswer> {
-    Connection::open(daemon).await?.get(call_request(tool).as_bytes()).await
+    Connection::open(daemon)
+        .await?
+        .get(call_request(tool).as_bytes())
+        .await
 }
 
 /// A call over HTTP and one to a child process, each against a program that does the same hop and
 /// nothing else.
 fn calls(plan: &Plan, runtime: &Runtime) -> Result<Vec<Row>> {
     let over_http = HttpServers::start(Some(OURS), COUNT, 1)?;
-    let [server] = over_http.addresses[..] else { anyhow::bail!("no server") };
+    let [server] = over_http.addresses[..] else {
+        anyhow::bail!("no server")
+    };
     let daemon = Daemon::with_tables(Some(OURS), OFF, &tables(COUNT, &over_http.addresses)?)?;
     runtime.block_on(listed(&daemon, (COUNT + 1) * TOOLS))?;
 
@@ -179,27 +226,65 @@ fn calls(plan: &Plan, runtime: &Runtime) -> Result<Vec<Row>> {
     let members = format!(r#""name":"{tool}","arguments":{ARGUMENTS},"#);
     let body = bare::message(1, "tools/call", &members);
     let request = raw_http::post("/mcp", &bare::headers("tools/call", Some(&tool)), &body);
-    let [ours, theirs] = [(daemon.address, call_request(&tool)), (proxy.address, request)];
-    let mut rows = compare(plan, "http", "over HTTP", "bare reverse proxy", &ours, &theirs)?;
+    let [ours, theirs] = [
+        (daemon.address, call_request(&tool)),
+        (proxy.address, request),
+    ];
+    let mut rows = compare(
+        plan,
+        "http",
+        "over HTTP",
+        "bare reverse proxy",
+        &ours,
+        &theirs,
+    )?;
 
     let tool = manifests::tool(0, 0);
-    let mut hop = Child::start(Some(OURS), &["play-mcp-hop".to_owned(), "0".to_owned(), tool.clone()])?;
+    let mut hop = Child::start(
+        Some(OURS),
+        &["play-mcp-hop".to_owned(), "0".to_owned(), tool.clone()],
+    )?;
     let address = hop.line()?.parse().context("the hop has no address")?;
-    let [ours, theirs] = [(daemon.address, call_request(&tool)), (address, raw_http::post("/", &[], "{}"))];
-    rows.extend(compare(plan, "child", "to a child process", "bare hop (one line there and back)", &ours, &theirs)?);
+    let [ours, theirs] = [
+        (daemon.address, call_request(&tool)),
+        (address, raw_http::post("/", &[], "{}")),
+    ];
+    rows.extend(compare(
+        plan,
+        "child",
+        "to a child process",
+        "bare hop (one line there and back)",
+        &ours,
+        &theirs,
+    )?);
     Ok(rows)
 }
 
 type Asked = (SocketAddr, String);
 
-fn compare(plan: &Plan, id: &str, label: &str, against: &str, ours: &Asked, theirs: &Asked) -> Result<Vec<Row>> {
+fn compare(
+    plan: &Plan,
+    id: &str,
+    label: &str,
+    against: &str,
+    ours: &Asked,
+    theirs: &Asked,
+) -> Result<Vec<Row>> {
     let span = plan.pick(SPAN / 4, SPAN);
     let mut rows = Vec::new();
     for (address, request) in [ours, theirs] {
-        let answer =
-            Runtime::new()?.block_on(async { Connection::open(*address).await?.get(request.as_bytes()).await })?;
+        let answer = Runtime::new()?.block_on(async {
+            Connection::open(*address)
+                .await?
+                .get(request.as_bytes())
+                .await
+        })?;
         let text = String::from_utf8_lossy(&answer.body);
-        ensure!(answer.status == 200 && text.contains("fn main()"), "{}: {text}", answer.status);
+        ensure!(
+            answer.status == 200 && text.contains("fn main()"),
+            "{}: {text}",
+            answer.status
+        );
     }
     for connections in [1, 32] {
         let mut found = [Vec::new(), Vec::new()];
@@ -214,9 +299,22 @@ fn compare(plan: &Plan, id: &str, label: &str, against: &str, ours: &Asked, thei
         }
         let [ours, theirs] = found;
         let name = format!("a call of an MCP server {label}, {connections} at once: p50");
-        println!("{name} {:.0} us, {against} {:.0} us", median(&ours), median(&theirs));
-        let row = Row::new(format!("mcp.call.{id}.{connections}"), name, median(&ours), "us");
-        rows.push(row.against(against, median(&theirs)).ratios(&ours, &theirs).at_most(2.0));
+        println!(
+            "{name} {:.0} us, {against} {:.0} us",
+            median(&ours),
+            median(&theirs)
+        );
+        let row = Row::new(
+            format!("mcp.call.{id}.{connections}"),
+            name,
+            median(&ours),
+            "us",
+        );
+        rows.push(
+            row.against(against, median(&theirs))
+                .ratios(&ours, &theirs)
+                .at_most(2.0),
+        );
     }
     Ok(rows)
 }
@@ -233,8 +331,12 @@ fn memory(runtime: &Runtime) -> Result<Row> {
     let with = held(COUNT)?;
     #[expect(clippy::cast_precision_loss, reason = "fifty")]
     let each = (with - without) * 1e3 / COUNT as f64;
-    let name = format!("resident memory of the daemon for each of {COUNT} child processes of {TOOLS} tools");
+    let name = format!(
+        "resident memory of the daemon for each of {COUNT} child processes of {TOOLS} tools"
+    );
     println!("{name}: {each:.0} KB");
     let note = format!("{without:.1} MB without, {with:.1} MB with them");
-    Ok(Row::new("mcp.memory", name, each, "KB").at_most(300.0).note(note))
+    Ok(Row::new("mcp.memory", name, each, "KB")
+        .at_most(300.0)
+        .note(note))
 }

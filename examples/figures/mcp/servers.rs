@@ -33,7 +33,8 @@ use crate::manifests::{self, TOOLS};
 pub(crate) const LATER: &str = "came_at_";
 const DISCOVERED: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"ttlMs":0,"cacheScope":"private"}"#;
 const ANSWER: &str = r#"{"resultType":"complete","content":[{"type":"text","text":"{\"lines\":[\"fn main() {\",\"}\"]}"}],"structuredContent":{"lines":["fn main() {","}"]}}"#;
-const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{}}"#;
+const CHANGED: &str =
+    r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{}}"#;
 const ACKNOWLEDGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true}}}"#;
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -52,11 +53,22 @@ pub(crate) struct HttpServers {
 impl HttpServers {
     /// Servers with the numbers from `first` on.
     pub(crate) fn start(core: Option<usize>, first: usize, count: usize) -> Result<Self> {
-        let arguments = ["play-mcp-servers".to_owned(), first.to_string(), count.to_string()];
+        let arguments = [
+            "play-mcp-servers".to_owned(),
+            first.to_string(),
+            count.to_string(),
+        ];
         let mut child = Child::start(core, &arguments)?;
         let line = child.line()?;
-        let addresses = line.split(' ').map(str::parse).collect::<Result<_, _>>().with_context(|| line.clone())?;
-        Ok(Self { addresses, _child: child })
+        let addresses = line
+            .split(' ')
+            .map(str::parse)
+            .collect::<Result<_, _>>()
+            .with_context(|| line.clone())?;
+        Ok(Self {
+            addresses,
+            _child: child,
+        })
     }
 }
 
@@ -86,7 +98,10 @@ enum Answered {
 
 impl Server {
     fn new(at: usize) -> Self {
-        Self { at, list: watch::Sender::new(list(at, None)) }
+        Self {
+            at,
+            list: watch::Sender::new(list(at, None)),
+        }
     }
 
     /// Answers a message. The change that a call makes is signalled after its answer was written.
@@ -115,13 +130,26 @@ impl Server {
 fn list(at: usize, later: Option<&str>) -> Bytes {
     let manifest: Value = serde_json::from_str(&manifests::small(at, 0, TOOLS)).unwrap_or_default();
     let tool = |tool: &Value| json!({"name": tool["name"], "description": tool["description"], "inputSchema": tool["parameters"]});
-    let mut tools: Vec<Value> = manifest["tools"].as_array().into_iter().flatten().map(tool).collect();
-    tools.extend(later.map(|name| json!({"name": name, "description": "Later", "inputSchema": {"type": "object"}})));
-    json!({"resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private"}).to_string().into()
+    let mut tools: Vec<Value> = manifest["tools"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(tool)
+        .collect();
+    tools.extend(later.map(
+        |name| json!({"name": name, "description": "Later", "inputSchema": {"type": "object"}}),
+    ));
+    json!({"resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private"})
+        .to_string()
+        .into()
 }
 
 fn envelope(id: Option<&RawValue>, result: &[u8]) -> Vec<u8> {
-    let mut text = format!(r#"{{"jsonrpc":"2.0","id":{},"result":"#, id.map_or("null", RawValue::get)).into_bytes();
+    let mut text = format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":"#,
+        id.map_or("null", RawValue::get)
+    )
+    .into_bytes();
     text.extend_from_slice(result);
     text.push(b'}');
     text
@@ -129,38 +157,45 @@ fn envelope(id: Option<&RawValue>, result: &[u8]) -> Vec<u8> {
 
 /// The role of a child process: serves over standard input and output until the input ends.
 pub(crate) fn play_child(arguments: &[String]) -> Result<()> {
-    let [at] = arguments else { anyhow::bail!("play-mcp-child NUMBER") };
+    let [at] = arguments else {
+        anyhow::bail!("play-mcp-child NUMBER")
+    };
     let server = Server::new(at.parse()?);
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let mut input = BufReader::new(tokio::io::stdin()).lines();
-        let mut output = tokio::io::stdout();
-        let mut list = server.list.subscribe();
-        loop {
-            let mut said = tokio::select! {
-                line = input.next_line() => {
-                    let Some(line) = line? else { return Ok(()) };
-                    let message: Message<'_> = serde_json::from_str(&line)?;
-                    let said = match server.answer(&message) {
-                        Answered::Result(result) => envelope(message.id, &result),
-                        Answered::Changes => ACKNOWLEDGED.into(),
-                        Answered::Nothing => continue,
-                    };
-                    server.after(&message);
-                    said
-                }
-                Ok(()) = list.changed() => CHANGED.into(),
-            };
-            said.push(b'\n');
-            output.write_all(&said).await?;
-            output.flush().await?;
-        }
-    })
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(async {
+            let mut input = BufReader::new(tokio::io::stdin()).lines();
+            let mut output = tokio::io::stdout();
+            let mut list = server.list.subscribe();
+            loop {
+                let mut said = tokio::select! {
+                    line = input.next_line() => {
+                        let Some(line) = line? else { return Ok(()) };
+                        let message: Message<'_> = serde_json::from_str(&line)?;
+                        let said = match server.answer(&message) {
+                            Answered::Result(result) => envelope(message.id, &result),
+                            Answered::Changes => ACKNOWLEDGED.into(),
+                            Answered::Nothing => continue,
+                        };
+                        server.after(&message);
+                        said
+                    }
+                    Ok(()) = list.changed() => CHANGED.into(),
+                };
+                said.push(b'\n');
+                output.write_all(&said).await?;
+                output.flush().await?;
+            }
+        })
 }
 
 /// The role of a process with servers over HTTP. Prints their addresses, and serves until it is
 /// killed.
 pub(crate) fn play_servers(arguments: &[String]) -> Result<()> {
-    let [first, count] = arguments else { anyhow::bail!("play-mcp-servers FIRST COUNT") };
+    let [first, count] = arguments else {
+        anyhow::bail!("play-mcp-servers FIRST COUNT")
+    };
     let first = first.parse::<usize>()?;
     let count = count.parse::<usize>()?;
     tokio::runtime::Runtime::new()?.block_on(async {
@@ -188,15 +223,26 @@ async fn run(server: Arc<Server>, listener: TcpListener, tasks: Tasks) {
                 async move { Ok::<_, Infallible>(respond(&server, request).await) }
             });
             // A client that goes away is no matter.
-            let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+            let _ = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), answer)
+                .await;
         });
     }
 }
 
 async fn respond(server: &Server, request: Request<Incoming>) -> Response<Body> {
-    let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let body = request
+        .into_body()
+        .collect()
+        .await
+        .map(http_body_util::Collected::to_bytes)
+        .unwrap_or_default();
     let Ok(message) = serde_json::from_slice::<Message<'_>>(&body) else {
-        return with(StatusCode::BAD_REQUEST, "text/plain", Full::new(Bytes::new()).boxed_unsync());
+        return with(
+            StatusCode::BAD_REQUEST,
+            "text/plain",
+            Full::new(Bytes::new()).boxed_unsync(),
+        );
     };
     match server.answer(&message) {
         Answered::Result(result) => {
@@ -218,7 +264,11 @@ async fn respond(server: &Server, request: Request<Incoming>) -> Response<Body> 
                 StreamBody::new(first.chain(changes).map(Ok).boxed()).boxed_unsync(),
             )
         }
-        Answered::Nothing => with(StatusCode::ACCEPTED, "text/plain", Full::new(Bytes::new()).boxed_unsync()),
+        Answered::Nothing => with(
+            StatusCode::ACCEPTED,
+            "text/plain",
+            Full::new(Bytes::new()).boxed_unsync(),
+        ),
     }
 }
 
@@ -229,6 +279,8 @@ fn event(message: &str) -> Frame<Bytes> {
 fn with(status: StatusCode, kind: &'static str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }

@@ -35,21 +35,42 @@ pub(crate) struct McpClient {
 
 impl McpClient {
     /// Begins a session.
-    pub(crate) async fn open(http: &reqwest::Client, address: SocketAddr, path: &str, wire: Wire) -> Result<Self> {
+    pub(crate) async fn open(
+        http: &reqwest::Client,
+        address: SocketAddr,
+        path: &str,
+        wire: Wire,
+    ) -> Result<Self> {
         let mut url = format!("http://{address}{path}");
         let mut stream = None;
         if wire == Wire::Stream {
-            let answer = http.get(&url).header(ACCEPT, "text/event-stream").send().await?.error_for_status()?;
-            let mut reader = EventReader { answer, buffer: Vec::new() };
+            let answer = http
+                .get(&url)
+                .header(ACCEPT, "text/event-stream")
+                .send()
+                .await?
+                .error_for_status()?;
+            let mut reader = EventReader {
+                answer,
+                buffer: Vec::new(),
+            };
             let place = reader.next().await?;
             url = format!("http://{address}{}", std::str::from_utf8(&place)?);
             stream = Some(reader);
         }
-        let mut client = Self { http: http.clone(), url, session: None, revision: None, stream, last_id: 0 };
-        let first =
-            json!({"protocolVersion": REVISION, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}});
+        let mut client = Self {
+            http: http.clone(),
+            url,
+            session: None,
+            revision: None,
+            stream,
+            last_id: 0,
+        };
+        let first = json!({"protocolVersion": REVISION, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}});
         let agreed = answer(&client.request("initialize", &first).await?)?;
-        client.revision = agreed["result"]["protocolVersion"].as_str().map(str::to_owned);
+        client.revision = agreed["result"]["protocolVersion"]
+            .as_str()
+            .map(str::to_owned);
         let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         client.post(&ready).await?;
         Ok(client)
@@ -58,23 +79,39 @@ impl McpClient {
     /// The bytes that hold the answer.
     pub(crate) async fn request(&mut self, method: &str, params: &Value) -> Result<Bytes> {
         self.last_id += 1;
-        let message = json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params});
+        let message =
+            json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params});
         let answer = self.post(&message).await?;
-        let Some(stream) = &mut self.stream else { return Ok(answer) };
+        let Some(stream) = &mut self.stream else {
+            return Ok(answer);
+        };
         let mark = format!("\"id\":{}", self.last_id);
         loop {
             let event = stream.next().await?;
             // Of a long answer, the id stands at one of its ends.
-            let ends = [&event[..event.len().min(100)], &event[event.len().saturating_sub(100)..]];
-            if ends.iter().any(|end| String::from_utf8_lossy(end).contains(&mark)) {
+            let ends = [
+                &event[..event.len().min(100)],
+                &event[event.len().saturating_sub(100)..],
+            ];
+            if ends
+                .iter()
+                .any(|end| String::from_utf8_lossy(end).contains(&mark))
+            {
                 return Ok(event);
             }
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "what is compared with is a known program on this machine")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what is compared with is a known program on this machine"
+    )]
     async fn post(&mut self, message: &Value) -> Result<Bytes> {
-        let mut request = self.http.post(&self.url).header(ACCEPT, BOTH).header(CONTENT_TYPE, "application/json");
+        let mut request = self
+            .http
+            .post(&self.url)
+            .header(ACCEPT, BOTH)
+            .header(CONTENT_TYPE, "application/json");
         if let Some(session) = &self.session {
             request = request.header(SESSION, session.clone());
         }
@@ -87,7 +124,11 @@ impl McpClient {
             self.session = Some(session.clone());
         }
         let body = answer.bytes().await?;
-        ensure!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&body[..body.len().min(300)]));
+        ensure!(
+            status.is_success(),
+            "{status}: {}",
+            String::from_utf8_lossy(&body[..body.len().min(300)])
+        );
         Ok(body)
     }
 }
@@ -103,7 +144,10 @@ impl EventReader {
     async fn next(&mut self) -> Result<Bytes> {
         let mut looked = 0;
         loop {
-            if let Some(at) = self.buffer[looked..].windows(2).position(|two| two == b"\n\n") {
+            if let Some(at) = self.buffer[looked..]
+                .windows(2)
+                .position(|two| two == b"\n\n")
+            {
                 let event: Vec<u8> = self.buffer.drain(..looked + at + 2).collect();
                 looked = 0;
                 let mut lines = event.split(|byte| *byte == b'\n');
@@ -123,6 +167,10 @@ impl EventReader {
 pub(crate) fn answer(body: &[u8]) -> Result<Value> {
     let text = std::str::from_utf8(body)?;
     let events = text.lines().filter_map(|line| line.strip_prefix("data: "));
-    let mut messages = std::iter::once(text).chain(events).filter_map(|text| serde_json::from_str(text).ok());
-    messages.find(|message: &Value| message.get("id").is_some()).context("no answer")
+    let mut messages = std::iter::once(text)
+        .chain(events)
+        .filter_map(|text| serde_json::from_str(text).ok());
+    messages
+        .find(|message: &Value| message.get("id").is_some())
+        .context("no answer")
 }

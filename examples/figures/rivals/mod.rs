@@ -70,7 +70,10 @@ pub(crate) fn run(_: &Plan) -> Result<Vec<Row>> {
 
 /// Ours and those that are there; nothing where there is no other.
 pub(crate) fn installed() -> Vec<PeerKind> {
-    let mut installed: Vec<PeerKind> = ALL.into_iter().filter(|kind| kind.program().is_some()).collect();
+    let mut installed: Vec<PeerKind> = ALL
+        .into_iter()
+        .filter(|kind| kind.program().is_some())
+        .collect();
     if installed.len() == 1 {
         println!("rivals: none is installed (benches/rivals/set-up)");
         installed.clear();
@@ -90,7 +93,10 @@ async fn measure(kind: PeerKind) -> Result<PeerFigures> {
         peer.count().await.unwrap_or_default(),
         peer.log()
     );
-    let mut found = PeerFigures { start: begun.elapsed().as_secs_f64(), ..PeerFigures::default() };
+    let mut found = PeerFigures {
+        start: begun.elapsed().as_secs_f64(),
+        ..PeerFigures::default()
+    };
     let (healthy, tools) = list(&peer).await;
     ensure!(tools == all, "{tools} tools of {all}");
     found.healthy = healthy;
@@ -105,7 +111,10 @@ async fn measure(kind: PeerKind) -> Result<PeerFigures> {
         let before = clock.now();
         upstreams.tell(1, "/change").await?;
         peer.refresh(1).await?;
-        ensure!(peer.until(all + 2, NEW).await?, "a refresh does not show the new tool");
+        ensure!(
+            peer.until(all + 2, NEW).await?,
+            "a refresh does not show the new tool"
+        );
         found.asked = Some(before.elapsed().as_secs_f64());
     }
 
@@ -129,10 +138,12 @@ async fn list(peer: &Peer) -> (f64, usize) {
         let start = Clock::system().now();
         let answer = peer.list().await;
         taken.push(start.elapsed().as_secs_f64());
-        tools = answer.and_then(|list| peer.tools(&list)).unwrap_or_else(|error| {
-            failed = Some(error);
-            0
-        });
+        tools = answer
+            .and_then(|list| peer.tools(&list))
+            .unwrap_or_else(|error| {
+                failed = Some(error);
+                0
+            });
     }
     if let Some(error) = failed {
         println!("a list failed: {error:#}");
@@ -143,24 +154,68 @@ async fn list(peer: &Peer) -> (f64, usize) {
 fn compare(kind: PeerKind, ours: PeerFigures, theirs: PeerFigures) -> Vec<Row> {
     let row = |id: &str, name: &str, ours: f64, theirs: f64, unit| {
         let label = format!("{COUNT} upstreams of {TOOLS} tools: {name}");
-        Row::new(format!("rivals.{}.{id}", kind.id()), label, ours, unit).against(kind.name_and_face(), theirs)
+        Row::new(format!("rivals.{}.{id}", kind.id()), label, ours, unit)
+            .against(kind.name_and_face(), theirs)
     };
-    let tools = |at: usize| format!("{} tools listed, theirs {}", ours.tools[at], theirs.tools[at]);
+    let tools = |at: usize| {
+        format!(
+            "{} tools listed, theirs {}",
+            ours.tools[at], theirs.tools[at]
+        )
+    };
     let mut rows = vec![
-        row("start", "from start to a list of all", ours.start, theirs.start, "s"),
-        row("healthy", "a list, all well", ours.healthy * 1e3, theirs.healthy * 1e3, "ms"),
-        row("dead", "a list, one dead", ours.dead * 1e3, theirs.dead * 1e3, "ms").note(tools(0)),
-        row("slow", "a list, one slow (3 s)", ours.slow * 1e3, theirs.slow * 1e3, "ms").note(tools(1)),
-        row("memory", "resident memory", ours.memory, theirs.memory, "MB"),
+        row(
+            "start",
+            "from start to a list of all",
+            ours.start,
+            theirs.start,
+            "s",
+        ),
+        row(
+            "healthy",
+            "a list, all well",
+            ours.healthy * 1e3,
+            theirs.healthy * 1e3,
+            "ms",
+        ),
+        row(
+            "dead",
+            "a list, one dead",
+            ours.dead * 1e3,
+            theirs.dead * 1e3,
+            "ms",
+        )
+        .note(tools(0)),
+        row(
+            "slow",
+            "a list, one slow (3 s)",
+            ours.slow * 1e3,
+            theirs.slow * 1e3,
+            "ms",
+        )
+        .note(tools(1)),
+        row(
+            "memory",
+            "resident memory",
+            ours.memory,
+            theirs.memory,
+            "MB",
+        ),
     ];
     let name = "until a new tool is listed";
-    let asked = ours.asked.map_or_else(String::new, |asked| format!("{:.0} ms when asked to refresh", asked * 1e3));
+    let asked = ours.asked.map_or_else(String::new, |asked| {
+        format!("{:.0} ms when asked to refresh", asked * 1e3)
+    });
     let ours = ours.new.unwrap_or(NEW.as_secs_f64());
     rows.push(if let Some(theirs) = theirs.new {
         row("new", name, ours, theirs, "s").note(asked)
     } else {
         let label = format!("{COUNT} upstreams of {TOOLS} tools: {name}");
-        let never = format!("{asked}; {}: not within {} s", kind.name_and_face(), NEW.as_secs());
+        let never = format!(
+            "{asked}; {}: not within {} s",
+            kind.name_and_face(),
+            NEW.as_secs()
+        );
         Row::new(format!("rivals.{}.new", kind.id()), label, ours, "s").note(never)
     });
     rows

@@ -33,8 +33,13 @@ pub(crate) enum Asked {
 }
 
 /// All of them; the first is ours.
-pub(crate) const ALL: [PeerKind; 5] =
-    [PeerKind::Callsheet, PeerKind::FastMcp, PeerKind::ContextForge, PeerKind::McpHub, PeerKind::McpProxy];
+pub(crate) const ALL: [PeerKind; 5] = [
+    PeerKind::Callsheet,
+    PeerKind::FastMcp,
+    PeerKind::ContextForge,
+    PeerKind::McpHub,
+    PeerKind::McpProxy,
+];
 /// Nothing here takes this long unless it never comes.
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -62,7 +67,11 @@ impl PeerKind {
 
     /// For people, with what it is asked for its list by.
     pub(crate) fn name_and_face(self) -> String {
-        let face = if matches!(self, Self::FastMcp | Self::McpProxy) { "MCP" } else { "REST" };
+        let face = if matches!(self, Self::FastMcp | Self::McpProxy) {
+            "MCP"
+        } else {
+            "REST"
+        };
         format!("{} ({face})", self.name())
     }
 
@@ -77,8 +86,10 @@ impl PeerKind {
 
     /// Its program, if the set-up script put it there; of ours nothing is missing.
     pub(crate) fn program(self) -> Option<PathBuf> {
-        let target = std::env::var_os("CARGO_TARGET_DIR")
-            .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"), PathBuf::from);
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
+            || Path::new(env!("CARGO_MANIFEST_DIR")).join("target"),
+            PathBuf::from,
+        );
         let place = target.join("rivals");
         let path = match self {
             Self::Callsheet => return Some(PathBuf::new()),
@@ -118,9 +129,16 @@ impl Drop for PeerProcess {
 
 impl Peer {
     /// Starts one before these upstreams.
-    pub(crate) async fn start(kind: PeerKind, asked: Asked, upstreams: &[SocketAddr]) -> Result<Self> {
+    pub(crate) async fn start(
+        kind: PeerKind,
+        asked: Asked,
+        upstreams: &[SocketAddr],
+    ) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(120)).build()?;
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .timeout(Duration::from_secs(120))
+            .build()?;
         let (running, address) = if kind == PeerKind::Callsheet {
             let named = (0..).map(manifests::name).zip(upstreams.iter().copied());
             let daemon = match asked {
@@ -133,10 +151,23 @@ impl Peer {
             let port = free_port()?;
             let log = std::fs::File::create(folder.path().join("log"))?;
             let mut command = command(kind, folder.path(), upstreams, port)?;
-            let process = command.stdout(log.try_clone()?).stderr(log).stdin(Stdio::null()).spawn();
-            (PeerProcess::Theirs(process.context(kind.name())?), SocketAddr::from(([127, 0, 0, 1], port)))
+            let process = command
+                .stdout(log.try_clone()?)
+                .stderr(log)
+                .stdin(Stdio::null())
+                .spawn();
+            (
+                PeerProcess::Theirs(process.context(kind.name())?),
+                SocketAddr::from(([127, 0, 0, 1], port)),
+            )
         };
-        let peer = Self { kind, address, client, running, folder };
+        let peer = Self {
+            kind,
+            address,
+            client,
+            running,
+            folder,
+        };
         if kind == PeerKind::ContextForge {
             peer.register(upstreams).await?;
         }
@@ -155,9 +186,20 @@ impl Peer {
             let body = json!({
                 "name": name(at), "url": format!("http://{upstream}/mcp"), "transport": "STREAMABLEHTTP", "visibility": "public",
             });
-            let asked = self.client.post(format!("http://{}/gateways", self.address));
-            let answer = asked.header("content-type", "application/json").body(body.to_string()).send().await?;
-            ensure!(answer.status().is_success(), "a gateway is answered {}: {}", answer.status(), self.log());
+            let asked = self
+                .client
+                .post(format!("http://{}/gateways", self.address));
+            let answer = asked
+                .header("content-type", "application/json")
+                .body(body.to_string())
+                .send()
+                .await?;
+            ensure!(
+                answer.status().is_success(),
+                "a gateway is answered {}: {}",
+                answer.status(),
+                self.log()
+            );
         }
         Ok(())
     }
@@ -173,13 +215,19 @@ impl Peer {
             PeerKind::Callsheet => self.get("/api/v1/tools").await,
             PeerKind::ContextForge => self.get("/tools?limit=0").await,
             PeerKind::McpHub => self.get("/api/servers").await,
-            PeerKind::FastMcp | PeerKind::McpProxy => self.mcp().await?.request("tools/list", &json!({})).await,
+            PeerKind::FastMcp | PeerKind::McpProxy => {
+                self.mcp().await?.request("tools/list", &json!({})).await
+            }
         }
     }
 
     /// A client of its MCP server.
     pub(crate) async fn mcp(&self) -> Result<McpClient> {
-        let wire = if self.kind == PeerKind::McpHub { Wire::Stream } else { Wire::Posts };
+        let wire = if self.kind == PeerKind::McpHub {
+            Wire::Stream
+        } else {
+            Wire::Posts
+        };
         McpClient::open(&self.client, self.address, self.kind.mcp_path(), wire).await
     }
 
@@ -187,22 +235,37 @@ impl Peer {
     pub(crate) fn tools(&self, list: &[u8]) -> Result<usize> {
         if matches!(self.kind, PeerKind::FastMcp | PeerKind::McpProxy) {
             let list = mcp_client::answer(list)?;
-            return Ok(list["result"]["tools"].as_array().with_context(|| list.to_string())?.len());
+            return Ok(list["result"]["tools"]
+                .as_array()
+                .with_context(|| list.to_string())?
+                .len());
         }
         let list: Value = serde_json::from_slice(list)?;
         Ok(match self.kind {
             PeerKind::ContextForge => list.as_array().context("no list")?.len(),
             PeerKind::McpHub => {
                 let servers = list["servers"].as_array().context("no servers")?;
-                servers.iter().filter_map(|server| server["capabilities"]["tools"].as_array()).map(Vec::len).sum()
+                servers
+                    .iter()
+                    .filter_map(|server| server["capabilities"]["tools"].as_array())
+                    .map(Vec::len)
+                    .sum()
             }
             _ => list["tools"].as_array().context("no tools")?.len(),
         })
     }
 
-    #[expect(clippy::disallowed_methods, reason = "what is compared with is a known program on this machine")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what is compared with is a known program on this machine"
+    )]
     async fn get(&self, path: &str) -> Result<Bytes> {
-        let answer = self.client.get(format!("http://{}{path}", self.address)).send().await?.error_for_status()?;
+        let answer = self
+            .client
+            .get(format!("http://{}{path}", self.address))
+            .send()
+            .await?
+            .error_for_status()?;
         Ok(answer.bytes().await?)
     }
 
@@ -238,11 +301,21 @@ impl Peer {
         let mut total = 0.0;
         while let Some(id) = family.pop() {
             let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-            let kib: Option<f64> =
-                status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse().ok());
+            let kib: Option<f64> = status.lines().find_map(|line| {
+                line.strip_prefix("VmRSS:")?
+                    .split_whitespace()
+                    .next()?
+                    .parse()
+                    .ok()
+            });
             total += kib.unwrap_or(0.0) * 1024.0 / 1e6;
-            let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
-            family.extend(children.split_whitespace().filter_map(|id| id.parse::<u32>().ok()));
+            let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"))
+                .unwrap_or_default();
+            family.extend(
+                children
+                    .split_whitespace()
+                    .filter_map(|id| id.parse::<u32>().ok()),
+            );
         }
         Ok(total)
     }
@@ -273,18 +346,26 @@ fn command(kind: PeerKind, folder: &Path, upstreams: &[SocketAddr], port: u16) -
     let program = kind.program().context("it is not installed")?;
     let servers = upstreams.iter().enumerate().map(|(at, upstream)| {
         let server = match kind {
-            PeerKind::FastMcp => json!({"url": format!("http://{upstream}/mcp"), "transport": "http"}),
+            PeerKind::FastMcp => {
+                json!({"url": format!("http://{upstream}/mcp"), "transport": "http"})
+            }
             _ => json!({"url": format!("http://{upstream}/mcp")}),
         };
         (name(at), server)
     });
     let config = folder.join("servers.json");
-    std::fs::write(&config, json!({"mcpServers": servers.collect::<serde_json::Map<_, _>>()}).to_string())?;
+    std::fs::write(
+        &config,
+        json!({"mcpServers": servers.collect::<serde_json::Map<_, _>>()}).to_string(),
+    )?;
     let port = port.to_string();
     let mut command = match kind {
         PeerKind::McpHub => {
             let mut command = Command::new("node");
-            command.arg(program).args(["--port", &port, "--config"]).arg(config);
+            command
+                .arg(program)
+                .args(["--port", &port, "--config"])
+                .arg(config);
             command
         }
         PeerKind::McpProxy => {
@@ -296,43 +377,69 @@ fn command(kind: PeerKind, folder: &Path, upstreams: &[SocketAddr], port: u16) -
         }
         PeerKind::ContextForge => {
             let mut command = Command::new(program);
-            command.args(["mcpgateway.main:app", "--host", "127.0.0.1", "--port", &port]);
+            command.args([
+                "mcpgateway.main:app",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                &port,
+            ]);
             command.envs(contextforge(folder));
             command
         }
         _ => {
             let mut command = Command::new(program);
-            command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/rivals/fastmcp_proxy.py"));
-            command.arg(config).arg(&port).env("FASTMCP_LOG_LEVEL", "WARNING");
+            command
+                .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/rivals/fastmcp_proxy.py"));
+            command
+                .arg(config)
+                .arg(&port)
+                .env("FASTMCP_LOG_LEVEL", "WARNING");
             command
         }
     };
     // Neither their caches nor their settings are those of whoever measures.
-    command.current_dir(folder).env("HOME", folder).env("XDG_STATE_HOME", folder).env("XDG_DATA_HOME", folder);
+    command
+        .current_dir(folder)
+        .env("HOME", folder)
+        .env("XDG_STATE_HOME", folder)
+        .env("XDG_DATA_HOME", folder);
     Ok(command)
 }
 
 /// The least that mcp-proxy starts with.
 fn proxy_config(upstreams: &[SocketAddr], port: &str) -> String {
-    let mut text = format!("[proxy]\nname = \"bench\"\n[proxy.listen]\nhost = \"127.0.0.1\"\nport = {port}\n");
+    let mut text =
+        format!("[proxy]\nname = \"bench\"\n[proxy.listen]\nhost = \"127.0.0.1\"\nport = {port}\n");
     for (at, upstream) in upstreams.iter().enumerate() {
         let name = name(at);
         // Writing to a text cannot fail.
-        let _ =
-            writeln!(text, "[[backends]]\nname = \"{name}\"\ntransport = \"http\"\nurl = \"http://{upstream}/mcp\"");
+        let _ = writeln!(
+            text,
+            "[[backends]]\nname = \"{name}\"\ntransport = \"http\"\nurl = \"http://{upstream}/mcp\""
+        );
     }
     text
 }
 
 /// The least that it starts with: a throw-away instance on loopback that asks nobody who he is.
 fn contextforge(folder: &Path) -> Vec<(&'static str, String)> {
-    let mut all = vec![("DATABASE_URL", format!("sqlite:///{}", folder.join("gateway.db").display()))];
+    let mut all = vec![(
+        "DATABASE_URL",
+        format!("sqlite:///{}", folder.join("gateway.db").display()),
+    )];
     let fixed = [
         ("AUTH_REQUIRED", "false"),
         ("MCP_REQUIRE_AUTH", "false"),
         ("ALLOW_UNAUTHENTICATED_ADMIN", "true"),
-        ("JWT_SECRET_KEY", "only-for-measuring-on-loopback-0123456789"),
-        ("AUTH_ENCRYPTION_SECRET", "only-for-measuring-on-loopback-9876543210"),
+        (
+            "JWT_SECRET_KEY",
+            "only-for-measuring-on-loopback-0123456789",
+        ),
+        (
+            "AUTH_ENCRYPTION_SECRET",
+            "only-for-measuring-on-loopback-9876543210",
+        ),
         ("PLATFORM_ADMIN_EMAIL", "bench@example.com"),
         ("PLATFORM_ADMIN_PASSWORD", "Only-for-measuring-7"),
         ("MCPGATEWAY_ADMIN_API_ENABLED", "true"),

@@ -50,13 +50,22 @@ impl Upstreams {
     pub(crate) fn start(count: usize) -> Result<Self> {
         let mut child = Child::start(None, &["play-upstreams".to_owned(), count.to_string()])?;
         let line = child.line()?;
-        let addresses = line.split(' ').map(str::parse).collect::<Result<_, _>>().with_context(|| line.clone())?;
-        Ok(Self { addresses, _child: child })
+        let addresses = line
+            .split(' ')
+            .map(str::parse)
+            .collect::<Result<_, _>>()
+            .with_context(|| line.clone())?;
+        Ok(Self {
+            addresses,
+            _child: child,
+        })
     }
 
     /// Tells one to `/change` (offer a tool more), to be `/slow`, or to be `/quick` again.
     pub(crate) async fn tell(&self, at: usize, what: &str) -> Result<()> {
-        raw_http::once(self.addresses[at], "GET", what).await.map(drop)
+        raw_http::once(self.addresses[at], "GET", what)
+            .await
+            .map(drop)
     }
 
     /// Ends one: once this returns its port is refused, and who was connected is cut off.
@@ -72,7 +81,9 @@ impl Upstreams {
 
 /// The role: serves until it is killed. Prints its addresses.
 pub(crate) fn serve(arguments: &[String]) -> Result<()> {
-    let [count] = arguments else { anyhow::bail!("play-upstreams COUNT") };
+    let [count] = arguments else {
+        anyhow::bail!("play-upstreams COUNT")
+    };
     let count = count.parse::<usize>()?;
     tokio::runtime::Runtime::new()?.block_on(async {
         let tasks = Tasks::new();
@@ -80,8 +91,12 @@ pub(crate) fn serve(arguments: &[String]) -> Result<()> {
         for at in 0..count {
             let listener = TcpListener::bind("127.0.0.1:0").await?;
             addresses.push(listener.local_addr()?.to_string());
-            let upstream =
-                Upstream { at, more: watch::Sender::new(0), slow: AtomicBool::new(false), end: Notify::new() };
+            let upstream = Upstream {
+                at,
+                more: watch::Sender::new(0),
+                slow: AtomicBool::new(false),
+                end: Notify::new(),
+            };
             tasks.spawn(Arc::new(upstream).run(listener, tasks.clone()));
         }
         println!("{}", addresses.join(" "));
@@ -113,7 +128,8 @@ impl Upstream {
                     let upstream = Arc::clone(&asked);
                     async move { Ok::<_, Infallible>(upstream.answer(request).await) }
                 });
-                let serving = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
+                let serving = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), answer);
                 // Those that are connected when it ends are cut off. A client that goes away is no
                 // matter.
                 tokio::select! {
@@ -136,13 +152,20 @@ impl Upstream {
             (&Method::GET, "/api/v1/tools") => {
                 self.wait().await;
                 let mut response = of_json(&self.manifest());
-                response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("max-age=60"));
+                response
+                    .headers_mut()
+                    .insert(CACHE_CONTROL, HeaderValue::from_static("max-age=60"));
                 return response;
             }
             (&Method::GET, "/mcp") => return self.follow(),
             (&Method::POST, "/mcp") => {
-                let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes);
-                let message: Value = serde_json::from_slice(&body.unwrap_or_default()).unwrap_or_default();
+                let body = request
+                    .into_body()
+                    .collect()
+                    .await
+                    .map(http_body_util::Collected::to_bytes);
+                let message: Value =
+                    serde_json::from_slice(&body.unwrap_or_default()).unwrap_or_default();
                 return self.message(&message).await;
             }
             (&Method::DELETE, "/mcp") => {}
@@ -159,12 +182,20 @@ impl Upstream {
 
     /// Answers one message; a notification has no answer.
     async fn message(&self, message: &Value) -> Response<Body> {
-        let Some(id) = message.get("id") else { return with(StatusCode::ACCEPTED, Bytes::new()) };
+        let Some(id) = message.get("id") else {
+            return with(StatusCode::ACCEPTED, Bytes::new());
+        };
         self.wait().await;
         let result = match message["method"].as_str().unwrap_or_default() {
             "initialize" => {
-                let asked = message["params"]["protocolVersion"].as_str().unwrap_or_default();
-                let version = if VERSIONS.contains(&asked) { asked } else { VERSIONS[2] };
+                let asked = message["params"]["protocolVersion"]
+                    .as_str()
+                    .unwrap_or_default();
+                let version = if VERSIONS.contains(&asked) {
+                    asked
+                } else {
+                    VERSIONS[2]
+                };
                 let info = json!({"name": manifests::name(self.at), "version": "1.0.0"});
                 json!({"protocolVersion": version, "capabilities": {"tools": {"listChanged": true}}, "serverInfo": info})
             }
@@ -188,13 +219,16 @@ impl Upstream {
             Some((Ok(Frame::data(Bytes::from(event))), changes))
         });
         let mut response = Response::new(StreamBody::new(events.boxed()).boxed_unsync());
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        response
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         response
     }
 
     /// What it offers, as the Tool Discovery Protocol says it.
     fn manifest(&self) -> Value {
-        let mut manifest: Value = serde_json::from_str(&manifests::manifest(self.at, 0)).unwrap_or_default();
+        let mut manifest: Value =
+            serde_json::from_str(&manifests::manifest(self.at, 0)).unwrap_or_default();
         manifest["tools"] = self.tools().into();
         manifest
     }
@@ -213,7 +247,9 @@ fn of_mcp(tool: &Value) -> Value {
 
 fn of_json(value: &Value) -> Response<Body> {
     let mut response = with(StatusCode::OK, Bytes::from(value.to_string()));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 

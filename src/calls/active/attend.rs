@@ -43,7 +43,9 @@ impl WithNextStep for AttendError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InputError {
     /// No call waits for input under this id.
-    #[error("no call waits for this input: it was given, declined after its time, or the call ended")]
+    #[error(
+        "no call waits for this input: it was given, declined after its time, or the call ended"
+    )]
     Unknown,
 }
 
@@ -119,10 +121,16 @@ impl Calls {
         call: Arc<ActiveCall>,
         deadline: Option<Instant>,
     ) -> Arc<CallEnd> {
-        let attendance = Attendance { all: self.0.active.clone(), call: Arc::clone(&call) };
+        let attendance = Attendance {
+            all: self.0.active.clone(),
+            call: Arc::clone(&call),
+        };
         let calls = self.clone();
         let caller: Arc<dyn CallIo> = Arc::<ActiveCall>::clone(&call);
-        let request = Request { call_id: Some(Arc::clone(call.id())), ..request };
+        let request = Request {
+            call_id: Some(Arc::clone(call.id())),
+            ..request
+        };
         // Boxed, because it may go on as a task of its own.
         let mut running = Box::pin(async move { calls.execute_for(request, Some(caller)).await });
         let end = tokio::select! {
@@ -140,7 +148,9 @@ impl Calls {
             // The table of calls counts the result from here on.
             let ended = running.await.map(CallResponse::without_reservation);
             let end = CallEnd::from(ended);
-            attendance.all.keep(&attendance.call, CallPhase::Over(Arc::new(end)));
+            attendance
+                .all
+                .keep(&attendance.call, CallPhase::Over(Arc::new(end)));
         });
         Arc::new(end)
     }

@@ -12,7 +12,9 @@ use crate::calls::CallEnd;
 use crate::calls::kept::KeptChanges;
 use crate::events::{Event, Hub};
 use crate::model::{CallEvent, CallEventKind, CallerInfo, JsonText};
-use crate::protocols::{CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputWanted, LogLevel};
+use crate::protocols::{
+    CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputWanted, LogLevel,
+};
 use crate::runtime::{Clock, Stop, StopTrigger};
 
 /// The largest log message that is sent to the caller, in bytes. A larger one is left out.
@@ -65,14 +67,26 @@ pub(super) struct NewCall {
 
 impl ActiveCall {
     pub(super) fn new(id: Arc<str>, new: NewCall) -> Self {
-        let NewCall { tool_name, caller, owner, log_level, clock, hub, input_timeout } = new;
+        let NewCall {
+            tool_name,
+            caller,
+            owner,
+            log_level,
+            clock,
+            hub,
+            input_timeout,
+        } = new;
         let (cancelling, cancelled) = StopTrigger::new();
         Self {
             id,
             tool_name,
             caller,
             owner,
-            offers: CallerOffers { elicitation_form: true, log_level: Some(log_level), ..CallerOffers::default() },
+            offers: CallerOffers {
+                elicitation_form: true,
+                log_level: Some(log_level),
+                ..CallerOffers::default()
+            },
             phase: Mutex::new(CallPhase::Running),
             changes: KeptChanges::default(),
             cancelling,
@@ -172,9 +186,13 @@ impl ActiveCall {
 
     /// Sends an event to the caller, unless too many came just now.
     fn publish(&self, what: CallEventKind) {
-        let passes = matches!(what, CallEventKind::InputNeeded(_) | CallEventKind::InputOver(_))
-            || self.pace.lock().take(self.clock.now());
-        let Some(hub) = self.hub.as_ref().filter(|_| passes) else { return };
+        let passes = matches!(
+            what,
+            CallEventKind::InputNeeded(_) | CallEventKind::InputOver(_)
+        ) || self.pace.lock().take(self.clock.now());
+        let Some(hub) = self.hub.as_ref().filter(|_| passes) else {
+            return;
+        };
         hub.try_publish(Event::Call(Arc::new(CallEvent {
             call_id: Arc::clone(&self.id),
             owner: Arc::clone(&self.owner),
@@ -192,8 +210,14 @@ impl ActiveCall {
         let expires_at = self.clock.wall_at(self.clock.now() + self.input_timeout);
         let (pending, given) = PendingInput::new(wanted.clone(), expires_at);
         let id = Arc::clone(&pending.id);
-        let _waiting = InputTurn { call: self, id: Arc::clone(&id) };
-        self.move_on(|phase| !matches!(phase, CallPhase::Abandoned), CallPhase::NeedsInput(Arc::new(pending)));
+        let _waiting = InputTurn {
+            call: self,
+            id: Arc::clone(&id),
+        };
+        self.move_on(
+            |phase| !matches!(phase, CallPhase::Abandoned),
+            CallPhase::NeedsInput(Arc::new(pending)),
+        );
         self.publish(CallEventKind::InputNeeded(id));
         tokio::select! {
             given = given => given.ok(),
@@ -215,8 +239,12 @@ struct InputTurn<'a> {
 
 impl Drop for InputTurn<'_> {
     fn drop(&mut self) {
-        self.call.move_on(|phase| matches!(phase, CallPhase::NeedsInput(_)), CallPhase::Running);
-        self.call.publish(CallEventKind::InputOver(Arc::clone(&self.id)));
+        self.call.move_on(
+            |phase| matches!(phase, CallPhase::NeedsInput(_)),
+            CallPhase::Running,
+        );
+        self.call
+            .publish(CallEventKind::InputOver(Arc::clone(&self.id)));
     }
 }
 
@@ -226,14 +254,30 @@ impl CallIo for ActiveCall {
     }
 
     fn progress(&self, progress: CallProgress) {
-        let CallProgress { done, total, message } = progress;
-        self.publish(CallEventKind::Progress { done, total, message });
+        let CallProgress {
+            done,
+            total,
+            message,
+        } = progress;
+        self.publish(CallEventKind::Progress {
+            done,
+            total,
+            message,
+        });
     }
 
     fn log(&self, line: CallLog) {
         if line.data.get().len() <= LOG_MAX {
-            let CallLog { level, logger, data } = line;
-            self.publish(CallEventKind::Log { level: level.as_str(), logger, data });
+            let CallLog {
+                level,
+                logger,
+                data,
+            } = line;
+            self.publish(CallEventKind::Log {
+                level: level.as_str(),
+                logger,
+                data,
+            });
         }
     }
 

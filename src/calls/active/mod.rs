@@ -26,7 +26,11 @@ pub use pending_input::PendingInput;
 
 /// The most calls that take part at a time, and answers that are kept for callers that gave input.
 /// Answers make room for calls, and have no age.
-const LIMITS: KeptLimits = KeptLimits { most: 10_000, bytes: 32 * 1024 * 1024, keep: Duration::MAX };
+const LIMITS: KeptLimits = KeptLimits {
+    most: 10_000,
+    bytes: 32 * 1024 * 1024,
+    keep: Duration::MAX,
+};
 /// The longest and the shortest id that a caller may give.
 const ID_LENGTH: std::ops::RangeInclusive<usize> = 8..=100;
 
@@ -72,7 +76,9 @@ impl ActiveCalls {
     /// The calls that wait for input, in order of their ids.
     pub fn waiting(&self) -> Vec<(Arc<ActiveCall>, Arc<PendingInput>)> {
         let calls: Vec<_> = self.table().iter().cloned().collect();
-        let waiting = calls.into_iter().filter_map(|call| call.pending_input().map(|input| (call, input)));
+        let waiting = calls
+            .into_iter()
+            .filter_map(|call| call.pending_input().map(|input| (call, input)));
         let mut waiting: Vec<_> = waiting.collect();
         waiting.sort_unstable_by(|one, other| one.0.id().cmp(other.0.id()));
         waiting
@@ -114,10 +120,17 @@ impl Keepable for Arc<ActiveCall> {
 
 /// The id that a caller gave. Fails with [`AttendError::InvalidId`].
 pub(crate) fn checked_id(id: String) -> Result<String, AttendError> {
-    if is_id(&id) { Ok(id) } else { Err(AttendError::InvalidId(id)) }
+    if is_id(&id) {
+        Ok(id)
+    } else {
+        Err(AttendError::InvalidId(id))
+    }
 }
 
 /// Whether a caller may give this id.
 fn is_id(text: &str) -> bool {
-    ID_LENGTH.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    ID_LENGTH.contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }

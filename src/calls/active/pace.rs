@@ -18,7 +18,10 @@ pub(super) struct EventPace {
 
 impl EventPace {
     pub(super) fn new(now: Instant) -> Self {
-        Self { since: now, sent: 0 }
+        Self {
+            since: now,
+            sent: 0,
+        }
     }
 
     /// Whether one more may be sent now.

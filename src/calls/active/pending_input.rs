@@ -25,11 +25,22 @@ pub struct PendingInput {
 impl PendingInput {
     /// Input that is wanted until then, under a new id that cannot be guessed, and where it comes
     /// when it is given.
-    pub(crate) fn new(wanted: InputWanted, expires_at: Timestamp) -> (Self, oneshot::Receiver<JsonText>) {
+    pub(crate) fn new(
+        wanted: InputWanted,
+        expires_at: Timestamp,
+    ) -> (Self, oneshot::Receiver<JsonText>) {
         let (given, received) = oneshot::channel();
         // 122 random bits from the system.
         let id = Uuid::new_v4().to_string().into();
-        (Self { id, wanted, expires_at, given: Mutex::new(Some(given)) }, received)
+        (
+            Self {
+                id,
+                wanted,
+                expires_at,
+                given: Mutex::new(Some(given)),
+            },
+            received,
+        )
     }
 
     /// Gives the result of the request: the text of one JSON object. Whether it was still waited
@@ -42,6 +53,9 @@ impl PendingInput {
 
 impl fmt::Debug for PendingInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingInput").field("id", &self.id).field("wanted", &self.wanted).finish_non_exhaustive()
+        f.debug_struct("PendingInput")
+            .field("id", &self.id)
+            .field("wanted", &self.wanted)
+            .finish_non_exhaustive()
     }
 }

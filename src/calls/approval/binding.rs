@@ -42,11 +42,30 @@ fn former_definition(tool: &Tool) -> Arc<str> {
 /// scenario, the definition of the tool, and the one that was called, if that is another.
 pub fn call(request: &ApprovalRequest) -> Arc<str> {
     let mut hash = Sha256::new();
-    let ApprovalRequest { tool, arguments, caller: asker, owner, definition, .. } = request;
-    for text in [CALL, tool.scenario.as_str(), &tool.tool, arguments.get(), definition] {
+    let ApprovalRequest {
+        tool,
+        arguments,
+        caller: asker,
+        owner,
+        definition,
+        ..
+    } = request;
+    for text in [
+        CALL,
+        tool.scenario.as_str(),
+        &tool.tool,
+        arguments.get(),
+        definition,
+    ] {
         hash_part(&mut hash, text.as_bytes());
     }
-    for text in [&asker.chat, &asker.profile, &asker.user_id, &owner.identity, &owner.origin] {
+    for text in [
+        &asker.chat,
+        &asker.profile,
+        &asker.user_id,
+        &owner.identity,
+        &owner.origin,
+    ] {
         match text {
             Some(text) => hash_part(&mut hash, text.as_bytes()),
             // No text has this length, so a missing part differs from every text.
@@ -88,16 +107,35 @@ mod tests {
 
     #[test]
     fn a_definition_is_what_it_says_not_how_it_is_written() {
-        let first = definition(&tool(r#"{"type":"object","properties":{"a":{},"b":{}}}"#, r#"{"x":1,"y":[1,2]}"#));
-        let same = definition(&tool(r#"{ "properties": {"b":{}, "a":{}}, "type":"object" }"#, r#"{"y":[1,2],"x":1}"#));
+        let first = definition(&tool(
+            r#"{"type":"object","properties":{"a":{},"b":{}}}"#,
+            r#"{"x":1,"y":[1,2]}"#,
+        ));
+        let same = definition(&tool(
+            r#"{ "properties": {"b":{}, "a":{}}, "type":"object" }"#,
+            r#"{"y":[1,2],"x":1}"#,
+        ));
         assert_eq!(first, same);
         assert_eq!(first.len(), 64);
         for (parameters, metadata) in [
-            (r#"{"type":"object","properties":{"a":{},"b":{"type":"string"}}}"#, r#"{"x":1,"y":[1,2]}"#),
-            (r#"{"type":"object","properties":{"a":{},"b":{}}}"#, r#"{"x":1,"y":[2,1]}"#),
-            (r#"{"type":"object","properties":{"a":{},"b":{}}}"#, r#"{"x":"1","y":[1,2]}"#),
+            (
+                r#"{"type":"object","properties":{"a":{},"b":{"type":"string"}}}"#,
+                r#"{"x":1,"y":[1,2]}"#,
+            ),
+            (
+                r#"{"type":"object","properties":{"a":{},"b":{}}}"#,
+                r#"{"x":1,"y":[2,1]}"#,
+            ),
+            (
+                r#"{"type":"object","properties":{"a":{},"b":{}}}"#,
+                r#"{"x":"1","y":[1,2]}"#,
+            ),
         ] {
-            assert_ne!(first, definition(&tool(parameters, metadata)), "{parameters} {metadata}");
+            assert_ne!(
+                first,
+                definition(&tool(parameters, metadata)),
+                "{parameters} {metadata}"
+            );
         }
     }
 
@@ -105,7 +143,14 @@ mod tests {
     fn every_part_of_a_call_is_bound() {
         let request = request("1");
         let bound = call(&request);
-        assert_eq!(call(&ApprovalRequest { id: "2".into(), name: "other".into(), ..request.clone() }), bound);
+        assert_eq!(
+            call(&ApprovalRequest {
+                id: "2".into(),
+                name: "other".into(),
+                ..request.clone()
+            }),
+            bound
+        );
         let mut changed = vec![request.clone(); 10];
         changed[0].tool.tool = "format".into();
         changed[1].tool.scenario = "other".parse().unwrap();
@@ -117,8 +162,12 @@ mod tests {
         changed[7].caller.profile = Some("another".into());
         changed[8].owner.identity = Some("another".into());
         let version = NamedVersion::from(tool("{}", "{}").version());
-        changed[9].called = Some(CalledDefinition { id: "definitions/wipe".parse().unwrap(), version });
-        let digests: std::collections::BTreeSet<_> = changed.iter().map(call).chain([bound]).collect();
+        changed[9].called = Some(CalledDefinition {
+            id: "definitions/wipe".parse().unwrap(),
+            version,
+        });
+        let digests: std::collections::BTreeSet<_> =
+            changed.iter().map(call).chain([bound]).collect();
         assert_eq!(digests.len(), 11, "each differs from all others");
         // Text that moves from one part to the next gives another digest.
         let [mut one, mut two] = [request.clone(), request];

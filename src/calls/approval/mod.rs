@@ -23,8 +23,8 @@ use super::kept::{Keepable as _, KeptLimits, KeptRegister, Taken};
 use super::requester::Requester;
 use crate::events::Event;
 use crate::model::{
-    ApprovalDecision, ApprovalRequest, ApprovalState, CalledDefinition, CallerInfo, JsonText, PeerIdentity,
-    StoredAnswer, Tool, ToolId,
+    ApprovalDecision, ApprovalRequest, ApprovalState, CalledDefinition, CallerInfo, JsonText,
+    PeerIdentity, StoredAnswer, Tool, ToolId,
 };
 use crate::state::{StateError, Write};
 
@@ -144,14 +144,25 @@ impl Approvals {
         let now = parts.clock.now();
         let wall = parts.clock.wall();
         let restored = restored.into_iter().map(|request| {
-            let left = Duration::try_from(request.expires_at.duration_since(wall)).unwrap_or_default();
+            let left =
+                Duration::try_from(request.expires_at.duration_since(wall)).unwrap_or_default();
             // No call waits longer than the limit, even if the wall clock was set.
             KeptApproval::restored(Arc::new(request), now + left.min(limits.expiry))
         });
         let kept = KeptRegister::new(restored, KeptLimits::from(&limits), parts.clone());
         let limits = ArcSwap::from_pointee(limits);
-        let approvals = Self(Arc::new(ApprovalsInner { parts, limits, kept, unanswered, changed: Notify::new() }));
-        approvals.0.parts.tasks.spawn(approvals.clone().look_after());
+        let approvals = Self(Arc::new(ApprovalsInner {
+            parts,
+            limits,
+            kept,
+            unanswered,
+            changed: Notify::new(),
+        }));
+        approvals
+            .0
+            .parts
+            .tasks
+            .spawn(approvals.clone().look_after());
         approvals
     }
 
@@ -180,26 +191,51 @@ impl Approvals {
         storing.await.unwrap_or(Err(EnqueueError::Stopping))
     }
 
-    async fn store_request(self, wanted: NewApproval) -> Result<Arc<ApprovalRequest>, EnqueueError> {
+    async fn store_request(
+        self,
+        wanted: NewApproval,
+    ) -> Result<Arc<ApprovalRequest>, EnqueueError> {
         let limits = **self.0.limits.load();
         let clock = self.0.parts.clock;
         let collects = wanted.collects;
         let requester = wanted.requester.clone();
         let request = Arc::new(request(wanted, clock.wall(), limits.expiry));
-        let earlier =
-            if collects { self.0.kept.table().collect(&request.digest, &requester, clock.wall()) } else { None };
+        let earlier = if collects {
+            self.0
+                .kept
+                .table()
+                .collect(&request.digest, &requester, clock.wall())
+        } else {
+            None
+        };
         if let Some(earlier) = earlier {
             return Ok(earlier);
         }
-        let admitted = self.0.kept.table().enqueue(&request, &requester, clock.now() + limits.expiry);
-        let RoomMade { forgotten, displaced } = match admitted {
+        let admitted =
+            self.0
+                .kept
+                .table()
+                .enqueue(&request, &requester, clock.now() + limits.expiry);
+        let RoomMade {
+            forgotten,
+            displaced,
+        } = match admitted {
             Admitted::New(made) => made,
             Admitted::Waits(known) => return Ok(known),
             Admitted::Full => return Err(EnqueueError::Full),
         };
         let forget = forgotten.iter().filter_map(KeptApproval::deletion);
-        let changed = displaced.iter().chain([&request]).map(|request| Write::Approval(Arc::clone(request)));
-        if let Err(error) = self.0.parts.store.save(forget.chain(changed).collect()).await {
+        let changed = displaced
+            .iter()
+            .chain([&request])
+            .map(|request| Write::Approval(Arc::clone(request)));
+        if let Err(error) = self
+            .0
+            .parts
+            .store
+            .save(forget.chain(changed).collect())
+            .await
+        {
             let mut book = self.0.kept.table();
             book.remove(&request.id);
             for kept in &displaced {
@@ -260,35 +296,71 @@ impl Approvals {
             self.0.kept.table().release(&id);
             return Err(DecisionRefusal::Changed(change).into());
         }
-        let decided = Some(ApprovalDecision { by, at: clock.wall(), reason: None });
-        let started = ApprovalRequest { state: ApprovalState::Started, decided, ..ApprovalRequest::clone(&request) };
+        let decided = Some(ApprovalDecision {
+            by,
+            at: clock.wall(),
+            reason: None,
+        });
+        let started = ApprovalRequest {
+            state: ApprovalState::Started,
+            decided,
+            ..ApprovalRequest::clone(&request)
+        };
         let started = self.decide(started).await?;
-        self.0.parts.tasks.spawn(self.clone().run(runner, Arc::clone(&started)));
+        self.0
+            .parts
+            .tasks
+            .spawn(self.clone().run(runner, Arc::clone(&started)));
         Ok(started)
     }
 
     /// Runs an approved call, whether or not a client still waits, and keeps its answer.
     async fn run<R: ApprovedCallRunner>(self, runner: R, started: Arc<ApprovalRequest>) {
         let ran = runner.run(Arc::clone(&started)).await;
-        let state = if ran.answered { ApprovalState::Answered } else { ApprovalState::Failed };
+        let state = if ran.answered {
+            ApprovalState::Answered
+        } else {
+            ApprovalState::Failed
+        };
         let answer = Some(bounded(ran.answer));
-        self.end(ApprovalRequest { state, answer, ..ApprovalRequest::clone(&started) }).await;
+        self.end(ApprovalRequest {
+            state,
+            answer,
+            ..ApprovalRequest::clone(&started)
+        })
+        .await;
     }
 
     /// Rejects a call. It is not run.
-    pub async fn reject(&self, id: &str, by: &str, reason: Option<&str>) -> Result<Arc<ApprovalRequest>, DecideError> {
+    pub async fn reject(
+        &self,
+        id: &str,
+        by: &str,
+        reason: Option<&str>,
+    ) -> Result<Arc<ApprovalRequest>, DecideError> {
         let approvals = self.clone();
         let id = Arc::<str>::from(id);
         let by = by.into();
         let reason = reason.map(Into::into);
         let rejecting = self.0.parts.tasks.spawn(async move {
             let clock = approvals.0.parts.clock;
-            let request = approvals.0.kept.table().hold(&id, clock.now(), clock.wall())?;
+            let request = approvals
+                .0
+                .kept
+                .table()
+                .hold(&id, clock.now(), clock.wall())?;
             let at = clock.wall();
             let decided = Some(ApprovalDecision { by, at, reason });
             let state = ApprovalState::Rejected;
             let ended_at = Some(at);
-            approvals.decide(ApprovalRequest { state, decided, ended_at, ..ApprovalRequest::clone(&request) }).await
+            approvals
+                .decide(ApprovalRequest {
+                    state,
+                    decided,
+                    ended_at,
+                    ..ApprovalRequest::clone(&request)
+                })
+                .await
         });
         rejecting.await.unwrap_or(Err(DecideError::Stopping))
     }
@@ -296,7 +368,13 @@ impl Approvals {
     /// Makes a decision durable, then active. The approval is released in both cases.
     async fn decide(&self, decided: ApprovalRequest) -> Result<Arc<ApprovalRequest>, DecideError> {
         let decided = Arc::new(decided);
-        if let Err(error) = self.0.parts.store.save(vec![Write::Approval(Arc::clone(&decided))]).await {
+        if let Err(error) = self
+            .0
+            .parts
+            .store
+            .save(vec![Write::Approval(Arc::clone(&decided))])
+            .await
+        {
             self.0.kept.table().release(&decided.id);
             return Err(error.into());
         }
@@ -307,21 +385,34 @@ impl Approvals {
     /// Makes an end active and stores it. If it cannot be stored, the next daemon shows it as
     /// `unknown-outcome` and does not run the call.
     async fn end(&self, ended: ApprovalRequest) {
-        let ended = Arc::new(ApprovalRequest { ended_at: Some(self.0.parts.clock.wall()), ..ended });
+        let ended = Arc::new(ApprovalRequest {
+            ended_at: Some(self.0.parts.clock.wall()),
+            ..ended
+        });
         self.show(&ended).await;
         let forgotten = self.0.kept.table().make_room(Taken::default());
-        self.0.kept.store(vec![Write::Approval(ended)], &forgotten).await;
+        self.0
+            .kept
+            .store(vec![Write::Approval(ended)], &forgotten)
+            .await;
     }
 
     /// Makes the new state active, adds a call that has no answer to the log, and publishes the
     /// state as an event.
     async fn show(&self, request: &Arc<ApprovalRequest>) {
         self.0.kept.table().put(request);
-        if matches!(request.state, ApprovalState::Rejected | ApprovalState::Expired | ApprovalState::Unknown) {
+        if matches!(
+            request.state,
+            ApprovalState::Rejected | ApprovalState::Expired | ApprovalState::Unknown
+        ) {
             self.0.unanswered.ended_unanswered(request);
         }
         self.0.changed.notify_one();
-        self.0.parts.hub.publish(Event::Approval(Arc::clone(request))).await;
+        self.0
+            .parts
+            .hub
+            .publish(Event::Approval(Arc::clone(request)))
+            .await;
     }
 
     /// Expires calls that were not decided in time and forgets those that are over, until the stop.
@@ -329,7 +420,12 @@ impl Approvals {
         let CallDependencies { clock, stop, .. } = &self.0.parts;
         loop {
             let look: Instant = clock.now() + EXPIRY_CHECK_INTERVAL;
-            let next = self.0.kept.table().next_deadline().map_or(look, |deadline| deadline.min(look));
+            let next = self
+                .0
+                .kept
+                .table()
+                .next_deadline()
+                .map_or(look, |deadline| deadline.min(look));
             tokio::select! {
                 () = stop.wait() => return,
                 () = clock.sleep_until(next) => {}
@@ -340,19 +436,37 @@ impl Approvals {
                 self.show(request).await;
             }
             let forgotten = self.0.kept.table().prune(clock.wall());
-            self.0.kept.store(expired.into_iter().map(Write::Approval).collect(), &forgotten).await;
+            self.0
+                .kept
+                .store(
+                    expired.into_iter().map(Write::Approval).collect(),
+                    &forgotten,
+                )
+                .await;
         }
     }
 }
 
 impl std::fmt::Debug for Approvals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Approvals").field("limits", &self.0.limits.load()).finish_non_exhaustive()
+        f.debug_struct("Approvals")
+            .field("limits", &self.0.limits.load())
+            .finish_non_exhaustive()
     }
 }
 
 fn request(wanted: NewApproval, now: jiff::Timestamp, expiry: Duration) -> ApprovalRequest {
-    let NewApproval { id, name, tool, owner, called, arguments, asker, requester, collects: _ } = wanted;
+    let NewApproval {
+        id,
+        name,
+        tool,
+        owner,
+        called,
+        arguments,
+        asker,
+        requester,
+        collects: _,
+    } = wanted;
     let mut request = ApprovalRequest {
         // 122 random bits from the system.
         id: Uuid::new_v4().simple().to_string().into(),
@@ -384,10 +498,17 @@ fn bounded(answer: StoredAnswer) -> StoredAnswer {
             let error = format!(
                 "the answer has {bytes} bytes, more than the {ANSWER_MAX} that are kept, so it is left out here"
             );
-            StoredAnswer { result: None, content: None, error: Some(error.into()), ..answer }
+            StoredAnswer {
+                result: None,
+                content: None,
+                error: Some(error.into()),
+                ..answer
+            }
         }
         _ => {
-            let content = answer.content.filter(|content| content.get().len() <= ANSWER_MAX);
+            let content = answer
+                .content
+                .filter(|content| content.get().len() <= ANSWER_MAX);
             StoredAnswer { content, ..answer }
         }
     }
@@ -405,9 +526,15 @@ pub(super) mod tests {
             tool: "disks/wipe".parse().unwrap(),
             name: "wipe".into(),
             arguments: JsonText::parse(r#"{"disk":"sda1"}"#).unwrap(),
-            caller: CallerInfo { chat: Some("7".into()), ..CallerInfo::default() },
+            caller: CallerInfo {
+                chat: Some("7".into()),
+                ..CallerInfo::default()
+            },
             access: None,
-            owner: PeerIdentity { identity: None, origin: Some("http://localhost:1".into()) },
+            owner: PeerIdentity {
+                identity: None,
+                origin: Some("http://localhost:1".into()),
+            },
             definition: "d".into(),
             called: None,
             digest: "x".into(),

@@ -34,15 +34,23 @@ pub fn needed(tool: &ViewTool) -> bool {
         return tool.tool.facts.requires_approval;
     }
     // Serde would read a list as the members in their order.
-    let declared = metadata.starts_with('{').then(|| serde_json::from_str::<ApprovalMember>(metadata).ok()).flatten();
+    let declared = metadata
+        .starts_with('{')
+        .then(|| serde_json::from_str::<ApprovalMember>(metadata).ok())
+        .flatten();
     tool.tool.facts.requires_approval
-        || !declared.is_some_and(|declared| matches!(declared.requires_approval, Value::Null | Value::Bool(false)))
+        || !declared.is_some_and(|declared| {
+            matches!(declared.requires_approval, Value::Null | Value::Bool(false))
+        })
 }
 
 /// Why an approved call may not be run as it was requested; `None` if it is unchanged.
 pub fn changed(request: &ApprovalRequest, standing: Option<&CurrentTool>) -> Option<String> {
     let Some(standing) = standing else {
-        return Some(format!("`{}` is not offered to the caller now", request.tool));
+        return Some(format!(
+            "`{}` is not offered to the caller now",
+            request.tool
+        ));
     };
     if !request.owner.holds_for(&standing.owner) {
         let owner = &request.owner;
@@ -53,15 +61,22 @@ pub fn changed(request: &ApprovalRequest, standing: Option<&CurrentTool>) -> Opt
         ));
     }
     if !binding::is_definition(&request.definition, &standing.tool) {
-        return Some(format!("the definition of `{}` changed since the call was requested", request.tool));
+        return Some(format!(
+            "the definition of `{}` changed since the call was requested",
+            request.tool
+        ));
     }
     if let Some(called) = &request.called {
         let now = standing.called.as_ref().map(|tool| tool.version());
         if !now.is_some_and(|now| called.version.names(now)) {
-            return Some(format!("the definition of `{}` is not the one that the call was made for", called.id));
+            return Some(format!(
+                "the definition of `{}` is not the one that the call was made for",
+                called.id
+            ));
         }
     }
-    (binding::call(request) != request.digest).then(|| "the stored call is not the requested call".to_owned())
+    (binding::call(request) != request.digest)
+        .then(|| "the stored call is not the requested call".to_owned())
 }
 
 #[cfg(test)]
@@ -70,7 +85,10 @@ mod tests {
 
     use super::*;
     use crate::calls::approval::tests::request;
-    use crate::model::{Effective, Execution, Facts, JsonText, PeerIdentity, PublishedName, Tool, ToolId, VersionCell};
+    use crate::model::{
+        Effective, Execution, Facts, JsonText, PeerIdentity, PublishedName, Tool, ToolId,
+        VersionCell,
+    };
 
     fn tool(metadata: &str, declared: bool, effective: bool, source: Provenance) -> ViewTool {
         let tool = Tool {
@@ -79,7 +97,10 @@ mod tests {
             category: None,
             parameters: JsonText::parse("{}").unwrap(),
             metadata: JsonText::parse(metadata).unwrap(),
-            facts: Arc::new(Facts { requires_approval: declared, ..Facts::default() }),
+            facts: Arc::new(Facts {
+                requires_approval: declared,
+                ..Facts::default()
+            }),
             extra: Box::default(),
             definition: None,
             version: VersionCell::default(),
@@ -105,8 +126,12 @@ mod tests {
 
     #[test]
     fn only_a_preference_lifts_what_the_manifest_asks_for() {
-        let preference =
-            || Provenance::Preference(Arc::new(("global".parse().unwrap(), "tool:disks/wipe".parse().unwrap())));
+        let preference = || {
+            Provenance::Preference(Arc::new((
+                "global".parse().unwrap(),
+                "tool:disks/wipe".parse().unwrap(),
+            )))
+        };
         let yes = r#"{"requires_approval":true}"#;
         let no = r#"{"requires_approval":false}"#;
         assert!(!needed(&tool(no, false, false, Provenance::Manifest)));
@@ -118,8 +143,17 @@ mod tests {
         // Any value that does not fit counts as a requirement. The last one is the same member with
         // an escape in its name.
         let escaped = r#"{"requires\u005fapproval":true}"#;
-        for doubt in [yes, r#"{"requires_approval":"no"}"#, r#"{"requires_approval":0}"#, "[]", escaped] {
-            assert!(needed(&tool(doubt, false, false, Provenance::Manifest)), "{doubt}");
+        for doubt in [
+            yes,
+            r#"{"requires_approval":"no"}"#,
+            r#"{"requires_approval":0}"#,
+            "[]",
+            escaped,
+        ] {
+            assert!(
+                needed(&tool(doubt, false, false, Provenance::Manifest)),
+                "{doubt}"
+            );
         }
         assert!(needed(&tool(no, true, false, Provenance::Manifest)));
     }
@@ -130,16 +164,47 @@ mod tests {
         let mut request = request("1");
         request.definition = binding::definition(&view.tool);
         request.digest = binding::call(&request);
-        let standing = CurrentTool { owner: request.owner.clone(), tool: Arc::clone(&view.tool), called: None };
+        let standing = CurrentTool {
+            owner: request.owner.clone(),
+            tool: Arc::clone(&view.tool),
+            called: None,
+        };
         assert_eq!(changed(&request, Some(&standing)), None);
         assert!(changed(&request, None).unwrap().contains("not offered"));
-        let elsewhere = PeerIdentity { identity: None, origin: Some("http://localhost:2".into()) };
-        let moved = CurrentTool { owner: elsewhere, ..standing.clone() };
-        assert!(changed(&request, Some(&moved)).unwrap().contains("http://localhost:2"));
-        let other = Tool { description: "Wipes all disks".into(), ..(*view.tool).clone() };
-        let redefined = CurrentTool { tool: Arc::new(other), ..standing.clone() };
-        assert!(changed(&request, Some(&redefined)).unwrap().contains("the definition of"));
-        let forged = ApprovalRequest { arguments: JsonText::parse(r#"{"disk":"*"}"#).unwrap(), ..request };
-        assert!(changed(&forged, Some(&standing)).unwrap().contains("not the requested call"));
+        let elsewhere = PeerIdentity {
+            identity: None,
+            origin: Some("http://localhost:2".into()),
+        };
+        let moved = CurrentTool {
+            owner: elsewhere,
+            ..standing.clone()
+        };
+        assert!(
+            changed(&request, Some(&moved))
+                .unwrap()
+                .contains("http://localhost:2")
+        );
+        let other = Tool {
+            description: "Wipes all disks".into(),
+            ..(*view.tool).clone()
+        };
+        let redefined = CurrentTool {
+            tool: Arc::new(other),
+            ..standing.clone()
+        };
+        assert!(
+            changed(&request, Some(&redefined))
+                .unwrap()
+                .contains("the definition of")
+        );
+        let forged = ApprovalRequest {
+            arguments: JsonText::parse(r#"{"disk":"*"}"#).unwrap(),
+            ..request
+        };
+        assert!(
+            changed(&forged, Some(&standing))
+                .unwrap()
+                .contains("not the requested call")
+        );
     }
 }

@@ -14,11 +14,17 @@ impl Approvals {
     /// sent or answered. A call whose tool is idempotent is run again; the others become
     /// `unknown-outcome`.
     pub async fn resume<R: ApprovedCallRunner>(&self, runner: &R) {
-        let started: Vec<_> =
-            self.all().into_iter().filter(|request| request.state == ApprovalState::Started).collect();
+        let started: Vec<_> = self
+            .all()
+            .into_iter()
+            .filter(|request| request.state == ApprovalState::Started)
+            .collect();
         for request in started {
             if request.idempotent {
-                self.0.parts.tasks.spawn(self.clone().repeat(runner.clone(), request));
+                self.0
+                    .parts
+                    .tasks
+                    .spawn(self.clone().repeat(runner.clone(), request));
             } else {
                 self.lose(&request).await;
             }
@@ -43,6 +49,10 @@ impl Approvals {
     }
 
     async fn lose(&self, request: &ApprovalRequest) {
-        self.end(ApprovalRequest { state: ApprovalState::Unknown, ..request.clone() }).await;
+        self.end(ApprovalRequest {
+            state: ApprovalState::Unknown,
+            ..request.clone()
+        })
+        .await;
     }
 }

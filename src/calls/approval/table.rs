@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use super::bounds::{ApprovalLimits, DecisionRefusal};
 use crate::calls::kept::{
-    GivingWay, GivingWayCause, GroupBounds, GroupMember, GroupPath, GroupRoom, Keepable, KeptChanges, KeptDeadline,
-    KeptLimits, KeptTable, MemberStanding, NewMember, Taken, held_bytes,
+    GivingWay, GivingWayCause, GroupBounds, GroupMember, GroupPath, GroupRoom, Keepable,
+    KeptChanges, KeptDeadline, KeptLimits, KeptTable, MemberStanding, NewMember, Taken, held_bytes,
 };
 use crate::calls::requester::{RequestedIn, Requester};
 use crate::model::{ApprovalDecision, ApprovalRequest, ApprovalState, ToolId};
@@ -77,8 +77,12 @@ impl ApprovalTable {
         requester: &Requester,
         wall: Timestamp,
     ) -> Option<Arc<ApprovalRequest>> {
-        let is_decided = |kept: &KeptApproval| !kept.is_held() && kept.request.state != ApprovalState::Waiting;
-        let kept = self.alike(digest).rev().find(|kept| is_decided(kept) && kept.is_joined_by(requester))?;
+        let is_decided =
+            |kept: &KeptApproval| !kept.is_held() && kept.request.state != ApprovalState::Waiting;
+        let kept = self
+            .alike(digest)
+            .rev()
+            .find(|kept| is_decided(kept) && kept.is_joined_by(requester))?;
         let is_open = !kept.collected && wall < kept.request.expires_at;
         let request = Arc::clone(&kept.request);
         if request.state.is_over() {
@@ -107,17 +111,24 @@ impl ApprovalTable {
         requester: &Requester,
         deadline: Instant,
     ) -> Admitted {
-        let waiting = self.alike(&request.digest).find(|kept| kept.waits() && kept.is_joined_by(requester));
+        let waiting = self
+            .alike(&request.digest)
+            .find(|kept| kept.waits() && kept.is_joined_by(requester));
         let waiting = waiting.map(|kept| Arc::clone(&kept.request));
         if let Some(waiting) = waiting {
             self.take_over(&waiting.id, requester);
             return Admitted::Waits(waiting);
         }
         let new = KeptApproval::new(Arc::clone(request), requester.into(), deadline);
-        let Some(displaced) = self.displace_for(&new) else { return Admitted::Full };
+        let Some(displaced) = self.displace_for(&new) else {
+            return Admitted::Full;
+        };
         let forgotten = self.make_room(Taken::by_one(held_bytes(&new)));
         self.add(new);
-        Admitted::New(RoomMade { forgotten, displaced })
+        Admitted::New(RoomMade {
+            forgotten,
+            displaced,
+        })
     }
 
     /// Holds those that give way so that there is room for a new one, and returns them as they end.
@@ -125,9 +136,18 @@ impl ApprovalTable {
     fn displace_for(&mut self, new: &KeptApproval) -> Option<Vec<Arc<ApprovalRequest>>> {
         let most = self.most();
         // One conversation leaves some room to others, whatever it requests.
-        let most_of_conversation = Taken { count: share(most.count), bytes: share(most.bytes) };
-        let bounds = [GroupBounds::of_conversation(most_of_conversation), GroupBounds::of_all(most)];
-        let member = NewMember { path: &new.group, taken: Taken::by_one(held_bytes(new)) };
+        let most_of_conversation = Taken {
+            count: share(most.count),
+            bytes: share(most.bytes),
+        };
+        let bounds = [
+            GroupBounds::of_conversation(most_of_conversation),
+            GroupBounds::of_all(most),
+        ];
+        let member = NewMember {
+            path: &new.group,
+            taken: Taken::by_one(held_bytes(new)),
+        };
         let mut displaced: Vec<Arc<ApprovalRequest>> = Vec::new();
         for bounds in bounds {
             loop {
@@ -156,8 +176,17 @@ impl ApprovalTable {
             ApprovalRequest::clone(&kept.request)
         })?;
         let reason = reason_to_give_way(giving_way.cause, &request.tool);
-        let decided = Some(ApprovalDecision { by: "callsheet".into(), at, reason: Some(reason.into()) });
-        Some(Arc::new(ApprovalRequest { state: ApprovalState::Expired, decided, ended_at: Some(at), ..request }))
+        let decided = Some(ApprovalDecision {
+            by: "callsheet".into(),
+            at,
+            reason: Some(reason.into()),
+        });
+        Some(Arc::new(ApprovalRequest {
+            state: ApprovalState::Expired,
+            decided,
+            ended_at: Some(at),
+            ..request
+        }))
     }
 
     /// Holds one that waits, so that a decision about it can be made durable. The holder must
@@ -168,7 +197,10 @@ impl ApprovalTable {
         now: Instant,
         wall: Timestamp,
     ) -> Result<Arc<ApprovalRequest>, DecisionRefusal> {
-        let kept = self.get(id).filter(|kept| !kept.is_new()).ok_or(DecisionRefusal::Unknown)?;
+        let kept = self
+            .get(id)
+            .filter(|kept| !kept.is_new())
+            .ok_or(DecisionRefusal::Unknown)?;
         let request = Arc::clone(&kept.request);
         if request.state != ApprovalState::Waiting {
             return Err(DecisionRefusal::Decided(request));
@@ -199,7 +231,9 @@ impl ApprovalTable {
     /// Expires those that were not decided in time, and returns them.
     pub(super) fn expire(&mut self, now: Instant, wall: Timestamp) -> Vec<Arc<ApprovalRequest>> {
         let late = self.due(now, wall);
-        let expired: Vec<_> = late.map(|kept| Arc::new(expired_at(wall, &kept.request))).collect();
+        let expired: Vec<_> = late
+            .map(|kept| Arc::new(expired_at(wall, &kept.request)))
+            .collect();
         for request in &expired {
             self.put(request);
         }
@@ -208,12 +242,16 @@ impl ApprovalTable {
 
     /// The approval with this id, once it is durable.
     pub(super) fn shown_with_id(&self, id: &str) -> Option<Arc<ApprovalRequest>> {
-        self.get(id).filter(|kept| !kept.is_new()).map(|kept| Arc::clone(&kept.request))
+        self.get(id)
+            .filter(|kept| !kept.is_new())
+            .map(|kept| Arc::clone(&kept.request))
     }
 
     /// All that are durable, in the order of their requests.
     pub(super) fn shown(&self) -> impl Iterator<Item = &Arc<ApprovalRequest>> {
-        self.iter().filter(|kept| !kept.is_new()).map(|kept| &kept.request)
+        self.iter()
+            .filter(|kept| !kept.is_new())
+            .map(|kept| &kept.request)
     }
 }
 
@@ -222,7 +260,12 @@ impl KeptApproval {
     fn new(request: Arc<ApprovalRequest>, requested_in: RequestedIn, deadline: Instant) -> Self {
         let caller = &request.caller;
         let tool = Some(request.tool.to_string().into());
-        let group = [request.access.clone(), caller.profile.clone(), caller.chat.clone(), tool];
+        let group = [
+            request.access.clone(),
+            caller.profile.clone(),
+            caller.chat.clone(),
+            tool,
+        ];
         Self {
             group: Arc::new(group),
             request,
@@ -236,7 +279,11 @@ impl KeptApproval {
 
     /// One that was stored.
     pub(super) fn restored(request: Arc<ApprovalRequest>, deadline: Instant) -> Self {
-        Self { change: None, collected: true, ..Self::new(request, RequestedIn::Unknown, deadline) }
+        Self {
+            change: None,
+            collected: true,
+            ..Self::new(request, RequestedIn::Unknown, deadline)
+        }
     }
 
     /// Whether a call of this requester is one with it.
@@ -280,7 +327,10 @@ impl Keepable for KeptApproval {
     }
 
     fn deadline(&self) -> Option<KeptDeadline> {
-        self.waits().then_some(KeptDeadline { mono: self.deadline, wall: self.request.expires_at })
+        self.waits().then_some(KeptDeadline {
+            mono: self.deadline,
+            wall: self.request.expires_at,
+        })
     }
 
     fn changes(&self) -> &KeptChanges {
@@ -300,7 +350,10 @@ impl Keepable for KeptApproval {
             ApprovalState::Waiting => MemberStanding::GivesWay,
             _ => MemberStanding::Stays,
         };
-        Some(GroupMember { path: Arc::clone(&self.group), standing })
+        Some(GroupMember {
+            path: Arc::clone(&self.group),
+            standing,
+        })
     }
 
     fn deletion(&self) -> Option<Write> {
@@ -314,12 +367,20 @@ impl Keepable for KeptApproval {
 
 impl From<&ApprovalLimits> for KeptLimits {
     fn from(limits: &ApprovalLimits) -> Self {
-        Self { most: limits.most, bytes: limits.bytes, keep: limits.keep }
+        Self {
+            most: limits.most,
+            bytes: limits.bytes,
+            keep: limits.keep,
+        }
     }
 }
 
 fn expired_at(at: Timestamp, request: &ApprovalRequest) -> ApprovalRequest {
-    ApprovalRequest { state: ApprovalState::Expired, ended_at: Some(at), ..request.clone() }
+    ApprovalRequest {
+        state: ApprovalState::Expired,
+        ended_at: Some(at),
+        ..request.clone()
+    }
 }
 
 /// Why a call of this tool gave way.
@@ -341,13 +402,19 @@ fn reason_to_give_way(cause: GivingWayCause, tool: &ToolId) -> String {
             )
         }
         GivingWayCause::LargestTool => {
-            format!("no tool takes more of that than `{tool}` in the same conversation, and this was its oldest call")
+            format!(
+                "no tool takes more of that than `{tool}` in the same conversation, and this was its oldest call"
+            )
         }
         GivingWayCause::OwnGroup => {
-            format!("this was the oldest of `{tool}` in the same conversation and profile, which requested another one")
+            format!(
+                "this was the oldest of `{tool}` in the same conversation and profile, which requested another one"
+            )
         }
     };
-    format!("as many calls wait for approval as may (`calls.approvals_max`, `calls.kept_bytes`), and {why}")
+    format!(
+        "as many calls wait for approval as may (`calls.approvals_max`, `calls.kept_bytes`), and {why}"
+    )
 }
 
 /// The part of a limit that one conversation may use: three quarters.
@@ -365,8 +432,12 @@ mod tests {
     use crate::model::JsonText;
     use crate::runtime::Clock;
 
-    const LIMITS: ApprovalLimits =
-        ApprovalLimits { expiry: Duration::from_secs(60), most: 3, bytes: 10_000, keep: Duration::from_secs(60) };
+    const LIMITS: ApprovalLimits = ApprovalLimits {
+        expiry: Duration::from_secs(60),
+        most: 3,
+        bytes: 10_000,
+        keep: Duration::from_secs(60),
+    };
 
     fn request_with_id(id: &str) -> Arc<ApprovalRequest> {
         let mut request = request(id);
@@ -382,7 +453,10 @@ mod tests {
     /// Adds a call for which none gives way; the ids of those that are forgotten. `None` if it was
     /// not added.
     fn forgotten(book: &mut ApprovalTable, request: &Arc<ApprovalRequest>) -> Option<Vec<String>> {
-        let Admitted::New(RoomMade { forgotten, displaced }) = book.enqueue(request, &Requester::full_access(), soon())
+        let Admitted::New(RoomMade {
+            forgotten,
+            displaced,
+        }) = book.enqueue(request, &Requester::full_access(), soon())
         else {
             return None;
         };
@@ -391,8 +465,14 @@ mod tests {
     }
 
     /// The same call that waits already.
-    fn waiting(book: &mut ApprovalTable, request: &Arc<ApprovalRequest>) -> Option<Arc<ApprovalRequest>> {
-        let Admitted::Waits(waiting) = book.enqueue(request, &Requester::full_access(), soon()) else { return None };
+    fn waiting(
+        book: &mut ApprovalTable,
+        request: &Arc<ApprovalRequest>,
+    ) -> Option<Arc<ApprovalRequest>> {
+        let Admitted::Waits(waiting) = book.enqueue(request, &Requester::full_access(), soon())
+        else {
+            return None;
+        };
         Some(waiting)
     }
 
@@ -413,7 +493,11 @@ mod tests {
 
     fn over(request: &ApprovalRequest, at: i64) -> Arc<ApprovalRequest> {
         let ended_at = Some(Timestamp::from_second(at).unwrap());
-        Arc::new(ApprovalRequest { state: ApprovalState::Answered, ended_at, ..request.clone() })
+        Arc::new(ApprovalRequest {
+            state: ApprovalState::Answered,
+            ended_at,
+            ..request.clone()
+        })
     }
 
     #[test]
@@ -427,9 +511,15 @@ mod tests {
         assert_eq!(book.hold("1", now, wall), Err(DecisionRefusal::Busy));
         book.release("1");
         book.hold("1", now, wall).unwrap();
-        let started = Arc::new(ApprovalRequest { state: ApprovalState::Started, ..(*first).clone() });
+        let started = Arc::new(ApprovalRequest {
+            state: ApprovalState::Started,
+            ..(*first).clone()
+        });
         book.put(&started);
-        assert_eq!(book.hold("1", now, wall), Err(DecisionRefusal::Decided(started)));
+        assert_eq!(
+            book.hold("1", now, wall),
+            Err(DecisionRefusal::Decided(started))
+        );
     }
 
     #[test]
@@ -454,12 +544,18 @@ mod tests {
         let first = with(&mut book, "1");
         let late = now + Duration::from_secs(120);
         assert_eq!(book.hold("1", late, wall), Err(DecisionRefusal::Late));
-        assert_eq!(book.hold("1", now, first.expires_at), Err(DecisionRefusal::Late));
+        assert_eq!(
+            book.hold("1", now, first.expires_at),
+            Err(DecisionRefusal::Late)
+        );
         assert_eq!(book.expire(now, wall).len(), 0, "there is nothing in it");
         let expired = book.expire(late, wall);
         assert_eq!(expired.len(), 1);
         assert_eq!(expired[0].state, ApprovalState::Expired);
-        assert!(matches!(book.hold("1", now, wall), Err(DecisionRefusal::Decided(_))));
+        assert!(matches!(
+            book.hold("1", now, wall),
+            Err(DecisionRefusal::Decided(_))
+        ));
         assert_eq!(book.next_deadline(), None);
     }
 
@@ -470,17 +566,28 @@ mod tests {
         let mut book = table(&LIMITS);
         with(&mut book, "1");
         book.hold("1", now, wall).unwrap();
-        assert_eq!(book.expire(now + Duration::from_secs(120), wall).len(), 0, "there is nothing in it");
+        assert_eq!(
+            book.expire(now + Duration::from_secs(120), wall).len(),
+            0,
+            "there is nothing in it"
+        );
     }
 
     #[test]
     fn the_same_call_waits_once() {
         let mut book = table(&LIMITS);
         let first = with(&mut book, "1");
-        let again = Arc::new(ApprovalRequest { id: "2".into(), ..(*first).clone() });
+        let again = Arc::new(ApprovalRequest {
+            id: "2".into(),
+            ..(*first).clone()
+        });
         assert_eq!(waiting(&mut book, &again), Some(Arc::clone(&first)));
         book.put(&over(&first, 1));
-        assert_eq!(forgotten(&mut book, &again), Some(Vec::new()), "an answer is for one call");
+        assert_eq!(
+            forgotten(&mut book, &again),
+            Some(Vec::new()),
+            "an answer is for one call"
+        );
     }
 
     #[test]
@@ -488,20 +595,46 @@ mod tests {
         let mut book = table(&LIMITS);
         let wall = Timestamp::from_second(0).unwrap();
         let first = with(&mut book, "1");
-        assert_eq!(book.collect(&first.digest, &Requester::full_access(), wall), None, "it waits");
-        let started = Arc::new(ApprovalRequest { state: ApprovalState::Started, ..(*first).clone() });
+        assert_eq!(
+            book.collect(&first.digest, &Requester::full_access(), wall),
+            None,
+            "it waits"
+        );
+        let started = Arc::new(ApprovalRequest {
+            state: ApprovalState::Started,
+            ..(*first).clone()
+        });
         book.put(&started);
-        assert_eq!(book.collect(&first.digest, &Requester::full_access(), wall), Some(Arc::clone(&started)));
-        assert_eq!(book.collect(&first.digest, &Requester::full_access(), wall), Some(started));
+        assert_eq!(
+            book.collect(&first.digest, &Requester::full_access(), wall),
+            Some(Arc::clone(&started))
+        );
+        assert_eq!(
+            book.collect(&first.digest, &Requester::full_access(), wall),
+            Some(started)
+        );
         let done = over(&first, 1);
         book.put(&done);
-        assert_eq!(book.collect("another", &Requester::full_access(), wall), None);
-        assert_eq!(book.collect(&first.digest, &Requester::full_access(), first.expires_at), None, "too late");
+        assert_eq!(
+            book.collect("another", &Requester::full_access(), wall),
+            None
+        );
+        assert_eq!(
+            book.collect(&first.digest, &Requester::full_access(), first.expires_at),
+            None,
+            "too late"
+        );
 
         let second = with(&mut book, "2");
         book.put(&over(&second, 1));
-        assert_eq!(book.collect(&second.digest, &Requester::full_access(), wall), Some(over(&second, 1)));
-        assert_eq!(book.collect(&second.digest, &Requester::full_access(), wall), None);
+        assert_eq!(
+            book.collect(&second.digest, &Requester::full_access(), wall),
+            Some(over(&second, 1))
+        );
+        assert_eq!(
+            book.collect(&second.digest, &Requester::full_access(), wall),
+            None
+        );
         let mut restored = table(&LIMITS);
         restored.add(KeptApproval::restored(done, soon()));
         assert_eq!(
@@ -521,7 +654,8 @@ mod tests {
     /// Adds a call and stores it. The ids of those that gave way; `None` if there is no room.
     fn added(book: &mut ApprovalTable, id: &str, chat: &str) -> Option<Vec<String>> {
         let request = request_of(id, chat);
-        let Admitted::New(RoomMade { displaced, .. }) = book.enqueue(&request, &Requester::full_access(), soon())
+        let Admitted::New(RoomMade { displaced, .. }) =
+            book.enqueue(&request, &Requester::full_access(), soon())
         else {
             return None;
         };
@@ -538,46 +672,92 @@ mod tests {
         for id in ["1", "2", "3"] {
             assert_eq!(added(&mut book, id, id), Some(Vec::new()));
         }
-        assert_eq!(added(&mut book, "4", "4"), None, "no caller has more than another one");
+        assert_eq!(
+            added(&mut book, "4", "4"),
+            None,
+            "no caller has more than another one"
+        );
         book.put(&over(&request_of("2", "2"), 1));
-        assert_eq!(forgotten(&mut book, &request_of("4", "4")), Some(vec!["2".into()]));
+        assert_eq!(
+            forgotten(&mut book, &request_of("4", "4")),
+            Some(vec!["2".into()])
+        );
         let mut large = request("5");
         large.arguments = JsonText::parse(&format!("\"{}\"", "x".repeat(20_000))).unwrap();
-        assert!(matches!(table(&LIMITS).enqueue(&Arc::new(large), &Requester::full_access(), soon()), Admitted::Full));
+        assert!(matches!(
+            table(&LIMITS).enqueue(&Arc::new(large), &Requester::full_access(), soon()),
+            Admitted::Full
+        ));
     }
 
     #[test]
     fn a_caller_that_floods_the_table_displaces_itself() {
-        let limits = ApprovalLimits { most: 8, bytes: 1_000_000, ..LIMITS };
+        let limits = ApprovalLimits {
+            most: 8,
+            bytes: 1_000_000,
+            ..LIMITS
+        };
         let mut book = table(&limits);
         let mut add = |id: &str, chat: &str| added(&mut book, id, chat);
         for id in ["1", "2", "3", "4", "5", "6"] {
             assert_eq!(add(id, "greedy"), Some(Vec::new()), "{id}");
         }
-        assert_eq!(add("7", "greedy"), Some(vec!["1".into()]), "three quarters are taken by one caller");
+        assert_eq!(
+            add("7", "greedy"),
+            Some(vec!["1".into()]),
+            "three quarters are taken by one caller"
+        );
         assert_eq!(add("8", "other"), Some(Vec::new()));
         assert_eq!(add("9", "third"), Some(Vec::new()));
-        assert_eq!(add("10", "fourth"), Some(vec!["2".into()]), "the largest group gives way");
-        assert_eq!(add("11", "greedy"), Some(vec!["3".into()]), "and not a smaller one");
+        assert_eq!(
+            add("10", "fourth"),
+            Some(vec!["2".into()]),
+            "the largest group gives way"
+        );
+        assert_eq!(
+            add("11", "greedy"),
+            Some(vec!["3".into()]),
+            "and not a smaller one"
+        );
         assert_eq!(add("12", "other"), Some(vec!["4".into()]));
         assert_eq!(add("13", "third"), Some(vec!["5".into()]));
-        assert_eq!(add("14", "greedy"), Some(vec!["6".into()]), "groups of the same size stay");
+        assert_eq!(
+            add("14", "greedy"),
+            Some(vec!["6".into()]),
+            "groups of the same size stay"
+        );
         let gone = book.shown_with_id("6").unwrap();
         assert_eq!(gone.state, ApprovalState::Expired);
-        assert!(gone.gave_way().unwrap().contains("`disks/wipe`"), "{gone:?}");
-        assert!(book.shown_with_id("5").is_none(), "the latest of those that gave way is kept");
-        assert_eq!(book.shown().filter(|request| request.state == ApprovalState::Waiting).count(), 8);
+        assert!(
+            gone.gave_way().unwrap().contains("`disks/wipe`"),
+            "{gone:?}"
+        );
+        assert!(
+            book.shown_with_id("5").is_none(),
+            "the latest of those that gave way is kept"
+        );
+        assert_eq!(
+            book.shown()
+                .filter(|request| request.state == ApprovalState::Waiting)
+                .count(),
+            8
+        );
     }
 
     #[test]
     fn what_is_decided_or_approved_never_gives_way() {
-        let limits = ApprovalLimits { most: 4, bytes: 1_000_000, ..LIMITS };
+        let limits = ApprovalLimits {
+            most: 4,
+            bytes: 1_000_000,
+            ..LIMITS
+        };
         let mut book = table(&limits);
         let now = Clock::system().now();
         for id in ["1", "2", "3"] {
             assert_eq!(added(&mut book, id, "greedy"), Some(Vec::new()));
         }
-        book.hold("1", now, Timestamp::from_second(0).unwrap()).unwrap();
+        book.hold("1", now, Timestamp::from_second(0).unwrap())
+            .unwrap();
         let started = ApprovalRequest {
             state: ApprovalState::Started,
             ..ApprovalRequest::clone(&book.shown_with_id("2").unwrap())
@@ -585,20 +765,37 @@ mod tests {
         book.put(&Arc::new(started));
         assert_eq!(added(&mut book, "4", "greedy"), Some(vec!["3".into()]));
         let fifth = request_of("5", "greedy");
-        let Admitted::New(RoomMade { displaced, .. }) = book.enqueue(&fifth, &Requester::full_access(), soon()) else {
+        let Admitted::New(RoomMade { displaced, .. }) =
+            book.enqueue(&fifth, &Requester::full_access(), soon())
+        else {
             unreachable!()
         };
         assert_eq!(*displaced[0].id, *"4");
-        assert_eq!(book.hold("4", now, Timestamp::from_second(0).unwrap()), Err(DecisionRefusal::Busy));
-        assert_eq!(added(&mut book, "6", "greedy"), None, "the others are being stored or decided");
+        assert_eq!(
+            book.hold("4", now, Timestamp::from_second(0).unwrap()),
+            Err(DecisionRefusal::Busy)
+        );
+        assert_eq!(
+            added(&mut book, "6", "greedy"),
+            None,
+            "the others are being stored or decided"
+        );
         book.release("4");
         book.remove("5");
-        assert!(book.hold("4", now, Timestamp::from_second(0).unwrap()).is_ok(), "it waits again");
+        assert!(
+            book.hold("4", now, Timestamp::from_second(0).unwrap())
+                .is_ok(),
+            "it waits again"
+        );
     }
 
     #[test]
     fn a_large_call_displaces_by_bytes() {
-        let limits = ApprovalLimits { most: 100, bytes: 20_000, ..LIMITS };
+        let limits = ApprovalLimits {
+            most: 100,
+            bytes: 20_000,
+            ..LIMITS
+        };
         let large = |id: &str, chat: &str| {
             let mut request = ApprovalRequest::clone(&request_of(id, chat));
             request.arguments = JsonText::parse(&format!("\"{id}{}\"", "x".repeat(3_900))).unwrap();
@@ -614,16 +811,32 @@ mod tests {
         for id in ["11", "12", "13", "14", "15"] {
             assert_eq!(added(&mut book, id, "many"), Some(Vec::new()), "{id}");
         }
-        assert_eq!(added(&mut book, "16", "many"), Some(vec!["1".into()]), "three large ones take more");
+        assert_eq!(
+            added(&mut book, "16", "many"),
+            Some(vec!["1".into()]),
+            "three large ones take more"
+        );
     }
 
     #[test]
     fn the_bytes_of_all_callers_together_are_bounded() {
-        let limits = ApprovalLimits { most: 100, ..LIMITS };
+        let limits = ApprovalLimits {
+            most: 100,
+            ..LIMITS
+        };
         let mut book = table(&limits);
-        let admitted = (0..100).filter(|n| added(&mut book, &n.to_string(), &n.to_string()).is_some());
-        assert!((3..20).contains(&admitted.count()), "so many fit into {} bytes", limits.bytes);
-        assert!(bytes(&book) <= limits.bytes, "{} bytes are kept", bytes(&book));
+        let admitted =
+            (0..100).filter(|n| added(&mut book, &n.to_string(), &n.to_string()).is_some());
+        assert!(
+            (3..20).contains(&admitted.count()),
+            "so many fit into {} bytes",
+            limits.bytes
+        );
+        assert!(
+            bytes(&book) <= limits.bytes,
+            "{} bytes are kept",
+            bytes(&book)
+        );
     }
 
     #[test]
@@ -633,8 +846,14 @@ mod tests {
         book.put(&over(&requests[0], 10));
         book.put(&over(&requests[1], 20));
         let pruned = book.prune(Timestamp::from_second(75).unwrap());
-        assert_eq!(pruned.iter().map(|kept| &**kept.id()).collect::<Vec<_>>(), ["1"]);
-        assert_eq!(book.shown().map(|request| &*request.id).collect::<Vec<_>>(), ["2", "3"]);
+        assert_eq!(
+            pruned.iter().map(|kept| &**kept.id()).collect::<Vec<_>>(),
+            ["1"]
+        );
+        assert_eq!(
+            book.shown().map(|request| &*request.id).collect::<Vec<_>>(),
+            ["2", "3"]
+        );
     }
 
     /// Calls of a client that floods the table must not cost others the outcomes of theirs.
@@ -652,9 +871,17 @@ mod tests {
                 reason: Some("it gave way".into()),
             });
             let gone = ApprovalRequest::clone(&request_with_id(id));
-            book.put(&Arc::new(ApprovalRequest { state: ApprovalState::Expired, decided, ..gone }));
+            book.put(&Arc::new(ApprovalRequest {
+                state: ApprovalState::Expired,
+                decided,
+                ..gone
+            }));
         }
         let next = forgotten(&mut book, &request_with_id("4"));
-        assert_eq!(next, Some(vec!["2".into()]), "the latest that gave way and the outcome stay");
+        assert_eq!(
+            next,
+            Some(vec!["2".into()]),
+            "the latest that gave way and the outcome stay"
+        );
     }
 }

@@ -67,7 +67,8 @@ impl AuditEntry {
         // JSON may have line breaks between its tokens, and never within them (RFC 8259 section 7).
         let text = self.arguments.get();
         let one_line = whole.then(|| text.replace(['\n', '\r'], " "));
-        let arguments: Option<&RawValue> = one_line.as_deref().map(serde_json::from_str).transpose()?;
+        let arguments: Option<&RawValue> =
+            one_line.as_deref().map(serde_json::from_str).transpose()?;
         let call = &self.call;
         let line = AuditLine {
             time: call.at.to_string(),

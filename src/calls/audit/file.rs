@@ -26,7 +26,12 @@ struct Open {
 impl RotatingFile {
     /// Does not open the file before the first line.
     pub(super) fn at(path: PathBuf, max_size: u64, keep: usize) -> Self {
-        Self { path, max_size, keep, open: None }
+        Self {
+            path,
+            max_size,
+            keep,
+            open: None,
+        }
     }
 
     /// The path of the latest lines.
@@ -37,7 +42,11 @@ impl RotatingFile {
     /// Closes the file if it was moved or removed, as programs that rotate logs do. The next line
     /// starts another one.
     pub(super) fn look(&mut self) {
-        if self.open.as_ref().is_some_and(|open| !is_at(&self.path, &open.file)) {
+        if self
+            .open
+            .as_ref()
+            .is_some_and(|open| !is_at(&self.path, &open.file))
+        {
             self.open = None;
         }
     }
@@ -118,6 +127,9 @@ fn gone_is_fine(done: io::Result<()>) -> io::Result<()> {
 
 /// Whether this file is at the path.
 fn is_at(path: &Path, file: &File) -> bool {
-    let Ok(there) = FileIdentity::at(path) else { return false };
-    file.metadata().is_ok_and(|found| FileIdentity::new(&found) == there)
+    let Ok(there) = FileIdentity::at(path) else {
+        return false;
+    };
+    file.metadata()
+        .is_ok_and(|found| FileIdentity::new(&found) == there)
 }

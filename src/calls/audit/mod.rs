@@ -31,9 +31,20 @@ pub(super) struct AuditSettings {
 impl AuditSettings {
     /// The configured log, if there is one.
     pub(super) fn from_config(config: &config::CallsConfig) -> Option<Arc<Self>> {
-        let config::CallsConfig { audit_arguments: arguments, audit_max_size: max_size, audit_keep: keep, .. } =
-            *config;
-        config.audit.clone().map(|path| Arc::new(Self { path, arguments, max_size, keep }))
+        let config::CallsConfig {
+            audit_arguments: arguments,
+            audit_max_size: max_size,
+            audit_keep: keep,
+            ..
+        } = *config;
+        config.audit.clone().map(|path| {
+            Arc::new(Self {
+                path,
+                arguments,
+                max_size,
+                keep,
+            })
+        })
     }
 }
 
@@ -51,7 +62,12 @@ pub(super) struct AuditWriter {
 impl AuditWriter {
     /// A writer that has written no line.
     pub(super) fn new(counts: Arc<AuditCounts>) -> Self {
-        Self { open: None, reported: counts.all_dropped(), counts, failing: false }
+        Self {
+            open: None,
+            reported: counts.all_dropped(),
+            counts,
+            failing: false,
+        }
     }
 
     /// Writes lines, each by its own settings. Blocking.
@@ -60,13 +76,22 @@ impl AuditWriter {
             file.look();
         }
         for (settings, entry) in entries {
-            if self.open.as_ref().is_none_or(|(present, _)| present != settings) {
-                let mut file = RotatingFile::at(settings.path.clone(), settings.max_size, settings.keep);
+            if self
+                .open
+                .as_ref()
+                .is_none_or(|(present, _)| present != settings)
+            {
+                let mut file =
+                    RotatingFile::at(settings.path.clone(), settings.max_size, settings.keep);
                 file.look();
                 self.open = Some((Arc::clone(settings), file));
             }
-            let Some((_, file)) = &mut self.open else { continue };
-            let written = entry.line(settings.arguments).and_then(|line| file.write(&line));
+            let Some((_, file)) = &mut self.open else {
+                continue;
+            };
+            let written = entry
+                .line(settings.arguments)
+                .and_then(|line| file.write(&line));
             match written {
                 Ok(()) => self.counts.written(),
                 Err(_) => self.counts.failed(),

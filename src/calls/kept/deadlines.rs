@@ -39,8 +39,14 @@ impl KeptDeadlines {
 
     /// Those that are due, in the order in which they were added.
     pub(super) fn due(&self, now: Instant, wall: Timestamp) -> BTreeSet<u64> {
-        let by_mono = self.by_mono.range(..=(now, u64::MAX)).map(|(_, number)| *number);
-        let by_wall = self.by_wall.range(..=(wall, u64::MAX)).map(|(_, number)| *number);
+        let by_mono = self
+            .by_mono
+            .range(..=(now, u64::MAX))
+            .map(|(_, number)| *number);
+        let by_wall = self
+            .by_wall
+            .range(..=(wall, u64::MAX))
+            .map(|(_, number)| *number);
         by_mono.chain(by_wall).collect()
     }
 }

@@ -141,7 +141,10 @@ impl GroupBounds {
 
     /// The limit of the conversation of the new item.
     pub(in crate::calls) fn of_conversation(most: Taken) -> Self {
-        Self { most, level: LEVEL_IN_CONVERSATION }
+        Self {
+            most,
+            level: LEVEL_IN_CONVERSATION,
+        }
     }
 }
 
@@ -169,7 +172,12 @@ impl KeptGroups {
     }
 
     fn change(&mut self, number: u64, member: &GroupMember, bytes: usize, is_added: bool) {
-        let change = MemberChange { number, taken: Taken::by_one(bytes), standing: member.standing, is_added };
+        let change = MemberChange {
+            number,
+            taken: Taken::by_one(bytes),
+            standing: member.standing,
+            is_added,
+        };
         self.0.change(&member.path[..], &change);
     }
 
@@ -177,8 +185,12 @@ impl KeptGroups {
     pub(super) fn room_for(&self, new: NewMember<'_>, bounds: GroupBounds) -> GroupRoom {
         let most = bounds.most;
         let own_names = new.path.iter().take(bounds.level);
-        let group = own_names.into_iter().try_fold(&self.0, |group, key| group.parts.get(key));
-        let taken = group.map_or(Taken::default(), |group| group.taken).with(new.taken);
+        let group = own_names
+            .into_iter()
+            .try_fold(&self.0, |group, key| group.parts.get(key));
+        let taken = group
+            .map_or(Taken::default(), |group| group.taken)
+            .with(new.taken);
         if taken.is_within(most) {
             return GroupRoom::Free;
         }
@@ -186,7 +198,9 @@ impl KeptGroups {
         let Some(group) = group.filter(|group| taken.without(group.waiting).is_within(most)) else {
             return GroupRoom::Full;
         };
-        group.giving_way(new, bounds, taken.count > most.count).map_or(GroupRoom::Full, GroupRoom::After)
+        group
+            .giving_way(new, bounds, taken.count > most.count)
+            .map_or(GroupRoom::Full, GroupRoom::After)
     }
 }
 
@@ -194,7 +208,9 @@ impl Group {
     /// Counts an item, here and in its groups on the next levels.
     fn change(&mut self, path: &[GroupKey], change: &MemberChange) {
         self.count(change);
-        let Some((key, path)) = path.split_first() else { return };
+        let Some((key, path)) = path.split_first() else {
+            return;
+        };
         let mut part = self.parts.remove(key).unwrap_or_default();
         self.unrank(key, &part);
         part.change(path, change);
@@ -205,8 +221,13 @@ impl Group {
     }
 
     fn count(&mut self, change: &MemberChange) {
-        let counted =
-            |taken: Taken| if change.is_added { taken.with(change.taken) } else { taken.without(change.taken) };
+        let counted = |taken: Taken| {
+            if change.is_added {
+                taken.with(change.taken)
+            } else {
+                taken.without(change.taken)
+            }
+        };
         self.taken = counted(self.taken);
         match change.standing {
             MemberStanding::GivesWay if change.is_added => {
@@ -239,11 +260,19 @@ impl Group {
     /// Its place under this name; `None` if none of its items may give way.
     fn rank_as(&self, key: &GroupKey, by_count: bool) -> Option<GroupRank> {
         let oldest = self.numbers.first()?;
-        Some(GroupRank { size: self.waiting.size(by_count), oldest: Reverse(*oldest), key: key.clone() })
+        Some(GroupRank {
+            size: self.waiting.size(by_count),
+            oldest: Reverse(*oldest),
+            key: key.clone(),
+        })
     }
 
     fn ranks(&self, by_count: bool) -> &BTreeSet<GroupRank> {
-        if by_count { &self.by_count } else { &self.by_bytes }
+        if by_count {
+            &self.by_count
+        } else {
+            &self.by_bytes
+        }
     }
 
     /// The item that gives way to a new one of this group.
@@ -251,7 +280,12 @@ impl Group {
     /// On each level, the largest of the other groups gives way if it is larger than the own one
     /// with the new item, and not small. Else the own one does, by the same rule on the next level.
     /// `None` if that has no item that may give way.
-    fn giving_way(&self, new: NewMember<'_>, bounds: GroupBounds, by_count: bool) -> Option<GivingWay> {
+    fn giving_way(
+        &self,
+        new: NewMember<'_>,
+        bounds: GroupBounds,
+        by_count: bool,
+    ) -> Option<GivingWay> {
         let small = bounds.most.size(by_count) / SMALL_GROUP_DIVISOR;
         let mut group = self;
         for (level, key) in new.path.iter().enumerate().skip(bounds.level) {
@@ -259,15 +293,25 @@ impl Group {
             let own_before = own.map_or(Taken::default(), |own| own.waiting.with(own.busy));
             let own_size = own_before.with(new.taken).size(by_count);
             // Only the own one can come before it.
-            let other = group.ranks(by_count).iter().rev().find(|rank| rank.key != *key);
+            let other = group
+                .ranks(by_count)
+                .iter()
+                .rev()
+                .find(|rank| rank.key != *key);
             if let Some(other) = other.filter(|other| other.size > own_size.max(small)) {
                 let number = group.parts.get(&other.key)?.oldest_of_largest(by_count)?;
-                return Some(GivingWay { number, cause: GivingWayCause::on_level(level) });
+                return Some(GivingWay {
+                    number,
+                    cause: GivingWayCause::on_level(level),
+                });
             }
             group = own?;
         }
         let number = *group.numbers.first()?;
-        Some(GivingWay { number, cause: GivingWayCause::OwnGroup })
+        Some(GivingWay {
+            number,
+            cause: GivingWayCause::OwnGroup,
+        })
     }
 
     /// The oldest item of the largest group on the last level of the largest one on each level.
@@ -299,8 +343,14 @@ mod tests {
 
     impl Filled {
         fn add(&mut self, path: GroupPath, standing: MemberStanding) -> u64 {
-            let number = self.members.last_key_value().map_or(1, |(latest, _)| latest + 1);
-            let member = GroupMember { path: Arc::new(path), standing };
+            let number = self
+                .members
+                .last_key_value()
+                .map_or(1, |(latest, _)| latest + 1);
+            let member = GroupMember {
+                path: Arc::new(path),
+                standing,
+            };
             self.groups.add(number, &member, BYTES);
             self.members.insert(number, member);
             number
@@ -318,8 +368,14 @@ mod tests {
         /// What comes of a new item where all places are taken.
         fn when_full(&self, profile: &str, conversation: &str, tool: &str) -> GroupRoom {
             let path = path(profile, conversation, tool);
-            let new = NewMember { path: &path, taken: Taken::by_one(BYTES) };
-            let most = Taken { count: self.members.len(), bytes: usize::MAX };
+            let new = NewMember {
+                path: &path,
+                taken: Taken::by_one(BYTES),
+            };
+            let most = Taken {
+                count: self.members.len(),
+                bytes: usize::MAX,
+            };
             self.groups.room_for(new, GroupBounds::of_all(most))
         }
     }
@@ -331,19 +387,34 @@ mod tests {
     #[test]
     fn many_small_groups_take_none_of_another_profile() {
         let mut filled = Filled::default();
-        let own: Vec<u64> = (0..5).map(|_| filled.waits("victim", "7", "wipe")).collect();
+        let own: Vec<u64> = (0..5)
+            .map(|_| filled.waits("victim", "7", "wipe"))
+            .collect();
         let first = filled.waits("other", "invented-0", "wipe");
         for number in 1..995 {
             filled.waits("other", &format!("invented-{number}"), "wipe");
         }
-        assert_eq!(filled.when_full("other", "invented-1000", "wipe"), GroupRoom::Full);
-        assert_eq!(filled.when_full("other", "invented-0", "wipe"), after(first, GivingWayCause::OwnGroup));
+        assert_eq!(
+            filled.when_full("other", "invented-1000", "wipe"),
+            GroupRoom::Full
+        );
+        assert_eq!(
+            filled.when_full("other", "invented-0", "wipe"),
+            after(first, GivingWayCause::OwnGroup)
+        );
         for conversation in ["7", "8"] {
             let room = filled.when_full("victim", conversation, "wipe");
-            assert_eq!(room, after(first, GivingWayCause::LargestProfile), "{conversation}");
+            assert_eq!(
+                room,
+                after(first, GivingWayCause::LargestProfile),
+                "{conversation}"
+            );
         }
         filled.remove(own[0]);
-        assert_eq!(filled.when_full("third", "1", "wipe"), after(first, GivingWayCause::LargestProfile));
+        assert_eq!(
+            filled.when_full("third", "1", "wipe"),
+            after(first, GivingWayCause::LargestProfile)
+        );
     }
 
     #[test]
@@ -354,11 +425,21 @@ mod tests {
             filled.waits("p", &format!("invented-{number}"), "wipe");
         }
         let invented = |filled: &Filled| filled.when_full("p", "invented-new", "wipe");
-        assert_eq!(invented(&filled), after(own[0], GivingWayCause::LargestConversation));
+        assert_eq!(
+            invented(&filled),
+            after(own[0], GivingWayCause::LargestConversation)
+        );
         filled.remove(own[0]);
         filled.waits("p", "invented-1000", "wipe");
-        assert_eq!(invented(&filled), GroupRoom::Full, "eight of a thousand stay");
-        assert_eq!(filled.when_full("p", "7", "wipe"), after(own[1], GivingWayCause::OwnGroup));
+        assert_eq!(
+            invented(&filled),
+            GroupRoom::Full,
+            "eight of a thousand stay"
+        );
+        assert_eq!(
+            filled.when_full("p", "7", "wipe"),
+            after(own[1], GivingWayCause::OwnGroup)
+        );
     }
 
     #[test]
@@ -369,11 +450,23 @@ mod tests {
         filled.waits("p", "7", "wipe");
         filled.waits("p", "8", "look");
         filled.waits("p", "8", "look");
-        assert_eq!(filled.when_full("q", "1", "look"), after(first_of_wipe, GivingWayCause::LargestProfile));
-        assert_eq!(filled.when_full("p", "9", "look"), after(first_of_wipe, GivingWayCause::LargestConversation));
-        assert_eq!(filled.when_full("p", "7", "new"), after(first_of_wipe, GivingWayCause::LargestTool));
+        assert_eq!(
+            filled.when_full("q", "1", "look"),
+            after(first_of_wipe, GivingWayCause::LargestProfile)
+        );
+        assert_eq!(
+            filled.when_full("p", "9", "look"),
+            after(first_of_wipe, GivingWayCause::LargestConversation)
+        );
+        assert_eq!(
+            filled.when_full("p", "7", "new"),
+            after(first_of_wipe, GivingWayCause::LargestTool)
+        );
         filled.remove(first_of_wipe);
-        assert_eq!(filled.when_full("q", "1", "look"), after(first_of_look, GivingWayCause::LargestProfile));
+        assert_eq!(
+            filled.when_full("q", "1", "look"),
+            after(first_of_look, GivingWayCause::LargestProfile)
+        );
     }
 
     #[test]
@@ -383,23 +476,41 @@ mod tests {
         filled.add(path("p", "7", "wipe"), MemberStanding::Stays);
         assert_eq!(filled.when_full("q", "1", "wipe"), GroupRoom::Full);
         let waiting = filled.waits("q", "1", "wipe");
-        assert_eq!(filled.when_full("p", "7", "wipe"), GroupRoom::Full, "the own group has more, with what is busy");
+        assert_eq!(
+            filled.when_full("p", "7", "wipe"),
+            GroupRoom::Full,
+            "the own group has more, with what is busy"
+        );
         filled.waits("q", "1", "wipe");
         filled.waits("q", "1", "wipe");
-        assert_eq!(filled.when_full("p", "7", "wipe"), after(waiting, GivingWayCause::LargestProfile));
+        assert_eq!(
+            filled.when_full("p", "7", "wipe"),
+            after(waiting, GivingWayCause::LargestProfile)
+        );
     }
 
     #[test]
     fn groups_leave_no_trace() {
         let mut filled = Filled::default();
-        let standings = [MemberStanding::GivesWay, MemberStanding::Busy, MemberStanding::Stays];
-        let numbers: Vec<u64> =
-            standings.into_iter().map(|standing| filled.add(path("p", "7", "x"), standing)).collect();
+        let standings = [
+            MemberStanding::GivesWay,
+            MemberStanding::Busy,
+            MemberStanding::Stays,
+        ];
+        let numbers: Vec<u64> = standings
+            .into_iter()
+            .map(|standing| filled.add(path("p", "7", "x"), standing))
+            .collect();
         for number in numbers {
             filled.remove(number);
         }
         let all = &filled.groups.0;
         assert_eq!([all.taken, all.waiting, all.busy], [Taken::default(); 3]);
-        assert!(all.parts.is_empty() && all.by_count.is_empty() && all.by_bytes.is_empty() && all.numbers.is_empty());
+        assert!(
+            all.parts.is_empty()
+                && all.by_count.is_empty()
+                && all.by_bytes.is_empty()
+                && all.numbers.is_empty()
+        );
     }
 }

@@ -27,7 +27,8 @@ use crate::state::Write;
 pub(super) use changes::KeptChanges;
 pub(super) use deadlines::KeptDeadline;
 pub(super) use groups::{
-    GivingWay, GivingWayCause, GroupBounds, GroupMember, GroupPath, GroupRoom, MemberStanding, NewMember,
+    GivingWay, GivingWayCause, GroupBounds, GroupMember, GroupPath, GroupRoom, MemberStanding,
+    NewMember,
 };
 pub(super) use shared::KeptRegister;
 pub(super) use table::{Admission, KeptTable, held_bytes};

@@ -29,7 +29,10 @@ impl<T: Keepable + Send + Sync + 'static> KeptRegister<T> {
         for item in restored {
             table.add(item);
         }
-        Arc::new(Self { table: Mutex::new(table), parts })
+        Arc::new(Self {
+            table: Mutex::new(table),
+            parts,
+        })
     }
 
     /// Applies other limits to what is added from now on.
@@ -57,7 +60,9 @@ impl<T: Keepable + Send + Sync + 'static> KeptRegister<T> {
     /// Waits until an item is over, for at most so long. It returns at once if the item is not
     /// known, and when the daemon stops. Dropping this future has no effect.
     pub(in crate::calls) async fn wait_until_over(&self, id: &str, limit: Duration) {
-        let Some(changes) = self.table().get(id).map(|item| item.changes().clone()) else { return };
+        let Some(changes) = self.table().get(id).map(|item| item.changes().clone()) else {
+            return;
+        };
         tokio::select! {
             () = changes.wait_until(|| self.table().get(id).is_none_or(Keepable::is_over)) => {}
             () = self.parts.clock.sleep(limit) => {}
@@ -83,7 +88,9 @@ impl<T: Keepable + Send + Sync + 'static> KeptRegister<T> {
             return;
         }
         let kept = Arc::clone(self);
-        self.parts.tasks.spawn(async move { kept.store(writes, &[]).await });
+        self.parts
+            .tasks
+            .spawn(async move { kept.store(writes, &[]).await });
     }
 
     /// Forgets what is too old or beyond the limits.

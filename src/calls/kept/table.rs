@@ -8,7 +8,9 @@ use tokio::time::Instant;
 
 use super::deadlines::KeptDeadlines;
 use super::groups::KeptGroups;
-use super::{GroupBounds, GroupMember, GroupRoom, Keepable, KeptDeadline, KeptLimits, NewMember, Taken};
+use super::{
+    GroupBounds, GroupMember, GroupRoom, Keepable, KeptDeadline, KeptLimits, NewMember, Taken,
+};
 use crate::runtime::{ByteBudget, ReservedBytes};
 
 /// Roughly how many bytes an item needs besides its texts.
@@ -89,7 +91,10 @@ impl<T: Keepable> KeptTable<T> {
 
     /// The most that all items may take.
     pub(in crate::calls) fn most(&self) -> Taken {
-        Taken { count: self.limits.most, bytes: self.limits.bytes }
+        Taken {
+            count: self.limits.most,
+            bytes: self.limits.bytes,
+        }
     }
 
     /// Adds an item, within the limits or not.
@@ -107,7 +112,9 @@ impl<T: Keepable> KeptTable<T> {
         }
         let forgotten = self.make_room(Taken::by_one(bytes));
         // The bytes of those that are not over may still leave no room.
-        let Ok(held) = self.held.reserve(bytes) else { return Admission::Full(forgotten) };
+        let Ok(held) = self.held.reserve(bytes) else {
+            return Admission::Full(forgotten);
+        };
         self.insert(item, held);
         Admission::Added(forgotten)
     }
@@ -115,7 +122,11 @@ impl<T: Keepable> KeptTable<T> {
     fn insert(&mut self, item: T, held: ReservedBytes) {
         let number = self.next_number();
         self.numbers.insert(Arc::clone(item.id()), number);
-        let kept = KeptItem { item, held, ended: None };
+        let kept = KeptItem {
+            item,
+            held,
+            ended: None,
+        };
         self.gave_way = self.gave_way.with(kept.gave_way());
         if let Some(placed) = kept.placed() {
             self.groups.add(number, &placed.member, placed.bytes);
@@ -124,7 +135,10 @@ impl<T: Keepable> KeptTable<T> {
             self.deadlines.add(number, deadline);
         }
         if let Some(likeness) = kept.item.likeness() {
-            self.alike.entry(Arc::clone(likeness)).or_default().insert(number);
+            self.alike
+                .entry(Arc::clone(likeness))
+                .or_default()
+                .insert(number);
         }
         self.items.insert(number, kept);
         self.note_end_of(number);
@@ -134,14 +148,21 @@ impl<T: Keepable> KeptTable<T> {
     /// that gave way have a part of that room of their own, and the latest of them is kept.
     pub(in crate::calls) fn make_room(&mut self, more: Taken) -> Vec<T> {
         let most = self.most().without(more);
-        let of_gave_way = Taken { count: most.count / GAVE_WAY_DIVISOR, bytes: most.bytes / GAVE_WAY_DIVISOR };
+        let of_gave_way = Taken {
+            count: most.count / GAVE_WAY_DIVISOR,
+            bytes: most.bytes / GAVE_WAY_DIVISOR,
+        };
         let mut forgotten = Vec::new();
         while !self.taken().without(self.gave_way).is_within(most) {
-            let Some(number) = self.first_ended(false) else { break };
+            let Some(number) = self.first_ended(false) else {
+                break;
+            };
             forgotten.extend(self.take(number));
         }
         while self.gave_way.count > 1 && !self.gave_way.is_within(of_gave_way) {
-            let Some(number) = self.first_ended(true) else { break };
+            let Some(number) = self.first_ended(true) else {
+                break;
+            };
             forgotten.extend(self.take(number));
         }
         forgotten
@@ -149,16 +170,29 @@ impl<T: Keepable> KeptTable<T> {
 
     /// The number of the item that ended first, of those that gave way or of the others.
     fn first_ended(&self, gave_way: bool) -> Option<u64> {
-        let is_wanted = |number: &&u64| self.items.get(number).is_some_and(|kept| kept.item.gave_way() == gave_way);
+        let is_wanted = |number: &&u64| {
+            self.items
+                .get(number)
+                .is_some_and(|kept| kept.item.gave_way() == gave_way)
+        };
         self.ended.values().find(is_wanted).copied()
     }
 
     /// Forgets what was over for as long as items are kept, and what is beyond the limits.
     pub(in crate::calls) fn prune(&mut self, now: Timestamp) -> Vec<T> {
         // None is as old as a time that cannot be written.
-        let then = now.saturating_sub(self.limits.keep).unwrap_or(Timestamp::MIN);
-        let old: Vec<u64> = self.ages.range(..(then, 0)).map(|(_, number)| *number).collect();
-        let mut forgotten: Vec<T> = old.into_iter().filter_map(|number| self.take(number)).collect();
+        let then = now
+            .saturating_sub(self.limits.keep)
+            .unwrap_or(Timestamp::MIN);
+        let old: Vec<u64> = self
+            .ages
+            .range(..(then, 0))
+            .map(|(_, number)| *number)
+            .collect();
+        let mut forgotten: Vec<T> = old
+            .into_iter()
+            .filter_map(|number| self.take(number))
+            .collect();
         forgotten.extend(self.make_room(Taken::default()));
         forgotten
     }
@@ -175,7 +209,11 @@ impl<T: Keepable> KeptTable<T> {
     }
 
     /// Changes an item, and wakes those that wait for it. `None` if it is not known.
-    pub(in crate::calls) fn change<R>(&mut self, id: &str, change: impl FnOnce(&mut T) -> R) -> Option<R> {
+    pub(in crate::calls) fn change<R>(
+        &mut self,
+        id: &str,
+        change: impl FnOnce(&mut T) -> R,
+    ) -> Option<R> {
         let number = *self.numbers.get(id)?;
         let kept = self.items.get_mut(&number)?;
         let before = kept.placed();
@@ -197,7 +235,12 @@ impl<T: Keepable> KeptTable<T> {
         Some(changed)
     }
 
-    fn be_due_at(&mut self, number: u64, before: Option<KeptDeadline>, after: Option<KeptDeadline>) {
+    fn be_due_at(
+        &mut self,
+        number: u64,
+        before: Option<KeptDeadline>,
+        after: Option<KeptDeadline>,
+    ) {
         if let Some(deadline) = before {
             self.deadlines.remove(number, deadline);
         }
@@ -217,7 +260,12 @@ impl<T: Keepable> KeptTable<T> {
         due.filter_map(|number| self.numbered(number))
     }
 
-    fn place_again(&mut self, number: u64, before: Option<PlacedMember>, after: Option<PlacedMember>) {
+    fn place_again(
+        &mut self,
+        number: u64,
+        before: Option<PlacedMember>,
+        after: Option<PlacedMember>,
+    ) {
         if let Some(placed) = before {
             self.groups.remove(number, &placed.member, placed.bytes);
         }
@@ -277,7 +325,10 @@ impl<T: Keepable> KeptTable<T> {
     }
 
     fn taken(&self) -> Taken {
-        Taken { count: self.items.len(), bytes: self.held.reserved() }
+        Taken {
+            count: self.items.len(),
+            bytes: self.held.reserved(),
+        }
     }
 
     fn take(&mut self, number: u64) -> Option<T> {
@@ -324,12 +375,19 @@ struct PlacedMember {
 impl<T: Keepable> KeptItem<T> {
     /// How its groups count it.
     fn placed(&self) -> Option<PlacedMember> {
-        self.item.member().map(|member| PlacedMember { member, bytes: self.held.bytes() })
+        self.item.member().map(|member| PlacedMember {
+            member,
+            bytes: self.held.bytes(),
+        })
     }
 
     /// What it takes of the room of those that gave way.
     fn gave_way(&self) -> Taken {
-        if self.item.gave_way() { Taken::by_one(self.held.bytes()) } else { Taken::default() }
+        if self.item.gave_way() {
+            Taken::by_one(self.held.bytes())
+        } else {
+            Taken::default()
+        }
     }
 }
 
@@ -391,11 +449,22 @@ mod tests {
 
     fn errand(id: &str) -> Errand {
         let changes = KeptChanges::default();
-        Errand { id: id.into(), weight: 0, ended: None, due: None, changes, looked_at: Cell::default() }
+        Errand {
+            id: id.into(),
+            weight: 0,
+            ended: None,
+            due: None,
+            changes,
+            looked_at: Cell::default(),
+        }
     }
 
     fn table(most: usize, bytes: usize) -> KeptTable<Errand> {
-        KeptTable::new(KeptLimits { most, bytes, keep: Duration::from_secs(10) })
+        KeptTable::new(KeptLimits {
+            most,
+            bytes,
+            keep: Duration::from_secs(10),
+        })
     }
 
     fn end(table: &mut KeptTable<Errand>, id: &str, at: i64) {
@@ -411,7 +480,10 @@ mod tests {
     }
 
     fn ids(errands: &[Errand]) -> Vec<Arc<str>> {
-        errands.iter().map(|errand| Arc::clone(&errand.id)).collect()
+        errands
+            .iter()
+            .map(|errand| Arc::clone(&errand.id))
+            .collect()
     }
 
     fn left(table: &KeptTable<Errand>) -> Vec<&str> {
@@ -446,18 +518,32 @@ mod tests {
     #[test]
     fn the_bytes_of_all_are_bounded() {
         let mut table = table(100, 10 * ITEM_FIXED_BYTES);
-        let large = |id: &str| Errand { weight: 3 * ITEM_FIXED_BYTES, ..errand(id) };
+        let large = |id: &str| Errand {
+            weight: 3 * ITEM_FIXED_BYTES,
+            ..errand(id)
+        };
         assert_eq!(admitted(&mut table, large("1")), Some(Vec::new()));
         assert_eq!(admitted(&mut table, large("2")), Some(Vec::new()));
-        assert_eq!(admitted(&mut table, large("3")), None, "what is not over leaves no room");
+        assert_eq!(
+            admitted(&mut table, large("3")),
+            None,
+            "what is not over leaves no room"
+        );
         end(&mut table, "1", 1);
         assert_eq!(admitted(&mut table, large("3")), Some(vec!["1".into()]));
-        let beyond = Errand { weight: 10 * ITEM_FIXED_BYTES, ..errand("4") };
+        let beyond = Errand {
+            weight: 10 * ITEM_FIXED_BYTES,
+            ..errand("4")
+        };
         end(&mut table, "2", 2);
         assert_eq!(admitted(&mut table, beyond), None);
         assert_eq!(left(&table), ["2", "3"], "what never fits displaces none");
         table.change("3", |errand| errand.weight = 8 * ITEM_FIXED_BYTES);
-        assert_eq!(ids(&table.make_room(Taken::default())), ["2".into()], "its result came");
+        assert_eq!(
+            ids(&table.make_room(Taken::default())),
+            ["2".into()],
+            "its result came"
+        );
         assert_eq!(table.taken().bytes, 9 * ITEM_FIXED_BYTES);
     }
 
@@ -469,7 +555,11 @@ mod tests {
         }
         end(&mut table, "1", 10);
         end(&mut table, "3", 20);
-        assert_eq!(ids(&table.prune(second(20))), [], "it is kept for ten seconds");
+        assert_eq!(
+            ids(&table.prune(second(20))),
+            [],
+            "it is kept for ten seconds"
+        );
         assert_eq!(ids(&table.prune(second(25))), ["1".into()]);
         assert_eq!(left(&table), ["2", "3"]);
         assert!(table.get("1").is_none());
@@ -479,8 +569,18 @@ mod tests {
     fn either_clock_makes_an_item_due_until_it_is_over() {
         let mut table = table(9, 1_000_000);
         let start = Clock::system().now();
-        let due = |mono, wall| Some(KeptDeadline { mono: start + Duration::from_secs(mono), wall: second(wall) });
-        for (id, due) in [("1", due(10, 50)), ("2", due(50, 10)), ("3", due(30, 30)), ("4", None)] {
+        let due = |mono, wall| {
+            Some(KeptDeadline {
+                mono: start + Duration::from_secs(mono),
+                wall: second(wall),
+            })
+        };
+        for (id, due) in [
+            ("1", due(10, 50)),
+            ("2", due(50, 10)),
+            ("3", due(30, 30)),
+            ("4", None),
+        ] {
             table.add(Errand { due, ..errand(id) });
         }
         let due_at = |table: &KeptTable<Errand>, mono, wall| -> Vec<String> {
@@ -508,10 +608,23 @@ mod tests {
             table.add(errand(&id.to_string()));
             end(&mut table, &id.to_string(), 10);
         }
-        table.add(Errand { ended: Some(5), ..errand("old") });
-        let looks = |table: &KeptTable<Errand>| table.iter().map(|errand| errand.looked_at.get()).sum::<usize>();
+        table.add(Errand {
+            ended: Some(5),
+            ..errand("old")
+        });
+        let looks = |table: &KeptTable<Errand>| {
+            table
+                .iter()
+                .map(|errand| errand.looked_at.get())
+                .sum::<usize>()
+        };
         let before = looks(&table);
         assert_eq!(ids(&table.prune(second(16))), ["old".into()]);
-        assert!(looks(&table) < before, "{} before, {} after", before, looks(&table));
+        assert!(
+            looks(&table) < before,
+            "{} before, {} after",
+            before,
+            looks(&table)
+        );
     }
 }

@@ -14,11 +14,17 @@ impl Taken {
     }
 
     pub(super) fn with(self, other: Self) -> Self {
-        Self { count: self.count + other.count, bytes: self.bytes + other.bytes }
+        Self {
+            count: self.count + other.count,
+            bytes: self.bytes + other.bytes,
+        }
     }
 
     pub(super) fn without(self, other: Self) -> Self {
-        Self { count: self.count.saturating_sub(other.count), bytes: self.bytes.saturating_sub(other.bytes) }
+        Self {
+            count: self.count.saturating_sub(other.count),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
     }
 
     pub(super) fn is_within(self, most: Self) -> bool {

@@ -156,7 +156,11 @@ fn start_row(start: &NumberedStart) -> LogRow {
 fn row(number: u64, kind: LogKind, stored: &impl Serialize) -> LogRow {
     // Texts and numbers can always be written.
     let document = serde_json::to_string(stored).unwrap_or_default();
-    LogRow { number, kind, document: document.into() }
+    LogRow {
+        number,
+        kind,
+        document: document.into(),
+    }
 }
 
 /// The line of a row; `None` if it cannot be read.
@@ -193,7 +197,13 @@ fn call(row: &LogRow) -> Option<NumberedCall> {
         activity: stored.activity.and_then(|tool| tool.parse().ok()),
     };
     let payload = stored.payload.map(Arc::new);
-    Some(NumberedCall { number: stored.number, line: row.number, ended, call: Arc::new(call), payload })
+    Some(NumberedCall {
+        number: stored.number,
+        line: row.number,
+        ended,
+        call: Arc::new(call),
+        payload,
+    })
 }
 
 fn end(row: &LogRow) -> Option<NumberedEnd> {
@@ -206,8 +216,15 @@ fn end(row: &LogRow) -> Option<NumberedEnd> {
         uptime: Duration::from_millis(stored.uptime_ms),
     };
     let name = stored.scenario.parse().ok()?;
-    let end = RecordedEnd { name, at: stored.at.parse().ok()?, program: Arc::new(program) };
-    Some(NumberedEnd { line: row.number, end: Arc::new(end) })
+    let end = RecordedEnd {
+        name,
+        at: stored.at.parse().ok()?,
+        program: Arc::new(program),
+    };
+    Some(NumberedEnd {
+        line: row.number,
+        end: Arc::new(end),
+    })
 }
 
 fn start(row: &LogRow) -> Option<NumberedStart> {
@@ -222,8 +239,9 @@ fn start(row: &LogRow) -> Option<NumberedStart> {
 
 fn state(row: &LogRow) -> Option<NumberedState> {
     let stored: StoredState = serde_json::from_str(&row.document).ok()?;
-    let named =
-        |text: Option<String>| text.and_then(|text| ScenarioState::ALL.into_iter().find(|s| s.as_str() == text));
+    let named = |text: Option<String>| {
+        text.and_then(|text| ScenarioState::ALL.into_iter().find(|s| s.as_str() == text))
+    };
     let change = StateTransition {
         name: stored.scenario.parse().ok()?,
         from: named(stored.from),
@@ -233,5 +251,8 @@ fn state(row: &LogRow) -> Option<NumberedState> {
         restarts: stored.restarts,
         failures_in_a_row: stored.failures_in_a_row,
     };
-    Some(NumberedState { line: row.number, change: Arc::new(change) })
+    Some(NumberedState {
+        line: row.number,
+        change: Arc::new(change),
+    })
 }

@@ -11,26 +11,51 @@ use crate::state::{EarlierLog, LogRow};
 
 impl Calls {
     /// Begins with the stored lines, and follows what is published until the stop.
-    pub(in crate::calls) fn begin_log(&self, stored: &[LogRow], earlier: Option<EarlierLog>, parts: &CallDependencies) {
+    pub(in crate::calls) fn begin_log(
+        &self,
+        stored: &[LogRow],
+        earlier: Option<EarlierLog>,
+        parts: &CallDependencies,
+    ) {
         if self.0.log_store.0.set(Arc::clone(&parts.store)).is_err() {
             return;
         }
         let entries: Vec<_> = stored.iter().filter_map(document::entry).collect();
         let unread = stored.len() - entries.len();
         if unread > 0 {
-            tracing::warn!(lines = unread, "lines of the log were written by another version and are not shown");
+            tracing::warn!(
+                lines = unread,
+                "lines of the log were written by another version and are not shown"
+            );
         }
         let mut used = earlier.map(|earlier| earlier.numbers).unwrap_or_default();
-        used.line = stored.iter().map(|row| row.number).fold(used.line, u64::max);
+        used.line = stored
+            .iter()
+            .map(|row| row.number)
+            .fold(used.line, u64::max);
         let latest = entries.iter().map(LogEntry::at).max();
         let previous_until = earlier.map(|earlier| earlier.written).max(latest);
         let stored_from = StoredFrom::lines(stored, used.line + 1);
-        self.0.log.begin(entries, stored_from, used, self.0.clock.wall());
+        self.0
+            .log
+            .begin(entries, stored_from, used, self.0.clock.wall());
         self.trim_log();
-        let Some(queue) = self.0.queue.load_full() else { return };
+        let Some(queue) = self.0.queue.load_full() else {
+            return;
+        };
         let at = self.0.clock.wall();
         let version = env!("CARGO_PKG_VERSION").into();
-        self.add_change(|line| LogEntry::Start(NumberedStart { line, at, version, previous_until }), &queue);
+        self.add_change(
+            |line| {
+                LogEntry::Start(NumberedStart {
+                    line,
+                    at,
+                    version,
+                    previous_until,
+                })
+            },
+            &queue,
+        );
         let stop = parts.stop.clone();
         let calls = self.clone();
         let reader = parts.reader.clone();
@@ -55,7 +80,14 @@ impl Calls {
     /// program comes before the change of a state that it causes.
     pub(in crate::calls) fn catch_up(&self, snapshot: &Snapshot) {
         // After the stop, and before the stored lines were read, no line is added.
-        let Some(queue) = self.0.queue.load_full().filter(|_| self.0.log_store.0.get().is_some()) else { return };
+        let Some(queue) = self
+            .0
+            .queue
+            .load_full()
+            .filter(|_| self.0.log_store.0.get().is_some())
+        else {
+            return;
+        };
         let mut seen = self.0.log.seen();
         if seen.upto.is_some_and(|upto| snapshot.sequence <= upto) {
             return;
@@ -64,9 +96,14 @@ impl Calls {
             self.add_change(|line| LogEntry::End(NumberedEnd { line, end }), &queue);
         }
         for change in news(&snapshot.transitions, &seen.states, &queue) {
-            self.add_change(|line| LogEntry::State(NumberedState { line, change }), &queue);
+            self.add_change(
+                |line| LogEntry::State(NumberedState { line, change }),
+                &queue,
+            );
         }
-        self.0.histories.follow(&snapshot.catalog, self.0.clock.wall());
+        self.0
+            .histories
+            .follow(&snapshot.catalog, self.0.clock.wall());
         seen.ends = snapshot.program_ends.clone();
         seen.states = snapshot.transitions.clone();
         seen.upto = Some(snapshot.sequence);

@@ -186,7 +186,12 @@ struct StoredFrom {
 impl LogLimits {
     pub(super) fn from_config(config: &CallsConfig) -> Self {
         let age = SignedDuration::try_from(config.log_keep).unwrap_or(SignedDuration::MAX);
-        Self { calls: config.recent, states: config.log_states, age, payload: config.log_payloads }
+        Self {
+            calls: config.recent,
+            states: config.log_states,
+            age,
+            payload: config.log_payloads,
+        }
     }
 }
 
@@ -200,13 +205,21 @@ impl LogRings {
         let limits = self.limits;
         while self.calls.len() > limits.calls
             || self.payload_bytes > PAYLOADS_MAX_BYTES
-            || self.calls.front().is_some_and(|call| self.is_old(call.ended, now))
+            || self
+                .calls
+                .front()
+                .is_some_and(|call| self.is_old(call.ended, now))
         {
-            let Some(call) = self.calls.pop_front() else { break };
+            let Some(call) = self.calls.pop_front() else {
+                break;
+            };
             self.payload_bytes -= call.payload_bytes();
         }
         while self.changes.len() > limits.states
-            || self.changes.front().is_some_and(|change| self.is_old(change.at(), now))
+            || self
+                .changes
+                .front()
+                .is_some_and(|change| self.is_old(change.at(), now))
         {
             self.changes.pop_front();
         }
@@ -215,14 +228,19 @@ impl LogRings {
     fn first(&self, kind: LogKind) -> u64 {
         let first = match kind {
             LogKind::Call => self.calls.front().map(|call| call.line),
-            LogKind::State | LogKind::End | LogKind::Start => self.changes.front().map(LogEntry::line),
+            LogKind::State | LogKind::End | LogKind::Start => {
+                self.changes.front().map(LogEntry::line)
+            }
         };
         first.unwrap_or(self.last.line + 1)
     }
 
     /// When the oldest line was added that is no call.
     fn states_since(&self, now: Timestamp) -> Option<Timestamp> {
-        self.changes.iter().map(LogEntry::at).find(|at| !self.is_old(*at, now))
+        self.changes
+            .iter()
+            .map(LogEntry::at)
+            .find(|at| !self.is_old(*at, now))
     }
 
     fn push_call(&mut self, call: NumberedCall) {
@@ -251,10 +269,15 @@ impl StoredFrom {
     /// The smallest numbers of stored lines; `none` where there is no line.
     fn lines(stored: &[LogRow], none: u64) -> Self {
         let smallest = |is_call: bool| {
-            let rows = stored.iter().filter(|row| (row.kind == LogKind::Call) == is_call);
+            let rows = stored
+                .iter()
+                .filter(|row| (row.kind == LogKind::Call) == is_call);
             rows.map(|row| row.number).min().unwrap_or(none)
         };
-        Self { calls: smallest(true), changes: smallest(false) }
+        Self {
+            calls: smallest(true),
+            changes: smallest(false),
+        }
     }
 
     fn of(self, kind: LogKind) -> u64 {
@@ -268,8 +291,14 @@ impl StoredFrom {
 impl ActivityLog {
     /// An empty log.
     pub(super) fn new(limits: LogLimits) -> Self {
-        let rings = Mutex::new(LogRings { limits, ..LogRings::default() });
-        Self { rings, ..Self::default() }
+        let rings = Mutex::new(LogRings {
+            limits,
+            ..LogRings::default()
+        });
+        Self {
+            rings,
+            ..Self::default()
+        }
     }
 
     fn rings(&self) -> MutexGuard<'_, LogRings> {
@@ -287,7 +316,13 @@ impl ActivityLog {
 
     /// Begins with what was stored, the oldest first. `used` are numbers that are not used again,
     /// although their lines may be deleted.
-    fn begin(&self, stored: Vec<LogEntry>, stored_from: StoredFrom, used: LogNumbers, now: Timestamp) {
+    fn begin(
+        &self,
+        stored: Vec<LogEntry>,
+        stored_from: StoredFrom,
+        used: LogNumbers,
+        now: Timestamp,
+    ) {
         let mut rings = self.rings();
         rings.stored_from = stored_from;
         rings.last.line = rings.last.line.max(used.line);
@@ -310,14 +345,25 @@ impl ActivityLog {
     }
 
     /// Adds a call; the oldest make room.
-    pub(super) fn add_call(&self, call: EndedCall, payload: Option<Arc<CallPayload>>, now: Timestamp) -> NumberedCall {
+    pub(super) fn add_call(
+        &self,
+        call: EndedCall,
+        payload: Option<Arc<CallPayload>>,
+        now: Timestamp,
+    ) -> NumberedCall {
         let mut rings = self.rings();
         rings.last.line += 1;
         rings.last.call += 1;
         let LogNumbers { line, call: number } = rings.last;
         // The operator may have switched them off since the call was made.
         let payload = payload.filter(|_| rings.limits.payload > 0);
-        let call = NumberedCall { number, line, ended: now, call: Arc::new(call), payload };
+        let call = NumberedCall {
+            number,
+            line,
+            ended: now,
+            call: Arc::new(call),
+            payload,
+        };
         rings.push_call(call.clone());
         rings.prune(now);
         drop(rings);
@@ -374,7 +420,10 @@ impl ActivityLog {
     /// The numbers that were used, and those that may be used before they are stored again.
     fn numbers(&self, ahead: u64) -> LogNumbers {
         let last = self.rings().last;
-        LogNumbers { line: last.line + ahead, call: last.call + ahead }
+        LogNumbers {
+            line: last.line + ahead,
+            call: last.call + ahead,
+        }
     }
 
     /// The number of the first line that is kept of those that are bounded together with a kind;
@@ -401,20 +450,49 @@ impl ActivityLog {
     /// All calls, the oldest first, and the number of the latest.
     pub(super) fn calls(&self, now: Timestamp) -> (Vec<NumberedCall>, u64) {
         let rings = self.rings();
-        let old = rings.calls.iter().take_while(|call| rings.is_old(call.ended, now)).count();
-        (rings.calls.iter().skip(old).cloned().collect(), rings.last.call)
+        let old = rings
+            .calls
+            .iter()
+            .take_while(|call| rings.is_old(call.ended, now))
+            .count();
+        (
+            rings.calls.iter().skip(old).cloned().collect(),
+            rings.last.call,
+        )
     }
 
     /// The latest lines that are wanted.
     pub(super) fn page(&self, wanted: &LogWanted, now: Timestamp) -> LogPage {
         let rings = self.rings();
-        let is_looked_at =
-            |kinds: &[LogKind]| wanted.kinds.is_empty() || wanted.kinds.iter().any(|kind| kinds.contains(kind));
+        let is_looked_at = |kinds: &[LogKind]| {
+            wanted.kinds.is_empty() || wanted.kinds.iter().any(|kind| kinds.contains(kind))
+        };
         // A ring of which no line is wanted is not read: there may be many calls.
-        let most_calls = if is_looked_at(&[LogKind::Call]) { usize::MAX } else { 0 };
-        let most_changes = if is_looked_at(&[LogKind::State, LogKind::End, LogKind::Start]) { usize::MAX } else { 0 };
-        let mut calls = rings.calls.iter().rev().take(most_calls).cloned().map(LogEntry::Call).peekable();
-        let mut changes = rings.changes.iter().rev().take(most_changes).cloned().peekable();
+        let most_calls = if is_looked_at(&[LogKind::Call]) {
+            usize::MAX
+        } else {
+            0
+        };
+        let most_changes = if is_looked_at(&[LogKind::State, LogKind::End, LogKind::Start]) {
+            usize::MAX
+        } else {
+            0
+        };
+        let mut calls = rings
+            .calls
+            .iter()
+            .rev()
+            .take(most_calls)
+            .cloned()
+            .map(LogEntry::Call)
+            .peekable();
+        let mut changes = rings
+            .changes
+            .iter()
+            .rev()
+            .take(most_changes)
+            .cloned()
+            .peekable();
         let mut page = LogPage {
             last: rings.last.line,
             last_call: rings.last.call,
@@ -427,7 +505,11 @@ impl ActivityLog {
                 (Some(call), Some(change)) => call.line() > change.line(),
                 (call, _) => call.is_some(),
             };
-            let next = if from_calls { calls.next() } else { changes.next() };
+            let next = if from_calls {
+                calls.next()
+            } else {
+                changes.next()
+            };
             let Some(entry) = next else { break };
             if rings.is_old(entry.at(), now) || !wanted.takes(&entry) {
                 continue;
@@ -456,9 +538,11 @@ impl ActivityLog {
 
     /// The finding that the log is not stored.
     pub(super) fn finding(&self) -> Option<Finding> {
-        let message = "the log of calls and states cannot be stored, so a restart loses its latest lines";
+        let message =
+            "the log of calls and states cannot be stored, so a restart loses its latest lines";
         let hint = "make room on the disk and the state file writable; calls go on meanwhile";
-        self.is_failing().then(|| Finding::new(FindingCode::StateFailed, message).hint(hint))
+        self.is_failing()
+            .then(|| Finding::new(FindingCode::StateFailed, message).hint(hint))
     }
 }
 
@@ -526,7 +610,10 @@ impl LogWanted {
         self.after.is_none_or(|after| entry.line() > after)
             && self.before.is_none_or(|before| entry.line() < before)
             && (self.kinds.is_empty() || self.kinds.contains(&entry.kind()))
-            && self.scenario.as_ref().is_none_or(|name| entry.scenario() == Some(name))
+            && self
+                .scenario
+                .as_ref()
+                .is_none_or(|name| entry.scenario() == Some(name))
             && self.since.is_none_or(|since| entry.at() >= since)
             && match entry {
                 LogEntry::Call(call) => self.takes_call(&call.call),
@@ -536,7 +623,9 @@ impl LogWanted {
     }
 
     fn takes_call(&self, call: &EndedCall) -> bool {
-        let named = |tool: &str| call.name == tool || call.tool.as_ref().is_some_and(|id| is_named(id, tool));
+        let named = |tool: &str| {
+            call.name == tool || call.tool.as_ref().is_some_and(|id| is_named(id, tool))
+        };
         self.tool.as_deref().is_none_or(named) && (!self.failed || call.is_failure())
     }
 }
@@ -552,12 +641,19 @@ mod tests {
     use crate::model::JsonText;
 
     fn limits(calls: usize) -> LogLimits {
-        LogLimits { calls, states: 10, age: SignedDuration::from_secs(100), payload: 0 }
+        LogLimits {
+            calls,
+            states: 10,
+            age: SignedDuration::from_secs(100),
+            payload: 0,
+        }
     }
 
     fn add(log: &ActivityLog, second: i64) {
-        let call =
-            EndedCall::of_request(&Request::new("read", JsonText::known("{}"), Requester::full_access()), at(second));
+        let call = EndedCall::of_request(
+            &Request::new("read", JsonText::known("{}"), Requester::full_access()),
+            at(second),
+        );
         log.add_call(call, None, at(second));
     }
 
@@ -566,7 +662,11 @@ mod tests {
     }
 
     fn numbers(log: &ActivityLog, second: i64) -> Vec<u64> {
-        log.calls(at(second)).0.iter().map(|call| call.number).collect()
+        log.calls(at(second))
+            .0
+            .iter()
+            .map(|call| call.number)
+            .collect()
     }
 
     #[test]
@@ -594,7 +694,11 @@ mod tests {
         let left = |now| log.oldest_for(at(now)).map(|left| left.as_secs());
         assert_eq!(numbers(&log, 1050), [1, 2, 3]);
         assert_eq!(left(1050), Some(50));
-        assert_eq!(numbers(&log, 1101), [3], "the one that seems older went with the one before it");
+        assert_eq!(
+            numbers(&log, 1101),
+            [3],
+            "the one that seems older went with the one before it"
+        );
         log.prune(at(1101));
         assert_eq!(left(1101), Some(49));
         log.prune(at(1151));

@@ -38,7 +38,10 @@ impl CallPayload {
         masked: impl FnOnce(String) -> String,
     ) -> Self {
         let arguments = KeptText::new(arguments, most, masked);
-        Self { arguments, result: result.map(|result| KeptText::new(result, most, |text| text)) }
+        Self {
+            arguments,
+            result: result.map(|result| KeptText::new(result, most, |text| text)),
+        }
     }
 
     /// Bytes of its texts.
@@ -55,7 +58,11 @@ impl KeptText {
         let cut = kept < text.len() || read.len() < whole.len();
         text.truncate(kept);
         text.shrink_to_fit();
-        Self { text, bytes: whole.len() as u64, cut }
+        Self {
+            text,
+            bytes: whole.len() as u64,
+            cut,
+        }
     }
 }
 

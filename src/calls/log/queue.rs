@@ -67,7 +67,9 @@ impl LogLine {
     /// The size of its arguments and its result, in bytes.
     fn bytes(&self) -> usize {
         match self {
-            Self::Call(call, audit) => call.payload_bytes() + audit.as_ref().map_or(0, |(_, entry)| entry.bytes()),
+            Self::Call(call, audit) => {
+                call.payload_bytes() + audit.as_ref().map_or(0, |(_, entry)| entry.bytes())
+            }
             _ => 0,
         }
     }
@@ -99,7 +101,15 @@ impl LogQueue {
         let (sender, lines) = mpsc::channel(QUEUE);
         let audited = Arc::clone(counts.0);
         let logged = Arc::clone(counts.1);
-        (Self { lines: sender, waiting: Arc::default(), audited, logged }, lines)
+        (
+            Self {
+                lines: sender,
+                waiting: Arc::default(),
+                audited,
+                logged,
+            },
+            lines,
+        )
     }
 
     /// Queues a line. Never waits.
@@ -209,19 +219,25 @@ impl LogWriter {
             return shortest;
         }
         let left = self.log.oldest_for(self.clock.wall());
-        left.map_or(longest, |left| Duration::try_from(left).unwrap_or_default()).clamp(shortest, longest)
+        left.map_or(longest, |left| Duration::try_from(left).unwrap_or_default())
+            .clamp(shortest, longest)
     }
 
     /// Stores the lines that are still kept, and deletes those that are not. The next daemon uses
     /// no number up to `ahead` beyond the latest.
     async fn store(&self, lines: &[LogLine], ahead: u64) {
-        let Some(store) = self.store.0.get() else { return };
+        let Some(store) = self.store.0.get() else {
+            return;
+        };
         self.log.prune(self.clock.wall());
         let keeps_payloads = self.log.keeps_payloads();
         let entry = |line: &LogLine| match line {
             LogLine::Call(call, _) => {
                 let payload = call.payload.clone().filter(|_| keeps_payloads);
-                Some(LogEntry::Call(NumberedCall { payload, ..call.clone() }))
+                Some(LogEntry::Call(NumberedCall {
+                    payload,
+                    ..call.clone()
+                }))
             }
             LogLine::Change(change) => Some(change.clone()),
             LogLine::Trim => None,
@@ -233,8 +249,12 @@ impl LogWriter {
             LogKind::Call => entry.line() >= first_call,
             LogKind::State | LogKind::End | LogKind::Start => entry.line() >= first_change,
         };
-        let rows: Vec<_> =
-            lines.iter().filter_map(entry).filter(kept).map(|entry| document::entry_row(&entry)).collect();
+        let rows: Vec<_> = lines
+            .iter()
+            .filter_map(entry)
+            .filter(kept)
+            .map(|entry| document::entry_row(&entry))
+            .collect();
         let stored = rows.len();
         let mut writes = vec![Write::Log(rows)];
         // Only lines that were dropped since: the store looks at each of them once.
@@ -261,7 +281,11 @@ impl LogWriter {
             }
         }
         for _ in 0..stored {
-            if saved.is_ok() { self.logged.written() } else { self.logged.failed() }
+            if saved.is_ok() {
+                self.logged.written()
+            } else {
+                self.logged.failed()
+            }
         }
         if self.log.note_stored(saved.is_ok()) {
             match saved {
@@ -297,7 +321,13 @@ mod tests {
         }
 
         fn save(&self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StateError>> {
-            let lines = writes.iter().map(|write| if let Write::Log(rows) = write { rows.len() } else { 0 });
+            let lines = writes.iter().map(|write| {
+                if let Write::Log(rows) = write {
+                    rows.len()
+                } else {
+                    0
+                }
+            });
             self.0.lock().push(lines.sum());
             Box::pin(async { Ok(()) })
         }
@@ -305,13 +335,21 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn lines_that_follow_each_other_soon_are_stored_together() {
-        let log = Arc::new(ActivityLog::new(LogLimits::from_config(&CallsConfig::default())));
+        let log = Arc::new(ActivityLog::new(LogLimits::from_config(
+            &CallsConfig::default(),
+        )));
         let batches = Arc::new(BatchStore::default());
         let store = Arc::new(LogStore::default());
         assert!(store.0.set(Arc::<BatchStore>::clone(&batches)).is_ok());
         let clock = Clock::system();
         let tasks = Tasks::new();
-        let queue = LogQueue::start(&log, (&Arc::default(), &Arc::default()), &store, clock, &tasks);
+        let queue = LogQueue::start(
+            &log,
+            (&Arc::default(), &Arc::default()),
+            &store,
+            clock,
+            &tasks,
+        );
         let request = Request::new("read", JsonText::known("{}"), Requester::full_access());
         for _ in 0..3 {
             let now = clock.wall();
@@ -334,13 +372,30 @@ mod tests {
         let arguments = format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8));
         let arguments = JsonText::parse(&arguments).unwrap();
         let at = jiff::Timestamp::UNIX_EPOCH;
-        let call =
-            Arc::new(EndedCall::of_request(&Request::new("read", arguments.clone(), Requester::full_access()), at));
-        let entry = AuditEntry { call: Arc::clone(&call), arguments, reasoning: None };
-        let config = CallsConfig { audit: Some("/audit".into()), ..CallsConfig::default() };
+        let call = Arc::new(EndedCall::of_request(
+            &Request::new("read", arguments.clone(), Requester::full_access()),
+            at,
+        ));
+        let entry = AuditEntry {
+            call: Arc::clone(&call),
+            arguments,
+            reasoning: None,
+        };
+        let config = CallsConfig {
+            audit: Some("/audit".into()),
+            ..CallsConfig::default()
+        };
         let settings = AuditSettings::from_config(&config).unwrap();
-        let line =
-            LogLine::Call(NumberedCall { number: 1, line: 1, ended: at, call, payload: None }, Some((settings, entry)));
+        let line = LogLine::Call(
+            NumberedCall {
+                number: 1,
+                line: 1,
+                ended: at,
+                call,
+                payload: None,
+            },
+            Some((settings, entry)),
+        );
         assert_eq!(line.bytes(), bytes);
         line
     }
@@ -365,7 +420,11 @@ mod tests {
         for bytes in [2 * WAITING, 10, 10] {
             queue.enqueue(line(bytes));
         }
-        assert_eq!(queue.audited.all_dropped(), 2, "one larger text alone may wait");
+        assert_eq!(
+            queue.audited.all_dropped(),
+            2,
+            "one larger text alone may wait"
+        );
         let (queue, _lines) = stuck();
         for bytes in [WAITING / 2, WAITING / 2, 10] {
             queue.enqueue(line(bytes));

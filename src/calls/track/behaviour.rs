@@ -90,7 +90,9 @@ pub enum Untrackable {
     #[error("{0}")]
     Id(String),
     /// A limit of followed operations is reached.
-    #[error("as many operations are followed as `calls.operations_max` and `calls.kept_bytes` allow")]
+    #[error(
+        "as many operations are followed as `calls.operations_max` and `calls.kept_bytes` allow"
+    )]
     Full,
     /// The daemon is stopping.
     #[error("the daemon is stopping")]
@@ -109,13 +111,19 @@ pub(crate) fn declared(tool: &Tool) -> Option<JsonText> {
         return None;
     }
     let metadata: Metadata<'_> = serde_json::from_str(tool.metadata.get()).ok()?;
-    JsonText::parse(metadata.async_behavior?.get()).ok().filter(|text| !matches!(text.get(), "{}" | "null"))
+    JsonText::parse(metadata.async_behavior?.get())
+        .ok()
+        .filter(|text| !matches!(text.get(), "{}" | "null"))
 }
 
 impl Behaviour {
     /// Whether the tool declares what its statuses mean, and this is none of them.
     pub(super) fn is_undeclared(&self, status: &str) -> bool {
-        let mut declared = self.success.iter().chain(&self.failure).chain(&self.pending);
+        let mut declared = self
+            .success
+            .iter()
+            .chain(&self.failure)
+            .chain(&self.pending);
         !self.pending.is_empty() && !declared.any(|known| known == status)
     }
 
@@ -127,19 +135,27 @@ impl Behaviour {
             "status_polling",
             "`async_behavior` has no `status_polling`, so its status cannot be polled",
         )?;
-        let missing = "`status_polling` does not name the `status_tool`, so its status cannot be polled";
+        let missing =
+            "`status_polling` does not name the `status_tool`, so its status cannot be polled";
         let tool = words(polling, "status_tool").ok_or(Untrackable::Incomplete(missing))?;
-        let missing = "`status_polling` has no `operation_id_field`, so the operation's id is not known";
-        let id_field = words(polling, "operation_id_field").ok_or(Untrackable::Incomplete(missing))?;
+        let missing =
+            "`status_polling` has no `operation_id_field`, so the operation's id is not known";
+        let id_field =
+            words(polling, "operation_id_field").ok_or(Untrackable::Incomplete(missing))?;
         let missing = "`status_polling` has no `status_tool_id_param`, so a status request cannot name the operation";
-        let param = words(polling, "status_tool_id_param").ok_or(Untrackable::Incomplete(missing))?;
-        let missing = "`async_behavior` has no `completion_conditions`, so its end cannot be recognised";
+        let param =
+            words(polling, "status_tool_id_param").ok_or(Untrackable::Incomplete(missing))?;
+        let missing =
+            "`async_behavior` has no `completion_conditions`, so its end cannot be recognised";
         let completion = part(&declaration, "completion_conditions", missing)?;
-        let missing = "`completion_conditions` has no `status_field`, so its end cannot be recognised";
-        let status_field = words(completion, "status_field").ok_or(Untrackable::Incomplete(missing))?;
+        let missing =
+            "`completion_conditions` has no `status_field`, so its end cannot be recognised";
+        let status_field =
+            words(completion, "status_field").ok_or(Untrackable::Incomplete(missing))?;
         let success = values(completion, "success_values");
         if success.is_empty() {
-            let missing = "`completion_conditions` has no `success_values`, so its end cannot be recognised";
+            let missing =
+                "`completion_conditions` has no `success_values`, so its end cannot be recognised";
             return Err(Untrackable::Incomplete(missing));
         }
         let interval = seconds(polling, "poll_interval_seconds").unwrap_or(POLL_INTERVAL_DEFAULT);
@@ -157,21 +173,32 @@ impl Behaviour {
             error_field: words(completion, "error_field"),
             details_field: words(completion, "error_details_field"),
             result_field: words(completion, "result_field"),
-            progress: declaration.get("progress_tracking").map(progress).unwrap_or_default(),
+            progress: declaration
+                .get("progress_tracking")
+                .map(progress)
+                .unwrap_or_default(),
             cancellation: declaration.get("cancellation").and_then(cancellation),
         })
     }
 }
 
-fn part<'v>(declaration: &'v Value, name: &str, missing: &'static str) -> Result<&'v Value, Untrackable> {
-    let part = declaration.get(name).filter(|part| part.as_object().is_some_and(|members| !members.is_empty()));
+fn part<'v>(
+    declaration: &'v Value,
+    name: &str,
+    missing: &'static str,
+) -> Result<&'v Value, Untrackable> {
+    let part = declaration
+        .get(name)
+        .filter(|part| part.as_object().is_some_and(|members| !members.is_empty()));
     part.ok_or(Untrackable::Incomplete(missing))
 }
 
 fn backoff(declaration: Option<&Value>, interval: Duration) -> (Duration, Option<(f64, Duration)>) {
-    let Some(declaration) =
-        declaration.filter(|declaration| declaration.as_object().is_some_and(|members| !members.is_empty()))
-    else {
+    let Some(declaration) = declaration.filter(|declaration| {
+        declaration
+            .as_object()
+            .is_some_and(|members| !members.is_empty())
+    }) else {
         return (interval, None);
     };
     let first = seconds(declaration, "initial_interval_seconds").unwrap_or(interval);
@@ -194,8 +221,10 @@ fn progress(declaration: &Value) -> ProgressFields {
 }
 
 fn cancellation(declaration: &Value) -> Option<Cancellation> {
-    let partner =
-        CompanionTool { tool: words(declaration, "cancel_tool")?, param: words(declaration, "cancel_tool_id_param")? };
+    let partner = CompanionTool {
+        tool: words(declaration, "cancel_tool")?,
+        param: words(declaration, "cancel_tool_id_param")?,
+    };
     let graceful = declaration.get("graceful") == Some(&Value::Bool(true));
     Some(Cancellation {
         partner,
@@ -205,7 +234,11 @@ fn cancellation(declaration: &Value) -> Option<Cancellation> {
 }
 
 fn words(declaration: &Value, name: &str) -> Option<String> {
-    declaration.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+    declaration
+        .get(name)?
+        .as_str()
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned)
 }
 
 fn values(declaration: &Value, name: &str) -> Vec<String> {
@@ -303,13 +336,29 @@ pub(super) mod tests {
             ("", "status_polling", "`status_polling`"),
             ("", "completion_conditions", "`completion_conditions`"),
             ("status_polling", "status_tool", "`status_tool`"),
-            ("status_polling", "operation_id_field", "`operation_id_field`"),
-            ("status_polling", "status_tool_id_param", "`status_tool_id_param`"),
+            (
+                "status_polling",
+                "operation_id_field",
+                "`operation_id_field`",
+            ),
+            (
+                "status_polling",
+                "status_tool_id_param",
+                "`status_tool_id_param`",
+            ),
             ("completion_conditions", "status_field", "`status_field`"),
-            ("completion_conditions", "success_values", "`success_values`"),
+            (
+                "completion_conditions",
+                "success_values",
+                "`success_values`",
+            ),
         ] {
             let mut declaration = full();
-            let part = if place.is_empty() { &mut declaration } else { &mut declaration[place] };
+            let part = if place.is_empty() {
+                &mut declaration
+            } else {
+                &mut declaration[place]
+            };
             part.as_object_mut().unwrap().remove(member);
             let why = read(&declaration).unwrap_err().to_string();
             assert!(why.contains(named), "{member}: {why}");

@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::behaviour::{Behaviour, Cancellation};
-use super::{CompanionCall, CompanionUnavailable, OperationTracker, ToolCaller, companion_tool, status_tool};
+use super::{
+    CompanionCall, CompanionUnavailable, OperationTracker, ToolCaller, companion_tool, status_tool,
+};
 use crate::calls::FULL_ACCESS;
 use crate::model::{Operation, OperationState};
 
@@ -31,17 +33,29 @@ impl OperationTracker {
     /// Cancels an operation with the cancel tool that its own tool declared, in the same scenario.
     /// If that tool cannot be called, the operation is not followed any more and becomes
     /// `abandoned`. A repeated cancel has no further effect.
-    pub async fn cancel<S: ToolCaller>(&self, side: &S, id: &str) -> Result<Arc<Operation>, CancelError> {
+    pub async fn cancel<S: ToolCaller>(
+        &self,
+        side: &S,
+        id: &str,
+    ) -> Result<Arc<Operation>, CancelError> {
         let tracker = self.clone();
         let side = side.clone();
         let id = Arc::<str>::from(id);
         // A task of its own, so that it is not cut off with the request: the state here must say
         // what the scenario was sent.
-        let cancelling = self.0.parts.tasks.spawn(async move { tracker.cancel_in_scenario(side, &id).await });
+        let cancelling = self
+            .0
+            .parts
+            .tasks
+            .spawn(async move { tracker.cancel_in_scenario(side, &id).await });
         cancelling.await.unwrap_or(Err(CancelError::Stopping))
     }
 
-    async fn cancel_in_scenario<S: ToolCaller>(&self, side: S, id: &str) -> Result<Arc<Operation>, CancelError> {
+    async fn cancel_in_scenario<S: ToolCaller>(
+        &self,
+        side: S,
+        id: &str,
+    ) -> Result<Arc<Operation>, CancelError> {
         let operation = self.get(id).ok_or(CancelError::Unknown)?;
         if operation.state.is_over() {
             return Err(CancelError::Over(operation));
@@ -52,10 +66,15 @@ impl OperationTracker {
         let (call, cancellation) = match cancel_call(&side, &operation) {
             Ok(how) => how,
             Err(CompanionUnavailable::Offline(why)) => {
-                return Err(CancelError::Refused(operation.tool.scenario.to_string(), why));
+                return Err(CancelError::Refused(
+                    operation.tool.scenario.to_string(),
+                    why,
+                ));
             }
             // The peer that could stop it is gone, and no other peer is called.
-            Err(CompanionUnavailable::NotAllowed(why) | CompanionUnavailable::OwnerChanged(why)) => {
+            Err(
+                CompanionUnavailable::NotAllowed(why) | CompanionUnavailable::OwnerChanged(why),
+            ) => {
                 let note = format!("it is not followed any more, but may run on: {why}");
                 return self.over(id, OperationState::Abandoned, Some(note)).await;
             }
@@ -64,14 +83,20 @@ impl OperationTracker {
         match side.call(call).await {
             Ok(reply) if reply.success => {}
             Ok(reply) => {
-                return Err(CancelError::Refused(tool, reply.error.unwrap_or_else(|| "it gave no reason".to_owned())));
+                return Err(CancelError::Refused(
+                    tool,
+                    reply
+                        .error
+                        .unwrap_or_else(|| "it gave no reason".to_owned()),
+                ));
             }
             Err(unasked) => return Err(CancelError::Refused(tool, unasked.why)),
         }
         if cancellation.graceful {
             let since = self.0.parts.clock.wall();
             let changed = self.change(id, |operation| {
-                (operation.state, operation.cancelling_since) = (OperationState::Cancelling, Some(since));
+                (operation.state, operation.cancelling_since) =
+                    (OperationState::Cancelling, Some(since));
             });
             return match changed.await {
                 Some(operation) => Ok(operation),
@@ -82,10 +107,16 @@ impl OperationTracker {
     }
 
     /// Ends the operation with this state, unless it ended otherwise meanwhile.
-    async fn over(&self, id: &str, state: OperationState, note: Option<String>) -> Result<Arc<Operation>, CancelError> {
+    async fn over(
+        &self,
+        id: &str,
+        state: OperationState,
+        note: Option<String>,
+    ) -> Result<Arc<Operation>, CancelError> {
         let at = self.0.parts.clock.wall();
         let ended = self.change(id, |operation| {
-            (operation.state, operation.ended_at, operation.note) = (state, Some(at), note.map(Into::into));
+            (operation.state, operation.ended_at, operation.note) =
+                (state, Some(at), note.map(Into::into));
         });
         match ended.await {
             Some(operation) => Ok(operation),
@@ -99,10 +130,12 @@ fn cancel_call<S: ToolCaller>(
     side: &S,
     operation: &Operation,
 ) -> Result<(CompanionCall, Cancellation), CompanionUnavailable> {
-    let behaviour =
-        Behaviour::parse(&operation.behaviour).map_err(|error| CompanionUnavailable::NotAllowed(error.to_string()))?;
+    let behaviour = Behaviour::parse(&operation.behaviour)
+        .map_err(|error| CompanionUnavailable::NotAllowed(error.to_string()))?;
     let Some(cancellation) = behaviour.cancellation else {
-        return Err(CompanionUnavailable::NotAllowed("its tool declares no way to cancel it".to_owned()));
+        return Err(CompanionUnavailable::NotAllowed(
+            "its tool declares no way to cancel it".to_owned(),
+        ));
     };
     let id = status_tool(&operation.tool, &cancellation.partner);
     let owner = operation.owner.clone();
@@ -119,5 +152,15 @@ fn cancel_call<S: ToolCaller>(
     let timeout = Some(cancellation.timeout.max(Duration::from_secs(1)));
     // Cancelling needs the right `operate`, also for operations of other clients.
     let access = Some(FULL_ACCESS.into());
-    Ok((CompanionCall { id, owner, arguments, asker, access, timeout }, cancellation))
+    Ok((
+        CompanionCall {
+            id,
+            owner,
+            arguments,
+            asker,
+            access,
+            timeout,
+        },
+        cancellation,
+    ))
 }

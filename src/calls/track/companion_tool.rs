@@ -10,22 +10,41 @@ use crate::model::{JsonText, Tool};
 const NAMED: usize = 4;
 
 /// The arguments that name the operation to the tool, or why there are none.
-pub(super) fn arguments(partner: &CompanionTool, tool: &Tool, reference: &Value) -> Result<JsonText, String> {
+pub(super) fn arguments(
+    partner: &CompanionTool,
+    tool: &Tool,
+    reference: &Value,
+) -> Result<JsonText, String> {
     let CompanionTool { tool: name, param } = partner;
     let schema: Value = serde_json::from_str(tool.parameters.get()).unwrap_or_default();
-    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    let others: Vec<String> =
-        required.filter(|other| other != param).take(NAMED).map(|other| format!("`{other}`")).collect();
+    let required = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
+    let others: Vec<String> = required
+        .filter(|other| other != param)
+        .take(NAMED)
+        .map(|other| format!("`{other}`"))
+        .collect();
     if !others.is_empty() {
         let others = others.join(", ");
-        return Err(format!("its tool `{name}` also requires {others}, but only the operation's id is known"));
+        return Err(format!(
+            "its tool `{name}` also requires {others}, but only the operation's id is known"
+        ));
     }
-    let parameter = schema.get("properties").and_then(|properties| properties.get(param));
+    let parameter = schema
+        .get("properties")
+        .and_then(|properties| properties.get(param));
     let Some(parameter) = parameter else {
-        return Err(format!("its tool `{name}` has no parameter `{param}`, which is to take the operation's id"));
+        return Err(format!(
+            "its tool `{name}` has no parameter `{param}`, which is to take the operation's id"
+        ));
     };
-    let id = fitting(reference, parameter)
-        .ok_or_else(|| format!("its tool `{name}` takes no such id as {reference} for `{param}`"))?;
+    let id = fitting(reference, parameter).ok_or_else(|| {
+        format!("its tool `{name}` takes no such id as {reference} for `{param}`")
+    })?;
     let members = Map::from_iter([(param.clone(), id)]);
     JsonText::parse(&Value::Object(members).to_string()).map_err(|error| error.to_string())
 }
@@ -42,11 +61,16 @@ fn fitting(reference: &Value, parameter: &Value) -> Option<Value> {
     match reference {
         Value::String(text) if takes("string") => Some(Value::String(text.clone())),
         Value::String(text) => {
-            let number: Value =
-                text.parse::<i64>().map(Value::from).or_else(|_| text.parse::<u64>().map(Value::from)).ok()?;
+            let number: Value = text
+                .parse::<i64>()
+                .map(Value::from)
+                .or_else(|_| text.parse::<u64>().map(Value::from))
+                .ok()?;
             (takes("integer") || takes("number")).then_some(number)
         }
-        Value::Number(number) if takes("number") || (takes("integer") && !number.is_f64()) => Some(reference.clone()),
+        Value::Number(number) if takes("number") || (takes("integer") && !number.is_f64()) => {
+            Some(reference.clone())
+        }
         Value::Number(number) if takes("string") => Some(Value::String(number.to_string())),
         _ => None,
     }
@@ -72,7 +96,10 @@ mod tests {
             definition: None,
             version: VersionCell::default(),
         };
-        let partner = CompanionTool { tool: "get_run".into(), param: "run_id".into() };
+        let partner = CompanionTool {
+            tool: "get_run".into(),
+            param: "run_id".into(),
+        };
         arguments(&partner, &tool, id).map(|text| text.get().to_owned())
     }
 
@@ -91,22 +118,45 @@ mod tests {
             (json!("number"), json!(1.5), r#"{"run_id":1.5}"#),
             (json!(["integer", "null"]), json!("17"), r#"{"run_id":17}"#),
         ] {
-            assert_eq!(arguments_for(&taking(&kind), &id).as_deref(), Ok(sent), "{kind} {id}");
+            assert_eq!(
+                arguments_for(&taking(&kind), &id).as_deref(),
+                Ok(sent),
+                "{kind} {id}"
+            );
         }
         let untyped = json!({"type": "object", "properties": {"run_id": {}}});
-        assert_eq!(arguments_for(&untyped, &json!("17")).as_deref(), Ok(r#"{"run_id":"17"}"#));
-        for (kind, id) in
-            [("integer", json!("r-1")), ("integer", json!(1.5)), ("boolean", json!("r-1")), ("array", json!(1))]
-        {
-            assert!(arguments_for(&taking(&json!(kind)), &id).unwrap_err().contains("`run_id`"), "{kind} {id}");
+        assert_eq!(
+            arguments_for(&untyped, &json!("17")).as_deref(),
+            Ok(r#"{"run_id":"17"}"#)
+        );
+        for (kind, id) in [
+            ("integer", json!("r-1")),
+            ("integer", json!(1.5)),
+            ("boolean", json!("r-1")),
+            ("array", json!(1)),
+        ] {
+            assert!(
+                arguments_for(&taking(&json!(kind)), &id)
+                    .unwrap_err()
+                    .contains("`run_id`"),
+                "{kind} {id}"
+            );
         }
     }
 
     #[test]
     fn a_tool_that_needs_more_than_the_id_cannot_be_asked() {
         let more = json!({"type": "object", "properties": {"run_id": {}, "sandbox_id": {}}, "required": ["run_id", "sandbox_id"]});
-        assert!(arguments_for(&more, &json!("r")).unwrap_err().contains("also requires `sandbox_id`"));
+        assert!(
+            arguments_for(&more, &json!("r"))
+                .unwrap_err()
+                .contains("also requires `sandbox_id`")
+        );
         let other = json!({"type": "object", "properties": {"id": {}}});
-        assert!(arguments_for(&other, &json!("r")).unwrap_err().contains("no parameter `run_id`"));
+        assert!(
+            arguments_for(&other, &json!("r"))
+                .unwrap_err()
+                .contains("no parameter `run_id`")
+        );
     }
 }

@@ -18,7 +18,10 @@ pub(super) struct KeptOperation {
 
 impl KeptOperation {
     pub(super) fn new(operation: Arc<Operation>) -> Self {
-        Self { operation, changes: KeptChanges::default() }
+        Self {
+            operation,
+            changes: KeptChanges::default(),
+        }
     }
 }
 
@@ -50,7 +53,11 @@ impl Keepable for KeptOperation {
 
 impl From<&TrackerLimits> for KeptLimits {
     fn from(limits: &TrackerLimits) -> Self {
-        Self { most: limits.most, bytes: limits.bytes, keep: limits.keep }
+        Self {
+            most: limits.most,
+            bytes: limits.bytes,
+            keep: limits.keep,
+        }
     }
 }
 
@@ -61,7 +68,10 @@ pub(super) fn change(
     id: &str,
     change: impl FnOnce(&mut Operation),
 ) -> Option<[Arc<Operation>; 2]> {
-    let before = table.get(id).filter(|kept| !kept.is_over()).map(|kept| Arc::clone(&kept.operation))?;
+    let before = table
+        .get(id)
+        .filter(|kept| !kept.is_over())
+        .map(|kept| Arc::clone(&kept.operation))?;
     let after = table.change(id, |kept| {
         change(Arc::make_mut(&mut kept.operation));
         Arc::clone(&kept.operation)
@@ -79,11 +89,20 @@ mod tests {
     fn an_end_is_an_end() {
         let mut table = KeptTable::new(KeptLimits::from(&TrackerLimits::for_tests()));
         table.add(KeptOperation::new(Arc::new(operation("1"))));
-        let ended = change(&mut table, "1", |operation| operation.state = OperationState::Succeeded);
+        let ended = change(&mut table, "1", |operation| {
+            operation.state = OperationState::Succeeded
+        });
         let states = ended.unwrap().map(|operation| operation.state);
         assert_eq!(states, [OperationState::Running, OperationState::Succeeded]);
-        assert!(change(&mut table, "1", |operation| operation.state = OperationState::Running).is_none());
-        assert_eq!(table.get("1").unwrap().operation.state, OperationState::Succeeded);
+        assert!(
+            change(&mut table, "1", |operation| operation.state =
+                OperationState::Running)
+            .is_none()
+        );
+        assert_eq!(
+            table.get("1").unwrap().operation.state,
+            OperationState::Succeeded
+        );
         assert!(change(&mut table, "2", |_| {}).is_none());
     }
 }

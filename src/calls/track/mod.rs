@@ -22,7 +22,8 @@ use super::dependencies::CallDependencies;
 use super::kept::{KeptLimits, KeptRegister, Taken};
 use crate::events::Event;
 use crate::model::{
-    CallerInfo, Finding, FindingCode, JsonText, Operation, OperationState, PeerIdentity, Progress, Tool, ToolId,
+    CallerInfo, Finding, FindingCode, JsonText, Operation, OperationState, PeerIdentity, Progress,
+    Tool, ToolId,
 };
 use crate::state::Write;
 
@@ -134,11 +135,18 @@ pub enum CompanionUnavailable {
 /// Calls the status and cancel tools of scenarios.
 pub trait ToolCaller: Clone + Send + Sync + 'static {
     /// The tool as `owner` offers it now, or why it cannot be called on behalf of `asker`.
-    fn offered(&self, id: &ToolId, owner: &PeerIdentity, asker: &CallerInfo)
-    -> Result<Arc<Tool>, CompanionUnavailable>;
+    fn offered(
+        &self,
+        id: &ToolId,
+        owner: &PeerIdentity,
+        asker: &CallerInfo,
+    ) -> Result<Arc<Tool>, CompanionUnavailable>;
 
     /// Calls a tool once, and only at the named owner.
-    fn call(&self, call: CompanionCall) -> BoxFuture<'static, Result<CompanionReply, CompanionError>>;
+    fn call(
+        &self,
+        call: CompanionCall,
+    ) -> BoxFuture<'static, Result<CompanionReply, CompanionError>>;
 }
 
 /// All operations. Cheap to clone.
@@ -154,17 +162,30 @@ struct TrackerInner {
 impl OperationTracker {
     /// Takes over the stored operations. No tool is called before [`resume`](Self::resume).
     pub fn start(restored: Vec<Operation>, limits: TrackerLimits, parts: CallDependencies) -> Self {
-        let restored = restored.into_iter().map(|operation| KeptOperation::new(Arc::new(operation)));
+        let restored = restored
+            .into_iter()
+            .map(|operation| KeptOperation::new(Arc::new(operation)));
         let kept = KeptRegister::new(restored, KeptLimits::from(&limits), parts.clone());
         parts.tasks.spawn(Arc::clone(&kept).look_after());
-        Self(Arc::new(TrackerInner { parts, limits: ArcSwap::from_pointee(limits), kept }))
+        Self(Arc::new(TrackerInner {
+            parts,
+            limits: ArcSwap::from_pointee(limits),
+            kept,
+        }))
     }
 
     /// Continues to follow the operations of an earlier daemon.
     pub fn resume<S: ToolCaller>(&self, side: &S) {
-        let going: Vec<_> = self.all().into_iter().filter(|operation| !operation.state.is_over()).collect();
+        let going: Vec<_> = self
+            .all()
+            .into_iter()
+            .filter(|operation| !operation.state.is_over())
+            .collect();
         for operation in going {
-            self.0.parts.tasks.spawn(self.clone().follow(side.clone(), operation));
+            self.0
+                .parts
+                .tasks
+                .spawn(self.clone().follow(side.clone(), operation));
         }
     }
 
@@ -176,12 +197,21 @@ impl OperationTracker {
 
     /// All operations that are kept, in the order of their start.
     pub fn all(&self) -> Vec<Arc<Operation>> {
-        self.0.kept.table().iter().map(|kept| Arc::clone(&kept.operation)).collect()
+        self.0
+            .kept
+            .table()
+            .iter()
+            .map(|kept| Arc::clone(&kept.operation))
+            .collect()
     }
 
     /// The operation with this id.
     pub fn get(&self, id: &str) -> Option<Arc<Operation>> {
-        self.0.kept.table().get(id).map(|kept| Arc::clone(&kept.operation))
+        self.0
+            .kept
+            .table()
+            .get(id)
+            .map(|kept| Arc::clone(&kept.operation))
     }
 
     /// Waits until an operation is over, for at most so long. Returns its state then; `None` if it
@@ -197,7 +227,8 @@ impl OperationTracker {
             let status = operation.status.clone()?;
             let behaviour = Behaviour::parse(&operation.behaviour).ok()?;
             behaviour.is_undeclared(&status).then(|| {
-                let hint = "add it to `success_values`, `failure_values` or `pending_values` of the tool";
+                let hint =
+                    "add it to `success_values`, `failure_values` or `pending_values` of the tool";
                 Finding::new(FindingCode::AsyncIncomplete, follow::undeclared(&status))
                     .of_scenario(&operation.tool.scenario)
                     .of_tool(operation.tool.tool.clone())
@@ -218,17 +249,35 @@ impl OperationTracker {
             Ok(None) => return FollowUp::Over,
             Err(why) => return FollowUp::Untracked(why),
         };
-        let admitted = self.0.kept.admit(KeptOperation::new(Arc::clone(&operation)));
-        let Some(forgotten) = admitted else { return FollowUp::Untracked(Untrackable::Full) };
+        let admitted = self
+            .0
+            .kept
+            .admit(KeptOperation::new(Arc::clone(&operation)));
+        let Some(forgotten) = admitted else {
+            return FollowUp::Untracked(Untrackable::Full);
+        };
         // Followed before it is stored: it is running already, and the request that started it may
         // be cut off here.
         let tracker = self.clone();
         let side = side.clone();
         let followed = Arc::clone(&operation);
         let stored = self.0.parts.tasks.spawn(async move {
-            tracker.0.kept.store(vec![Write::Operation(Arc::clone(&followed))], &forgotten).await;
-            tracker.0.parts.hub.publish(Event::Operation(Arc::clone(&followed))).await;
-            tracker.0.parts.tasks.spawn(tracker.clone().follow(side, followed));
+            tracker
+                .0
+                .kept
+                .store(vec![Write::Operation(Arc::clone(&followed))], &forgotten)
+                .await;
+            tracker
+                .0
+                .parts
+                .hub
+                .publish(Event::Operation(Arc::clone(&followed)))
+                .await;
+            tracker
+                .0
+                .parts
+                .tasks
+                .spawn(tracker.clone().follow(side, followed));
         });
         match stored.await {
             Ok(()) => FollowUp::Followed(operation),
@@ -237,16 +286,25 @@ impl OperationTracker {
     }
 
     /// The operation to follow, if one continues.
-    fn plan<S: ToolCaller>(&self, side: &S, started: &AnsweredCall) -> Result<Option<Operation>, Untrackable> {
+    fn plan<S: ToolCaller>(
+        &self,
+        side: &S,
+        started: &AnsweredCall,
+    ) -> Result<Option<Operation>, Untrackable> {
         let Some(declared) = behaviour::declared(&started.tool) else {
-            return if started.running { Err(Untrackable::Undeclared) } else { Ok(None) };
+            return if started.running {
+                Err(Untrackable::Undeclared)
+            } else {
+                Ok(None)
+            };
         };
         // A tool that may continue in the background, but finished its work at once, names no
         // operation.
         let over_at_once = |why| if started.running { Err(why) } else { Ok(None) };
         let behaviour = Behaviour::parse(&declared)?;
         let [result, document] = [started.result.as_ref(), started.document.as_ref()].map(value);
-        let Some(reference) = reading::reference(&behaviour, result.as_ref(), document.as_ref())? else {
+        let Some(reference) = reading::reference(&behaviour, result.as_ref(), document.as_ref())?
+        else {
             let field = &behaviour.id_field;
             return over_at_once(Untrackable::Id(format!(
                 "the answer has no `{field}`, which is to hold the operation's id"
@@ -254,12 +312,15 @@ impl OperationTracker {
         };
         let status = status_tool(&started.id, &behaviour.status);
         let offered = side.offered(&status, &started.owner, &started.asker);
-        let offered =
-            offered.map_err(|why| Untrackable::Partner(format!("its status tool `{}` {why}", status.tool)))?;
-        companion_tool::arguments(&behaviour.status, &offered, &reference).map_err(Untrackable::Partner)?;
+        let offered = offered.map_err(|why| {
+            Untrackable::Partner(format!("its status tool `{}` {why}", status.tool))
+        })?;
+        companion_tool::arguments(&behaviour.status, &offered, &reference)
+            .map_err(Untrackable::Partner)?;
         let now = self.0.parts.clock.wall();
         let longest = self.0.limits.load().longest;
-        let reference = JsonText::parse(&reference.to_string()).map_err(|error| Untrackable::Id(error.to_string()))?;
+        let reference = JsonText::parse(&reference.to_string())
+            .map_err(|error| Untrackable::Id(error.to_string()))?;
         Ok(Some(Operation {
             // 122 random bits from the system.
             id: Uuid::new_v4().simple().to_string().into(),
@@ -271,7 +332,9 @@ impl OperationTracker {
             reference,
             state: OperationState::Running,
             started_at: now,
-            deadline_at: now.saturating_add(behaviour.longest.min(longest)).unwrap_or(now),
+            deadline_at: now
+                .saturating_add(behaviour.longest.min(longest))
+                .unwrap_or(now),
             ended_at: None,
             polled_at: None,
             status: None,
@@ -285,17 +348,33 @@ impl OperationTracker {
 
     /// Changes an operation that is not over. Ends and cancel requests are stored. An event is
     /// published if a visible part changed.
-    async fn change(&self, id: &str, change: impl FnOnce(&mut Operation)) -> Option<Arc<Operation>> {
+    async fn change(
+        &self,
+        id: &str,
+        change: impl FnOnce(&mut Operation),
+    ) -> Option<Arc<Operation>> {
         let [before, after] = kept_operation::change(&mut self.0.kept.table(), id, change)?;
         let shows = |operation: &Operation| {
-            (operation.state, operation.status.clone(), operation.progress.clone(), operation.note.clone())
+            (
+                operation.state,
+                operation.status.clone(),
+                operation.progress.clone(),
+                operation.note.clone(),
+            )
         };
         if shows(&before) != shows(&after) {
-            self.0.parts.hub.publish(Event::Operation(Arc::clone(&after))).await;
+            self.0
+                .parts
+                .hub
+                .publish(Event::Operation(Arc::clone(&after)))
+                .await;
         }
         if before.state != after.state {
             let forgotten = self.0.kept.table().make_room(Taken::default());
-            self.0.kept.store(vec![Write::Operation(Arc::clone(&after))], &forgotten).await;
+            self.0
+                .kept
+                .store(vec![Write::Operation(Arc::clone(&after))], &forgotten)
+                .await;
         }
         Some(after)
     }
@@ -303,7 +382,9 @@ impl OperationTracker {
 
 impl std::fmt::Debug for OperationTracker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tracker").field("limits", &self.0.limits.load()).finish_non_exhaustive()
+        f.debug_struct("Tracker")
+            .field("limits", &self.0.limits.load())
+            .finish_non_exhaustive()
     }
 }
 
@@ -322,7 +403,14 @@ impl TrackerLimits {
         let hour = Duration::from_secs(3600);
         let poll_min = Duration::from_secs(1);
         let poll_max = Duration::from_secs(60);
-        Self { most: 100, bytes: 1_000_000, keep: hour, poll_min, poll_max, longest: hour }
+        Self {
+            most: 100,
+            bytes: 1_000_000,
+            keep: hour,
+            poll_min,
+            poll_max,
+            longest: hour,
+        }
     }
 }
 

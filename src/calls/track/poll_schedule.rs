@@ -99,7 +99,8 @@ impl PollSchedule {
     /// The next step at this time.
     pub(super) fn due(&self, now: Instant) -> PollAction {
         if self.cancel_by.is_some_and(|by| now >= by) {
-            let note = "the scenario accepted the cancellation, but did not report the end in time".to_owned();
+            let note = "the scenario accepted the cancellation, but did not report the end in time"
+                .to_owned();
             return PollAction::Over(OperationState::Cancelled, note);
         }
         if now >= self.deadline {
@@ -110,7 +111,11 @@ impl PollSchedule {
             return PollAction::Poll;
         }
         PollAction::At(
-            [Some(self.next), Some(self.deadline), self.cancel_by].into_iter().flatten().min().unwrap_or(self.next),
+            [Some(self.next), Some(self.deadline), self.cancel_by]
+                .into_iter()
+                .flatten()
+                .min()
+                .unwrap_or(self.next),
         )
     }
 
@@ -119,7 +124,8 @@ impl PollSchedule {
         (self.failures, self.refusals, self.misses, self.strangers) = (0, 0, 0, 0);
         self.has_answered = true;
         if let Some((factor, longest)) = self.growth {
-            let grown = Duration::try_from_secs_f64(self.delay.as_secs_f64() * factor).unwrap_or(self.max);
+            let grown =
+                Duration::try_from_secs_f64(self.delay.as_secs_f64() * factor).unwrap_or(self.max);
             self.delay = grown.min(longest).clamp(self.min, self.max);
         }
         self.next = now + self.delay;
@@ -138,9 +144,16 @@ impl PollSchedule {
     }
 
     /// A poll gave no status. Returns the end of the operation if this means one.
-    pub(super) fn failed(&mut self, failure: PollFailure, now: Instant) -> Option<(OperationState, String)> {
+    pub(super) fn failed(
+        &mut self,
+        failure: PollFailure,
+        now: Instant,
+    ) -> Option<(OperationState, String)> {
         self.failures = self.failures.saturating_add(1);
-        let doubled = self.delay.saturating_mul(1 << self.failures.min(16)).min(self.max);
+        let doubled = self
+            .delay
+            .saturating_mul(1 << self.failures.min(16))
+            .min(self.max);
         let wait = match failure {
             PollFailure::Refused | PollFailure::NotFound => {
                 self.refusals += 1;
@@ -152,15 +165,20 @@ impl PollSchedule {
             }
             PollFailure::NoAnswer(after) => doubled.max(after.unwrap_or_default().min(self.max)),
         };
-        self.misses = if failure == PollFailure::NotFound { self.misses + 1 } else { 0 };
+        self.misses = if failure == PollFailure::NotFound {
+            self.misses + 1
+        } else {
+            0
+        };
         self.next = now + wait;
         if self.strangers >= STRANGERS {
             let note = "the peer that started it is not there any more; another peer has its name and is not polled";
             return Some((OperationState::Lost, note.to_owned()));
         }
         if !self.has_answered && self.cancel_by.is_none() && self.refusals >= FIRST_REFUSALS {
-            let note =
-                format!("the scenario refused every request for its status, {FIRST_REFUSALS} in a row; it may run on");
+            let note = format!(
+                "the scenario refused every request for its status, {FIRST_REFUSALS} in a row; it may run on"
+            );
             return Some((OperationState::Untracked, note));
         }
         (self.refusals >= REFUSALS).then(|| {
@@ -195,12 +213,25 @@ mod tests {
     }
 
     fn limits() -> TrackerLimits {
-        TrackerLimits { poll_min: seconds(1), poll_max: seconds(60), ..TrackerLimits::for_tests() }
+        TrackerLimits {
+            poll_min: seconds(1),
+            poll_max: seconds(60),
+            ..TrackerLimits::for_tests()
+        }
     }
 
     fn begin(declaration: &serde_json::Value) -> (PollSchedule, Instant) {
         let now = Clock::system().now();
-        (PollSchedule::new(&behaviour(declaration), &limits(), false, now, now + seconds(600)), now)
+        (
+            PollSchedule::new(
+                &behaviour(declaration),
+                &limits(),
+                false,
+                now,
+                now + seconds(600),
+            ),
+            now,
+        )
     }
 
     /// The times of the next `times` polls, in seconds since the start.
@@ -259,17 +290,30 @@ mod tests {
         watch.answered(now);
         assert_eq!(watch.due(now), PollAction::At(now + seconds(2)));
         watch.failed(PollFailure::NoAnswer(Some(seconds(30))), now);
-        assert_eq!(watch.due(now), PollAction::At(now + seconds(30)), "as it asked for");
+        assert_eq!(
+            watch.due(now),
+            PollAction::At(now + seconds(30)),
+            "as it asked for"
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn it_ends_at_its_deadline_whatever_is_due() {
         let (mut watch, begun) = begin(&full());
         for _ in 0..100 {
-            assert_eq!(watch.failed(PollFailure::NoAnswer(None), begun + seconds(599)), None);
+            assert_eq!(
+                watch.failed(PollFailure::NoAnswer(None), begun + seconds(599)),
+                None
+            );
         }
-        assert_eq!(watch.due(begun + seconds(599)), PollAction::At(begun + seconds(600)));
-        assert!(matches!(watch.due(begun + seconds(600)), PollAction::Over(OperationState::TimedOut, _)));
+        assert_eq!(
+            watch.due(begun + seconds(599)),
+            PollAction::At(begun + seconds(600))
+        );
+        assert!(matches!(
+            watch.due(begun + seconds(600)),
+            PollAction::Over(OperationState::TimedOut, _)
+        ));
     }
 
     #[tokio::test(start_paused = true)]
@@ -282,7 +326,10 @@ mod tests {
         for _ in 1..REFUSALS {
             assert_eq!(watch.failed(PollFailure::Refused, now), None);
         }
-        assert_eq!(watch.failed(PollFailure::Refused, now).map(|end| end.0), Some(OperationState::Lost));
+        assert_eq!(
+            watch.failed(PollFailure::Refused, now).map(|end| end.0),
+            Some(OperationState::Lost)
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -290,9 +337,16 @@ mod tests {
         let (mut watch, now) = begin(&full());
         for _ in 1..FIRST_REFUSALS {
             assert_eq!(watch.failed(PollFailure::Refused, now), None);
-            assert_eq!(watch.failed(PollFailure::NoAnswer(None), now), None, "no refusal");
+            assert_eq!(
+                watch.failed(PollFailure::NoAnswer(None), now),
+                None,
+                "no refusal"
+            );
         }
-        assert_eq!(watch.failed(PollFailure::NotFound, now).map(|end| end.0), Some(OperationState::Untracked));
+        assert_eq!(
+            watch.failed(PollFailure::NotFound, now).map(|end| end.0),
+            Some(OperationState::Untracked)
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -300,14 +354,27 @@ mod tests {
         let (mut watch, now) = begin(&full());
         for round in 0..2 {
             for _ in 1..STRANGERS {
-                assert_eq!(watch.failed(PollFailure::OwnerChanged, now), None, "{round}");
-                assert_eq!(watch.failed(PollFailure::NoAnswer(None), now), None, "{round}");
+                assert_eq!(
+                    watch.failed(PollFailure::OwnerChanged, now),
+                    None,
+                    "{round}"
+                );
+                assert_eq!(
+                    watch.failed(PollFailure::NoAnswer(None), now),
+                    None,
+                    "{round}"
+                );
             }
             if round == 0 {
                 watch.answered(now);
             }
         }
-        assert_eq!(watch.failed(PollFailure::OwnerChanged, now).map(|end| end.0), Some(OperationState::Lost));
+        assert_eq!(
+            watch
+                .failed(PollFailure::OwnerChanged, now)
+                .map(|end| end.0),
+            Some(OperationState::Lost)
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -315,7 +382,14 @@ mod tests {
         let (mut watch, now) = begin(&full());
         watch.cancelling(now, now + seconds(7));
         watch.cancelling(now, now + seconds(100));
-        assert_eq!(watch.due(now), PollAction::At(now + seconds(1)), "looked after soon");
-        assert!(matches!(watch.due(now + seconds(7)), PollAction::Over(OperationState::Cancelled, _)));
+        assert_eq!(
+            watch.due(now),
+            PollAction::At(now + seconds(1)),
+            "looked after soon"
+        );
+        assert!(matches!(
+            watch.due(now + seconds(7)),
+            PollAction::Over(OperationState::Cancelled, _)
+        ));
     }
 }

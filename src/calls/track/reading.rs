@@ -28,9 +28,19 @@ pub(super) enum OperationEnd {
 
 /// Parses an answer. Each field is looked up in `result`, then in the whole answer. An unknown
 /// status means that the operation continues.
-pub(super) fn parse_status(behaviour: &Behaviour, result: Option<&Value>, document: Option<&Value>) -> StatusReading {
+pub(super) fn parse_status(
+    behaviour: &Behaviour,
+    result: Option<&Value>,
+    document: Option<&Value>,
+) -> StatusReading {
     let look = |path: &str| look_up(path, [result, document]);
-    let text = |field: &Option<String>| field.as_deref().and_then(look).and_then(word).map(|text| cut(&text).into());
+    let text = |field: &Option<String>| {
+        field
+            .as_deref()
+            .and_then(look)
+            .and_then(word)
+            .map(|text| cut(&text).into())
+    };
     let number = |field: &Option<String>| match field.as_deref().and_then(look)? {
         Value::String(text) => text.parse().ok(),
         value => value.as_f64(),
@@ -45,32 +55,67 @@ pub(super) fn parse_status(behaviour: &Behaviour, result: Option<&Value>, docume
         remaining: text(&fields.remaining),
     };
     let status = look(&behaviour.status_field).and_then(word);
-    let is = |values: &[String]| status.as_ref().is_some_and(|status| values.contains(status));
+    let is = |values: &[String]| {
+        status
+            .as_ref()
+            .is_some_and(|status| values.contains(status))
+    };
     let end = if is(&behaviour.success) {
         let held = behaviour.result_field.as_deref().map_or(result, look);
-        Some(OperationEnd::Success(held.and_then(|held| JsonText::parse(&held.to_string()).ok())))
+        Some(OperationEnd::Success(
+            held.and_then(|held| JsonText::parse(&held.to_string()).ok()),
+        ))
     } else if is(&behaviour.failure) {
         let parts = [&behaviour.error_field, &behaviour.details_field];
-        let parts =
-            parts.into_iter().filter_map(|field| field.as_deref().and_then(look)).filter(|part| !part.is_null());
-        let parts: Vec<String> = parts.map(|part| cut(&word(part).unwrap_or_else(|| part.to_string()))).collect();
-        Some(OperationEnd::Failure((!parts.is_empty()).then(|| parts.join(": "))))
+        let parts = parts
+            .into_iter()
+            .filter_map(|field| field.as_deref().and_then(look))
+            .filter(|part| !part.is_null());
+        let parts: Vec<String> = parts
+            .map(|part| cut(&word(part).unwrap_or_else(|| part.to_string())))
+            .collect();
+        Some(OperationEnd::Failure(
+            (!parts.is_empty()).then(|| parts.join(": ")),
+        ))
     } else {
         None
     };
-    StatusReading { status: status.map(|status| cut(&status)), progress, end }
+    StatusReading {
+        status: status.map(|status| cut(&status)),
+        progress,
+        end,
+    }
 }
 
 /// Whether a status tool says that it finds no such operation, by its code or in its words.
 pub(super) fn is_not_found(reply: &CompanionReply) -> bool {
-    let document: Option<Value> = reply.document.as_ref().and_then(|text| serde_json::from_str(text.get()).ok());
-    let code = document.as_ref().and_then(|document| document.get("code")).and_then(word);
+    let document: Option<Value> = reply
+        .document
+        .as_ref()
+        .and_then(|text| serde_json::from_str(text.get()).ok());
+    let code = document
+        .as_ref()
+        .and_then(|document| document.get("code"))
+        .and_then(word);
     let texts = [code.as_deref(), reply.error.as_deref()];
-    texts.into_iter().flatten().map(str::to_ascii_lowercase).any(|text| {
-        ["not found", "not_found", "notfound", "not-found", "no such", "does not exist", "404", "unknown"]
+    texts
+        .into_iter()
+        .flatten()
+        .map(str::to_ascii_lowercase)
+        .any(|text| {
+            [
+                "not found",
+                "not_found",
+                "notfound",
+                "not-found",
+                "no such",
+                "does not exist",
+                "404",
+                "unknown",
+            ]
             .iter()
             .any(|words| text.contains(words))
-    })
+        })
 }
 
 /// The operation's id in the answer of the tool that started it.
@@ -85,7 +130,9 @@ pub(super) fn reference(
         Some(id @ (Value::String(_) | Value::Number(_))) => Ok(Some(id.clone())),
         Some(_) => {
             let field = &behaviour.id_field;
-            Err(Untrackable::Id(format!("`{field}` of the answer is neither a text nor a number, so it is not an id")))
+            Err(Untrackable::Id(format!(
+                "`{field}` of the answer is neither a text nor a number, so it is not an id"
+            )))
         }
     }
 }
@@ -95,7 +142,9 @@ pub(super) fn reference(
 fn look_up<'v>(path: &str, documents: [Option<&'v Value>; 2]) -> Option<&'v Value> {
     documents.into_iter().flatten().find_map(|document| {
         // A member whose own name contains a dot takes precedence over a path.
-        document.get(path).or_else(|| path.split('.').try_fold(document, step))
+        document
+            .get(path)
+            .or_else(|| path.split('.').try_fold(document, step))
     })
 }
 
@@ -138,7 +187,11 @@ mod tests {
             (json!(null), false),
             (json!({"state": "done"}), false),
         ] {
-            assert_eq!(reading_of(&json!({"status": status})).end.is_some(), over, "{status}");
+            assert_eq!(
+                reading_of(&json!({"status": status})).end.is_some(),
+                over,
+                "{status}"
+            );
         }
         let empty = reading_of(&json!({}));
         assert_eq!(empty.status, None);
@@ -148,10 +201,24 @@ mod tests {
     #[test]
     fn an_end_carries_its_result_or_its_error() {
         let done = reading_of(&json!({"status": "done", "output": {"n": 1}}));
-        assert_eq!(done.end, Some(OperationEnd::Success(Some(JsonText::parse(r#"{"n":1}"#).unwrap()))));
-        let failed = reading_of(&json!({"status": "failed", "error": "no room", "details": {"disk": "a"}}));
-        assert_eq!(failed.end, Some(OperationEnd::Failure(Some(r#"no room: {"disk":"a"}"#.into()))));
-        assert_eq!(reading_of(&json!({"status": "failed", "error": null})).end, Some(OperationEnd::Failure(None)));
+        assert_eq!(
+            done.end,
+            Some(OperationEnd::Success(Some(
+                JsonText::parse(r#"{"n":1}"#).unwrap()
+            )))
+        );
+        let failed =
+            reading_of(&json!({"status": "failed", "error": "no room", "details": {"disk": "a"}}));
+        assert_eq!(
+            failed.end,
+            Some(OperationEnd::Failure(Some(
+                r#"no room: {"disk":"a"}"#.into()
+            )))
+        );
+        assert_eq!(
+            reading_of(&json!({"status": "failed", "error": null})).end,
+            Some(OperationEnd::Failure(None))
+        );
     }
 
     #[test]
@@ -171,8 +238,15 @@ mod tests {
         let behaviour = behaviour(&full());
         let result = json!({"status": "running"});
         let document = json!({"status": "done", "result": {"status": "running"}});
-        assert_eq!(parse_status(&behaviour, Some(&result), Some(&document)).end, None);
-        assert!(parse_status(&behaviour, None, Some(&document)).end.is_some());
+        assert_eq!(
+            parse_status(&behaviour, Some(&result), Some(&document)).end,
+            None
+        );
+        assert!(
+            parse_status(&behaviour, None, Some(&document))
+                .end
+                .is_some()
+        );
     }
 
     #[test]
@@ -186,18 +260,31 @@ mod tests {
         assert_eq!(id(json!({"run": null})), Ok(None));
         assert!(id(json!({"run": {"id": [1]}})).is_err());
         let document = json!({"run": {"id": "outside"}});
-        assert_eq!(reference(&behaviour, Some(&json!([])), Some(&document)), Ok(Some(json!("outside"))));
+        assert_eq!(
+            reference(&behaviour, Some(&json!([])), Some(&document)),
+            Ok(Some(json!("outside")))
+        );
         let list = json!([{"id": 5}]);
         assert_eq!(look_up("0.id", [Some(&list), None]), Some(&json!(5)));
     }
 
     #[test]
     fn texts_are_cut_at_their_limit_between_two_characters() {
-        for long in ["\u{e4}".repeat(TEXT_MAX), format!("x{}", "\u{e4}".repeat(TEXT_MAX))] {
+        for long in [
+            "\u{e4}".repeat(TEXT_MAX),
+            format!("x{}", "\u{e4}".repeat(TEXT_MAX)),
+        ] {
             let reading = reading_of(&json!({"status": long, "said": long}));
-            for text in [reading.status.as_deref(), reading.progress.message.as_deref()] {
+            for text in [
+                reading.status.as_deref(),
+                reading.progress.message.as_deref(),
+            ] {
                 let text = text.unwrap();
-                assert!(long.starts_with(text) && (TEXT_MAX - 1..=TEXT_MAX).contains(&text.len()), "{}", text.len());
+                assert!(
+                    long.starts_with(text) && (TEXT_MAX - 1..=TEXT_MAX).contains(&text.len()),
+                    "{}",
+                    text.len()
+                );
             }
         }
     }

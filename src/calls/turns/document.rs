@@ -44,10 +44,17 @@ pub(super) fn stored(turn: &Turn) -> Result<StoredTurn, serde_json::Error> {
     let calls = turn.calls.iter().zip(phases).map(|(call, phase)| {
         let (approval, settled) = match phase {
             TurnPhase::WaitsForApproval(id) => (Some(id), None),
-            TurnPhase::GoesOn(settled) | TurnPhase::Over(settled) => (None, Some(Settled::clone(&settled))),
+            TurnPhase::GoesOn(settled) | TurnPhase::Over(settled) => {
+                (None, Some(Settled::clone(&settled)))
+            }
             TurnPhase::Queued | TurnPhase::Running | TurnPhase::NeedsInput(_) => (None, None),
         };
-        let whole = call.read.whole.as_ref().map(|whole| serde_json::from_str(whole.get())).transpose()?;
+        let whole = call
+            .read
+            .whole
+            .as_ref()
+            .map(|whole| serde_json::from_str(whole.get()))
+            .transpose()?;
         Ok(CallDocument {
             id: call.read.id.clone(),
             name: call.read.name.clone(),
@@ -58,10 +65,22 @@ pub(super) fn stored(turn: &Turn) -> Result<StoredTurn, serde_json::Error> {
             settled,
         })
     });
-    let TurnSettings { tells_approvals, text_bytes, result_bytes, model, is_revision_forgotten } =
-        turn.settings.clone();
+    let TurnSettings {
+        tells_approvals,
+        text_bytes,
+        result_bytes,
+        model,
+        is_revision_forgotten,
+    } = turn.settings.clone();
     let calls = calls.collect::<Result<_, serde_json::Error>>()?;
-    let document = TurnDocument { tells_approvals, text_bytes, result_bytes, model, is_revision_forgotten, calls };
+    let document = TurnDocument {
+        tells_approvals,
+        text_bytes,
+        result_bytes,
+        model,
+        is_revision_forgotten,
+        calls,
+    };
     Ok(StoredTurn {
         id: Arc::clone(&turn.id),
         owner: Arc::clone(&turn.owner),
@@ -77,17 +96,39 @@ pub(super) fn stored(turn: &Turn) -> Result<StoredTurn, serde_json::Error> {
 pub(super) fn restored(stored: &StoredTurn) -> Option<Turn> {
     let format = vendors::by_id(&stored.format)?;
     let document: TurnDocument = serde_json::from_str(stored.document.get()).ok()?;
-    let TurnDocument { tells_approvals, text_bytes, result_bytes, model, is_revision_forgotten, calls } = document;
-    let settings = TurnSettings { tells_approvals, text_bytes, result_bytes, model, is_revision_forgotten };
+    let TurnDocument {
+        tells_approvals,
+        text_bytes,
+        result_bytes,
+        model,
+        is_revision_forgotten,
+        calls,
+    } = document;
+    let settings = TurnSettings {
+        tells_approvals,
+        text_bytes,
+        result_bytes,
+        model,
+        is_revision_forgotten,
+    };
     let calls = calls.into_iter().map(|call| {
         let phase = match (call.settled, call.approval) {
             (Some(settled), _) => TurnPhase::Over(Arc::new(settled)),
             (None, Some(approval)) => TurnPhase::WaitsForApproval(approval),
             (None, None) => TurnPhase::Over(Arc::new(words::unknown_outcome())),
         };
-        let mut read = ReadCall { is_foreign: call.is_foreign, ..ReadCall::new(call.id, Some(call.name), None) };
+        let mut read = ReadCall {
+            is_foreign: call.is_foreign,
+            ..ReadCall::new(call.id, Some(call.name), None)
+        };
         read.whole = call.whole.map(|whole| JsonText::known(whole.get()));
-        (TurnCall { read, tool: call.tool.and_then(|tool| tool.parse().ok()) }, phase)
+        (
+            TurnCall {
+                read,
+                tool: call.tool.and_then(|tool| tool.parse().ok()),
+            },
+            phase,
+        )
     });
     let turn = Turn::new(NewTurn {
         id: Arc::clone(&stored.id),

@@ -37,12 +37,20 @@ pub(super) struct TurnCallRun {
 impl Calls {
     /// A call ended, or waits for approval or for its operation.
     pub(super) async fn ended(&self, call: &TurnCallRun, end: &CallEnd) -> Option<Following> {
-        let TurnCallRun { turn, names, number, unneeded } = call;
+        let TurnCallRun {
+            turn,
+            names,
+            number,
+            unneeded,
+        } = call;
         let name = turn.calls.get(*number).map_or("", |call| &call.read.name);
         match end {
             CallEnd::AwaitsApproval(awaited) => {
                 let id = Arc::clone(&awaited.request.id);
-                if !self.enter(turn, *number, TurnPhase::WaitsForApproval(Arc::clone(&id))).await {
+                if !self
+                    .enter(turn, *number, TurnPhase::WaitsForApproval(Arc::clone(&id)))
+                    .await
+                {
                     return None;
                 }
                 // The turn outlives a restart as the approval does.
@@ -51,7 +59,12 @@ impl Calls {
                 {
                     tracing::error!(error = %error, "a turn that waits for approval could not be stored");
                 }
-                Some(Box::pin(self.clone().follow_approval(Arc::clone(turn), *number, id, unneeded.clone())))
+                Some(Box::pin(self.clone().follow_approval(
+                    Arc::clone(turn),
+                    *number,
+                    id,
+                    unneeded.clone(),
+                )))
             }
             CallEnd::Answered(answer) => {
                 let settled = words::of_answer(answer);
@@ -72,15 +85,31 @@ impl Calls {
     }
 
     /// A call goes on as an operation.
-    async fn goes_on(&self, call: &TurnCallRun, settled: Settled, operation: &Arc<str>) -> Option<Following> {
+    async fn goes_on(
+        &self,
+        call: &TurnCallRun,
+        settled: Settled,
+        operation: &Arc<str>,
+    ) -> Option<Following> {
         if let Some(turns) = self.turns() {
             turns.make_room(settled.weight());
         }
         let settled = Arc::new(settled);
-        if !self.enter(&call.turn, call.number, TurnPhase::GoesOn(Arc::clone(&settled))).await {
+        if !self
+            .enter(
+                &call.turn,
+                call.number,
+                TurnPhase::GoesOn(Arc::clone(&settled)),
+            )
+            .await
+        {
             return None;
         }
-        Some(Box::pin(self.clone().follow_operation(call.clone(), settled, Arc::clone(operation))))
+        Some(Box::pin(self.clone().follow_operation(
+            call.clone(),
+            settled,
+            Arc::clone(operation),
+        )))
     }
 
     /// Sets a phase in which a call waits. If its turn does not need it any more, what it waits for
@@ -107,7 +136,9 @@ impl Calls {
 
     /// Waits until a call that needed input is over.
     async fn follow_input(self, call: TurnCallRun, attended: Arc<ActiveCall>, mut known: Arc<str>) {
-        let Some(stop) = self.parts().map(|parts| parts.stop.clone()) else { return };
+        let Some(stop) = self.parts().map(|parts| parts.stop.clone()) else {
+            return;
+        };
         let TurnCallRun { turn, number, .. } = &call;
         loop {
             let end = tokio::select! {
@@ -115,7 +146,9 @@ impl Calls {
                 () = stop.wait() => return,
             };
             let Some(end) = end else {
-                return self.settle_call(turn, *number, words::unknown_outcome()).await;
+                return self
+                    .settle_call(turn, *number, words::unknown_outcome())
+                    .await;
             };
             if let CallEnd::NeedsInput(input) = &*end {
                 known = Arc::clone(&input.id);
@@ -133,7 +166,13 @@ impl Calls {
     }
 
     /// Waits until a call was approved and is over, or will never be sent.
-    pub(super) async fn follow_approval(self, turn: Arc<Turn>, number: usize, id: Arc<str>, unneeded: Stop) {
+    pub(super) async fn follow_approval(
+        self,
+        turn: Arc<Turn>,
+        number: usize,
+        id: Arc<str>,
+        unneeded: Stop,
+    ) {
         let Some(parts) = self.parts() else { return };
         let name = turn.calls.get(number).map_or("", |call| &call.read.name);
         let requester = turn.requester();
@@ -144,7 +183,9 @@ impl Calls {
         };
         let settled = match &end {
             Some(CallEnd::Answered(answer)) => words::of_answer(answer),
-            Some(CallEnd::Failed(failure)) => words::of_failure(name, failure, &ToString::to_string),
+            Some(CallEnd::Failed(failure)) => {
+                words::of_failure(name, failure, &ToString::to_string)
+            }
             _ if parts.stop.is_stopped() => return,
             // The approval was forgotten.
             _ => words::unknown_outcome(),
@@ -154,7 +195,12 @@ impl Calls {
 
     /// Waits until an operation is over.
     async fn follow_operation(self, call: TurnCallRun, begun: Arc<Settled>, id: Arc<str>) {
-        let TurnCallRun { turn, number, unneeded, .. } = &call;
+        let TurnCallRun {
+            turn,
+            number,
+            unneeded,
+            ..
+        } = &call;
         let requester = turn.requester();
         let end = tokio::select! {
             biased;
@@ -167,24 +213,34 @@ impl Calls {
         if let Some(CallEnd::Answered(answer)) = end
             && answer.operation.is_some()
         {
-            self.settle_call(turn, *number, words::of_operation(&begun, &answer)).await;
+            self.settle_call(turn, *number, words::of_operation(&begun, &answer))
+                .await;
         }
     }
 
     /// Deletes stored turns without room as they become too old.
     pub(super) fn forget_left_out_turns(&self) {
-        for turn in self.turns().map(|turns| turns.left_out().without_room()).unwrap_or_default() {
+        for turn in self
+            .turns()
+            .map(|turns| turns.left_out().without_room())
+            .unwrap_or_default()
+        {
             self.0.tasks.spawn(self.clone().forget_left_out_turn(turn));
         }
     }
 
     async fn forget_left_out_turn(self, turn: LeftOutTurn) {
         let Some(turns) = self.turns() else { return };
-        let Some(approvals) = self.approvals() else { return };
-        let Some(stop) = self.parts().map(|parts| parts.stop.clone()) else { return };
+        let Some(approvals) = self.approvals() else {
+            return;
+        };
+        let Some(stop) = self.parts().map(|parts| parts.stop.clone()) else {
+            return;
+        };
         for id in &turn.approvals {
             if let Some(waiting) = approvals.get(id) {
-                self.wait_for_approval(waiting, WaitLimits::UNTIL_OVER).await;
+                self.wait_for_approval(waiting, WaitLimits::UNTIL_OVER)
+                    .await;
             }
         }
         tokio::select! {
@@ -201,7 +257,8 @@ impl Calls {
             Some(TurnPhase::Queued) => false,
             Some(phase) => self.release(phase).await,
         };
-        self.settle_call(turn, number, words::not_needed(may_have_run)).await;
+        self.settle_call(turn, number, words::not_needed(may_have_run))
+            .await;
     }
 
     /// Ends what an unneeded call left: its approval, or its operation. A call that is under way
@@ -210,11 +267,15 @@ impl Calls {
     async fn release(&self, phase: TurnPhase) -> bool {
         match phase {
             TurnPhase::WaitsForApproval(id) => {
-                let Some(approvals) = self.approvals() else { return true };
+                let Some(approvals) = self.approvals() else {
+                    return true;
+                };
                 let _ = approvals.reject(&id, "callsheet", Some(UNNEEDED)).await;
                 // A person may have approved it just before.
                 let was_not_run = [ApprovalState::Rejected, ApprovalState::Expired];
-                approvals.get(&id).is_none_or(|request| !was_not_run.contains(&request.state))
+                approvals
+                    .get(&id)
+                    .is_none_or(|request| !was_not_run.contains(&request.state))
             }
             TurnPhase::GoesOn(begun) => {
                 if let Some(id) = &begun.operation_id {

@@ -40,7 +40,11 @@ impl LeftOutTurn {
             TurnPhase::WaitsForApproval(id) => Some(id),
             _ => None,
         });
-        Self { id: Arc::clone(&turn.id), begun_at: turn.begun_at, approvals: approvals.collect() }
+        Self {
+            id: Arc::clone(&turn.id),
+            begun_at: turn.begun_at,
+            approvals: approvals.collect(),
+        }
     }
 }
 
@@ -68,11 +72,24 @@ impl LeftOutTurns {
     /// The findings about them.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let lists = self.lists();
-        let limits = "they wait for approval, and `turns.max` or `turns.kept_bytes` is lower than before";
-        let without_room: Vec<_> = lists.without_room.iter().map(|turn| Arc::clone(&turn.id)).collect();
+        let limits =
+            "they wait for approval, and `turns.max` or `turns.kept_bytes` is lower than before";
+        let without_room: Vec<_> = lists
+            .without_room
+            .iter()
+            .map(|turn| Arc::clone(&turn.id))
+            .collect();
         let findings = [
-            finding(&without_room, limits, "raise these keys and restart the daemon"),
-            finding(&lists.unreadable, "they cannot be read", "restart the version of the daemon that stored them"),
+            finding(
+                &without_room,
+                limits,
+                "raise these keys and restart the daemon",
+            ),
+            finding(
+                &lists.unreadable,
+                "they cannot be read",
+                "restart the version of the daemon that stored them",
+            ),
         ];
         findings.into_iter().flatten().collect()
     }
@@ -87,9 +104,23 @@ fn finding(ids: &[Arc<str>], why: &str, next: &str) -> Option<Finding> {
     if ids.is_empty() {
         return None;
     }
-    let named: Vec<String> = ids.iter().take(NAMED_TURNS).map(|id| format!("`{id}`")).collect();
-    let more = if ids.len() > NAMED_TURNS { " and others" } else { "" };
-    let message = format!("{} of the stored turns are not kept, because {why}: {}{more}", ids.len(), named.join(", "));
-    let hint = format!("{next}; until then, a client that sends one of them again has its calls run again");
+    let named: Vec<String> = ids
+        .iter()
+        .take(NAMED_TURNS)
+        .map(|id| format!("`{id}`"))
+        .collect();
+    let more = if ids.len() > NAMED_TURNS {
+        " and others"
+    } else {
+        ""
+    };
+    let message = format!(
+        "{} of the stored turns are not kept, because {why}: {}{more}",
+        ids.len(),
+        named.join(", ")
+    );
+    let hint = format!(
+        "{next}; until then, a client that sends one of them again has its calls run again"
+    );
     Some(Finding::new(FindingCode::TurnsLeftOut, message).hint(hint))
 }

@@ -21,12 +21,14 @@ impl<'a> BodyMarks<'a> {
 
     /// Whether the text of a member begins with this letter: `{` for an object, `[` for a list.
     pub fn begins(&self, name: &str, letter: char) -> bool {
-        self.written(name).is_some_and(|written| written.starts_with(letter))
+        self.written(name)
+            .is_some_and(|written| written.starts_with(letter))
     }
 
     /// A member that is a short text without escapes; empty if it is something else.
     pub fn text(&self, name: &str) -> &'a str {
-        self.written(name).map_or("", |written| written.trim_matches('"'))
+        self.written(name)
+            .map_or("", |written| written.trim_matches('"'))
     }
 
     /// The blocks of its `content`; `None` if that is no list of objects.
@@ -58,7 +60,10 @@ mod tests {
         assert_eq!(blocks.len(), 2);
         assert_eq!(blocks[0].text("type"), "text");
         for other in [r#"{"content":[1]}"#, r#"{"content":"x"}"#, "{}"] {
-            assert!(BodyMarks::parse(other).unwrap().blocks().is_none(), "{other}");
+            assert!(
+                BodyMarks::parse(other).unwrap().blocks().is_none(),
+                "{other}"
+            );
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::calls::{ExecuteError, Request, resolve};
-use crate::catalog::{Catalog, NameLookup, RevisionHistory, Snapshot, ViewQuery, find_in_scope, nearest};
+use crate::catalog::{
+    Catalog, NameLookup, RevisionHistory, Snapshot, ViewQuery, find_in_scope, nearest,
+};
 use crate::model::{DefinitionVersion, NameRef, ToolId, ViewTool};
 
 /// Where the names of a turn are looked up.
@@ -27,11 +29,22 @@ impl TurnNames {
         scope: ViewQuery,
         revision: Option<String>,
     ) -> Self {
-        let former = revision.as_deref().filter(|revision| !snapshot.catalog.has_revision(&scope, revision));
-        let before = former.and_then(|revision| history.find(&scope, revision)).cloned();
+        let former = revision
+            .as_deref()
+            .filter(|revision| !snapshot.catalog.has_revision(&scope, revision));
+        let before = former
+            .and_then(|revision| history.find(&scope, revision))
+            .cloned();
         let is_forgotten = former.is_some() && before.is_none();
         let revision = revision.filter(|_| !is_forgotten);
-        Self { snapshot, history, scope, revision, before, is_forgotten }
+        Self {
+            snapshot,
+            history,
+            scope,
+            revision,
+            before,
+            is_forgotten,
+        }
     }
 
     /// Whether the list that the names were taken from is not remembered.
@@ -42,7 +55,10 @@ impl TurnNames {
     /// The tool that the name in a call means. An LLM is never shown an internal tool, so it cannot
     /// mean one.
     pub(super) fn find(&self, call: Request) -> Result<Arc<ViewTool>, ExecuteError> {
-        let request = Request { revision: self.revision.clone(), ..call };
+        let request = Request {
+            revision: self.revision.clone(),
+            ..call
+        };
         let name = request.name.as_str();
         let tool = resolve::tool(&self.snapshot.catalog, &self.history, &self.scope, &request)?;
         if tool.tool.facts.internal_only {
@@ -52,7 +68,10 @@ impl TurnNames {
             others if others.is_empty() => Ok(tool),
             others => {
                 let candidates = std::iter::once(tool.id.clone()).chain(others).collect();
-                Err(ExecuteError::Ambiguous { name: name.to_owned(), candidates })
+                Err(ExecuteError::Ambiguous {
+                    name: name.to_owned(),
+                    candidates,
+                })
             }
         }
     }
@@ -60,7 +79,10 @@ impl TurnNames {
     /// The version of the tool's definition in the list that the name was taken from; the present
     /// one, if no remembered list was named.
     pub(super) fn seen_version(&self, tool: &ViewTool) -> DefinitionVersion {
-        let seen = self.before.as_ref().and_then(|catalog| resolve::by_id(catalog, &self.scope, tool.id.clone()));
+        let seen = self
+            .before
+            .as_ref()
+            .and_then(|catalog| resolve::by_id(catalog, &self.scope, tool.id.clone()));
         seen.map_or_else(|| tool.tool.version(), |seen| seen.tool.version())
     }
 
@@ -85,7 +107,11 @@ impl TurnNames {
 
     /// The name of a tool in the list now; its identity if it has none.
     pub(super) fn name_of(&self, id: &ToolId) -> String {
-        match find_in_scope(&self.snapshot.catalog, &self.scope, &NameRef::Id(id.clone())) {
+        match find_in_scope(
+            &self.snapshot.catalog,
+            &self.scope,
+            &NameRef::Id(id.clone()),
+        ) {
             NameLookup::One(tool) => tool.name.as_str().to_owned(),
             NameLookup::Ambiguous(_) | NameLookup::None => id.to_string(),
         }
@@ -93,8 +119,14 @@ impl TurnNames {
 
     /// Names of listed tools that are near to one that no tool has.
     pub(super) fn near(&self, name: &str) -> Vec<String> {
-        let listed = self.snapshot.catalog.entries().filter(|entry| entry.is_published());
-        let tools = listed.flat_map(|entry| entry.tools.iter()).filter(|tool| !tool.tool.facts.internal_only);
+        let listed = self
+            .snapshot
+            .catalog
+            .entries()
+            .filter(|entry| entry.is_published());
+        let tools = listed
+            .flat_map(|entry| entry.tools.iter())
+            .filter(|tool| !tool.tool.facts.internal_only);
         nearest(name, tools.map(|tool| (tool.name.as_str(), &tool.name)))
     }
 }

@@ -32,7 +32,10 @@ impl Turn {
             if is_repeated {
                 // A vendor takes one result for each id, so the first one has to say it. If that is
                 // for the calling program to answer, the model gets no more than its answer.
-                if let Some(first) = answers.iter_mut().find(|answer| answer.call.id.as_deref() == id) {
+                if let Some(first) = answers
+                    .iter_mut()
+                    .find(|answer| answer.call.id.as_deref() == id)
+                {
                     add_text(first, settled.said.as_deref());
                 }
                 continue;
@@ -44,16 +47,26 @@ impl Turn {
 
     /// Whether the model gets less than the whole result of a call that is over.
     pub fn is_cut(&self, number: usize, settled: &Settled) -> bool {
-        self.calls.get(number).is_some_and(|call| self.answer(number, &call.read, settled).1)
+        self.calls
+            .get(number)
+            .is_some_and(|call| self.answer(number, &call.read, settled).1)
     }
 
-    fn answer<'a>(&self, number: usize, call: &'a ReadCall, settled: &Settled) -> (ModelAnswer<'a>, bool) {
+    fn answer<'a>(
+        &self,
+        number: usize,
+        call: &'a ReadCall,
+        settled: &Settled,
+    ) -> (ModelAnswer<'a>, bool) {
         let id = self.call_id(number);
         let is_error = settled.status.is_error();
         let limits = ContentLimits {
             text: self.settings.text_bytes,
             all: self.settings.result_bytes,
-            takes: &|media_type| self.format.takes(media_type, self.settings.model.as_deref()),
+            takes: &|media_type| {
+                self.format
+                    .takes(media_type, self.settings.model.as_deref())
+            },
             is_error,
             takes_files_in_errors: self.format.takes_files_in_errors(),
             kept_as: &id,
@@ -65,9 +78,16 @@ impl Turn {
             (None, None, None) => Vec::new(),
         };
         // A file that is not shown is named by a text beside the value.
-        let has_files = blocks.iter().any(|block| matches!(block, ModelBlock::File { .. }));
+        let has_files = blocks
+            .iter()
+            .any(|block| matches!(block, ModelBlock::File { .. }));
         let (blocks, is_cut) = content::within(blocks, &limits);
-        let mut answer = ModelAnswer { call, is_error, blocks, value: None };
+        let mut answer = ModelAnswer {
+            call,
+            is_error,
+            blocks,
+            value: None,
+        };
         if !is_cut && settled.note.is_none() && !has_files {
             answer.value.clone_from(&settled.result);
         }

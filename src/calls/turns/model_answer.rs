@@ -42,11 +42,17 @@ impl ModelAnswer<'_> {
 
     /// Whether it is made of texts alone.
     pub(super) fn is_text(&self) -> bool {
-        self.blocks.iter().all(|block| matches!(block, ModelBlock::Text(_)))
+        self.blocks
+            .iter()
+            .all(|block| matches!(block, ModelBlock::Text(_)))
     }
 
     /// All its texts, for vendors without a mark for errors.
     pub(super) fn marked_text(&self) -> String {
-        if self.is_error { format!("Error: {}", self.text()) } else { self.text() }
+        if self.is_error {
+            format!("Error: {}", self.text())
+        } else {
+            self.text()
+        }
     }
 }

@@ -34,7 +34,8 @@ pub struct ReadCall {
 }
 
 // What to do next: the ends of the texts below.
-const JOIN_FIRST: &str = "join it first, as the vendor's client library does, and send the whole message";
+const JOIN_FIRST: &str =
+    "join it first, as the vendor's client library does, and send the whole message";
 const SEND_WHOLE: &str = "send the vendor's whole response, or the assistant's message in it";
 const SEND_AS_GIVEN: &str = "send the message as the vendor gave it";
 const CHOOSE_ONE: &str = "choose one, and send its message";
@@ -49,7 +50,10 @@ pub enum ReadError {
     #[error("the response is a stream of events; {JOIN_FIRST}")]
     Stream,
     /// It is of another vendor.
-    #[error("the response is none of `{format}`: it looks like one of `{like}`; {}", name_it(like))]
+    #[error(
+        "the response is none of `{format}`: it looks like one of `{like}`; {}",
+        name_it(like)
+    )]
     OtherFormat {
         /// The requested format.
         format: &'static str,
@@ -60,7 +64,9 @@ pub enum ReadError {
     #[error("the response is none of `{0}`, nor of any other known format; {SEND_WHOLE}")]
     UnknownFormat(&'static str),
     /// A call has no id, so no result could name it.
-    #[error("the call of `{0}` has no id, without which this vendor takes no result; {SEND_AS_GIVEN}")]
+    #[error(
+        "the call of `{0}` has no id, without which this vendor takes no result; {SEND_AS_GIVEN}"
+    )]
     NoId(String),
     /// Several answers of the model hold calls.
     #[error("several of its `{0}` call tools; {CHOOSE_ONE}")]
@@ -86,7 +92,11 @@ impl WithNextStep for ReadError {
 
 impl ReadCall {
     /// A call of a tool. An empty id is kept: some servers give no other.
-    pub(super) fn new(id: Option<String>, name: Option<String>, arguments: Option<&RawValue>) -> Self {
+    pub(super) fn new(
+        id: Option<String>,
+        name: Option<String>,
+        arguments: Option<&RawValue>,
+    ) -> Self {
         Self {
             id,
             name: name.unwrap_or_default(),
@@ -115,7 +125,10 @@ impl ReadCall {
 
     /// A call of a kind that callsheet has not.
     pub(super) fn foreign(id: Option<String>, name: Option<String>) -> Self {
-        Self { is_foreign: true, ..Self::new(id, name, None) }
+        Self {
+            is_foreign: true,
+            ..Self::new(id, name, None)
+        }
     }
 }
 

@@ -95,7 +95,12 @@ impl Turns {
     pub fn start(stored: Vec<StoredTurn>, limits: TurnsConfig, parts: CallDependencies) -> Self {
         let kept = KeptRegister::new([], KeptLimits::from(&limits), parts.clone());
         let limits = ArcSwap::from_pointee(limits);
-        let turns = Self(Arc::new(TurnsInner { parts, limits, kept, left_out: LeftOutTurns::default() }));
+        let turns = Self(Arc::new(TurnsInner {
+            parts,
+            limits,
+            kept,
+            left_out: LeftOutTurns::default(),
+        }));
         for stored in stored {
             let Some(turn) = document::restored(&stored) else {
                 turns.0.left_out.add_unreadable(stored.id);
@@ -106,7 +111,11 @@ impl Turns {
                 turns.0.left_out.add(left_out);
             }
         }
-        turns.0.parts.tasks.spawn(Arc::clone(&turns.0.kept).look_after());
+        turns
+            .0
+            .parts
+            .tasks
+            .spawn(Arc::clone(&turns.0.kept).look_after());
         turns
     }
 
@@ -128,7 +137,13 @@ impl Turns {
 
     /// Deletes a stored turn for which there was no room. One that was begun anew stays.
     pub(super) async fn forget_left_out(&self, turn: &LeftOutTurn) {
-        self.0.kept.store(vec![Write::ForgetTurn(Arc::clone(&turn.id), turn.begun_at)], &[]).await;
+        self.0
+            .kept
+            .store(
+                vec![Write::ForgetTurn(Arc::clone(&turn.id), turn.begun_at)],
+                &[],
+            )
+            .await;
         self.0.left_out.remove(&turn.id);
     }
 
@@ -139,7 +154,12 @@ impl Turns {
 
     /// The turn with this id, if this identity made it.
     pub fn get(&self, id: &str, owner: &str) -> Option<Arc<Turn>> {
-        self.0.kept.table().get(id).filter(|turn| *turn.owner == *owner).cloned()
+        self.0
+            .kept
+            .table()
+            .get(id)
+            .filter(|turn| *turn.owner == *owner)
+            .cloned()
     }
 
     /// The turn that has a call with this id, if this identity made it.
@@ -150,8 +170,14 @@ impl Turns {
 
     /// Whether a turn that is kept, of any identity, has a call with this id.
     pub(in crate::calls) fn has_call(&self, id: &str) -> bool {
-        let Some((turn, _)) = id.rsplit_once('.') else { return false };
-        self.0.kept.table().get(turn).is_some_and(|turn| turn.number_of(id).is_some())
+        let Some((turn, _)) = id.rsplit_once('.') else {
+            return false;
+        };
+        self.0
+            .kept
+            .table()
+            .get(turn)
+            .is_some_and(|turn| turn.number_of(id).is_some())
     }
 
     /// The end of the call with this id, if it is over and this identity made its turn.
@@ -163,7 +189,13 @@ impl Turns {
 
     /// Every turn that is not over.
     pub(super) fn open(&self) -> Vec<Arc<Turn>> {
-        self.0.kept.table().iter().filter(|turn| !turn.is_over()).cloned().collect()
+        self.0
+            .kept
+            .table()
+            .iter()
+            .filter(|turn| !turn.is_over())
+            .cloned()
+            .collect()
     }
 
     /// Adds a turn, unless the same one is known.
@@ -211,26 +243,43 @@ impl Turns {
         }
         let own = Arc::clone(turn);
         // Writing large results takes a while.
-        let stored = self.0.parts.tasks.blocking(move || document::stored(&own)).await.map_err(|error| StateError {
-            what: "cannot store a turn",
-            place: "the stored state".to_owned(),
-            message: error.to_string(),
-            next: None,
-            kind: StateErrorKind::Other,
-        })?;
-        self.0.parts.store.save(vec![Write::Turn(Arc::new(stored))]).await?;
+        let stored = self
+            .0
+            .parts
+            .tasks
+            .blocking(move || document::stored(&own))
+            .await
+            .map_err(|error| StateError {
+                what: "cannot store a turn",
+                place: "the stored state".to_owned(),
+                message: error.to_string(),
+                next: None,
+                kind: StateErrorKind::Other,
+            })?;
+        self.0
+            .parts
+            .store
+            .save(vec![Write::Turn(Arc::new(stored))])
+            .await?;
         turn.set_stored();
         *saved = Some(version);
         if !self.keeps(turn) {
             // It was forgotten meanwhile, and may have been deleted before it was written.
-            self.0.kept.store(turn.deletion().into_iter().collect(), &[]).await;
+            self.0
+                .kept
+                .store(turn.deletion().into_iter().collect(), &[])
+                .await;
         }
         Ok(())
     }
 
     /// Whether this turn has not been forgotten.
     fn keeps(&self, turn: &Arc<Turn>) -> bool {
-        self.0.kept.table().get(&turn.id).is_some_and(|kept| Arc::ptr_eq(kept, turn))
+        self.0
+            .kept
+            .table()
+            .get(&turn.id)
+            .is_some_and(|kept| Arc::ptr_eq(kept, turn))
     }
 
     /// Forgets turns that are over, so that so many bytes more can be reserved.
@@ -277,7 +326,8 @@ impl Keepable for Arc<Turn> {
     }
 
     fn deletion(&self) -> Option<Write> {
-        self.is_stored().then(|| Write::ForgetTurn(Arc::clone(&self.id), self.begun_at))
+        self.is_stored()
+            .then(|| Write::ForgetTurn(Arc::clone(&self.id), self.begun_at))
     }
 
     fn release(&self) {
@@ -287,7 +337,11 @@ impl Keepable for Arc<Turn> {
 
 impl From<&TurnsConfig> for KeptLimits {
     fn from(limits: &TurnsConfig) -> Self {
-        Self { most: limits.max, bytes: limits.kept_bytes, keep: limits.keep }
+        Self {
+            most: limits.max,
+            bytes: limits.kept_bytes,
+            keep: limits.keep,
+        }
     }
 }
 
@@ -299,7 +353,9 @@ fn one_turn(kept_bytes: usize) -> usize {
 
 impl std::fmt::Debug for Turns {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Turns").field("limits", &self.0.limits.load()).finish_non_exhaustive()
+        f.debug_struct("Turns")
+            .field("limits", &self.0.limits.load())
+            .finish_non_exhaustive()
     }
 }
 
@@ -339,7 +395,11 @@ mod tests {
     }
 
     fn table(most: usize, bytes: usize) -> KeptTable<Arc<Turn>> {
-        KeptTable::new(KeptLimits { most, bytes, keep: Duration::from_secs(100) })
+        KeptTable::new(KeptLimits {
+            most,
+            bytes,
+            keep: Duration::from_secs(100),
+        })
     }
 
     fn ids(forgotten: &[Arc<Turn>]) -> Vec<&str> {
@@ -357,7 +417,11 @@ mod tests {
         let open = turn("open", false);
         assert!(!open.note_end(second(100)));
         table.add(open);
-        assert_eq!(ids(&table.prune(second(200))), [""; 0], "its end was noted at 100");
+        assert_eq!(
+            ids(&table.prune(second(200))),
+            [""; 0],
+            "its end was noted at 100"
+        );
         assert_eq!(ids(&table.prune(second(201))), ["over"]);
         assert_eq!(ids(&table.prune(second(999))), [""; 0]);
     }
@@ -372,13 +436,27 @@ mod tests {
         let before = table.held().reserved();
         let result = Settled::with_text(TurnCallStatus::Result, "", "x".repeat(20_000));
         first.set(0, TurnPhase::Over(Arc::new(result)));
-        assert!(table.held().reserved() > before + 10_000, "its result counts");
+        assert!(
+            table.held().reserved() > before + 10_000,
+            "its result counts"
+        );
         let more = Taken { count: 1, bytes: 0 };
-        assert_eq!(ids(&table.make_room(more)), [""; 0], "its end was not noted");
+        assert_eq!(
+            ids(&table.make_room(more)),
+            [""; 0],
+            "its end was not noted"
+        );
         first.note_end(Timestamp::UNIX_EPOCH);
         table.note_end("first");
         assert_eq!(ids(&table.make_room(more)), ["first"]);
-        assert_eq!(ids(&table.make_room(more)), [""; 0], "one that is not over stays");
-        assert!(table.held().reserved() < before, "what was forgotten takes no bytes");
+        assert_eq!(
+            ids(&table.make_room(more)),
+            [""; 0],
+            "one that is not over stays"
+        );
+        assert!(
+            table.held().reserved() < before,
+            "what was forgotten takes no bytes"
+        );
     }
 }

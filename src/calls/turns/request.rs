@@ -51,7 +51,11 @@ pub struct TurnRequest {
 impl TurnRequest {
     /// The scope of its calls.
     pub(super) fn scope(&self) -> ViewQuery {
-        ViewQuery { profile: self.profile.clone(), chat: self.chat.clone(), ..ViewQuery::default() }
+        ViewQuery {
+            profile: self.profile.clone(),
+            chat: self.chat.clone(),
+            ..ViewQuery::default()
+        }
     }
 
     /// A call of it, whose tool is looked up elsewhere.
@@ -60,14 +64,30 @@ impl TurnRequest {
             chat: self.chat.clone(),
             profile: self.profile.clone(),
             user_id: self.user_id.clone(),
-            ..Request::new(name, arguments, Requester::with_access(Arc::clone(&self.owner)))
+            ..Request::new(
+                name,
+                arguments,
+                Requester::with_access(Arc::clone(&self.owner)),
+            )
         }
     }
 
     /// Everything that the calls and messages depend on, as one text. Two requests with the same
     /// text are the same turn.
     pub(super) fn identity(&self) -> String {
-        let Self { format, response, owner, profile, chat, user_id, list, mode, own_tools, tells_approvals, .. } = self;
+        let Self {
+            format,
+            response,
+            owner,
+            profile,
+            chat,
+            user_id,
+            list,
+            mode,
+            own_tools,
+            tells_approvals,
+            ..
+        } = self;
         let scope = (owner, profile, chat, user_id);
         format!(
             "{} {scope:?} {list:?} {mode} {own_tools:?} {tells_approvals} {:?} {}",
@@ -80,5 +100,8 @@ impl TurnRequest {
 
 /// Whether a caller may give a turn this id.
 pub(super) fn is_id(text: &str) -> bool {
-    ID_LENGTH.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    ID_LENGTH.contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }

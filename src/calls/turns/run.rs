@@ -16,7 +16,9 @@ use super::settled::{Settled, TurnCallStatus};
 use super::turn::{NewTurn, Turn, TurnCall, TurnPhase, TurnSettings};
 use super::words;
 use crate::calls::approval::binding;
-use crate::calls::{CallEnd, CallMode, Calls, ExecuteError, Failure, GivenArgumentsError, Request, run_several};
+use crate::calls::{
+    CallEnd, CallMode, Calls, ExecuteError, Failure, GivenArgumentsError, Request, run_several,
+};
 use crate::config::TurnsConfig;
 use crate::model::{JsonText, ToolId};
 use crate::protocols::LogLevel;
@@ -31,7 +33,11 @@ impl Calls {
     pub async fn begin_turn(&self, request: TurnRequest) -> Result<Arc<Turn>, TurnError> {
         // A task of its own, so that it is not cut off with the request: a turn that was added must
         // be run.
-        self.0.tasks.spawn(self.clone().add_turn(request)).await.unwrap_or(Err(TurnError::Stopping))
+        self.0
+            .tasks
+            .spawn(self.clone().add_turn(request))
+            .await
+            .unwrap_or(Err(TurnError::Stopping))
     }
 
     async fn add_turn(self, request: TurnRequest) -> Result<Arc<Turn>, TurnError> {
@@ -59,7 +65,10 @@ impl Calls {
             turns.remove(&turn.id);
             // The same request may wait for it already.
             turn.end(&words::id_taken());
-            return Err(TurnError::CallTaken { turn: turn.id.to_string(), call: id });
+            return Err(TurnError::CallTaken {
+                turn: turn.id.to_string(),
+                call: id,
+            });
         }
         if request.id.is_some()
             && let Err(error) = turns.save(&turn).await
@@ -72,7 +81,9 @@ impl Calls {
         let calls = self.clone();
         let run = Arc::clone(&turn);
         let parallel = request.parallel;
-        self.0.tasks.spawn(async move { calls.run_turn(run, names, to_send, parallel).await });
+        self.0
+            .tasks
+            .spawn(async move { calls.run_turn(run, names, to_send, parallel).await });
         Ok(turn)
     }
 
@@ -80,7 +91,9 @@ impl Calls {
     /// ends, which is not polled before. What is not waited for any longer is ended, if that ends
     /// the turn.
     pub async fn wait_for_turn(&self, turn: &Arc<Turn>, patience: impl Future<Output = ()>) {
-        let Some(stop) = self.parts().map(|parts| parts.stop.clone()) else { return };
+        let Some(stop) = self.parts().map(|parts| parts.stop.clone()) else {
+            return;
+        };
         tokio::select! {
             () = turn.until_quiet() => {}
             () = stop.wait() => return,
@@ -103,7 +116,12 @@ impl Calls {
         for turn in self.turns().map(super::Turns::open).unwrap_or_default() {
             for (number, phase) in turn.phases().into_iter().enumerate() {
                 if let TurnPhase::WaitsForApproval(id) = phase {
-                    let following = self.clone().follow_approval(Arc::clone(&turn), number, id, unneeded.clone());
+                    let following = self.clone().follow_approval(
+                        Arc::clone(&turn),
+                        number,
+                        id,
+                        unneeded.clone(),
+                    );
                     self.0.tasks.spawn(following);
                 }
             }
@@ -111,13 +129,25 @@ impl Calls {
     }
 
     /// A turn whose calls are looked up, with those that are to be sent.
-    fn new_turn(&self, request: &TurnRequest, names: &TurnNames, limits: &TurnsConfig) -> (Turn, CallsToSend) {
-        let id: Arc<str> = request.id.clone().unwrap_or_else(|| Uuid::new_v4().to_string()).into();
+    fn new_turn(
+        &self,
+        request: &TurnRequest,
+        names: &TurnNames,
+        limits: &TurnsConfig,
+    ) -> (Turn, CallsToSend) {
+        let id: Arc<str> = request
+            .id
+            .clone()
+            .unwrap_or_else(|| Uuid::new_v4().to_string())
+            .into();
         let mut ids = HashSet::new();
         let mut to_send = Vec::new();
         let mut calls = Vec::new();
         for (number, read) in request.read.calls.iter().enumerate() {
-            let is_repeated = read.id.as_deref().is_some_and(|id| !id.is_empty() && !ids.insert(id));
+            let is_repeated = read
+                .id
+                .as_deref()
+                .is_some_and(|id| !id.is_empty() && !ids.insert(id));
             let looked_up = if is_repeated {
                 Err(Box::new(words::repeated_id()))
             } else if number >= limits.max_calls {
@@ -133,11 +163,20 @@ impl Calls {
                 }
                 Err(settled) => (None, TurnPhase::Over(Arc::from(settled))),
             };
-            calls.push((TurnCall { read: read.clone(), tool }, phase));
+            calls.push((
+                TurnCall {
+                    read: read.clone(),
+                    tool,
+                },
+                phase,
+            ));
         }
         let settings = TurnSettings {
             tells_approvals: request.tells_approvals,
-            text_bytes: request.text_bytes.unwrap_or(limits.max_result_bytes).min(limits.max_result_bytes),
+            text_bytes: request
+                .text_bytes
+                .unwrap_or(limits.max_result_bytes)
+                .min(limits.max_result_bytes),
             result_bytes: limits.max_result_bytes,
             model: request.read.model.clone(),
             is_revision_forgotten: names.is_forgotten(),
@@ -157,20 +196,43 @@ impl Calls {
 
     /// Sends the calls in their order, at most `parallel` at once. Where one may make the others
     /// needless, a call that waits for a person or an operation keeps its place.
-    async fn run_turn(self, turn: Arc<Turn>, names: Arc<TurnNames>, to_send: CallsToSend, parallel: Option<usize>) {
+    async fn run_turn(
+        self,
+        turn: Arc<Turn>,
+        names: Arc<TurnNames>,
+        to_send: CallsToSend,
+        parallel: Option<usize>,
+    ) {
         let calls = &self;
         let turn = &turn;
         let names = &names;
         let to_send = &to_send;
         let run = |index: usize, unneeded: Stop| async move {
-            let Some((number, request)) = to_send.get(index).cloned() else { return false };
-            let call = TurnCallRun { turn: Arc::clone(turn), names: Arc::clone(names), number, unneeded };
+            let Some((number, request)) = to_send.get(index).cloned() else {
+                return false;
+            };
+            let call = TurnCallRun {
+                turn: Arc::clone(turn),
+                names: Arc::clone(names),
+                number,
+                unneeded,
+            };
             // A task of its own, so that a call is not cut off when it is not needed any more: it
             // is cancelled, and what became of it is known.
-            let _ = calls.0.tasks.spawn(calls.clone().run_one(call, request)).await;
+            let _ = calls
+                .0
+                .tasks
+                .spawn(calls.clone().run_one(call, request))
+                .await;
             turn.decides(number)
         };
-        run_several(to_send.len(), parallel.unwrap_or(usize::MAX), run, |decides| *decides).await;
+        run_several(
+            to_send.len(),
+            parallel.unwrap_or(usize::MAX),
+            run,
+            |decides| *decides,
+        )
+        .await;
         if self.is_stopped() {
             return;
         }
@@ -199,16 +261,24 @@ impl Calls {
             Err(error) => {
                 let text = format!("{error}. The tool did not run.");
                 return self
-                    .settle_call(turn, *number, Settled::with_text(TurnCallStatus::Refused, "busy", text))
+                    .settle_call(
+                        turn,
+                        *number,
+                        Settled::with_text(TurnCallStatus::Refused, "busy", text),
+                    )
                     .await;
             }
         };
         attended.cancel_on(call.unneeded.clone());
-        let end = self.execute_attended(request, Arc::clone(&attended), None).await;
+        let end = self
+            .execute_attended(request, Arc::clone(&attended), None)
+            .await;
         let following = match &*end {
-            CallEnd::NeedsInput(input) => {
-                Some(self.clone().needs_input(call.clone(), Arc::clone(&attended), Arc::clone(input)))
-            }
+            CallEnd::NeedsInput(input) => Some(self.clone().needs_input(
+                call.clone(),
+                Arc::clone(&attended),
+                Arc::clone(input),
+            )),
             end => self.ended(&call, end).await,
         };
         // They hold the result of the tool.
@@ -225,7 +295,11 @@ impl Calls {
 }
 
 /// The call that is to be sent, or what is said without sending one.
-fn look_up(request: &TurnRequest, read: &ReadCall, names: &TurnNames) -> Result<Request, Box<Settled>> {
+fn look_up(
+    request: &TurnRequest,
+    read: &ReadCall,
+    names: &TurnNames,
+) -> Result<Request, Box<Settled>> {
     let own = request.own_tools.as_ref();
     if read.is_foreign || own.is_some_and(|own| own.contains(&read.name)) {
         return Err(Box::new(Settled::new(TurnCallStatus::NotOurs)));
@@ -234,14 +308,21 @@ fn look_up(request: &TurnRequest, read: &ReadCall, names: &TurnNames) -> Result<
     if read.name.trim().is_empty() {
         return Err(Box::new(words::nameless()));
     }
-    let tool = names.find(request.call(&read.name, JsonText::known("{}"))).map_err(|refused| {
-        Box::new(match refused {
-            ExecuteError::Unknown(_) if own.is_none() => Settled::new(TurnCallStatus::NotOurs),
-            ExecuteError::Unknown(name) => words::unknown(&name, &names.near(&name)),
-            refused => words::of_failure(&read.name, &Failure::from(&refused), &|id: &ToolId| names.name_of(id)),
-        })
-    })?;
-    let unreadable = |error: &GivenArgumentsError| Box::new(words::unreadable(&read.name, &error.to_string()));
+    let tool = names
+        .find(request.call(&read.name, JsonText::known("{}")))
+        .map_err(|refused| {
+            Box::new(match refused {
+                ExecuteError::Unknown(_) if own.is_none() => Settled::new(TurnCallStatus::NotOurs),
+                ExecuteError::Unknown(name) => words::unknown(&name, &names.near(&name)),
+                refused => {
+                    words::of_failure(&read.name, &Failure::from(&refused), &|id: &ToolId| {
+                        names.name_of(id)
+                    })
+                }
+            })
+        })?;
+    let unreadable =
+        |error: &GivenArgumentsError| Box::new(words::unreadable(&read.name, &error.to_string()));
     let arguments = read.arguments.clone().map_err(|error| unreadable(&error))?;
     let made_for = names.seen_version(&tool);
     Ok(Request {

@@ -121,9 +121,15 @@ pub struct Settled {
 impl From<&Settled> for ToolAnswer {
     /// The answer of a call that is over, as it is kept for its caller.
     fn from(settled: &Settled) -> Self {
-        let going = settled.operation_id.clone().filter(|_| settled.status == TurnCallStatus::Operation);
+        let going = settled
+            .operation_id
+            .clone()
+            .filter(|_| settled.status == TurnCallStatus::Operation);
         Self {
-            success: matches!(settled.status, TurnCallStatus::Result | TurnCallStatus::Operation),
+            success: matches!(
+                settled.status,
+                TurnCallStatus::Result | TurnCallStatus::Operation
+            ),
             result: settled.result.clone(),
             content: settled.content.clone(),
             error: settled.said.as_deref().map(Into::into),
@@ -159,15 +165,32 @@ impl Settled {
 
     /// A call for which the model gets this text.
     pub(super) fn with_text(status: TurnCallStatus, code: &str, text: impl Into<String>) -> Self {
-        Self { said: Some(text.into()), code: Some(code.to_owned()), ..Self::new(status) }
+        Self {
+            said: Some(text.into()),
+            code: Some(code.to_owned()),
+            ..Self::new(status)
+        }
     }
 
     /// The bytes of what is kept of it, roughly. Results count as JSON texts, with their escapes.
     pub(super) fn weight(&self) -> usize {
-        let json = [&self.result, &self.content].into_iter().flatten().map(|json| json.get().len());
-        let texts = [&self.said, &self.note].into_iter().flatten().map(String::len);
-        let violations = self.violations.iter().map(|violation| violation.pointer.len() + violation.message.len());
-        let names = self.candidates.iter().chain(&self.adjusted).map(String::len);
+        let json = [&self.result, &self.content]
+            .into_iter()
+            .flatten()
+            .map(|json| json.get().len());
+        let texts = [&self.said, &self.note]
+            .into_iter()
+            .flatten()
+            .map(String::len);
+        let violations = self
+            .violations
+            .iter()
+            .map(|violation| violation.pointer.len() + violation.message.len());
+        let names = self
+            .candidates
+            .iter()
+            .chain(&self.adjusted)
+            .map(String::len);
         json.chain(texts).chain(violations).chain(names).sum()
     }
 }
@@ -180,14 +203,24 @@ mod json_text {
     use crate::model::JsonText;
 
     #[expect(clippy::ref_option, reason = "serde calls it so")]
-    pub(super) fn serialize<S: Serializer>(text: &Option<JsonText>, serializer: S) -> Result<S::Ok, S::Error> {
-        let raw = text.as_ref().map(|text| serde_json::from_str::<&RawValue>(text.get())).transpose();
+    pub(super) fn serialize<S: Serializer>(
+        text: &Option<JsonText>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let raw = text
+            .as_ref()
+            .map(|text| serde_json::from_str::<&RawValue>(text.get()))
+            .transpose();
         raw.map_err(ser::Error::custom)?.serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<JsonText>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<JsonText>, D::Error> {
         let raw = Option::<Box<RawValue>>::deserialize(deserializer)?;
-        raw.map(|raw| JsonText::parse(raw.get())).transpose().map_err(de::Error::custom)
+        raw.map(|raw| JsonText::parse(raw.get()))
+            .transpose()
+            .map_err(de::Error::custom)
     }
 }
 
@@ -200,11 +233,21 @@ mod tests {
         let result = JsonText::parse(r#"{"n":123456789012345678901234567890}"#).unwrap();
         let settled = Settled {
             result: Some(result),
-            violations: vec![Violation { pointer: "/a".into(), message: "is no number".into() }],
-            ..Settled::with_text(TurnCallStatus::UnknownOutcome, "unknown_outcome", "it may have run")
+            violations: vec![Violation {
+                pointer: "/a".into(),
+                message: "is no number".into(),
+            }],
+            ..Settled::with_text(
+                TurnCallStatus::UnknownOutcome,
+                "unknown_outcome",
+                "it may have run",
+            )
         };
         let stored = serde_json::to_string(&settled).unwrap();
-        assert!(stored.contains("123456789012345678901234567890"), "{stored}");
+        assert!(
+            stored.contains("123456789012345678901234567890"),
+            "{stored}"
+        );
         assert_eq!(serde_json::from_str::<Settled>(&stored).unwrap(), settled);
         for status in TurnCallStatus::ALL {
             assert_eq!(serde_json::to_value(status).unwrap(), status.as_str());

@@ -67,7 +67,8 @@ fn check_list(format: &dyn TurnFormat, body: &str) -> Result<(), ReadError> {
     if first.is_some_and(|first| all(format).any(|vendor| vendor.is_streamed(first))) {
         return Err(ReadError::Stream);
     }
-    judged(format, |vendor| vendor.is_list(first)).unwrap_or(Err(ReadError::UnknownFormat(format.id())))
+    judged(format, |vendor| vendor.is_list(first))
+        .unwrap_or(Err(ReadError::UnknownFormat(format.id())))
 }
 
 /// The requested format first, then every vendor.
@@ -76,10 +77,16 @@ fn all(format: &dyn TurnFormat) -> impl Iterator<Item = &dyn TurnFormat> {
 }
 
 /// Whether a body is of this format, or the first one that it is of; `None` if it is of none.
-fn judged(format: &dyn TurnFormat, is_own: impl Fn(&dyn TurnFormat) -> bool) -> Option<Result<(), ReadError>> {
+fn judged(
+    format: &dyn TurnFormat,
+    is_own: impl Fn(&dyn TurnFormat) -> bool,
+) -> Option<Result<(), ReadError>> {
     let like = all(format).find(|vendor| is_own(*vendor))?.id();
     if like == format.id() {
         return Some(Ok(()));
     }
-    Some(Err(ReadError::OtherFormat { format: format.id(), like }))
+    Some(Err(ReadError::OtherFormat {
+        format: format.id(),
+        like,
+    }))
 }

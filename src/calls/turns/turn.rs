@@ -123,7 +123,9 @@ impl TurnPhase {
     /// The bytes of its result beyond those that every call has.
     fn result_bytes(&self) -> usize {
         match self {
-            Self::GoesOn(settled) | Self::Over(settled) => settled.weight().saturating_sub(CALL_TEXT_BYTES),
+            Self::GoesOn(settled) | Self::Over(settled) => {
+                settled.weight().saturating_sub(CALL_TEXT_BYTES)
+            }
             _ => 0,
         }
     }
@@ -139,13 +141,19 @@ impl TurnPhase {
 
     /// Whether it waits for a person or an operation.
     fn waits(&self) -> bool {
-        matches!(self, Self::NeedsInput(_) | Self::WaitsForApproval(_) | Self::GoesOn(_))
+        matches!(
+            self,
+            Self::NeedsInput(_) | Self::WaitsForApproval(_) | Self::GoesOn(_)
+        )
     }
 
     /// Whether it makes the other calls of its turn needless.
     fn decides(&self, mode: CallMode) -> bool {
         let succeeded = self.status() == TurnCallStatus::Result;
-        mode.is_decided_by(succeeded || self.status() == TurnCallStatus::Failed, succeeded)
+        mode.is_decided_by(
+            succeeded || self.status() == TurnCallStatus::Failed,
+            succeeded,
+        )
     }
 
     fn is_over(&self) -> bool {
@@ -167,7 +175,16 @@ pub(super) struct NewTurn {
 
 impl Turn {
     pub(super) fn new(new: NewTurn) -> Self {
-        let NewTurn { id, owner, digest, format, begun_at, settings, mode, calls } = new;
+        let NewTurn {
+            id,
+            owner,
+            digest,
+            format,
+            begun_at,
+            settings,
+            mode,
+            calls,
+        } = new;
         let (calls, phases): (Vec<_>, Vec<_>) = calls.into_iter().unzip();
         Self {
             id,
@@ -247,9 +264,15 @@ impl Turn {
         let calls = self.calls.iter().map(|call| {
             let arguments = match &call.read.arguments {
                 Ok(arguments) => arguments.get().len(),
-                Err(GivenArgumentsError::NotAnObject(text) | GivenArgumentsError::NotJson(text)) => text.len(),
+                Err(
+                    GivenArgumentsError::NotAnObject(text) | GivenArgumentsError::NotJson(text),
+                ) => text.len(),
             };
-            let whole = call.read.whole.as_ref().map_or(0, |whole| whole.get().len());
+            let whole = call
+                .read
+                .whole
+                .as_ref()
+                .map_or(0, |whole| whole.get().len());
             let id = call.read.id.as_ref().map_or(0, String::len);
             CALL_FIXED_BYTES + CALL_TEXT_BYTES + id + call.read.name.len() + arguments + whole
         });
@@ -260,7 +283,10 @@ impl Turn {
     /// Has the results that come from now on reserved in this share.
     pub(super) fn hold_results(&self, share: &ByteBudget) {
         let known_results = self.result_bytes();
-        *self.held() = Some(HeldResults { results: share.count(0), known_results });
+        *self.held() = Some(HeldResults {
+            results: share.count(0),
+            known_results,
+        });
     }
 
     /// Frees what is reserved for the results of a turn that is not kept any longer.
@@ -272,7 +298,9 @@ impl Turn {
     /// and the model gets a text that says so, if there are no bytes for it.
     pub(super) fn set(&self, number: usize, phase: TurnPhase) -> bool {
         let mut phases = self.locked();
-        let Some(own) = phases.get(number).filter(|own| !own.is_over()) else { return false };
+        let Some(own) = phases.get(number).filter(|own| !own.is_over()) else {
+            return false;
+        };
         let phase = match self.reserve_result(own.result_bytes(), phase.result_bytes()) {
             Ok(()) => phase,
             Err(exceeded) => phase.without_result(exceeded),
@@ -337,7 +365,8 @@ impl Turn {
 
     /// Whether the model gets a text that a call waits for approval, so that it is over for it.
     pub(super) fn reports_approval(&self, number: usize) -> bool {
-        self.phase(number).is_some_and(|phase| self.is_said_to_wait(&phase))
+        self.phase(number)
+            .is_some_and(|phase| self.is_said_to_wait(&phase))
     }
 
     fn is_said_to_wait(&self, phase: &TurnPhase) -> bool {
@@ -351,7 +380,8 @@ impl Turn {
 
     /// Whether a call makes the others needless.
     pub(super) fn decides(&self, number: usize) -> bool {
-        self.phase(number).is_some_and(|phase| phase.decides(self.mode))
+        self.phase(number)
+            .is_some_and(|phase| phase.decides(self.mode))
     }
 
     /// Whether any call makes the others needless.
@@ -361,7 +391,8 @@ impl Turn {
 
     /// Waits until every call is over.
     pub(super) async fn until_over(&self) {
-        self.until(|phases| phases.iter().all(TurnPhase::is_over)).await;
+        self.until(|phases| phases.iter().all(TurnPhase::is_over))
+            .await;
     }
 
     async fn until(&self, holds: impl Fn(&[TurnPhase]) -> bool) {
@@ -408,7 +439,11 @@ impl Turn {
 
     /// The number of the call with this id, if it is one of this turn.
     pub(super) fn number_of(&self, id: &str) -> Option<usize> {
-        let number = id.strip_prefix(&*self.id)?.strip_prefix('.')?.parse().ok()?;
+        let number = id
+            .strip_prefix(&*self.id)?
+            .strip_prefix('.')?
+            .parse()
+            .ok()?;
         (number < self.calls.len()).then_some(number)
     }
 

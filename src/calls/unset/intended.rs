@@ -23,7 +23,10 @@ pub(super) struct Schemas<'s> {
 
 impl<'s> Schemas<'s> {
     pub(super) fn new(root: &'s Value) -> Self {
-        Self { references: RefCell::new(References::new(root)), steps: Cell::new(0) }
+        Self {
+            references: RefCell::new(References::new(root)),
+            steps: Cell::new(0),
+        }
     }
 
     /// The schemas that hold for a value: these, those that they refer to, all of `allOf`, and of
@@ -42,7 +45,9 @@ impl<'s> Schemas<'s> {
             open.extend(self.referred(schema));
             open.extend(list(schema, "allOf"));
             for alternatives in ["anyOf", "oneOf"] {
-                open.extend(list(schema, alternatives).find(|branch| self.is_meant_for(value, branch, 0)));
+                open.extend(
+                    list(schema, alternatives).find(|branch| self.is_meant_for(value, branch, 0)),
+                );
             }
         }
         found
@@ -59,14 +64,17 @@ impl<'s> Schemas<'s> {
         if depth > MAX_FOLLOWED || !self.step(1) {
             return true;
         }
-        let Some(members) = schema.as_object() else { return schema != &Value::Bool(false) };
+        let Some(members) = schema.as_object() else {
+            return schema != &Value::Bool(false);
+        };
         let by_type = members.get("type").is_none_or(|kind| match kind {
             Value::String(name) => name == "null",
             Value::Array(names) => names.iter().any(|name| name == "null"),
             _ => true,
         }) || members.get("nullable") == Some(&Value::Bool(true));
         let any = |name: &str| {
-            !members.contains_key(name) || list(schema, name).any(|branch| self.allows_null(branch, depth + 1))
+            !members.contains_key(name)
+                || list(schema, name).any(|branch| self.allows_null(branch, depth + 1))
         };
         by_type
             && members.get("const").is_none_or(Value::is_null)
@@ -74,7 +82,9 @@ impl<'s> Schemas<'s> {
             && list(schema, "allOf").all(|part| self.allows_null(part, depth + 1))
             && any("anyOf")
             && any("oneOf")
-            && self.referred(schema).is_none_or(|target| self.allows_null(target, depth + 1))
+            && self
+                .referred(schema)
+                .is_none_or(|target| self.allows_null(target, depth + 1))
     }
 
     /// Whether a value may be meant for a schema, if what is unset in it is left out.
@@ -90,7 +100,8 @@ impl<'s> Schemas<'s> {
         schema != &Value::Bool(false)
             && has_type(value, schema)
             && schema.get("const").is_none_or(|constant| constant == value)
-            && (schema.get("enum").is_none() || list(schema, "enum").any(|constant| constant == value))
+            && (schema.get("enum").is_none()
+                || list(schema, "enum").any(|constant| constant == value))
             && self.has_members(value, schema, depth)
             && self.has_items(value, schema, depth)
             && list(schema, "allOf").all(below)
@@ -100,16 +111,21 @@ impl<'s> Schemas<'s> {
     }
 
     fn has_members(&self, value: &Value, schema: &'s Value, depth: usize) -> bool {
-        let Some(members) = value.as_object() else { return true };
+        let Some(members) = value.as_object() else {
+            return true;
+        };
         let properties = schema.get("properties");
-        let further = schema.get("additionalProperties").filter(|_| schema.get("patternProperties").is_none());
+        let further = schema
+            .get("additionalProperties")
+            .filter(|_| schema.get("patternProperties").is_none());
         let is_required = |name: &str| self.require(name, &[schema]);
         required(schema).all(|name| members.contains_key(name))
             && members.iter().all(|(name, value)| {
                 let property = properties.and_then(|properties| properties.get(name));
                 match property.or(further) {
                     Some(property) if value.is_null() => {
-                        property != &Value::Bool(false) && !is_required(name) || self.allows_null(property, depth)
+                        property != &Value::Bool(false) && !is_required(name)
+                            || self.allows_null(property, depth)
                     }
                     Some(property) => self.is_meant_for(value, property, depth + 1),
                     None => !value.is_null() || !is_required(name),
@@ -118,16 +134,21 @@ impl<'s> Schemas<'s> {
     }
 
     fn has_items(&self, value: &Value, schema: &'s Value, depth: usize) -> bool {
-        let Some(values) = value.as_array() else { return true };
+        let Some(values) = value.as_array() else {
+            return true;
+        };
         values.iter().enumerate().all(|(index, value)| {
-            items(&[schema], index).into_iter().all(|item| self.is_meant_for(value, item, depth + 1))
+            items(&[schema], index)
+                .into_iter()
+                .all(|item| self.is_meant_for(value, item, depth + 1))
         })
     }
 
     /// Whether one of these schemas requires a member. So does each past the bound of the work.
     pub(super) fn require(&self, name: &str, schemas: &[&'s Value]) -> bool {
         schemas.iter().any(|schema| {
-            !self.step(list(schema, "required").count()) || required(schema).any(|required| required == name)
+            !self.step(list(schema, "required").count())
+                || required(schema).any(|required| required == name)
         })
     }
 
@@ -145,12 +166,18 @@ fn required(schema: &Value) -> impl Iterator<Item = &str> {
 
 /// What these schemas say of the property with this name.
 pub(super) fn properties<'s>(schemas: &[&'s Value], name: &str) -> Vec<&'s Value> {
-    schemas.iter().filter_map(|schema| schema.get("properties")?.get(name)).collect()
+    schemas
+        .iter()
+        .filter_map(|schema| schema.get("properties")?.get(name))
+        .collect()
 }
 
 /// What these schemas say of properties that they do not list.
 pub(super) fn further_properties<'s>(schemas: &[&'s Value]) -> Vec<&'s Value> {
-    schemas.iter().filter_map(|schema| schema.get("additionalProperties")).collect()
+    schemas
+        .iter()
+        .filter_map(|schema| schema.get("additionalProperties"))
+        .collect()
 }
 
 /// What these schemas say of the item at this index, in the words of every draft.
@@ -160,7 +187,9 @@ pub(super) fn items<'s>(schemas: &[&'s Value], index: usize) -> Vec<&'s Value> {
         let first = schema.get("prefixItems").and_then(Value::as_array);
         match (first, items) {
             (Some(first), _) if index < first.len() => first.get(index),
-            (None, Some(Value::Array(each))) => each.get(index).or_else(|| schema.get("additionalItems")),
+            (None, Some(Value::Array(each))) => {
+                each.get(index).or_else(|| schema.get("additionalItems"))
+            }
             _ => items,
         }
     };
@@ -168,7 +197,11 @@ pub(super) fn items<'s>(schemas: &[&'s Value], index: usize) -> Vec<&'s Value> {
 }
 
 fn list<'s>(schema: &'s Value, name: &str) -> impl Iterator<Item = &'s Value> {
-    schema.get(name).and_then(Value::as_array).into_iter().flatten()
+    schema
+        .get(name)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 /// Whether the type of a value is one of its schema's. Whether a number is whole is not compared.
@@ -182,5 +215,9 @@ fn has_type(value: &Value, schema: &Value) -> bool {
         Value::Object(_) => "object",
     };
     let is = |name: &Value| name == own || own == "number" && name == "integer";
-    schema.get("type").is_none_or(|types| types.as_array().map_or_else(|| is(types), |all| all.iter().any(is)))
+    schema.get("type").is_none_or(|types| {
+        types
+            .as_array()
+            .map_or_else(|| is(types), |all| all.iter().any(is))
+    })
 }

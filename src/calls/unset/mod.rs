@@ -38,13 +38,20 @@ pub fn without_unset(schema: &JsonText, arguments: &JsonText) -> Option<WithoutU
     }
     let root: Value = serde_json::from_str(schema.get()).ok()?;
     let mut kept: Value = serde_json::from_str(arguments.get()).ok()?;
-    let mut walk = Walk { schemas: Schemas::new(&root), pointer: String::new(), removed: Vec::new() };
+    let mut walk = Walk {
+        schemas: Schemas::new(&root),
+        pointer: String::new(),
+        removed: Vec::new(),
+    };
     walk.value(&mut kept, &[&root], 0);
     if walk.removed.is_empty() {
         return None;
     }
     let arguments = JsonText::known(rewrite::without_removed(arguments.get(), &kept)?);
-    Some(WithoutUnset { arguments, removed: walk.removed })
+    Some(WithoutUnset {
+        arguments,
+        removed: walk.removed,
+    })
 }
 
 struct Walk<'s> {
@@ -57,7 +64,10 @@ struct Walk<'s> {
 impl<'s> Walk<'s> {
     /// Takes out what is unset in a value for which all of these schemas hold.
     fn value(&mut self, value: &mut Value, schemas: &[&'s Value], depth: usize) {
-        if depth > VISITED_LEVELS_MAX || schemas.is_empty() || !matches!(value, Value::Object(_) | Value::Array(_)) {
+        if depth > VISITED_LEVELS_MAX
+            || schemas.is_empty()
+            || !matches!(value, Value::Object(_) | Value::Array(_))
+        {
             return;
         }
         let schemas = self.schemas.applying(value, schemas);
@@ -72,7 +82,11 @@ impl<'s> Walk<'s> {
                         self.removed.push(self.pointer.clone());
                     }
                 } else {
-                    let below = if properties.is_empty() { intended::further_properties(&schemas) } else { properties };
+                    let below = if properties.is_empty() {
+                        intended::further_properties(&schemas)
+                    } else {
+                        properties
+                    };
                     self.value(value, &below, depth + 1);
                 }
                 self.pointer.truncate(length);
@@ -92,7 +106,10 @@ impl<'s> Walk<'s> {
 
     /// Whether a member that is `null` stands for one that was left out.
     fn is_unset(&self, name: &str, schemas: &[&'s Value], properties: &[&'s Value]) -> bool {
-        !properties.iter().all(|property| self.schemas.allows_null(property, 0)) && !self.schemas.require(name, schemas)
+        !properties
+            .iter()
+            .all(|property| self.schemas.allows_null(property, 0))
+            && !self.schemas.require(name, schemas)
     }
 }
 
@@ -122,12 +139,23 @@ mod tests {
     fn only_what_is_neither_required_nor_allowed_to_be_null_is_taken_out() {
         let schema = json!({"type": "object", "required": ["must"], "properties": {
             "must": {"type": "string"}, "may": {"type": "string"}, "null": {"type": ["string", "null"]}, "any": {}}});
-        let (text, removed) =
-            left(&schema, r#"{ "must":null,"may":null, "null":null,"any":null,"other":null,"n":1.50 }"#).unwrap();
-        assert_eq!(text, r#"{"must":null,"null":null,"any":null,"other":null,"n":1.50}"#);
+        let (text, removed) = left(
+            &schema,
+            r#"{ "must":null,"may":null, "null":null,"any":null,"other":null,"n":1.50 }"#,
+        )
+        .unwrap();
+        assert_eq!(
+            text,
+            r#"{"must":null,"null":null,"any":null,"other":null,"n":1.50}"#
+        );
         assert_eq!(removed, ["/may"]);
         // The last has a number that no check can read, so the call is refused for that.
-        for untouched in [r#"{"must":"x"}"#, r#"{"must":"null"}"#, r#"{"null":null}"#, r#"{"may":null,"n":1e999}"#] {
+        for untouched in [
+            r#"{"must":"x"}"#,
+            r#"{"must":"null"}"#,
+            r#"{"null":null}"#,
+            r#"{"may":null,"n":1e999}"#,
+        ] {
             assert_eq!(left(&schema, untouched), None, "{untouched}");
         }
     }
@@ -137,7 +165,8 @@ mod tests {
         let schema = json!({"type": "object", "properties": {"list": {"type": "array", "items": {"$ref": "#/$defs/item"}}},
             "$defs": {"item": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"$ref": "#/$defs/name"}}},
                 "name": {"type": "string"}}});
-        let (text, removed) = left(&schema, r#"{"list":[{"a":1,"b":null},{"a":null,"b":"x"}]}"#).unwrap();
+        let (text, removed) =
+            left(&schema, r#"{"list":[{"a":1,"b":null},{"a":null,"b":"x"}]}"#).unwrap();
         assert_eq!(text.as_str(), r#"{"list":[{"a":1},{"b":"x"}]}"#);
         assert_eq!(removed, vec!["/list/0/b".to_owned(), "/list/1/a".into()]);
     }
@@ -149,14 +178,23 @@ mod tests {
             "properties": {"kind": {"const": kind}, "x": {"type": "string"}, "y": {"type": "string"}}})
         };
         let schema = json!({"type": "object", "properties": {"v": {"anyOf": [branch("a", &["kind", "x"]), branch("b", &["kind"])]}}});
-        assert_eq!(left(&schema, r#"{"v":{"kind":"b","x":null,"y":"1"}}"#).unwrap().0, r#"{"v":{"kind":"b","y":"1"}}"#);
-        assert_eq!(left(&schema, r#"{"v":{"kind":"a","x":"1","y":null}}"#).unwrap().0, r#"{"v":{"kind":"a","x":"1"}}"#);
+        assert_eq!(
+            left(&schema, r#"{"v":{"kind":"b","x":null,"y":"1"}}"#)
+                .unwrap()
+                .0,
+            r#"{"v":{"kind":"b","y":"1"}}"#
+        );
+        assert_eq!(
+            left(&schema, r#"{"v":{"kind":"a","x":"1","y":null}}"#)
+                .unwrap()
+                .0,
+            r#"{"v":{"kind":"a","x":"1"}}"#
+        );
     }
 
     #[test]
     fn circles_and_depth_end() {
-        let schema =
-            json!({"type": "object", "$ref": "#", "properties": {"a": {"$ref": "#/properties/a"}, "b": {"$ref": "#"}}});
+        let schema = json!({"type": "object", "$ref": "#", "properties": {"a": {"$ref": "#/properties/a"}, "b": {"$ref": "#"}}});
         let deep = format!("{}null{}", r#"{"b":"#.repeat(90), "}".repeat(90));
         let _ = left(&schema, &deep);
         assert_eq!(left(&schema, r#"{"a":null}"#), None);

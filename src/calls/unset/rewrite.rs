@@ -13,7 +13,12 @@ use serde_json::value::RawValue;
 pub(super) fn without_removed(text: &str, kept: &Value) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut reader = serde_json::Deserializer::from_str(text);
-    Copy { kept, out: &mut out }.deserialize(&mut reader).ok()?;
+    Copy {
+        kept,
+        out: &mut out,
+    }
+    .deserialize(&mut reader)
+    .ok()?;
     Some(out)
 }
 
@@ -31,7 +36,8 @@ impl<'de> DeserializeSeed<'de> for Copy<'_, '_> {
             Value::Object(_) => deserializer.deserialize_map(self),
             Value::Array(_) => deserializer.deserialize_seq(self),
             _ => {
-                self.out.push_str(<&RawValue>::deserialize(deserializer)?.get());
+                self.out
+                    .push_str(<&RawValue>::deserialize(deserializer)?.get());
                 Ok(())
             }
         }
@@ -59,7 +65,10 @@ impl<'de> Visitor<'de> for Copy<'_, '_> {
             }
             self.out.push_str(written.get());
             self.out.push(':');
-            map.next_value_seed(Copy { kept, out: &mut *self.out })?;
+            map.next_value_seed(Copy {
+                kept,
+                out: &mut *self.out,
+            })?;
         }
         self.out.push('}');
         Ok(())
@@ -71,8 +80,13 @@ impl<'de> Visitor<'de> for Copy<'_, '_> {
             if index > 0 {
                 self.out.push(',');
             }
-            let copied = items.next_element_seed(Copy { kept, out: &mut *self.out })?;
-            copied.ok_or_else(|| A::Error::invalid_length(index, &"the items that were read before"))?;
+            let copied = items.next_element_seed(Copy {
+                kept,
+                out: &mut *self.out,
+            })?;
+            copied.ok_or_else(|| {
+                A::Error::invalid_length(index, &"the items that were read before")
+            })?;
         }
         self.out.push(']');
         Ok(())

@@ -52,8 +52,14 @@ const UNCOUNTED: [&str; 7] = [
     "$vocabulary",
 ];
 /// Keywords that hold schemas under names, which are no keywords.
-const NAMED: [&str; 6] =
-    ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
+const NAMED: [&str; 6] = [
+    "properties",
+    "patternProperties",
+    "$defs",
+    "definitions",
+    "dependentSchemas",
+    "dependencies",
+];
 /// Keywords of every draft that hold schemas. The value of any other may be copied.
 const NOT_COPIED: [&str; 11] = [
     "properties",
@@ -117,7 +123,9 @@ pub(super) fn measure(schema: &Value) -> Result<u64, NotCompiled> {
 /// schema of draft 4 counts as one of draft 6, which has numbers for strict bounds.
 pub(super) fn without_address(schema: &mut Value) {
     let draft_4 = is_draft_4(schema);
-    let Some(keywords) = schema.as_object_mut() else { return };
+    let Some(keywords) = schema.as_object_mut() else {
+        return;
+    };
     keywords.shift_remove(if draft_4 { "id" } else { "$id" });
     if draft_4 {
         keywords.insert("$schema".to_owned(), DRAFT_6.into());
@@ -142,7 +150,9 @@ fn refuse(value: &Value, root: &Value, is_root: bool) -> Result<(), NotCompiled>
                 }
                 // A property may have one of these names; its value is not a text.
                 ("$id", Value::String(_)) if !is_root => Err(NotCompiled::Embedded("$id")),
-                ("id", Value::String(_)) if !is_root && is_draft_4(root) => Err(NotCompiled::Embedded("id")),
+                ("id", Value::String(_)) if !is_root && is_draft_4(root) => {
+                    Err(NotCompiled::Embedded("id"))
+                }
                 ("$schema", Value::String(_)) if !is_root && root.get("$schema") != Some(held) => {
                     Err(NotCompiled::Embedded("$schema"))
                 }
@@ -155,7 +165,9 @@ fn refuse(value: &Value, root: &Value, is_root: bool) -> Result<(), NotCompiled>
 
 /// In draft 4 an address is called `id`, which is a common name of members elsewhere.
 fn is_draft_4(root: &Value) -> bool {
-    root.get("$schema").and_then(Value::as_str).is_some_and(|draft| draft.contains("draft-04"))
+    root.get("$schema")
+        .and_then(Value::as_str)
+        .is_some_and(|draft| draft.contains("draft-04"))
 }
 
 /// What the validator collects of a branch to distinguish it from others.
@@ -196,12 +208,20 @@ impl<'a> Count<'a> {
 
     fn add(&mut self, units: u64) -> Result<(), NotCompiled> {
         self.units = self.units.saturating_add(units);
-        if self.units > MOST_UNITS { Err(NotCompiled::Size) } else { Ok(()) }
+        if self.units > MOST_UNITS {
+            Err(NotCompiled::Size)
+        } else {
+            Ok(())
+        }
     }
 
     fn look(&mut self, looks: u64) -> Result<(), NotCompiled> {
         self.looks = self.looks.saturating_add(looks);
-        if self.looks > MOST_LOOKS { Err(NotCompiled::Branches) } else { Ok(()) }
+        if self.looks > MOST_LOOKS {
+            Err(NotCompiled::Branches)
+        } else {
+            Ok(())
+        }
     }
 
     /// Counts a value and what is in it; `pointer` is the length of the way to it, and `named` says
@@ -247,7 +267,11 @@ impl<'a> Count<'a> {
             ("anyOf" | "oneOf", Value::Array(branches)) if branches.len() >= MANY_BRANCHES => {
                 for branch in branches {
                     let collected = self.collect(branch, 0)?;
-                    self.look(collected.schemas.saturating_mul(collected.names.saturating_add(1)))?;
+                    self.look(
+                        collected
+                            .schemas
+                            .saturating_mul(collected.names.saturating_add(1)),
+                    )?;
                 }
             }
             _ => {}
@@ -262,20 +286,31 @@ impl<'a> Count<'a> {
     /// What is collected of a branch. Counting takes one look for each schema and depth.
     fn collect(&mut self, schema: &'a Value, depth: u32) -> Result<Collected, NotCompiled> {
         let Some(keywords) = schema.as_object().filter(|_| depth <= LOOKS_DEEP) else {
-            return Ok(Collected { schemas: 1, names: 0 });
+            return Ok(Collected {
+                schemas: 1,
+                names: 0,
+            });
         };
         let key = (std::ptr::from_ref(schema).addr(), depth);
         if let Some(collected) = self.collected.get(&key) {
             return Ok(*collected);
         }
         self.look(1)?;
-        let names = keywords.get("required").and_then(Value::as_array).map_or(0, |names| names.len() as u64);
+        let names = keywords
+            .get("required")
+            .and_then(Value::as_array)
+            .map_or(0, |names| names.len() as u64);
         let mut all = Collected { schemas: 1, names };
         if let Some(Value::String(reference)) = keywords.get("$ref") {
             let target = self.references.target(reference)?;
             all = all.and(self.collect(target, depth + 1)?);
         }
-        for part in keywords.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+        for part in keywords
+            .get("allOf")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
             all = all.and(self.collect(part, depth + 1)?);
         }
         self.collected.insert(key, all);
@@ -285,7 +320,10 @@ impl<'a> Count<'a> {
 
 impl Collected {
     fn and(self, other: Self) -> Self {
-        Self { schemas: self.schemas.saturating_add(other.schemas), names: self.names.saturating_add(other.names) }
+        Self {
+            schemas: self.schemas.saturating_add(other.schemas),
+            names: self.names.saturating_add(other.names),
+        }
     }
 }
 
@@ -297,8 +335,14 @@ mod tests {
 
     /// Definitions `d0` to `d{count}`, each made of the reference to the next one.
     fn chain(count: usize, link: impl Fn(Value) -> Value) -> Value {
-        let mut defs: Map<String, Value> =
-            (0..count).map(|n| (format!("d{n}"), link(json!({"$ref": format!("#/$defs/d{}", n + 1)})))).collect();
+        let mut defs: Map<String, Value> = (0..count)
+            .map(|n| {
+                (
+                    format!("d{n}"),
+                    link(json!({"$ref": format!("#/$defs/d{}", n + 1)})),
+                )
+            })
+            .collect();
         defs.insert(format!("d{count}"), json!({"type": "string"}));
         json!({"properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": defs})
     }
@@ -306,8 +350,15 @@ mod tests {
     #[test]
     fn keywords_whose_cost_cannot_be_counted_are_refused_wherever_they_stand() {
         for keyword in UNCOUNTED {
-            for schema in [json!({keyword: {}}), json!({"properties": {"a": {"items": [{keyword: false}]}}})] {
-                assert_eq!(measure(&schema), Err(NotCompiled::Keyword(keyword)), "{schema}");
+            for schema in [
+                json!({keyword: {}}),
+                json!({"properties": {"a": {"items": [{keyword: false}]}}}),
+            ] {
+                assert_eq!(
+                    measure(&schema),
+                    Err(NotCompiled::Keyword(keyword)),
+                    "{schema}"
+                );
             }
         }
     }
@@ -317,14 +368,38 @@ mod tests {
         let draft_4 = "http://json-schema.org/draft-04/schema#";
         let draft_7 = "http://json-schema.org/draft-07/schema#";
         for (schema, refused) in [
-            (json!({"$id": "https://example.com/a.json", "properties": {"$id": {"type": "string"}}}), None),
-            (json!({"properties": {"id": {"type": "string", "default": {"id": "x"}, "examples": [{"id": 1}]}}}), None),
-            (json!({"$schema": draft_4, "id": "https://example.com/a.json"}), None),
-            (json!({"$schema": draft_7, "$defs": {"a": {"$schema": draft_7}}}), None),
-            (json!({"$defs": {"a": {"$id": "https://example.com/b.json"}}}), Some("$id")),
-            (json!({"$schema": draft_4, "definitions": {"a": {"id": "b.json"}}}), Some("id")),
-            (json!({"$schema": draft_7, "$defs": {"a": {"$schema": draft_4}}}), Some("$schema")),
-            (json!({"$defs": {"a": {"$schema": draft_4}}}), Some("$schema")),
+            (
+                json!({"$id": "https://example.com/a.json", "properties": {"$id": {"type": "string"}}}),
+                None,
+            ),
+            (
+                json!({"properties": {"id": {"type": "string", "default": {"id": "x"}, "examples": [{"id": 1}]}}}),
+                None,
+            ),
+            (
+                json!({"$schema": draft_4, "id": "https://example.com/a.json"}),
+                None,
+            ),
+            (
+                json!({"$schema": draft_7, "$defs": {"a": {"$schema": draft_7}}}),
+                None,
+            ),
+            (
+                json!({"$defs": {"a": {"$id": "https://example.com/b.json"}}}),
+                Some("$id"),
+            ),
+            (
+                json!({"$schema": draft_4, "definitions": {"a": {"id": "b.json"}}}),
+                Some("id"),
+            ),
+            (
+                json!({"$schema": draft_7, "$defs": {"a": {"$schema": draft_4}}}),
+                Some("$schema"),
+            ),
+            (
+                json!({"$defs": {"a": {"$schema": draft_4}}}),
+                Some("$schema"),
+            ),
         ] {
             let refusal = measure(&schema).err();
             assert_eq!(refusal, refused.map(NotCompiled::Embedded), "{schema}");
@@ -342,7 +417,11 @@ mod tests {
             "#missing",
         ] {
             let schema = json!({"$id": "https://example.com/a.json", "$defs": {"a": {}}, "not": {"$ref": outside}});
-            assert_eq!(measure(&schema), Err(NotCompiled::Reference(Outside::new(outside))), "{outside}");
+            assert_eq!(
+                measure(&schema),
+                Err(NotCompiled::Reference(Outside::new(outside))),
+                "{outside}"
+            );
         }
         let long = json!({"items": {"$ref": format!("#/$defs/{}", "a".repeat(100_000))}});
         assert_eq!(measure(&long), Err(NotCompiled::LongReference));
@@ -361,7 +440,10 @@ mod tests {
         // Each name is looked for in each of the schemas.
         let names: Vec<String> = (0..1_000).map(|n| format!("n{n}")).collect();
         let wide = json!({"required": names, "allOf": vec![json!({"properties": {}}); 1_000]});
-        assert_eq!(measure(&json!({"anyOf": [wide, {}, {}]})), Err(NotCompiled::Branches));
+        assert_eq!(
+            measure(&json!({"anyOf": [wide, {}, {}]})),
+            Err(NotCompiled::Branches)
+        );
         let kinds: Vec<Value> = (0..200)
             .map(|n| json!({"required": ["kind", "a", "b"], "properties": {"kind": {"const": format!("k{n}")}}}))
             .collect();
@@ -371,14 +453,21 @@ mod tests {
     #[test]
     fn chains_of_references_are_bounded() {
         assert!(measure(&chain(1_000, |next| json!({"properties": {"a": next}}))).is_ok());
-        assert_eq!(measure(&chain(1_500, |next| json!({"properties": {"a": next}}))), Err(NotCompiled::Depth));
-        assert_eq!(measure(&chain(2_500, |next| next)), Err(NotCompiled::References));
+        assert_eq!(
+            measure(&chain(1_500, |next| json!({"properties": {"a": next}}))),
+            Err(NotCompiled::Depth)
+        );
+        assert_eq!(
+            measure(&chain(2_500, |next| next)),
+            Err(NotCompiled::References)
+        );
     }
 
     #[test]
     fn what_is_copied_is_counted() {
         // Each level copies all that is below.
-        let nest = |levels| (0..levels).fold(json!(vec![0; 20_000]), |inner, _| json!({"unknown": inner}));
+        let nest =
+            |levels| (0..levels).fold(json!(vec![0; 20_000]), |inner, _| json!({"unknown": inner}));
         assert!(measure(&nest(3)).is_ok());
         assert_eq!(measure(&nest(60)), Err(NotCompiled::Size));
         let values = |count: usize| json!({"enum": vec![json!("a".repeat(80)); count]});
@@ -395,7 +484,8 @@ mod tests {
         let spelled = |count: usize| {
             let letter = |n: usize, bit: usize| if n >> bit & 1 == 0 { "a" } else { "%61" };
             let spelling = |n: usize| (0..10).map(|bit| letter(n, bit)).collect::<String>();
-            let references = (0..count).map(|n| json!({"$ref": format!("#/$defs/{}", spelling(n))}));
+            let references =
+                (0..count).map(|n| json!({"$ref": format!("#/$defs/{}", spelling(n))}));
             json!({"allOf": references.collect::<Vec<_>>(), "$defs": {"a".repeat(10): {"enum": vec![0; 2_000]}}})
         };
         assert!(measure(&spelled(10)).is_ok());

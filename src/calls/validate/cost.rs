@@ -29,10 +29,18 @@ struct CheckBounds {
 }
 
 /// The bounds of any check.
-const ANY: CheckBounds = CheckBounds { work: 20_000_000, visits: 1_000_000, depth: 500 };
+const ANY: CheckBounds = CheckBounds {
+    work: 20_000_000,
+    visits: 1_000_000,
+    depth: 500,
+};
 /// The bounds of a check that takes no longer than handing it to another thread and back, which is
 /// some 50 microseconds where the thread sleeps, and needs no larger stack than any thread has.
-const BRIEF: CheckBounds = CheckBounds { work: 1_000, visits: 1_000, depth: 32 };
+const BRIEF: CheckBounds = CheckBounds {
+    work: 1_000,
+    visits: 1_000,
+    depth: 32,
+};
 /// The work of dividing two numbers of which one is a fraction.
 const FRACTION: u64 = 100;
 /// Schemas around a reference that are compared with its target in one unit of work, to see that it
@@ -94,17 +102,30 @@ impl<'a> Meter<'a> {
         let references = References::new(schema);
         let counts = CostKind::Work;
         let counted = HashMap::new();
-        Self { references, bounds: ANY, counts, counted, weights: Weights::default(), visits: 0 }
+        Self {
+            references,
+            bounds: ANY,
+            counts,
+            counted,
+            weights: Weights::default(),
+            visits: 0,
+        }
     }
 
     /// Counts only up to the cost of a check that is made on the thread of the request.
     pub(super) fn of_brief(schema: &'a Value) -> Self {
-        Self { bounds: BRIEF, ..Self::new(schema) }
+        Self {
+            bounds: BRIEF,
+            ..Self::new(schema)
+        }
     }
 
     /// Counts what the errors of a check may hold in memory, each unit at most some ten bytes.
     pub(super) fn for_errors(schema: &'a Value) -> Self {
-        Self { counts: CostKind::Copies, ..Self::new(schema) }
+        Self {
+            counts: CostKind::Copies,
+            ..Self::new(schema)
+        }
     }
 
     /// The work of checking these arguments, at most what its bounds allow.
@@ -112,7 +133,12 @@ impl<'a> Meter<'a> {
         self.schema(self.references.root(), CheckedValue::Value(arguments), 0)
     }
 
-    fn schema(&mut self, schema: &'a Value, instance: CheckedValue<'a>, depth: u32) -> Result<u64, TooExpensive> {
+    fn schema(
+        &mut self,
+        schema: &'a Value,
+        instance: CheckedValue<'a>,
+        depth: u32,
+    ) -> Result<u64, TooExpensive> {
         self.visits += 1;
         if self.visits > self.bounds.visits {
             return Err(TooExpensive::Work);
@@ -125,12 +151,19 @@ impl<'a> Meter<'a> {
             (CostKind::Copies, CheckedValue::Value(value)) => self.weights.of(value),
             (CostKind::Copies, CheckedValue::Name(name)) => weight::text(name) + 1,
         };
-        let Some(keywords) = schema.as_object() else { return Ok(copies.saturating_add(1)) };
-        let mut work = self.bounded(copies.saturating_mul(keywords.len() as u64).saturating_add(1))?;
+        let Some(keywords) = schema.as_object() else {
+            return Ok(copies.saturating_add(1));
+        };
+        let mut work = self.bounded(
+            copies
+                .saturating_mul(keywords.len() as u64)
+                .saturating_add(1),
+        )?;
         for (keyword, held) in keywords {
             let further = match keyword.as_str() {
                 "$ref" => self.referenced(held, instance, depth)?,
-                "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else" | "dependentSchemas" | "dependencies" => {
+                "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else"
+                | "dependentSchemas" | "dependencies" => {
                     self.branches(keyword, held, instance, depth)?
                 }
                 _ => self.keyword(keyword, held, keywords, instance, depth)?,
@@ -149,7 +182,9 @@ impl<'a> Meter<'a> {
         depth: u32,
     ) -> Result<u64, TooExpensive> {
         match (keyword, held) {
-            (_, Value::Array(list)) => self.sum(list.iter().map(|schema| (schema, instance)), depth),
+            (_, Value::Array(list)) => {
+                self.sum(list.iter().map(|schema| (schema, instance)), depth)
+            }
             ("dependentSchemas" | "dependencies", Value::Object(map)) => {
                 let mut work = 0_u64;
                 for dependency in map.values() {
@@ -185,7 +220,9 @@ impl<'a> Meter<'a> {
         instance: CheckedValue<'a>,
         depth: u32,
     ) -> Result<u64, TooExpensive> {
-        let Some(reference) = reference.as_str() else { return Ok(1) };
+        let Some(reference) = reference.as_str() else {
+            return Ok(1);
+        };
         let target = self.references.target(reference)?;
         let pair = (std::ptr::from_ref(target).addr(), instance.address());
         let counted = if let Some(counted) = self.counted.get(&pair) {
@@ -215,7 +252,9 @@ impl<'a> Meter<'a> {
             return Ok(work);
         }
         let below = match instance {
-            CheckedValue::Value(Value::Object(members)) => self.members(keyword, held, beside, members, depth)?,
+            CheckedValue::Value(Value::Object(members)) => {
+                self.members(keyword, held, beside, members, depth)?
+            }
             CheckedValue::Value(Value::Array(items)) => self.items(keyword, held, items, depth)?,
             _ => 0,
         };
@@ -235,59 +274,97 @@ impl<'a> Meter<'a> {
         let looked_up = self.weights.names(members);
         let below = match (keyword, held) {
             ("properties", Value::Object(known)) if known.len() < members.len() => {
-                let both =
-                    known.iter().filter_map(|(name, schema)| Some((schema, CheckedValue::Value(members.get(name)?))));
+                let both = known.iter().filter_map(|(name, schema)| {
+                    Some((schema, CheckedValue::Value(members.get(name)?)))
+                });
                 self.sum(both, depth)
             }
-            ("properties", Value::Object(known)) => {
-                self.sum(each.filter_map(|(name, value)| Some((known.get(name)?, CheckedValue::Value(value)))), depth)
-            }
+            ("properties", Value::Object(known)) => self.sum(
+                each.filter_map(|(name, value)| {
+                    Some((known.get(name)?, CheckedValue::Value(value)))
+                }),
+                depth,
+            ),
             ("patternProperties", Value::Object(patterns)) => {
                 let mut work = 0_u64;
                 for (pattern, schema) in patterns {
                     let states = self.weights.states(pattern);
-                    let names = each.clone().map(|(name, _)| pattern::work(states, name)).fold(1, u64::saturating_add);
+                    let names = each
+                        .clone()
+                        .map(|(name, _)| pattern::work(states, name))
+                        .fold(1, u64::saturating_add);
                     work = self.bounded(work.saturating_add(names))?;
-                    let values =
-                        self.sum(each.clone().map(|(_, value)| (schema, CheckedValue::Value(value))), depth)?;
+                    let values = self.sum(
+                        each.clone()
+                            .map(|(_, value)| (schema, CheckedValue::Value(value))),
+                        depth,
+                    )?;
                     work = self.bounded(work.saturating_add(values))?;
                 }
                 Ok(work)
             }
             ("additionalProperties", schema) => {
                 let known = beside.get("properties").and_then(Value::as_object);
-                let others = each.filter(|(name, _)| known.is_none_or(|known| !known.contains_key(*name)));
-                self.sum(others.map(|(_, value)| (schema, CheckedValue::Value(value))), depth)
+                let others =
+                    each.filter(|(name, _)| known.is_none_or(|known| !known.contains_key(*name)));
+                self.sum(
+                    others.map(|(_, value)| (schema, CheckedValue::Value(value))),
+                    depth,
+                )
             }
-            ("propertyNames", schema) => self.sum(each.map(|(name, _)| (schema, CheckedValue::Name(name))), depth),
+            ("propertyNames", schema) => self.sum(
+                each.map(|(name, _)| (schema, CheckedValue::Name(name))),
+                depth,
+            ),
             _ => return Ok(0),
         };
         Ok(below?.saturating_add(looked_up))
     }
 
-    fn items(&mut self, keyword: &str, held: &'a Value, items: &'a [Value], depth: u32) -> Result<u64, TooExpensive> {
+    fn items(
+        &mut self,
+        keyword: &str,
+        held: &'a Value,
+        items: &'a [Value],
+        depth: u32,
+    ) -> Result<u64, TooExpensive> {
         let each = items.iter().map(CheckedValue::Value);
         match (keyword, held) {
-            ("items" | "prefixItems", Value::Array(schemas)) => self.sum(schemas.iter().zip(each), depth),
+            ("items" | "prefixItems", Value::Array(schemas)) => {
+                self.sum(schemas.iter().zip(each), depth)
+            }
             // Also with `minContains` and `maxContains` each item is looked at once.
-            ("items" | "additionalItems" | "contains", schema) => self.sum(each.map(|item| (schema, item)), depth),
+            ("items" | "additionalItems" | "contains", schema) => {
+                self.sum(each.map(|item| (schema, item)), depth)
+            }
             _ => Ok(0),
         }
     }
 
     /// The work of a keyword that compares; `None` for any other.
-    fn compared(&mut self, keyword: &str, held: &'a Value, instance: CheckedValue<'a>) -> Option<u64> {
+    fn compared(
+        &mut self,
+        keyword: &str,
+        held: &'a Value,
+        instance: CheckedValue<'a>,
+    ) -> Option<u64> {
         Some(match (keyword, held, instance) {
             ("enum" | "const" | "required" | "dependentRequired", _, _) => {
                 self.weights.of(held).saturating_add(instance.text_weight())
             }
             // Each of them reads the whole text, the last two in drafts 6 and 7. Formats are not
             // checked.
-            ("minLength" | "maxLength" | "contentMediaType" | "contentEncoding", _, _) => instance.text_weight() + 1,
+            ("minLength" | "maxLength" | "contentMediaType" | "contentEncoding", _, _) => {
+                instance.text_weight() + 1
+            }
             // Few items are compared each with each, many by their hashes.
             ("uniqueItems", _, CheckedValue::Value(Value::Array(items))) => {
                 let times = items.len().clamp(1, 16) as u64;
-                items.iter().map(|item| self.weights.of(item)).fold(1, u64::saturating_add).saturating_mul(times)
+                items
+                    .iter()
+                    .map(|item| self.weights.of(item))
+                    .fold(1, u64::saturating_add)
+                    .saturating_mul(times)
             }
             ("pattern", Value::String(pattern), CheckedValue::Value(Value::String(text))) => {
                 pattern::work(self.weights.states(pattern), text)
@@ -296,7 +373,11 @@ impl<'a> Meter<'a> {
                 pattern::work(self.weights.states(pattern), name)
             }
             // A fraction may be computed with numbers of any length.
-            ("multipleOf", Value::Number(step), CheckedValue::Value(Value::Number(_))) if !step.is_u64() => FRACTION,
+            ("multipleOf", Value::Number(step), CheckedValue::Value(Value::Number(_)))
+                if !step.is_u64() =>
+            {
+                FRACTION
+            }
             ("uniqueItems" | "pattern", _, _) => 1,
             _ => return None,
         })
@@ -304,7 +385,11 @@ impl<'a> Meter<'a> {
 
     /// A partial sum, unless it is more than a check may cost.
     fn bounded(&self, work: u64) -> Result<u64, TooExpensive> {
-        if work > self.bounds.work { Err(TooExpensive::Work) } else { Ok(work) }
+        if work > self.bounds.work {
+            Err(TooExpensive::Work)
+        } else {
+            Ok(work)
+        }
     }
 }
 
@@ -369,7 +454,10 @@ mod tests {
         let work = |levels| measure(&schema, &nested(levels));
         let three = work(3).unwrap();
         let four = work(4).unwrap();
-        assert!(three < 200 && four > three * 3 / 2 && four < three * 3, "{three} {four}");
+        assert!(
+            three < 200 && four > three * 3 / 2 && four < three * 3,
+            "{three} {four}"
+        );
         assert_eq!(work(60), Err(TooExpensive::Work));
         // One way back only costs as much as the arguments are deep.
         let chain = json!({"$defs": {"e": {"properties": {"c": {"$ref": "#/$defs/e"}}}}, "$ref": "#/$defs/e"});
@@ -386,8 +474,15 @@ mod tests {
             }
             defs.insert("l60".to_owned(), json!({"type": "string"}));
             let schema = json!({"$defs": defs, "properties": {"x": {"$ref": "#/$defs/l0"}}});
-            assert_eq!(measure(&schema, &json!({"x": {}})), Err(TooExpensive::Work), "{branch}");
-            assert!(measure(&schema, &json!({"y": {}})).unwrap() < 10, "{branch}");
+            assert_eq!(
+                measure(&schema, &json!({"x": {}})),
+                Err(TooExpensive::Work),
+                "{branch}"
+            );
+            assert!(
+                measure(&schema, &json!({"y": {}})).unwrap() < 10,
+                "{branch}"
+            );
         }
     }
 
@@ -404,14 +499,23 @@ mod tests {
     fn patterns_cost_their_size_times_the_text() {
         let schema = json!({"properties": {"x": {"pattern": "^(a|b){4000}$"}, "y": {"pattern": "^[a-z-]{1,64}$"}}});
         assert!(measure(&schema, &json!({"x": "ab", "y": "some-name"})).unwrap() < 10_000);
-        assert_eq!(measure(&schema, &json!({"x": "a".repeat(500_000)})), Err(TooExpensive::Work));
+        assert_eq!(
+            measure(&schema, &json!({"x": "a".repeat(500_000)})),
+            Err(TooExpensive::Work)
+        );
     }
 
     #[test]
     fn chains_and_circles_end() {
         let links = |count: usize| {
-            let mut defs: Map<String, Value> =
-                (0..count).map(|n| (format!("d{n}"), json!({"$ref": format!("#/$defs/d{}", n + 1)}))).collect();
+            let mut defs: Map<String, Value> = (0..count)
+                .map(|n| {
+                    (
+                        format!("d{n}"),
+                        json!({"$ref": format!("#/$defs/d{}", n + 1)}),
+                    )
+                })
+                .collect();
             defs.insert(format!("d{count}"), json!({}));
             json!({"$ref": "#/$defs/d0", "$defs": defs})
         };
@@ -419,20 +523,41 @@ mod tests {
         assert_eq!(measure(&links(5_000), &json!({})), Err(TooExpensive::Depth));
         // Every way through such a circle is another one for the validator.
         let circle = |size: usize| {
-            let others = |own| (0..size).filter(move |n| *n != own).map(|n| json!({"$ref": format!("#/$defs/d{n}")}));
-            let defs: Map<String, Value> =
-                (0..size).map(|n| (format!("d{n}"), json!({"allOf": others(n).collect::<Vec<_>>()}))).collect();
+            let others = |own| {
+                (0..size)
+                    .filter(move |n| *n != own)
+                    .map(|n| json!({"$ref": format!("#/$defs/d{n}")}))
+            };
+            let defs: Map<String, Value> = (0..size)
+                .map(|n| {
+                    (
+                        format!("d{n}"),
+                        json!({"allOf": others(n).collect::<Vec<_>>()}),
+                    )
+                })
+                .collect();
             json!({"properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": defs})
         };
-        for schema in [json!({"$ref": "#"}), json!({"allOf": [{"$ref": "#"}]}), circle(14)] {
-            assert_eq!(measure(&schema, &json!({"x": "s"})), Err(TooExpensive::Circle), "{schema}");
+        for schema in [
+            json!({"$ref": "#"}),
+            json!({"allOf": [{"$ref": "#"}]}),
+            circle(14),
+        ] {
+            assert_eq!(
+                measure(&schema, &json!({"x": "s"})),
+                Err(TooExpensive::Circle),
+                "{schema}"
+            );
         }
     }
 
     #[test]
     fn texts_are_read_by_each_keyword_that_looks_at_them() {
-        for keyword in [json!({"minLength": 1}), json!({"contentMediaType": "application/json"}), json!({"const": "a"})]
-        {
+        for keyword in [
+            json!({"minLength": 1}),
+            json!({"contentMediaType": "application/json"}),
+            json!({"const": "a"}),
+        ] {
             let mut defs: Map<String, Value> = (0..17)
                 .map(|n| {
                     let next = json!({"$ref": format!("#/$defs/l{}", n + 1)});
@@ -442,7 +567,10 @@ mod tests {
             defs.insert("l17".to_owned(), keyword);
             let schema = json!({"properties": {"x": {"$ref": "#/$defs/l0"}}, "$defs": defs});
             assert!(measure(&schema, &json!({"x": "a"})).is_ok());
-            assert_eq!(measure(&schema, &json!({"x": "a".repeat(900_000)})), Err(TooExpensive::Work));
+            assert_eq!(
+                measure(&schema, &json!({"x": "a".repeat(900_000)})),
+                Err(TooExpensive::Work)
+            );
         }
     }
 
@@ -451,21 +579,32 @@ mod tests {
         let schema = json!({"$ref": "http://127.0.0.1:1/schema.json"});
         assert_eq!(
             measure(&schema, &json!({})),
-            Err(TooExpensive::Reference(Outside::new("http://127.0.0.1:1/schema.json")))
+            Err(TooExpensive::Reference(Outside::new(
+                "http://127.0.0.1:1/schema.json"
+            )))
         );
     }
 
     #[test]
     fn counting_ends_with_the_first_sum_that_is_too_large() {
-        let patterns: Map<String, Value> = (0..500).map(|n| (format!("^(a|b){{9}}{n}"), json!({}))).collect();
+        let patterns: Map<String, Value> = (0..500)
+            .map(|n| (format!("^(a|b){{9}}{n}"), json!({})))
+            .collect();
         let schema = json!({"properties": {"x": {"items": {"patternProperties": patterns}}}});
         let items = vec![json!({"a".repeat(2_000): 1}); 20_000];
-        assert_eq!(measure(&schema, &json!({"x": items})), Err(TooExpensive::Work));
+        assert_eq!(
+            measure(&schema, &json!({"x": items})),
+            Err(TooExpensive::Work)
+        );
         // Members that no schema is for are looked up as well.
         let known: Map<String, Value> = (0..15).map(|n| (format!("known{n}"), json!({}))).collect();
         let branches = json!({"allOf": vec![json!({"properties": known}); 2_000]});
-        let members: Map<String, Value> = (0..20_000).map(|n| (format!("m{n}"), json!(1))).collect();
-        assert_eq!(measure(&branches, &Value::Object(members)), Err(TooExpensive::Work));
+        let members: Map<String, Value> =
+            (0..20_000).map(|n| (format!("m{n}"), json!(1))).collect();
+        assert_eq!(
+            measure(&branches, &Value::Object(members)),
+            Err(TooExpensive::Work)
+        );
     }
 
     #[test]

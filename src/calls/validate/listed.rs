@@ -55,7 +55,10 @@ impl ArgumentValidator {
             findings.extend(found.iter().cloned());
             match progress {
                 JudgeProgress::Complete => {
-                    let judged = JudgedManifest { digest: entry.manifest.digest, findings: found };
+                    let judged = JudgedManifest {
+                        digest: entry.manifest.digest,
+                        findings: found,
+                    };
                     self.judged.lock().await.insert(entry.name.clone(), judged);
                 }
                 JudgeProgress::EntryLeft => {}
@@ -79,7 +82,11 @@ impl ArgumentValidator {
 
     /// The findings about the tools of one entry, and whether all tools were examined: while the
     /// threads are busy with calls, the rest is left to the next request.
-    async fn judge_schemas(&self, entry: &CatalogEntry, rules: &config::CallsConfig) -> (Vec<Finding>, JudgeProgress) {
+    async fn judge_schemas(
+        &self,
+        entry: &CatalogEntry,
+        rules: &config::CallsConfig,
+    ) -> (Vec<Finding>, JudgeProgress) {
         let mut findings = CappedFindings::default();
         let mut progress = JudgeProgress::Complete;
         for tool in entry.tools.iter() {
@@ -90,7 +97,11 @@ impl ArgumentValidator {
                 }),
                 Err(error) => {
                     let is_of_entry = matches!(error, PoolError::OwnerOverdue);
-                    progress = if is_of_entry { JudgeProgress::EntryLeft } else { JudgeProgress::ThreadsBusy };
+                    progress = if is_of_entry {
+                        JudgeProgress::EntryLeft
+                    } else {
+                        JudgeProgress::ThreadsBusy
+                    };
                     break;
                 }
             }
@@ -100,7 +111,11 @@ impl ArgumentValidator {
     }
 
     /// Why the schema of a tool cannot be used; `None` if it can. Fails where no thread was free.
-    async fn judge_schema(&self, tool: &ViewTool, rules: &config::CallsConfig) -> Result<Option<Arc<str>>, PoolError> {
+    async fn judge_schema(
+        &self,
+        tool: &ViewTool,
+        rules: &config::CallsConfig,
+    ) -> Result<Option<Arc<str>>, PoolError> {
         let schema = &tool.tool.parameters;
         let digest = xxh3_128(schema.get().as_bytes());
         if let Some(known) = self.known(digest) {
@@ -108,7 +123,10 @@ impl ArgumentValidator {
         }
         let text = schema.clone();
         let work = move || CompiledSchema::compile(&text).unusable_reason();
-        let limits = PoolLimits { timeout: rules.check_timeout, queue: rules.check_queue };
+        let limits = PoolLimits {
+            timeout: rules.check_timeout,
+            queue: rules.check_queue,
+        };
         match self.pool.run(&tool.id.scenario, limits, work).await {
             Err(PoolError::Overdue) => {
                 self.give_up(digest, GIVEN_UP_OVERDUE, rules);
@@ -127,7 +145,11 @@ impl ArgumentValidator {
 /// The same findings for a manifest that no daemon has, without a deadline. Empty where no thread
 /// can be started.
 pub(crate) fn unusable_schemas_of(manifest: &Manifest) -> Vec<Finding> {
-    let schemas: Vec<_> = manifest.tools.iter().map(|tool| (Arc::clone(&tool.name), tool.parameters.clone())).collect();
+    let schemas: Vec<_> = manifest
+        .tools
+        .iter()
+        .map(|tool| (Arc::clone(&tool.name), tool.parameters.clone()))
+        .collect();
     let (send, judged) = mpsc::sync_channel(1);
     let judge = move || {
         let mut findings = CappedFindings::default();

@@ -114,11 +114,16 @@ impl ArgumentValidator {
         rules: &config::CallsConfig,
     ) -> Result<(), ExecuteError> {
         let schema = &tool.tool.parameters;
-        match self.judge(tool, schema, arguments, CompiledSchema::check, rules).await? {
+        match self
+            .judge(tool, schema, arguments, CompiledSchema::check, rules)
+            .await?
+        {
             ArgumentVerdict::Fits => Ok(()),
-            ArgumentVerdict::Unfit(violations, more) => {
-                Err(ExecuteError::Invalid { tool: tool.name.as_str().to_owned(), violations, more })
-            }
+            ArgumentVerdict::Unfit(violations, more) => Err(ExecuteError::Invalid {
+                tool: tool.name.as_str().to_owned(),
+                violations,
+                more,
+            }),
             ArgumentVerdict::Unchecked(reason) => {
                 let digest = xxh3_128(schema.get().as_bytes());
                 self.unchecked.lock().add(&tool.id, digest, reason);
@@ -135,7 +140,8 @@ impl ArgumentValidator {
         result: &JsonText,
         rules: &config::CallsConfig,
     ) -> Result<ArgumentVerdict, ExecuteError> {
-        self.judge(tool, schema, result, CompiledSchema::check_result, rules).await
+        self.judge(tool, schema, result, CompiledSchema::check_result, rules)
+            .await
     }
 
     /// The verdict about a value of `tool`, as `check` finds it. An error says that too many other
@@ -150,7 +156,10 @@ impl ArgumentValidator {
     ) -> Result<ArgumentVerdict, ExecuteError> {
         let digest = xxh3_128(schema.get().as_bytes());
         let known = self.known(digest);
-        if known.as_ref().is_some_and(|schema| plainly_fits(schema, value)) {
+        if known
+            .as_ref()
+            .is_some_and(|schema| plainly_fits(schema, value))
+        {
             return Ok(ArgumentVerdict::Fits);
         }
         let text = schema.clone();
@@ -160,27 +169,45 @@ impl ArgumentValidator {
             let verdict = check(&schema, &value);
             (schema, verdict)
         };
-        let limits = PoolLimits { timeout: rules.check_timeout, queue: rules.check_queue };
+        let limits = PoolLimits {
+            timeout: rules.check_timeout,
+            queue: rules.check_queue,
+        };
         // Boxed, as it is rare, so that a call needs no room for it.
-        Ok(match Box::pin(self.pool.run(&tool.id.scenario, limits, work)).await {
-            Ok((schema, verdict)) => {
-                self.keep(digest, schema, rules);
-                verdict
-            }
-            Err(PoolError::QueueFull) => return Err(busy(tool, "as many wait for that as `calls.check_queue` allows")),
-            Err(PoolError::NotStarted) => return Err(busy(tool, "its turn did not come within `calls.check_timeout`")),
-            Err(PoolError::NoThread) => {
-                return Err(busy(tool, "every thread for that is held by checks that take too long"));
-            }
-            Err(PoolError::OwnerOverdue) => {
-                ArgumentVerdict::Unchecked("was not used: another check of the same scenario takes too long".into())
-            }
-            Err(PoolError::Overdue) => self.give_up(digest, GIVEN_UP_OVERDUE, rules),
-            Err(PoolError::Panicked(panic)) => {
-                tracing::error!(tool = %tool.id, error = panic, "the validator of arguments failed");
-                self.give_up(digest, GIVEN_UP_PANICKED, rules)
-            }
-        })
+        Ok(
+            match Box::pin(self.pool.run(&tool.id.scenario, limits, work)).await {
+                Ok((schema, verdict)) => {
+                    self.keep(digest, schema, rules);
+                    verdict
+                }
+                Err(PoolError::QueueFull) => {
+                    return Err(busy(
+                        tool,
+                        "as many wait for that as `calls.check_queue` allows",
+                    ));
+                }
+                Err(PoolError::NotStarted) => {
+                    return Err(busy(
+                        tool,
+                        "its turn did not come within `calls.check_timeout`",
+                    ));
+                }
+                Err(PoolError::NoThread) => {
+                    return Err(busy(
+                        tool,
+                        "every thread for that is held by checks that take too long",
+                    ));
+                }
+                Err(PoolError::OwnerOverdue) => ArgumentVerdict::Unchecked(
+                    "was not used: another check of the same scenario takes too long".into(),
+                ),
+                Err(PoolError::Overdue) => self.give_up(digest, GIVEN_UP_OVERDUE, rules),
+                Err(PoolError::Panicked(panic)) => {
+                    tracing::error!(tool = %tool.id, error = panic, "the validator of arguments failed");
+                    self.give_up(digest, GIVEN_UP_PANICKED, rules)
+                }
+            },
+        )
     }
 
     /// The tools that were called with unchecked arguments, and those with a result that did not
@@ -204,7 +231,11 @@ impl ArgumentValidator {
     /// Marks a schema as unusable from now on.
     fn give_up(&self, digest: u128, reason: &str, rules: &config::CallsConfig) -> ArgumentVerdict {
         let reason: Arc<str> = reason.into();
-        self.keep(digest, Arc::new(CompiledSchema::Unusable(Arc::clone(&reason))), rules);
+        self.keep(
+            digest,
+            Arc::new(CompiledSchema::Unusable(Arc::clone(&reason))),
+            rules,
+        );
         ArgumentVerdict::Unchecked(reason)
     }
 
@@ -218,7 +249,14 @@ impl ArgumentValidator {
 impl SchemaCache {
     fn insert(&mut self, digest: u128, schema: Arc<CompiledSchema>) {
         let bytes = schema.bytes();
-        let before = self.by_digest.insert(digest, KeptSchema { schema, bytes, used: self.uses });
+        let before = self.by_digest.insert(
+            digest,
+            KeptSchema {
+                schema,
+                bytes,
+                used: self.uses,
+            },
+        );
         self.bytes += bytes;
         self.bytes -= before.map_or(0, |before| before.bytes);
     }
@@ -229,10 +267,15 @@ impl SchemaCache {
         if self.by_digest.len() <= most && self.bytes <= most_bytes {
             return;
         }
-        let mut by_use: Vec<(u64, u128)> = self.by_digest.iter().map(|(digest, kept)| (kept.used, *digest)).collect();
+        let mut by_use: Vec<(u64, u128)> = self
+            .by_digest
+            .iter()
+            .map(|(digest, kept)| (kept.used, *digest))
+            .collect();
         by_use.sort_unstable();
         for (_, digest) in by_use {
-            if self.by_digest.len() <= most - most / 4 && self.bytes <= most_bytes - most_bytes / 4 {
+            if self.by_digest.len() <= most - most / 4 && self.bytes <= most_bytes - most_bytes / 4
+            {
                 break;
             }
             self.bytes -= self.by_digest.remove(&digest).map_or(0, |kept| kept.bytes);
@@ -247,7 +290,10 @@ fn plainly_fits(schema: &CompiledSchema, arguments: &JsonText) -> bool {
 }
 
 fn busy(tool: &ViewTool, reason: &'static str) -> ExecuteError {
-    ExecuteError::ChecksBusy { id: tool.id.clone(), reason }
+    ExecuteError::ChecksBusy {
+        id: tool.id.clone(),
+        reason,
+    }
 }
 
 impl fmt::Debug for SchemaCache {
@@ -264,10 +310,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::{Effective, Execution, Facts, Provenance, PublishedName, Tool, ToolId, VersionCell};
+    use crate::model::{
+        Effective, Execution, Facts, Provenance, PublishedName, Tool, ToolId, VersionCell,
+    };
 
     fn schema(n: usize) -> Arc<CompiledSchema> {
-        Arc::new(CompiledSchema::compile(&JsonText::parse(&json!({"maxProperties": n}).to_string()).unwrap()))
+        Arc::new(CompiledSchema::compile(
+            &JsonText::parse(&json!({"maxProperties": n}).to_string()).unwrap(),
+        ))
     }
 
     #[test]
@@ -297,8 +347,14 @@ mod tests {
         assert!(kept.by_digest.contains_key(&19));
         kept.insert(20, schema(0));
         kept.bound(100, each / 2);
-        assert!(kept.by_digest.is_empty(), "one that is larger than all may be is not kept");
-        assert_eq!(kept.bytes, 0, "one that is larger than all may be is not kept");
+        assert!(
+            kept.by_digest.is_empty(),
+            "one that is larger than all may be is not kept"
+        );
+        assert_eq!(
+            kept.bytes, 0,
+            "one that is larger than all may be is not kept"
+        );
     }
 
     fn tool(parameters: &serde_json::Value) -> ViewTool {
@@ -336,18 +392,33 @@ mod tests {
     async fn a_brief_check_against_a_known_schema_waits_for_no_thread() {
         let validators = ArgumentValidator::new(Clock::system());
         let rules = config::CallsConfig::default();
-        let no_room = config::CallsConfig { check_queue: 0, ..rules.clone() };
+        let no_room = config::CallsConfig {
+            check_queue: 0,
+            ..rules.clone()
+        };
         let tool = tool(&json!({"type": "object", "properties": {"path": {"type": "string"}}}));
         let brief = JsonText::parse(r#"{"path":"a"}"#).unwrap();
         let unfit = JsonText::parse(r#"{"path":1}"#).unwrap();
         let long = JsonText::parse(&json!({"path": "a".repeat(100_000)}).to_string()).unwrap();
         let busy = |checked| matches!(checked, Err(ExecuteError::ChecksBusy { .. }));
-        assert!(busy(validators.check(&tool, &brief, &no_room).await), "its schema is compiled on a thread");
-        assert_eq!(validators.check(&tool, &brief, &rules).await.map_err(|refused| refused.to_string()), Ok(()));
+        assert!(
+            busy(validators.check(&tool, &brief, &no_room).await),
+            "its schema is compiled on a thread"
+        );
+        assert_eq!(
+            validators
+                .check(&tool, &brief, &rules)
+                .await
+                .map_err(|refused| refused.to_string()),
+            Ok(())
+        );
         assert!(validators.check(&tool, &brief, &no_room).await.is_ok());
         assert!(busy(validators.check(&tool, &unfit, &no_room).await));
         assert!(busy(validators.check(&tool, &long, &no_room).await));
-        assert!(matches!(validators.check(&tool, &unfit, &rules).await, Err(ExecuteError::Invalid { .. })));
+        assert!(matches!(
+            validators.check(&tool, &unfit, &rules).await,
+            Err(ExecuteError::Invalid { .. })
+        ));
         assert!(validators.check(&tool, &long, &rules).await.is_ok());
     }
 }

@@ -42,7 +42,10 @@ pub(super) struct NotedTools {
 impl NotedTools {
     /// Without any tool yet.
     pub(super) fn new(note: SchemaNote) -> Self {
-        Self { note, reasons: BTreeMap::new() }
+        Self {
+            note,
+            reasons: BTreeMap::new(),
+        }
     }
 
     /// Notes a tool whose schema has this digest.
@@ -62,12 +65,17 @@ impl NotedTools {
     pub(super) fn findings(&mut self, catalog: &Catalog) -> Vec<Finding> {
         let note = self.note;
         self.reasons.retain(|id, (schema, _)| {
-            let entry = catalog.entry(&id.scenario).filter(|entry| entry.is_published());
+            let entry = catalog
+                .entry(&id.scenario)
+                .filter(|entry| entry.is_published());
             let tool = entry.and_then(|entry| entry.tool(&id.tool));
             let now = tool.and_then(|tool| note.schema(&tool.tool));
             now.is_some_and(|now| xxh3_128(now.get().as_bytes()) == *schema)
         });
-        self.reasons.iter().map(|(id, (_, reason))| note.finding(id, reason)).collect()
+        self.reasons
+            .iter()
+            .map(|(id, (_, reason))| note.finding(id, reason))
+            .collect()
     }
 }
 
@@ -100,6 +108,8 @@ impl SchemaNote {
                 Finding::new(FindingCode::OutputMismatch, message).hint(hint)
             }
         };
-        finding.of_scenario(&id.scenario).of_tool(Arc::clone(&id.tool))
+        finding
+            .of_scenario(&id.scenario)
+            .of_tool(Arc::clone(&id.tool))
     }
 }

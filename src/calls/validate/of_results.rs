@@ -16,8 +16,15 @@ use crate::model::{JsonText, ToolId};
 impl ArgumentValidator {
     /// Whether a result fits, as far as that can be found out at once with a schema that is kept.
     /// Then an earlier one that did not fit is forgotten.
-    pub(in crate::calls) fn result_plainly_fits(&self, tool: &ToolId, schema: &JsonText, result: &JsonText) -> bool {
-        let fits = self.known(xxh3_128(schema.get().as_bytes())).is_some_and(|schema| schema.fits_at_once(result));
+    pub(in crate::calls) fn result_plainly_fits(
+        &self,
+        tool: &ToolId,
+        schema: &JsonText,
+        result: &JsonText,
+    ) -> bool {
+        let fits = self
+            .known(xxh3_128(schema.get().as_bytes()))
+            .is_some_and(|schema| schema.fits_at_once(result));
         if fits {
             self.forget_unfit(tool);
         }
@@ -45,12 +52,19 @@ impl ArgumentValidator {
             let broken = compiled.broken_at(&result);
             (compiled, broken)
         };
-        let limits = PoolLimits { timeout: rules.check_timeout, queue: rules.check_queue };
+        let limits = PoolLimits {
+            timeout: rules.check_timeout,
+            queue: rules.check_queue,
+        };
         match self.pool.run(&tool.scenario, limits, work).await {
             Ok((compiled, broken)) => {
                 self.keep(digest, compiled, rules);
                 match broken {
-                    Some(place) => self.note_unfit(tool, schema, format!("it breaks `{place}` of the schema").into()),
+                    Some(place) => self.note_unfit(
+                        tool,
+                        schema,
+                        format!("it breaks `{place}` of the schema").into(),
+                    ),
                     None => self.forget_unfit(tool),
                 }
             }
@@ -61,7 +75,12 @@ impl ArgumentValidator {
                 tracing::error!(%tool, error = panic, "the validator of results failed");
                 self.give_up(digest, GIVEN_UP_PANICKED, rules);
             }
-            Err(PoolError::QueueFull | PoolError::NotStarted | PoolError::OwnerOverdue | PoolError::NoThread) => {}
+            Err(
+                PoolError::QueueFull
+                | PoolError::NotStarted
+                | PoolError::OwnerOverdue
+                | PoolError::NoThread,
+            ) => {}
         }
     }
 

@@ -29,14 +29,21 @@ pub(super) fn states(pattern: &str) -> u64 {
         return u64::MAX;
     }
     // ECMA's classes such as `\w` are those of ASCII.
-    let ascii = ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern).ok();
+    let ascii = ParserBuilder::new()
+        .unicode(false)
+        .utf8(false)
+        .build()
+        .parse(pattern)
+        .ok();
     let parsed = ascii.or_else(|| ParserBuilder::new().build().parse(pattern).ok());
     parsed.map_or(UNKNOWN, |hir| size(&hir))
 }
 
 /// Bytes that a compiled pattern takes, roughly.
 pub(super) fn bytes(pattern: &str) -> u64 {
-    states(pattern).saturating_mul(STATE_BYTES).saturating_add(PATTERN_BYTES)
+    states(pattern)
+        .saturating_mul(STATE_BYTES)
+        .saturating_add(PATTERN_BYTES)
 }
 
 /// The work of matching a text against a pattern with so many states, in the units of a check.
@@ -61,11 +68,18 @@ fn size(hir: &Hir) -> u64 {
         HirKind::Class(Class::Unicode(class)) if class.is_ascii() => 1,
         HirKind::Class(Class::Unicode(class)) => 4 * class.ranges().len() as u64 + SEQUENCES,
         HirKind::Repetition(repetition) => {
-            let times = repetition.max.unwrap_or(repetition.min.saturating_add(1)).max(1);
-            size(&repetition.sub).saturating_add(1).saturating_mul(u64::from(times))
+            let times = repetition
+                .max
+                .unwrap_or(repetition.min.saturating_add(1))
+                .max(1);
+            size(&repetition.sub)
+                .saturating_add(1)
+                .saturating_mul(u64::from(times))
         }
         HirKind::Capture(capture) => size(&capture.sub),
-        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().map(size).fold(1, u64::saturating_add),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().map(size).fold(1, u64::saturating_add)
+        }
     }
 }
 
@@ -81,8 +95,14 @@ mod tests {
         assert_eq!(states("(?=x)y"), UNKNOWN);
         assert!(states("[é-ü]+") < 40);
         assert!(work(states("^a+$"), &"a".repeat(800)) < 2_000);
-        assert!(states(".{100}") >= 1_000 && states("[^a]{100}") >= 1_000, "characters are up to four bytes");
-        assert_eq!(states(&"a".repeat(MEASURED_PATTERN_BYTES_MAX + 1)), u64::MAX);
+        assert!(
+            states(".{100}") >= 1_000 && states("[^a]{100}") >= 1_000,
+            "characters are up to four bytes"
+        );
+        assert_eq!(
+            states(&"a".repeat(MEASURED_PATTERN_BYTES_MAX + 1)),
+            u64::MAX
+        );
     }
 
     #[test]

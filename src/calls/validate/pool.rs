@@ -107,12 +107,22 @@ impl CheckPool {
     }
 
     fn with_threads(threads: usize, clock: Clock) -> Self {
-        Self(Arc::new(PoolInner { state: Mutex::default(), changed: Condvar::new(), threads, clock }))
+        Self(Arc::new(PoolInner {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            threads,
+            clock,
+        }))
     }
 
     /// Runs `work` for a tool of `owner` and gives its result. Cancel-safe: work that was not
     /// started by then never is.
-    pub(super) async fn run<T, F>(&self, owner: &ScenarioName, limits: PoolLimits, work: F) -> Result<T, PoolError>
+    pub(super) async fn run<T, F>(
+        &self,
+        owner: &ScenarioName,
+        limits: PoolLimits,
+        work: F,
+    ) -> Result<T, PoolError>
     where
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
@@ -124,9 +134,19 @@ impl CheckPool {
             // The caller may have gone away meanwhile.
             _ = finish.send(result.map_err(|panic| PoolError::Panicked(panic_text(&*panic))));
         });
-        self.0.queue(QueuedCheck { owner: owner.clone(), start, work, timeout: limits.timeout }, limits.queue)?;
+        self.0.queue(
+            QueuedCheck {
+                owner: owner.clone(),
+                start,
+                work,
+                timeout: limits.timeout,
+            },
+            limits.queue,
+        )?;
         let result = match tokio::time::timeout(limits.timeout, started).await {
-            Ok(Ok(())) => tokio::time::timeout(limits.timeout, finished).await.map_err(|_| PoolError::Overdue),
+            Ok(Ok(())) => tokio::time::timeout(limits.timeout, finished)
+                .await
+                .map_err(|_| PoolError::Overdue),
             // What is taken from the queue and not started is that of an owner with one past its
             // deadline.
             Ok(Err(_closed)) => return Err(PoolError::OwnerOverdue),
@@ -177,13 +197,22 @@ impl PoolInner {
     /// Gives up the threads whose check is past its deadline and starts others in their places.
     fn replace_overdue(self: &Arc<Self>, state: &mut PoolState) {
         let now = self.clock.now();
-        let late: Vec<u64> =
-            state.running.iter().filter(|(_, check)| check.deadline <= now).map(|(number, _)| *number).collect();
-        for (number, check) in late.into_iter().filter_map(|number| Some((number, state.running.remove(&number)?))) {
+        let late: Vec<u64> = state
+            .running
+            .iter()
+            .filter(|(_, check)| check.deadline <= now)
+            .map(|(number, _)| *number)
+            .collect();
+        for (number, check) in late
+            .into_iter()
+            .filter_map(|number| Some((number, state.running.remove(&number)?)))
+        {
             state.live -= 1;
             state.overdue.insert(number, check.owner);
         }
-        let missing = usize::from(!state.queue.is_empty() && state.live == 0 && state.overdue.len() <= MAX_OVERDUE);
+        let missing = usize::from(
+            !state.queue.is_empty() && state.live == 0 && state.overdue.len() <= MAX_OVERDUE,
+        );
         (0..missing).for_each(|_| self.start_thread(state));
     }
 
@@ -225,7 +254,13 @@ impl PoolInner {
                 let number = state.started;
                 state.started += 1;
                 let deadline = self.clock.now() + check.timeout;
-                state.running.insert(number, RunningCheck { owner: check.owner.clone(), deadline });
+                state.running.insert(
+                    number,
+                    RunningCheck {
+                        owner: check.owner.clone(),
+                        deadline,
+                    },
+                );
                 return Some((number, check));
             }
             self.changed.wait(&mut state);
@@ -270,8 +305,14 @@ mod tests {
 
     use super::*;
 
-    const PATIENT: PoolLimits = PoolLimits { timeout: Duration::from_secs(60), queue: 10 };
-    const BRIEF: PoolLimits = PoolLimits { timeout: Duration::from_millis(20), queue: 10 };
+    const PATIENT: PoolLimits = PoolLimits {
+        timeout: Duration::from_secs(60),
+        queue: 10,
+    };
+    const BRIEF: PoolLimits = PoolLimits {
+        timeout: Duration::from_millis(20),
+        queue: 10,
+    };
 
     fn owner(number: usize) -> ScenarioName {
         format!("owner-{number}").parse().unwrap()
@@ -286,7 +327,10 @@ mod tests {
         pool: &Arc<CheckPool>,
         number: usize,
         limits: PoolLimits,
-    ) -> (mpsc::SyncSender<()>, tokio::task::JoinHandle<Result<(), PoolError>>) {
+    ) -> (
+        mpsc::SyncSender<()>,
+        tokio::task::JoinHandle<Result<(), PoolError>>,
+    ) {
         // On a busy machine a brief limit may be over before a thread is free.
         for _ in 0..1_000 {
             let (gate, open) = mpsc::sync_channel::<()>(0);
@@ -310,8 +354,15 @@ mod tests {
     async fn work_gives_its_result_and_a_panic_costs_that_work_only() {
         let pool = pool();
         assert_eq!(pool.run(&owner(0), PATIENT, || 7).await, Ok(7));
-        let panicked = pool.run(&owner(0), PATIENT, || assert!(std::hint::black_box(false), "as expected")).await;
-        assert_eq!(panicked, Err(PoolError::Panicked("panic: as expected".to_owned())));
+        let panicked = pool
+            .run(&owner(0), PATIENT, || {
+                assert!(std::hint::black_box(false), "as expected")
+            })
+            .await;
+        assert_eq!(
+            panicked,
+            Err(PoolError::Panicked("panic: as expected".to_owned()))
+        );
         assert_eq!(pool.run(&owner(0), PATIENT, || 8).await, Ok(8));
         assert_eq!(pool.0.state().live, 1);
     }
@@ -331,11 +382,15 @@ mod tests {
                 check
             })
             .collect();
-        assert_eq!(pool.run(&owner(0), PATIENT, || ()).await, Err(PoolError::QueueFull));
+        assert_eq!(
+            pool.run(&owner(0), PATIENT, || ()).await,
+            Err(PoolError::QueueFull)
+        );
         drop(waiting);
         let last = Arc::clone(&pool);
         let pool = pool;
-        let last = crate::runtime::Tasks::new().spawn(async move { last.run(&owner(0), PATIENT, || ()).await });
+        let last = crate::runtime::Tasks::new()
+            .spawn(async move { last.run(&owner(0), PATIENT, || ()).await });
         drop(gate);
         assert_eq!(running.await.unwrap(), Ok(()));
         assert_eq!(last.await.unwrap(), Ok(()), "those that left make room");
@@ -352,8 +407,14 @@ mod tests {
             assert_eq!(running.await.unwrap(), Err(PoolError::Overdue));
             gates.push(gate);
         }
-        assert_eq!(pool.run(&owner(9), BRIEF, || ()).await, Err(PoolError::NoThread));
-        assert_eq!(pool.run(&owner(0), BRIEF, || ()).await, Err(PoolError::OwnerOverdue));
+        assert_eq!(
+            pool.run(&owner(9), BRIEF, || ()).await,
+            Err(PoolError::NoThread)
+        );
+        assert_eq!(
+            pool.run(&owner(0), BRIEF, || ()).await,
+            Err(PoolError::OwnerOverdue)
+        );
         drop(gates);
         while pool.0.state().live == 0 {
             std::thread::yield_now();
@@ -366,7 +427,10 @@ mod tests {
         let pool = pool();
         let (gate, running) = occupy(&pool, 0, BRIEF).await;
         assert_eq!(running.await.unwrap(), Err(PoolError::Overdue));
-        assert_eq!(pool.run(&owner(0), PATIENT, || ()).await, Err(PoolError::OwnerOverdue));
+        assert_eq!(
+            pool.run(&owner(0), PATIENT, || ()).await,
+            Err(PoolError::OwnerOverdue)
+        );
         assert_eq!(pool.run(&owner(1), PATIENT, || ()).await, Ok(()));
         drop(gate);
         while !pool.0.state().overdue.is_empty() {
@@ -382,7 +446,10 @@ mod tests {
         running.abort();
         assert!(running.await.is_err());
         // The first of these waits as long as the deadline, and the next finds it passed.
-        assert_eq!(pool.run(&owner(1), BRIEF, || ()).await, Err(PoolError::NotStarted));
+        assert_eq!(
+            pool.run(&owner(1), BRIEF, || ()).await,
+            Err(PoolError::NotStarted)
+        );
         assert_eq!(pool.run(&owner(1), PATIENT, || ()).await, Ok(()));
     }
 }

@@ -35,7 +35,11 @@ impl Outside {
 impl<'a> References<'a> {
     /// The references of this schema.
     pub(in crate::calls) fn new(root: &'a Value) -> Self {
-        Self { root, anchors: None, found: HashMap::new() }
+        Self {
+            root,
+            anchors: None,
+            found: HashMap::new(),
+        }
     }
 
     /// The whole schema.
@@ -49,7 +53,9 @@ impl<'a> References<'a> {
         if let Some(target) = self.found.get(&address) {
             return Ok(target);
         }
-        let target = self.find(reference).ok_or_else(|| Outside::new(reference))?;
+        let target = self
+            .find(reference)
+            .ok_or_else(|| Outside::new(reference))?;
         self.found.insert(address, target);
         Ok(target)
     }
@@ -76,7 +82,10 @@ fn index<'a>(value: &'a Value, anchors: &mut HashMap<&'a str, Option<&'a Value>>
         Value::Array(items) => items.iter().for_each(|item| index(item, anchors)),
         Value::Object(members) => {
             if let Some(Value::String(anchor)) = members.get("$anchor") {
-                anchors.entry(anchor).and_modify(|twice| *twice = None).or_insert(Some(value));
+                anchors
+                    .entry(anchor)
+                    .and_modify(|twice| *twice = None)
+                    .or_insert(Some(value));
             }
             members.values().for_each(|member| index(member, anchors));
         }
@@ -113,7 +122,10 @@ mod tests {
             ("", None),
             ("other.json", None),
         ] {
-            let found = references.target(reference).ok().and_then(|target| target["title"].as_str());
+            let found = references
+                .target(reference)
+                .ok()
+                .and_then(|target| target["title"].as_str());
             assert_eq!(found, title, "{reference}");
         }
     }

@@ -96,13 +96,23 @@ impl CompiledSchema {
             return Self::unusable(&"its patterns are too large together");
         };
         compiling::without_address(&mut source);
-        let options = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(TABLE_BYTES);
-        let compile = jsonschema::options().offline().with_pattern_options(options).should_validate_formats(false);
+        let options = PatternOptions::regex()
+            .size_limit(PATTERN_BYTES)
+            .dfa_size_limit(TABLE_BYTES);
+        let compile = jsonschema::options()
+            .offline()
+            .with_pattern_options(options)
+            .should_validate_formats(false);
         match compile.build(&source) {
             Ok(validator) => {
                 let bytes = usize::try_from(units * BYTES_A_UNIT + patterns).unwrap_or(usize::MAX);
                 let countable_at_once = patterns == 0 && text.len() <= BRIEF_BYTES;
-                Self::Usable(Box::new(Usable { source, validator, bytes, countable_at_once }))
+                Self::Usable(Box::new(Usable {
+                    source,
+                    validator,
+                    bytes,
+                    countable_at_once,
+                }))
             }
             Err(error) => Self::unusable(&error),
         }
@@ -137,18 +147,24 @@ impl CompiledSchema {
 
     /// The same for a value of any kind, such as a result.
     pub(super) fn fits_at_once(&self, value: &JsonText) -> bool {
-        let Self::Usable(usable) = self else { return false };
+        let Self::Usable(usable) = self else {
+            return false;
+        };
         if !usable.countable_at_once || value.get().len() > BRIEF_BYTES {
             return false;
         }
-        let Ok(value) = serde_json::from_str(value.get()) else { return false };
+        let Ok(value) = serde_json::from_str(value.get()) else {
+            return false;
+        };
         Meter::of_brief(&usable.source).measure(&value).is_ok() && usable.validator.is_valid(&value)
     }
 
     /// The place in the schema that a value of any kind breaks first, as a JSON pointer. `None` if
     /// it fits, or cannot be checked.
     pub(super) fn broken_at(&self, value: &JsonText) -> Option<String> {
-        let Self::Usable(usable) = self else { return None };
+        let Self::Usable(usable) = self else {
+            return None;
+        };
         let value: Value = serde_json::from_str(value.get()).ok()?;
         Meter::new(&usable.source).measure(&value).ok()?;
         let error = usable.validator.validate(&value).err()?;
@@ -181,7 +197,9 @@ impl CompiledSchema {
         let work = match Meter::new(&usable.source).measure(arguments) {
             Ok(work) => work,
             Err(error) => {
-                return ArgumentVerdict::Unchecked(format!("cannot be used to check such arguments: {error}").into());
+                return ArgumentVerdict::Unchecked(
+                    format!("cannot be used to check such arguments: {error}").into(),
+                );
             }
         };
         // Nearly all arguments fit, and finding that out needs no list of errors.
@@ -189,8 +207,13 @@ impl CompiledSchema {
             return ArgumentVerdict::Fits;
         }
         let copied = Meter::for_errors(&usable.source).measure(arguments);
-        if work > MOST_EXPLAINED || copied.is_err() || copied.is_ok_and(|copied| copied > MOST_COPIED) {
-            return ArgumentVerdict::whole("they do not fit, and are too large to say where".to_owned());
+        if work > MOST_EXPLAINED
+            || copied.is_err()
+            || copied.is_ok_and(|copied| copied > MOST_COPIED)
+        {
+            return ArgumentVerdict::whole(
+                "they do not fit, and are too large to say where".to_owned(),
+            );
         }
         usable.violations(arguments)
     }
@@ -202,21 +225,34 @@ impl Usable {
         let mut bytes = 0;
         let mut errors = self.validator.iter_errors(arguments);
         for error in errors.by_ref().take(MOST_VIOLATIONS) {
-            let violation = Violation { pointer: cut(&error.instance_path()), message: cut(&error) };
+            let violation = Violation {
+                pointer: cut(&error.instance_path()),
+                message: cut(&error),
+            };
             bytes += violation.pointer.len() + violation.message.len();
             if bytes > LONGEST_LIST {
                 return ArgumentVerdict::Unfit(listed, true);
             }
             listed.push(violation);
         }
-        if listed.is_empty() { ArgumentVerdict::Fits } else { ArgumentVerdict::Unfit(listed, errors.next().is_some()) }
+        if listed.is_empty() {
+            ArgumentVerdict::Fits
+        } else {
+            ArgumentVerdict::Unfit(listed, errors.next().is_some())
+        }
     }
 }
 
 impl ArgumentVerdict {
     /// Something is wrong with the arguments as a whole.
     fn whole(message: String) -> Self {
-        Self::Unfit(vec![Violation { pointer: String::new(), message }], false)
+        Self::Unfit(
+            vec![Violation {
+                pointer: String::new(),
+                message,
+            }],
+            false,
+        )
     }
 }
 
@@ -228,13 +264,17 @@ fn pattern_bytes(value: &Value, sum: u64) -> Option<u64> {
         (sum <= ALL_PATTERN_BYTES).then_some(sum)
     };
     match value {
-        Value::Array(items) => items.iter().try_fold(sum, |sum, item| pattern_bytes(item, sum)),
+        Value::Array(items) => items
+            .iter()
+            .try_fold(sum, |sum, item| pattern_bytes(item, sum)),
         Value::Object(members) => {
             let own = members.get("pattern").and_then(Value::as_str);
             let names = members.get("patternProperties").and_then(Value::as_object);
             let names = names.into_iter().flat_map(Map::keys).map(String::as_str);
             let sum = own.into_iter().chain(names).try_fold(sum, add)?;
-            members.values().try_fold(sum, |sum, member| pattern_bytes(member, sum))
+            members
+                .values()
+                .try_fold(sum, |sum, member| pattern_bytes(member, sum))
         }
         _ => Some(sum),
     }
@@ -279,22 +319,45 @@ mod tests {
             "lines": {"type": "array", "items": {"type": "integer", "minimum": 1}},
             "a/b": {"enum": ["x", "y"]},
         }});
-        assert_eq!(check(&schema, &json!({"path": "p", "lines": [1, 2], "a/b": "x"})), ArgumentVerdict::Fits);
-        let (listed, _) = unfit(&schema, &json!({"lines": [1, 0, "two"], "a/b": "z", "other": 1}));
-        let mut pointers: Vec<&str> = listed.iter().map(|violation| violation.pointer.as_str()).collect();
+        assert_eq!(
+            check(&schema, &json!({"path": "p", "lines": [1, 2], "a/b": "x"})),
+            ArgumentVerdict::Fits
+        );
+        let (listed, _) = unfit(
+            &schema,
+            &json!({"lines": [1, 0, "two"], "a/b": "z", "other": 1}),
+        );
+        let mut pointers: Vec<&str> = listed
+            .iter()
+            .map(|violation| violation.pointer.as_str())
+            .collect();
         pointers.sort_unstable();
-        assert_eq!(pointers, ["", "", "/a~1b", "/lines/1", "/lines/2"], "{listed:?}");
+        assert_eq!(
+            pointers,
+            ["", "", "/a~1b", "/lines/1", "/lines/2"],
+            "{listed:?}"
+        );
     }
 
     #[test]
     fn violations_are_bounded_in_number_and_length() {
         let schema = json!({"type": "object", "additionalProperties": {"type": "integer"}});
-        let many: Value = (0..200).map(|n| (format!("m{n}"), json!("é".repeat(300)))).collect::<Map<_, _>>().into();
+        let many: Value = (0..200)
+            .map(|n| (format!("m{n}"), json!("é".repeat(300))))
+            .collect::<Map<_, _>>()
+            .into();
         let (listed, more) = unfit(&schema, &many);
         assert!(more && listed.len() <= MOST_VIOLATIONS);
-        assert!(listed.iter().all(|violation| violation.message.len() <= LONGEST_MESSAGE + '…'.len_utf8()));
+        assert!(
+            listed
+                .iter()
+                .all(|violation| violation.message.len() <= LONGEST_MESSAGE + '…'.len_utf8())
+        );
         let short = json!({"type": "object", "additionalProperties": {"enum": [1]}});
-        let many: Value = (0..200).map(|n| (format!("m{n}"), json!(2))).collect::<Map<_, _>>().into();
+        let many: Value = (0..200)
+            .map(|n| (format!("m{n}"), json!(2)))
+            .collect::<Map<_, _>>()
+            .into();
         let (listed, more) = unfit(&short, &many);
         assert_eq!(listed.len(), MOST_VIOLATIONS);
         assert!(more);
@@ -302,9 +365,13 @@ mod tests {
 
     #[test]
     fn long_names_do_not_make_the_list_long() {
-        let schema = json!({"type": "object", "additionalProperties": {"items": {"type": "string"}}});
+        let schema =
+            json!({"type": "object", "additionalProperties": {"items": {"type": "string"}}});
         let (listed, more) = unfit(&schema, &json!({"k".repeat(9_000): vec![1; 60]}));
-        let bytes: usize = listed.iter().map(|violation| violation.pointer.len() + violation.message.len()).sum();
+        let bytes: usize = listed
+            .iter()
+            .map(|violation| violation.pointer.len() + violation.message.len())
+            .sum();
         assert!(more && bytes <= LONGEST_LIST, "{bytes}");
         assert!(!listed.is_empty());
     }
@@ -315,26 +382,42 @@ mod tests {
         let (listed, more) = unfit(&schema, &json!({"x": vec![1; 60_000]}));
         assert_eq!(listed.len(), 1);
         assert!(!more);
-        assert!(listed[0].message.contains("too large to say where"), "{listed:?}");
+        assert!(
+            listed[0].message.contains("too large to say where"),
+            "{listed:?}"
+        );
         // Each error would hold a copy of the value.
-        let branches = json!({"properties": {"x": {"anyOf": vec![json!({"type": "integer"}); 200]}}});
+        let branches =
+            json!({"properties": {"x": {"anyOf": vec![json!({"type": "integer"}); 200]}}});
         let (listed, _) = unfit(&branches, &json!({"x": "a".repeat(900_000)}));
-        assert!(listed[0].message.contains("too large to say where"), "{listed:?}");
+        assert!(
+            listed[0].message.contains("too large to say where"),
+            "{listed:?}"
+        );
     }
 
     #[test]
     fn an_unusable_schema_checks_only_that_there_is_an_object_and_says_why() {
         for (schema, reason) in [
-            (json!({"$ref": "http://127.0.0.1:1/schema.json"}), "not within it"),
+            (
+                json!({"$ref": "http://127.0.0.1:1/schema.json"}),
+                "not within it",
+            ),
             (json!({"$ref": "file:///etc/hostname"}), "not within it"),
-            (json!({"type": "object", "properties": {"a": {"pattern": "(?=x)y"}}}), "(?=x)y"),
+            (
+                json!({"type": "object", "properties": {"a": {"pattern": "(?=x)y"}}}),
+                "(?=x)y",
+            ),
             (json!({"type": 7}), "7"),
         ] {
             let ArgumentVerdict::Unchecked(message) = check(&schema, &json!({"a": "z"})) else {
                 unreachable!("{schema}")
             };
             assert!(message.contains(reason), "{message}");
-            assert_eq!(unfit(&schema, &json!([])).0[0].message, "they must be one JSON object");
+            assert_eq!(
+                unfit(&schema, &json!([])).0[0].message,
+                "they must be one JSON object"
+            );
         }
     }
 
@@ -348,7 +431,11 @@ mod tests {
             "https://json-schema.org/draft/2020-12/schema",
         ] {
             let schema = json!({"$schema": draft, "properties": {"a": {"type": "string", "format": "ipv4"}}});
-            assert_eq!(check(&schema, &json!({"a": "no address"})), ArgumentVerdict::Fits, "{draft}");
+            assert_eq!(
+                check(&schema, &json!({"a": "no address"})),
+                ArgumentVerdict::Fits,
+                "{draft}"
+            );
             assert_eq!(unfit(&schema, &json!({"a": 1})).0.len(), 1, "{draft}");
         }
     }
@@ -357,9 +444,11 @@ mod tests {
     fn flags_for_strict_bounds_are_checked_in_every_draft() {
         let bounds = json!({"above": {"type": "number", "minimum": 0, "exclusiveMinimum": true},
             "below": {"items": {"maximum": 9, "exclusiveMaximum": true}}, "up_to": {"maximum": 9, "exclusiveMaximum": false}});
-        for draft in
-            [None, Some("http://json-schema.org/draft-04/schema#"), Some("http://json-schema.org/draft-07/schema#")]
-        {
+        for draft in [
+            None,
+            Some("http://json-schema.org/draft-04/schema#"),
+            Some("http://json-schema.org/draft-07/schema#"),
+        ] {
             let mut schema = json!({"type": "object", "properties": bounds});
             if let Some(draft) = draft {
                 schema["$schema"] = draft.into();
@@ -369,21 +458,34 @@ mod tests {
                 ArgumentVerdict::Fits,
                 "{draft:?}"
             );
-            for unfit_one in [json!({"above": 0}), json!({"below": [9]}), json!({"up_to": 10})] {
-                assert_eq!(unfit(&schema, &unfit_one).0.len(), 1, "{draft:?} {unfit_one}");
+            for unfit_one in [
+                json!({"above": 0}),
+                json!({"below": [9]}),
+                json!({"up_to": 10}),
+            ] {
+                assert_eq!(
+                    unfit(&schema, &unfit_one).0.len(),
+                    1,
+                    "{draft:?} {unfit_one}"
+                );
             }
         }
     }
 
     #[test]
     fn the_address_of_a_schema_changes_nothing_and_its_references_stay_within() {
-        for (id, draft) in
-            [("$id", "https://json-schema.org/draft/2020-12/schema"), ("id", "http://json-schema.org/draft-04/schema#")]
-        {
+        for (id, draft) in [
+            ("$id", "https://json-schema.org/draft/2020-12/schema"),
+            ("id", "http://json-schema.org/draft-04/schema#"),
+        ] {
             for address in ["https://example.com/a.json", draft] {
                 let schema = json!({"$schema": draft, id: address, "definitions": {"a": {"type": "integer"}},
                     "properties": {"a": {"$ref": "#/definitions/a"}}});
-                assert_eq!(check(&schema, &json!({"a": 1})), ArgumentVerdict::Fits, "{address}");
+                assert_eq!(
+                    check(&schema, &json!({"a": 1})),
+                    ArgumentVerdict::Fits,
+                    "{address}"
+                );
                 assert_eq!(unfit(&schema, &json!({"a": "x"})).0.len(), 1, "{address}");
             }
         }
@@ -407,8 +509,13 @@ mod tests {
     /// References to `d0` to `d{count}`, each of which holds the reference to the next one within
     /// `levels` others.
     fn nested_chain(count: usize, levels: usize, nest: impl Fn(Value) -> Value) -> Value {
-        let link = |n| (0..levels).fold(json!({"$ref": format!("#/$defs/d{n}")}), |inner, _| nest(inner));
-        let mut defs: Map<String, Value> = (0..count).map(|n| (format!("d{n}"), link(n + 1))).collect();
+        let link = |n| {
+            (0..levels).fold(json!({"$ref": format!("#/$defs/d{n}")}), |inner, _| {
+                nest(inner)
+            })
+        };
+        let mut defs: Map<String, Value> =
+            (0..count).map(|n| (format!("d{n}"), link(n + 1))).collect();
         defs.insert(format!("d{count}"), json!({"type": "string"}));
         json!({"$defs": defs, "properties": {"x": {"$ref": "#/$defs/d0"}}})
     }
@@ -416,8 +523,15 @@ mod tests {
     #[test]
     fn the_longest_chains_are_compiled_and_freed() {
         for (count, levels) in [(1_900, 0), (1_200, 1), (30, 60)] {
-            let schema = compile_apart(&nested_chain(count, levels, |inner| json!({"properties": {"x": inner}})));
-            assert!(matches!(schema, CompiledSchema::Usable(_)), "{count} {levels}: {schema:?}");
+            let schema = compile_apart(&nested_chain(
+                count,
+                levels,
+                |inner| json!({"properties": {"x": inner}}),
+            ));
+            assert!(
+                matches!(schema, CompiledSchema::Usable(_)),
+                "{count} {levels}: {schema:?}"
+            );
         }
     }
 
@@ -426,29 +540,57 @@ mod tests {
         for (levels, nest) in [
             (110, (|inner| json!({"not": inner})) as fn(Value) -> Value),
             (110, |inner| json!({"items": inner})),
-            (110, |inner| json!({"type": "array", "minItems": 1, "items": inner})),
+            (
+                110,
+                |inner| json!({"type": "array", "minItems": 1, "items": inner}),
+            ),
             // Long names and what a draft may not know weigh more.
-            (40, |inner| json!({"patternProperties": {"^b": {}}, "additionalProperties": inner})),
+            (
+                40,
+                |inner| json!({"patternProperties": {"^b": {}}, "additionalProperties": inner}),
+            ),
             (40, |inner| json!({"if": inner, "then": {}})),
-            (40, |inner| json!({"contains": inner, "minContains": 1, "maxContains": 2})),
+            (
+                40,
+                |inner| json!({"contains": inner, "minContains": 1, "maxContains": 2}),
+            ),
         ] {
             let schema = compile_apart(&nested_chain(9, levels, nest));
-            assert!(matches!(schema, CompiledSchema::Usable(_)), "{}: {schema:?}", nest(json!({})));
+            assert!(
+                matches!(schema, CompiledSchema::Usable(_)),
+                "{}: {schema:?}",
+                nest(json!({}))
+            );
         }
     }
 
     #[test]
     fn patterns_take_linear_time_and_bounded_memory() {
         let schema = json!({"type": "object", "properties": {"a": {"pattern": "^(a+)+$"}}});
-        assert_eq!(unfit(&schema, &json!({"a": format!("{}!", "a".repeat(10_000))})).0.len(), 1);
-        let many: Map<String, Value> =
-            (0..2_000).map(|n| (format!("p{n}"), json!({"pattern": format!("^[a-f]{{500}}{n}$")}))).collect();
-        let ArgumentVerdict::Unchecked(message) = check(&json!({"properties": many}), &json!({})) else {
+        assert_eq!(
+            unfit(&schema, &json!({"a": format!("{}!", "a".repeat(10_000))}))
+                .0
+                .len(),
+            1
+        );
+        let many: Map<String, Value> = (0..2_000)
+            .map(|n| {
+                (
+                    format!("p{n}"),
+                    json!({"pattern": format!("^[a-f]{{500}}{n}$")}),
+                )
+            })
+            .collect();
+        let ArgumentVerdict::Unchecked(message) = check(&json!({"properties": many}), &json!({}))
+        else {
             unreachable!()
         };
         assert!(message.contains("too large together"), "{message}");
         let slow = json!({"properties": {"a": {"pattern": "a[ab]{1000}[c-z]"}}});
-        assert!(matches!(check(&slow, &json!({"a": "ab".repeat(500_000)})), ArgumentVerdict::Unchecked(_)));
+        assert!(matches!(
+            check(&slow, &json!({"a": "ab".repeat(500_000)})),
+            ArgumentVerdict::Unchecked(_)
+        ));
         assert_eq!(unfit(&slow, &json!({"a": "ab"})).0.len(), 1);
     }
 
@@ -460,8 +602,14 @@ mod tests {
             {"type": "string"}]}},
             "type": "object", "properties": {"c": {"$ref": "#/$defs/e"}}});
         let nested = |levels: usize| (0..levels).fold(json!(5), |inner, _| json!({"c": inner}));
-        assert!(matches!(check(&schema, &nested(3)), ArgumentVerdict::Unfit(..)));
-        assert!(matches!(check(&schema, &nested(40)), ArgumentVerdict::Unchecked(_)));
+        assert!(matches!(
+            check(&schema, &nested(3)),
+            ArgumentVerdict::Unfit(..)
+        ));
+        assert!(matches!(
+            check(&schema, &nested(40)),
+            ArgumentVerdict::Unchecked(_)
+        ));
     }
 
     #[test]
@@ -473,7 +621,8 @@ mod tests {
         let any_path = json!({"properties": {"path": {"type": "string"}}});
         let branches = json!({"allOf": vec![json!({"a": 1, "b": 1}); 350], "type": "object"});
         let names: Vec<_> = (0..600).map(|n| format!("n{n}")).collect();
-        let members: serde_json::Map<_, _> = names.iter().map(|name| (name.clone(), json!(1))).collect();
+        let members: serde_json::Map<_, _> =
+            names.iter().map(|name| (name.clone(), json!(1))).collect();
         let dependencies = json!({"properties": {"x": {"allOf": vec![json!({"$ref": "#/d"}); 50]}},
             "d": {"dependencies": {"n0": names}}});
         let fractions = json!({"properties": {"x": {"items": {"multipleOf": 0.5}}}});
@@ -501,7 +650,10 @@ mod tests {
             let schema = CompiledSchema::compile(&text(schema));
             let arguments = text(&arguments);
             assert_eq!(schema.plainly_fits(&arguments), at_once, "{schema:?}");
-            assert!(!at_once || schema.check(&arguments) == ArgumentVerdict::Fits, "{schema:?}");
+            assert!(
+                !at_once || schema.check(&arguments) == ArgumentVerdict::Fits,
+                "{schema:?}"
+            );
         }
     }
 }

@@ -27,13 +27,20 @@ impl<'a> Weights<'a> {
             Value::String(own) => 1 + text(own),
             // Those within them are remembered too, so that weighing every level of a nested value
             // stays linear.
-            Value::Array(_) | Value::Object(_) if self.known.contains_key(&address) => self.known[&address],
+            Value::Array(_) | Value::Object(_) if self.known.contains_key(&address) => {
+                self.known[&address]
+            }
             Value::Array(items) => {
-                let weight = items.iter().map(|item| self.of(item)).fold(1, u64::saturating_add);
+                let weight = items
+                    .iter()
+                    .map(|item| self.of(item))
+                    .fold(1, u64::saturating_add);
                 self.remember(address, weight)
             }
             Value::Object(members) => {
-                let each = members.iter().map(|(name, member)| text(name).saturating_add(self.of(member)));
+                let each = members
+                    .iter()
+                    .map(|(name, member)| text(name).saturating_add(self.of(member)));
                 let weight = each.fold(1, u64::saturating_add);
                 self.remember(address, weight)
             }
@@ -45,13 +52,21 @@ impl<'a> Weights<'a> {
     pub(super) fn names(&mut self, members: &'a Map<String, Value>) -> u64 {
         // No value has the address of the map within it.
         let address = std::ptr::from_ref(members).addr();
-        let weigh = || members.keys().map(|name| 1 + text(name)).fold(0, u64::saturating_add);
+        let weigh = || {
+            members
+                .keys()
+                .map(|name| 1 + text(name))
+                .fold(0, u64::saturating_add)
+        };
         *self.known.entry(address).or_insert_with(weigh)
     }
 
     /// The number of states of a pattern.
     pub(super) fn states(&mut self, pattern: &'a str) -> u64 {
-        *self.known.entry(pattern.as_ptr().addr()).or_insert_with(|| pattern::states(pattern))
+        *self
+            .known
+            .entry(pattern.as_ptr().addr())
+            .or_insert_with(|| pattern::states(pattern))
     }
 
     fn remember(&mut self, address: usize, weight: u64) -> u64 {

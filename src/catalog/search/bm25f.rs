@@ -56,7 +56,10 @@ pub(super) fn saturate(weight: f32) -> f32 {
 }
 
 /// The weight of a word that so many of all tools have.
-#[expect(clippy::cast_precision_loss, reason = "far fewer tools than where that begins to matter")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "far fewer tools than where that begins to matter"
+)]
 pub(super) fn rarity(having: usize, all: usize) -> f32 {
     let having = having as f32;
     let all = all as f32;

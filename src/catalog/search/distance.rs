@@ -48,7 +48,10 @@ fn is_far(typed: &[char], word: &str, most: usize, open: bool) -> bool {
 }
 
 /// The alignment itself, row by row of the word's characters.
-#[expect(clippy::cast_possible_truncation, reason = "no row or column is beyond the longest word and what is forgiven")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "no row or column is beyond the longest word and what is forgiven"
+)]
 fn aligned(typed: &[char], word: &str, most: usize, open: bool) -> Option<usize> {
     let columns = typed.len();
     let most = most.min(COMPARED_CHARACTERS_MAX) as u8;
@@ -63,7 +66,9 @@ fn aligned(typed: &[char], word: &str, most: usize, open: bool) -> Option<usize>
         }
         let mut now = [row; COMPARED_CHARACTERS_MAX + 1];
         for (at, t) in typed.iter().enumerate() {
-            let mut cost = (last[at] + u8::from(*t != c)).min(last[at + 1] + 1).min(now[at] + 1);
+            let mut cost = (last[at] + u8::from(*t != c))
+                .min(last[at + 1] + 1)
+                .min(now[at] + 1);
             if at > 0 && Some(*t) == previous && typed[at - 1] == c {
                 cost = cost.min(before[at - 1] + 1);
             }
@@ -82,7 +87,10 @@ fn aligned(typed: &[char], word: &str, most: usize, open: bool) -> Option<usize>
 }
 
 /// The last row that can matter.
-#[expect(clippy::cast_possible_truncation, reason = "both are at most the longest word")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "both are at most the longest word"
+)]
 fn last_row(columns: usize, most: u8) -> u8 {
     columns as u8 + most
 }
@@ -110,17 +118,29 @@ mod tests {
     fn distances_are_those_of_a_plain_alignment() {
         let letters = ["a", "b", "c", "é"];
         let words = |length: u32| {
-            (0..4_usize.pow(length))
-                .map(move |code| (0..length).map(|at| letters[code / 4_usize.pow(at) % 4]).collect::<String>())
+            (0..4_usize.pow(length)).map(move |code| {
+                (0..length)
+                    .map(|at| letters[code / 4_usize.pow(at) % 4])
+                    .collect::<String>()
+            })
         };
         let all: Vec<String> = (1..5).flat_map(words).collect();
         for typed in all.iter().step_by(3) {
             let typed: Vec<char> = typed.chars().collect();
-            for (word, most, open) in
-                all.iter().flat_map(|word| [(word, 0, false), (word, 0, true), (word, 1, false), (word, 2, true)])
-            {
+            for (word, most, open) in all.iter().flat_map(|word| {
+                [
+                    (word, 0, false),
+                    (word, 0, true),
+                    (word, 1, false),
+                    (word, 2, true),
+                ]
+            }) {
                 let found = within(&typed, word, most, open);
-                assert_eq!(found, aligned(&typed, word, most, open), "{typed:?} {word} {most} {open}");
+                assert_eq!(
+                    found,
+                    aligned(&typed, word, most, open),
+                    "{typed:?} {word} {most} {open}"
+                );
             }
         }
     }

@@ -71,7 +71,9 @@ pub struct Fields(pub(super) u8);
 impl Fields {
     /// One after another.
     pub fn iter(self) -> impl Iterator<Item = Field> {
-        Field::ALL.into_iter().filter(move |field| self.0 & field.bit() != 0)
+        Field::ALL
+            .into_iter()
+            .filter(move |field| self.0 & field.bit() != 0)
     }
 
     /// Whether a term was found there.
@@ -91,7 +93,10 @@ pub(super) fn each_text(
     if *published.as_str() != *tool.name {
         each(Field::Name, published.as_str());
     }
-    for (_, title) in tool.extra.iter().filter(|(name, _)| matches!(&**name, "title" | "display_name" | "displayName"))
+    for (_, title) in tool
+        .extra
+        .iter()
+        .filter(|(name, _)| matches!(&**name, "title" | "display_name" | "displayName"))
     {
         // What is no text is no title.
         if let Ok(title) = serde_json::from_str::<String>(title.get()) {
@@ -105,8 +110,14 @@ pub(super) fn each_text(
     tags.for_each(|tag| each(Field::Tag, tag));
     if let Some(id) = &tool.category {
         each(Field::Category, id);
-        let known = manifest.categories.binary_search_by(|category| category.id.cmp(id)).ok();
-        if let Some(category) = known.and_then(|at| manifest.categories.get(at)).filter(|known| known.name != *id) {
+        let known = manifest
+            .categories
+            .binary_search_by(|category| category.id.cmp(id))
+            .ok();
+        if let Some(category) = known
+            .and_then(|at| manifest.categories.get(at))
+            .filter(|known| known.name != *id)
+        {
             each(Field::Category, &category.name);
         }
     }
@@ -173,7 +184,9 @@ impl<'de> Visitor<'de> for SchemaVisitor<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
         while let Some(member) = members.next_key_seed(MemberName)? {
             match member {
-                Member::Named => members.next_value_seed(NamedSchemasVisitor { each: self.each })?,
+                Member::Named => {
+                    members.next_value_seed(NamedSchemasVisitor { each: self.each })?
+                }
                 Member::Text => members.next_value_seed(SchemaTextVisitor { each: self.each })?,
                 Member::Schema => members.next_value_seed(SchemaVisitor { each: self.each })?,
                 Member::Other => _ = members.next_value::<IgnoredAny>()?,
@@ -183,7 +196,10 @@ impl<'de> Visitor<'de> for SchemaVisitor<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut schemas: A) -> Result<(), A::Error> {
-        while schemas.next_element_seed(SchemaVisitor { each: self.each })?.is_some() {}
+        while schemas
+            .next_element_seed(SchemaVisitor { each: self.each })?
+            .is_some()
+        {}
         Ok(())
     }
 
@@ -206,7 +222,10 @@ impl<'de> Visitor<'de> for NamedSchemasVisitor<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        while members.next_key_seed(ParameterName { each: self.each })?.is_some() {
+        while members
+            .next_key_seed(ParameterName { each: self.each })?
+            .is_some()
+        {
             members.next_value_seed(SchemaVisitor { each: self.each })?;
         }
         Ok(())
@@ -301,7 +320,9 @@ impl Visitor<'_> for MemberName {
         Ok(match name {
             "properties" => Member::Named,
             "description" | "title" => Member::Text,
-            "items" | "additionalProperties" | "anyOf" | "oneOf" | "allOf" | "prefixItems" => Member::Schema,
+            "items" | "additionalProperties" | "anyOf" | "oneOf" | "allOf" | "prefixItems" => {
+                Member::Schema
+            }
             _ => Member::Other,
         })
     }

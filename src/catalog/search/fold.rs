@@ -20,7 +20,10 @@ pub(super) fn fold(c: char, mut each: impl FnMut(char)) {
         // A Hangul syllable is what its readers take for a letter; its parts are of no use as one.
         return each(c);
     }
-    DECOMPOSE.normalize_iter(std::iter::once(c)).filter(|c| !is_mark(*c)).for_each(each);
+    DECOMPOSE
+        .normalize_iter(std::iter::once(c))
+        .filter(|c| !is_mark(*c))
+        .for_each(each);
 }
 
 /// Letters with a stroke or of two letters, which have no decomposition.

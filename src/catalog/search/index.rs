@@ -37,9 +37,18 @@ impl CatalogEntry {
 
 impl SearchIndex {
     /// Indexes tools of one scenario.
-    pub(super) fn build(scenario: &ScenarioName, manifest: &Manifest, tools: &[Arc<ViewTool>]) -> Self {
+    pub(super) fn build(
+        scenario: &ScenarioName,
+        manifest: &Manifest,
+        tools: &[Arc<ViewTool>],
+    ) -> Self {
         let mut maker = Maker::new(scenario);
-        Self { leaves: tools.chunks(TOOLS).map(|tools| maker.leaf(manifest, tools)).collect() }
+        Self {
+            leaves: tools
+                .chunks(TOOLS)
+                .map(|tools| maker.leaf(manifest, tools))
+                .collect(),
+        }
     }
 }
 
@@ -57,7 +66,9 @@ impl Maker {
     fn new(scenario: &ScenarioName) -> Self {
         let mut splitter = Splitter::default();
         let mut terms = Vec::new();
-        splitter.split(scenario.as_str(), |word| terms.push(TermHash::from_word(&stem(word))));
+        splitter.split(scenario.as_str(), |word| {
+            terms.push(TermHash::from_word(&stem(word)))
+        });
         Self {
             splitter,
             scenario: terms,
@@ -76,7 +87,13 @@ impl Maker {
     }
 
     fn tool(&mut self, at: u8, manifest: &Manifest, tool: &ViewTool) {
-        let Self { splitter, scenario, fields, occurrences, names } = self;
+        let Self {
+            splitter,
+            scenario,
+            fields,
+            occurrences,
+            names,
+        } = self;
         fields.iter_mut().for_each(Vec::clear);
         fields[Field::Scenario as usize].extend_from_slice(scenario);
         each_text(manifest, &tool.tool, &tool.name, |field, text| {
@@ -93,7 +110,12 @@ impl Maker {
         for field in Field::ALL {
             let terms = &fields[field as usize];
             let weight = bm25f::occurrence(field, terms.len());
-            let of = |term: &TermHash| Occurrence { term: *term, tool: at, field: field.bit(), weight };
+            let of = |term: &TermHash| Occurrence {
+                term: *term,
+                tool: at,
+                field: field.bit(),
+                weight,
+            };
             occurrences.extend(terms.iter().map(of));
         }
     }

@@ -17,7 +17,10 @@ pub(super) struct TermHash(u32);
 
 impl TermHash {
     /// The term of a word.
-    #[expect(clippy::cast_possible_truncation, reason = "the low half of the hash is taken")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the low half of the hash is taken"
+    )]
     pub(super) fn from_word(word: &str) -> Self {
         Self(xxh3_64(word.as_bytes()) as u32)
     }
@@ -67,31 +70,45 @@ pub(super) struct Leaf {
 impl Leaf {
     /// Makes the leaf of these occurrences, in whatever order; `saturate` maps the summed weight of
     /// a term in a tool into 0 to 1.
-    pub(super) fn build(occurrences: &mut [Occurrence], names: LeafNames, saturate: impl Fn(f32) -> f32) -> Self {
+    pub(super) fn build(
+        occurrences: &mut [Occurrence],
+        names: LeafNames,
+        saturate: impl Fn(f32) -> f32,
+    ) -> Self {
         // The field is in the key too: the sum of floats depends on their order.
         occurrences.sort_unstable_by_key(|one| (one.term, one.tool, one.field));
         let mut terms = Vec::new();
         let mut postings = Vec::with_capacity(occurrences.len());
         for same_term in occurrences.chunk_by(|a, b| a.term == b.term) {
             terms.push((same_term[0].term, index(postings.len())));
-            postings.extend(same_term.chunk_by(|a, b| a.tool == b.tool).map(|same_tool| {
-                let weight = saturate(same_tool.iter().map(|one| one.weight).sum());
-                Posting {
-                    tool: same_tool[0].tool,
-                    fields: same_tool.iter().fold(0, |fields, one| fields | one.field),
-                    weight: steps(weight),
-                }
-            }));
+            postings.extend(
+                same_term
+                    .chunk_by(|a, b| a.tool == b.tool)
+                    .map(|same_tool| {
+                        let weight = saturate(same_tool.iter().map(|one| one.weight).sum());
+                        Posting {
+                            tool: same_tool[0].tool,
+                            fields: same_tool.iter().fold(0, |fields, one| fields | one.field),
+                            weight: steps(weight),
+                        }
+                    }),
+            );
         }
         terms.push((TermHash(u32::MAX), index(postings.len())));
-        Self { terms: terms.into(), postings: postings.into(), names }
+        Self {
+            terms: terms.into(),
+            postings: postings.into(),
+            names,
+        }
     }
 
     /// Where a term is.
     pub(super) fn find(&self, term: TermHash) -> &[Posting] {
         // Hashes are spread evenly, so the place of one is near where its value says.
         let known = self.terms.len().saturating_sub(1);
-        let Some(terms) = self.terms.get(..known) else { return &[] };
+        let Some(terms) = self.terms.get(..known) else {
+            return &[];
+        };
         let guess = (u64::from(term.0) * known as u64) >> 32;
         let mut at = usize::try_from(guess).unwrap_or_default();
         while at > 0 && terms[at - 1].0 >= term {
@@ -103,7 +120,9 @@ impl Leaf {
         match terms.get(at) {
             Some((found, begin)) if *found == term => {
                 let end = self.terms[at + 1].1;
-                self.postings.get(*begin as usize..end as usize).unwrap_or_default()
+                self.postings
+                    .get(*begin as usize..end as usize)
+                    .unwrap_or_default()
             }
             _ => &[],
         }
@@ -111,7 +130,10 @@ impl Leaf {
 
     /// What it holds in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        size_of::<Self>() + size_of_val(&*self.terms) + size_of_val(&*self.postings) + self.names.bytes()
+        size_of::<Self>()
+            + size_of_val(&*self.terms)
+            + size_of_val(&*self.postings)
+            + self.names.bytes()
     }
 }
 
@@ -120,7 +142,11 @@ fn index(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what the type holds")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "clamped to what the type holds"
+)]
 fn steps(weight: f32) -> u16 {
     (weight.clamp(0.0, 1.0) * f32::from(u16::MAX)).round() as u16
 }

@@ -47,18 +47,31 @@ impl LeafNamesBuilder {
 
     fn word(&mut self, tool: u8, word: &str, whole: bool) {
         let kept = word.get(..usize::from(u8::MAX)).unwrap_or_else(|| {
-            let longest = (0..=word.len().min(usize::from(u8::MAX))).rev().find(|at| word.is_char_boundary(*at));
+            let longest = (0..=word.len().min(usize::from(u8::MAX)))
+                .rev()
+                .find(|at| word.is_char_boundary(*at));
             &word[..longest.unwrap_or_default()]
         });
-        let (Ok(begin), Ok(length)) = (u32::try_from(self.text.len()), u8::try_from(kept.len())) else { return };
+        let (Ok(begin), Ok(length)) = (u32::try_from(self.text.len()), u8::try_from(kept.len()))
+        else {
+            return;
+        };
         if length > 0 {
             self.text.push_str(kept);
-            self.words.push(NameWord { begin, length, tool, whole });
+            self.words.push(NameWord {
+                begin,
+                length,
+                tool,
+                whole,
+            });
         }
     }
 
     pub(super) fn finish(&mut self) -> LeafNames {
-        let names = LeafNames { text: self.text.as_str().into(), words: self.words.as_slice().into() };
+        let names = LeafNames {
+            text: self.text.as_str().into(),
+            words: self.words.as_slice().into(),
+        };
         self.text.clear();
         self.words.clear();
         names
@@ -73,7 +86,12 @@ impl LeafNames {
             words.clear();
             words.extend(of_tool.iter().map(|word| {
                 let begin = word.begin as usize;
-                (word.whole, self.text.get(begin..begin + usize::from(word.length)).unwrap_or_default())
+                (
+                    word.whole,
+                    self.text
+                        .get(begin..begin + usize::from(word.length))
+                        .unwrap_or_default(),
+                )
             }));
             each(of_tool[0].tool, &words);
         }

@@ -73,8 +73,16 @@ impl Typed {
             }
         });
         let letters = words.iter().map(|word| word.chars().collect()).collect();
-        let terms = words.iter().map(|word| TermHash::from_word(&stem(word))).collect();
-        Self { whole, words, letters, terms }
+        let terms = words
+            .iter()
+            .map(|word| TermHash::from_word(&stem(word)))
+            .collect();
+        Self {
+            whole,
+            words,
+            letters,
+            terms,
+        }
     }
 }
 
@@ -86,7 +94,12 @@ impl View {
     /// The tools of this view by what was typed so far, in tiers (see [`Tier`]), at most `limit`.
     /// `recent` names the tools used before, the latest first. Deterministic, like [`View::rank`].
     pub fn palette(&self, typed: &str, recent: &[ToolId], limit: usize) -> Vec<Hit> {
-        let used: HashMap<&ToolId, usize> = recent.iter().enumerate().rev().map(|(at, id)| (id, at)).collect();
+        let used: HashMap<&ToolId, usize> = recent
+            .iter()
+            .enumerate()
+            .rev()
+            .map(|(at, id)| (id, at))
+            .collect();
         let typed = Typed::parse(typed);
         if typed.words.is_empty() {
             return self.used(recent, limit);
@@ -97,17 +110,31 @@ impl View {
         if fits.len() < limit {
             self.by_names(&typed, true, &mut fits);
         }
-        let mut hits: Vec<_> = fits.into_values().filter_map(|fit| self.palette_hit(fit, &used)).collect();
+        let mut hits: Vec<_> = fits
+            .into_values()
+            .filter_map(|fit| self.palette_hit(fit, &used))
+            .collect();
         hits.sort_unstable_by(|(a, a_place), (b, b_place)| {
-            a_place.0.cmp(&b_place.0).then(b.score.total_cmp(&a.score)).then(a_place.1.cmp(&b_place.1))
+            a_place
+                .0
+                .cmp(&b_place.0)
+                .then(b.score.total_cmp(&a.score))
+                .then(a_place.1.cmp(&b_place.1))
         });
         hits.into_iter().map(|(hit, _)| hit).take(limit).collect()
     }
 
     /// The hit, with what it is ordered by besides its score.
-    fn palette_hit(&self, fit: PaletteMatch, used: &HashMap<&ToolId, usize>) -> Option<(Hit, Order)> {
+    fn palette_hit(
+        &self,
+        fit: PaletteMatch,
+        used: &HashMap<&ToolId, usize>,
+    ) -> Option<(Hit, Order)> {
         let PaletteMatch { tier, candidate } = fit;
-        let hit = Hit { tier: Some(tier), ..candidate.hit(self)? };
+        let hit = Hit {
+            tier: Some(tier),
+            ..candidate.hit(self)?
+        };
         let use_of = used.get(&hit.tool.id).copied().unwrap_or(usize::MAX);
         Some((hit, ((tier, use_of), (candidate.part, candidate.tool))))
     }
@@ -115,11 +142,21 @@ impl View {
     /// The tools that were used, the latest first.
     fn used(&self, recent: &[ToolId], limit: usize) -> Vec<Hit> {
         let find = |id: &ToolId| {
-            let part = self.parts.binary_search_by(|part| part.entry.name.cmp(&id.scenario)).ok()?;
+            let part = self
+                .parts
+                .binary_search_by(|part| part.entry.name.cmp(&id.scenario))
+                .ok()?;
             let tools: &[Arc<ViewTool>] = &self.parts.get(part)?.tools;
-            let at = tools.binary_search_by(|tool| tool.id.tool.cmp(&id.tool)).ok()?;
+            let at = tools
+                .binary_search_by(|tool| tool.id.tool.cmp(&id.tool))
+                .ok()?;
             let tool = Arc::clone(tools.get(at)?);
-            Some(Hit { tool, score: 1.0, fields: Fields::default(), tier: Some(Tier::Recent) })
+            Some(Hit {
+                tool,
+                score: 1.0,
+                fields: Fields::default(),
+                tier: Some(Tier::Recent),
+            })
         };
         let mut hits: Vec<Hit> = Vec::new();
         for hit in recent.iter().filter_map(find) {
@@ -136,7 +173,13 @@ impl View {
         let found = TermMatches::look_up(self, &indices, &typed.terms);
         found.each(self, |candidate, weighed| {
             if (0..typed.terms.len()).all(|term| weighed.weight(term).is_some()) {
-                fits.insert((candidate.part, candidate.tool), PaletteMatch { tier: Tier::Word, candidate });
+                fits.insert(
+                    (candidate.part, candidate.tool),
+                    PaletteMatch {
+                        tier: Tier::Word,
+                        candidate,
+                    },
+                );
             }
         });
     }
@@ -145,13 +188,31 @@ impl View {
     fn by_names(&self, typed: &Typed, fuzzy: bool, fits: &mut HashMap<(u32, u32), PaletteMatch>) {
         let fields = Field::Name.bit();
         TermMatches::each_name(self, |part, tool, words| {
-            let fit = if fuzzy { typed.nearly(words) } else { typed.begins(words) };
+            let fit = if fuzzy {
+                typed.nearly(words)
+            } else {
+                typed.begins(words)
+            };
             let Some((tier, score)) = fit else { return };
-            let fit = PaletteMatch { tier, candidate: ScoredTool { score, part, tool, fields } };
+            let fit = PaletteMatch {
+                tier,
+                candidate: ScoredTool {
+                    score,
+                    part,
+                    tool,
+                    fields,
+                },
+            };
             let known = fits.entry((part, tool)).or_insert(fit);
             if fit.tier < known.tier {
                 let fields = known.candidate.fields | fields;
-                *known = PaletteMatch { candidate: ScoredTool { fields, ..fit.candidate }, ..fit };
+                *known = PaletteMatch {
+                    candidate: ScoredTool {
+                        fields,
+                        ..fit.candidate
+                    },
+                    ..fit
+                };
             }
         });
     }
@@ -162,14 +223,20 @@ impl Typed {
     /// beginning.
     fn begins(&self, words: &[(bool, &str)]) -> Option<(Tier, f32)> {
         let share = |name: &str| length(&self.whole) / length(name).max(1.0);
-        let whole = words.iter().filter(|(whole, name)| *whole && name.starts_with(&self.whole));
+        let whole = words
+            .iter()
+            .filter(|(whole, name)| *whole && name.starts_with(&self.whole));
         if let Some(best) = whole.map(|(_, name)| share(name)).reduce(f32::max) {
             return Some((Tier::Prefix, best));
         }
         let (last, others) = self.words.split_last()?;
         let has = |typed: &String| words.iter().any(|(_, word)| word == typed);
-        let begun = words.iter().filter(|(_, word)| word.starts_with(last.as_str()));
-        let best = begun.map(|(_, word)| length(last) / length(word).max(1.0)).reduce(f32::max)?;
+        let begun = words
+            .iter()
+            .filter(|(_, word)| word.starts_with(last.as_str()));
+        let best = begun
+            .map(|(_, word)| length(last) / length(word).max(1.0))
+            .reduce(f32::max)?;
         others.iter().all(has).then_some((Tier::Word, best))
     }
 
@@ -178,10 +245,15 @@ impl Typed {
         let mut slips = 0;
         for (at, letters) in self.letters.iter().enumerate() {
             let open = at + 1 == self.letters.len();
-            let costs = words.iter().filter_map(|(_, word)| within(letters, word, forgiven(letters.len()), open));
+            let costs = words
+                .iter()
+                .filter_map(|(_, word)| within(letters, word, forgiven(letters.len()), open));
             slips += costs.min()?;
         }
-        Some((Tier::Fuzzy, 1.0 / (1.0 + f32::from(u16::try_from(slips).unwrap_or(u16::MAX)))))
+        Some((
+            Tier::Fuzzy,
+            1.0 / (1.0 + f32::from(u16::try_from(slips).unwrap_or(u16::MAX))),
+        ))
     }
 }
 

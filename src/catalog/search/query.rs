@@ -23,7 +23,11 @@ impl SearchQuery {
     /// only where there is no other word.
     pub(super) fn parse(text: &str) -> Self {
         let query = Self::of_words(text, |word| !is_stop_word(word));
-        if query.terms.is_empty() { Self::of_words(text, |_| true) } else { query }
+        if query.terms.is_empty() {
+            Self::of_words(text, |_| true)
+        } else {
+            query
+        }
     }
 
     fn of_words(text: &str, counts: impl Fn(&str) -> bool) -> Self {
@@ -70,7 +74,13 @@ fn sentences(text: &str) -> Vec<&str> {
     let mut rest = text;
     let mut from = 0;
     while found.len() + 1 < SENTENCES {
-        let Some(at) = rest.get(from..).and_then(|rest| rest.find(ends_a_sentence)).map(|at| at + from) else { break };
+        let Some(at) = rest
+            .get(from..)
+            .and_then(|rest| rest.find(ends_a_sentence))
+            .map(|at| at + from)
+        else {
+            break;
+        };
         let after = at + rest[at..].chars().next().map_or(1, char::len_utf8);
         let next = rest[after..].chars().next();
         let alone = rest[at..].starts_with(['\n', '。', '！', '？', '；']);
@@ -116,13 +126,19 @@ mod tests {
             SearchQuery::parse("how do I get the weather in Paris").terms,
             SearchQuery::parse("weather Paris").terms
         );
-        assert_eq!(SearchQuery::parse("What's on? Please tell me").terms.len(), 6);
+        assert_eq!(
+            SearchQuery::parse("What's on? Please tell me").terms.len(),
+            6
+        );
         assert_eq!(SearchQuery::parse("the").terms.len(), 1);
     }
 
     #[test]
     fn the_words_that_are_looked_up_are_limited() {
-        let long = (0..10_000).map(|n| format!("w{n}x")).collect::<Vec<_>>().join(" ");
+        let long = (0..10_000)
+            .map(|n| format!("w{n}x"))
+            .collect::<Vec<_>>()
+            .join(" ");
         assert_eq!(SearchQuery::parse(&long).terms.len(), SEARCH_WORDS);
     }
 }

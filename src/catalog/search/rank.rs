@@ -36,7 +36,10 @@ impl View {
         } else {
             found.best_sentences(self, &query.sentences, &mut best);
         }
-        best.finish().into_iter().filter_map(|candidate| candidate.hit(self)).collect()
+        best.finish()
+            .into_iter()
+            .filter_map(|candidate| candidate.hit(self))
+            .collect()
     }
 }
 
@@ -59,7 +62,11 @@ impl<'a> TermMatches<'a> {
 
     /// Looks every term up in every leaf, and weighs the terms by how many tools have them. The
     /// indices are those of the view.
-    pub(super) fn look_up(view: &View, indices: &'a [Arc<SearchIndex>], terms: &'a [TermHash]) -> Self {
+    pub(super) fn look_up(
+        view: &View,
+        indices: &'a [Arc<SearchIndex>],
+        terms: &'a [TermHash],
+    ) -> Self {
         let mut postings = Vec::new();
         let mut having = vec![0; terms.len()];
         let mut all = 0;
@@ -73,7 +80,15 @@ impl<'a> TermMatches<'a> {
                 }
             }
         }
-        Self { indices, terms, postings, rarity: having.into_iter().map(|having| bm25f::rarity(having, all)).collect() }
+        Self {
+            indices,
+            terms,
+            postings,
+            rarity: having
+                .into_iter()
+                .map(|having| bm25f::rarity(having, all))
+                .collect(),
+        }
     }
 
     /// Hands on every tool of the view that has a term, in no particular order, each with what
@@ -84,22 +99,46 @@ impl<'a> TermMatches<'a> {
         for ((number, part), index) in (0..).zip(&view.parts).zip(self.indices) {
             let places = ToolPositions::for_part(part);
             for leaf in 0..index.leaves.len() {
-                let Some(postings) = leaves.next() else { return };
+                let Some(postings) = leaves.next() else {
+                    return;
+                };
                 scored.add(postings, &self.rarity);
                 scored.drain(|tool, score, fields| {
                     if let Some(place) = places.place(leaf * TOOLS + usize::from(tool)) {
-                        each(ScoredTool { score, part: number, tool: place, fields }, Weighed { postings, tool });
+                        each(
+                            ScoredTool {
+                                score,
+                                part: number,
+                                tool: place,
+                                fields,
+                            },
+                            Weighed { postings, tool },
+                        );
                     }
                 });
             }
             for (place, index) in &places.renamed {
                 let leaf = index.leaves.first();
-                let postings: Vec<&[Posting]> =
-                    self.terms.iter().map(|term| leaf.map_or(&[][..], |leaf| leaf.find(*term))).collect();
+                let postings: Vec<&[Posting]> = self
+                    .terms
+                    .iter()
+                    .map(|term| leaf.map_or(&[][..], |leaf| leaf.find(*term)))
+                    .collect();
                 scored.add(&postings, &self.rarity);
                 scored.drain(|tool, score, fields| {
-                    let weighed = Weighed { postings: &postings, tool };
-                    each(ScoredTool { score, part: number, tool: *place, fields }, weighed);
+                    let weighed = Weighed {
+                        postings: &postings,
+                        tool,
+                    };
+                    each(
+                        ScoredTool {
+                            score,
+                            part: number,
+                            tool: *place,
+                            fields,
+                        },
+                        weighed,
+                    );
                 });
             }
         }
@@ -163,12 +202,17 @@ impl Weighed<'_> {
     pub(super) fn weight(self, term: usize) -> Option<f32> {
         let of_term = self.postings.get(term)?;
         // The postings of a term are in the order of the tools.
-        let at = of_term.binary_search_by_key(&self.tool, |posting| posting.tool).ok()?;
+        let at = of_term
+            .binary_search_by_key(&self.tool, |posting| posting.tool)
+            .ok()?;
         of_term.get(at).map(|posting| posting.weight())
     }
 
     fn sum(self, terms: &[usize], rarity: &[f32]) -> f32 {
-        terms.iter().filter_map(|term| Some(self.weight(*term)? * rarity.get(*term)?)).sum()
+        terms
+            .iter()
+            .filter_map(|term| Some(self.weight(*term)? * rarity.get(*term)?))
+            .sum()
     }
 }
 
@@ -182,7 +226,11 @@ struct Scored {
 
 impl Default for Scored {
     fn default() -> Self {
-        Self { scores: [0.0; TOOLS], fields: [0; TOOLS], end: 0 }
+        Self {
+            scores: [0.0; TOOLS],
+            fields: [0; TOOLS],
+            end: 0,
+        }
     }
 }
 
@@ -200,7 +248,11 @@ impl Scored {
 
     /// Hands on what was added up, and forgets it.
     fn drain(&mut self, mut each: impl FnMut(u8, f32, u8)) {
-        for ((tool, score), fields) in (0..=u8::MAX).zip(&mut self.scores).zip(&mut self.fields).take(self.end) {
+        for ((tool, score), fields) in (0..=u8::MAX)
+            .zip(&mut self.scores)
+            .zip(&mut self.fields)
+            .take(self.end)
+        {
             if *fields != 0 {
                 each(tool, std::mem::take(score), std::mem::take(fields));
             }
@@ -222,21 +274,33 @@ impl ToolPositions {
     fn for_part(part: &Part) -> Self {
         let entry = &part.entry;
         if Arc::ptr_eq(&part.tools, &entry.tools) {
-            return Self { by_entry: None, renamed: Vec::new() };
+            return Self {
+                by_entry: None,
+                renamed: Vec::new(),
+            };
         }
         let mut by_entry = vec![None; entry.tools.len()];
         let mut renamed = Vec::new();
         // Both are sorted by name.
         let mut global = entry.tools.iter().enumerate();
         for (place, tool) in (0..).zip(part.tools.iter()) {
-            let Some((at, global)) = global.find(|(_, global)| global.id.tool == tool.id.tool) else { continue };
+            let Some((at, global)) = global.find(|(_, global)| global.id.tool == tool.id.tool)
+            else {
+                continue;
+            };
             if Arc::ptr_eq(global, tool) || global.name == tool.name {
                 by_entry[at] = Some(place);
             } else {
-                renamed.push((place, SearchIndex::build(&entry.name, &entry.manifest, std::slice::from_ref(tool))));
+                renamed.push((
+                    place,
+                    SearchIndex::build(&entry.name, &entry.manifest, std::slice::from_ref(tool)),
+                ));
             }
         }
-        Self { by_entry: Some(by_entry), renamed }
+        Self {
+            by_entry: Some(by_entry),
+            renamed,
+        }
     }
 
     fn place(&self, at: usize) -> Option<u32> {
@@ -259,8 +323,17 @@ pub(super) struct ScoredTool {
 
 impl ScoredTool {
     pub(super) fn hit(self, view: &View) -> Option<Hit> {
-        let tool = view.parts.get(self.part as usize)?.tools.get(self.tool as usize)?;
-        Some(Hit { tool: Arc::clone(tool), score: self.score, fields: Fields(self.fields), tier: None })
+        let tool = view
+            .parts
+            .get(self.part as usize)?
+            .tools
+            .get(self.tool as usize)?;
+        Some(Hit {
+            tool: Arc::clone(tool),
+            score: self.score,
+            fields: Fields(self.fields),
+            tier: None,
+        })
     }
 }
 
@@ -275,7 +348,10 @@ impl Best {
     const SLACK: usize = 4_096;
 
     fn new(limit: usize) -> Self {
-        Self { limit, candidates: Vec::new() }
+        Self {
+            limit,
+            candidates: Vec::new(),
+        }
     }
 
     fn take(&mut self, candidate: ScoredTool) {
@@ -301,5 +377,7 @@ impl Best {
 
 /// The better one first; equal ones in the order of the view.
 fn better(a: &ScoredTool, b: &ScoredTool) -> Ordering {
-    b.score.total_cmp(&a.score).then_with(|| (a.part, a.tool).cmp(&(b.part, b.tool)))
+    b.score
+        .total_cmp(&a.score)
+        .then_with(|| (a.part, a.tool).cmp(&(b.part, b.tool)))
 }

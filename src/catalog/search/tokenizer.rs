@@ -71,7 +71,9 @@ fn is_dense(c: char) -> bool {
 impl Splitter {
     /// Hands on the words of a text, in order.
     pub(super) fn split(&mut self, text: &str, mut each: impl FnMut(&str)) {
-        self.scan(text, &mut |word: SplitWord<'_>| word.parts_and_whole(&mut each));
+        self.scan(text, &mut |word: SplitWord<'_>| {
+            word.parts_and_whole(&mut each)
+        });
     }
 
     /// The same, but a word of which `keep_whole` holds is not taken apart.
@@ -82,7 +84,11 @@ impl Splitter {
         mut each: impl FnMut(&str),
     ) {
         self.scan(text, &mut |word: SplitWord<'_>| {
-            if keep_whole(&word) { each(word.text) } else { word.parts_and_whole(&mut each) }
+            if keep_whole(&word) {
+                each(word.text)
+            } else {
+                word.parts_and_whole(&mut each)
+            }
         });
     }
 
@@ -115,9 +121,13 @@ impl Splitter {
         let at = match (before, last, kind) {
             (_, CharClass::Letter, CharClass::Capital)
             | (_, CharClass::Letter | CharClass::Capital, CharClass::Digit)
-            | (_, CharClass::Digit, CharClass::Letter | CharClass::Capital) => Some(self.word.len()),
+            | (_, CharClass::Digit, CharClass::Letter | CharClass::Capital) => {
+                Some(self.word.len())
+            }
             // The last capital of a row begins the next part: `HTTPServer`.
-            (CharClass::Capital, CharClass::Capital, CharClass::Letter) => Some(self.word.len() - self.last_bytes),
+            (CharClass::Capital, CharClass::Capital, CharClass::Letter) => {
+                Some(self.word.len() - self.last_bytes)
+            }
             _ => None,
         };
         self.last = [kind, last];
@@ -145,9 +155,17 @@ impl Splitter {
             let first = neighbour.encode_utf8(&mut bytes).len();
             let both = first + c.encode_utf8(&mut bytes[first..]).len();
             let text = std::str::from_utf8(&bytes[..both]).unwrap_or_default();
-            each(SplitWord { text, parts: &[], pair: true });
+            each(SplitWord {
+                text,
+                parts: &[],
+                pair: true,
+            });
         }
-        each(SplitWord { text: c.encode_utf8(&mut bytes), parts: &[], pair: false });
+        each(SplitWord {
+            text: c.encode_utf8(&mut bytes),
+            parts: &[],
+            pair: false,
+        });
         self.neighbour = Some(c);
         self.last = [CharClass::Dense, CharClass::Gap];
     }
@@ -155,7 +173,11 @@ impl Splitter {
     /// Ends the word being read.
     fn end(&mut self, each: &mut impl FnMut(SplitWord<'_>)) {
         if !self.word.is_empty() {
-            each(SplitWord { text: &self.word, parts: &self.parts, pair: false });
+            each(SplitWord {
+                text: &self.word,
+                parts: &self.parts,
+                pair: false,
+            });
         }
         self.word.clear();
         self.parts.clear();
@@ -202,7 +224,9 @@ impl SplitWord<'_> {
 pub(super) fn is_data(word: &SplitWord<'_>) -> bool {
     let digit_then_letter = |pair: &[u8]| pair[0].is_ascii_digit() && pair[1].is_ascii_alphabetic();
     let parts = word.parts.len() + 1;
-    parts > 2 && word.text.len() <= 2 * parts && word.text.as_bytes().windows(2).any(digit_then_letter)
+    parts > 2
+        && word.text.len() <= 2 * parts
+        && word.text.as_bytes().windows(2).any(digit_then_letter)
 }
 
 /// A word without the ending of English plurals: `files` and `file` are one word, `queries` and
@@ -241,8 +265,13 @@ mod tests {
 
     #[test]
     fn words_that_only_look_like_plurals_keep_their_stem() {
-        for (word, other) in [("news", "new"), ("status", "statu"), ("address", "addres"), ("gas", "ga"), ("pie", "py")]
-        {
+        for (word, other) in [
+            ("news", "new"),
+            ("status", "statu"),
+            ("address", "addres"),
+            ("gas", "ga"),
+            ("pie", "py"),
+        ] {
             assert_ne!(stem(word), stem(other), "{word} and {other}");
         }
     }

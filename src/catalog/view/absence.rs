@@ -67,7 +67,11 @@ impl Absence {
     pub fn is_budget(&self) -> bool {
         matches!(
             self,
-            Self::OverTools(_) | Self::OverTokens(_) | Self::OverCap(_) | Self::Deferred | Self::OverDeferred(_)
+            Self::OverTools(_)
+                | Self::OverTokens(_)
+                | Self::OverCap(_)
+                | Self::Deferred
+                | Self::OverDeferred(_)
         )
     }
 }
@@ -78,21 +82,36 @@ impl fmt::Display for Absence {
             Self::Withdrawn(reason) => write!(f, "its scenario is not published: {reason}"),
             Self::Profile(reason) => f.write_str(reason),
             Self::Internal => f.write_str("its scenario marks it as internal"),
-            Self::Activity(definition) => write!(f, "it is listed as `{definition}`, of which it is the activity"),
+            Self::Activity(definition) => write!(
+                f,
+                "it is listed as `{definition}`, of which it is the activity"
+            ),
             Self::Disabled(source) => write!(f, "switched off by {source}"),
             Self::Filtered(filter) => write!(f, "it does not fit the filter `{filter}`"),
             Self::Irrelevant => f.write_str("not relevant to `q`"),
             Self::OverTools(most) => {
-                write!(f, "the list takes at most {most} tools (`max_tools`) and others come before it")
+                write!(
+                    f,
+                    "the list takes at most {most} tools (`max_tools`) and others come before it"
+                )
             }
             Self::OverTokens(most) => {
-                write!(f, "it does not fit into what those before it leave of {most} tokens (`max_tokens`)")
+                write!(
+                    f,
+                    "it does not fit into what those before it leave of {most} tokens (`max_tokens`)"
+                )
             }
-            Self::OverCap(most) => write!(f, "the list takes at most {most} tools and others come before it"),
-            Self::Deferred => {
-                f.write_str("it would be deferred, which this format cannot express, so it is not in the list")
-            }
-            Self::OverDeferred(most) => write!(f, "at most {most} tools can be deferred and others come before it"),
+            Self::OverCap(most) => write!(
+                f,
+                "the list takes at most {most} tools and others come before it"
+            ),
+            Self::Deferred => f.write_str(
+                "it would be deferred, which this format cannot express, so it is not in the list",
+            ),
+            Self::OverDeferred(most) => write!(
+                f,
+                "at most {most} tools can be deferred and others come before it"
+            ),
         }
     }
 }

@@ -18,9 +18,16 @@ impl View {
         let present: BTreeSet<&ToolId> = self.tools().map(|tool| &tool.id).collect();
         let chosen: BTreeSet<&ToolId> = self.left_out.iter().map(|left| &left.tool.id).collect();
         let mut absences = self.left_out.clone();
-        for entry in catalog.entries().filter(|entry| !matches!(entry.visibility, Visibility::Hidden(_))) {
+        for entry in catalog
+            .entries()
+            .filter(|entry| !matches!(entry.visibility, Visibility::Hidden(_)))
+        {
             let refused = filter.refuses_entry(entry);
-            for tool in entry.tools.iter().filter(|tool| !present.contains(&tool.id) && !chosen.contains(&tool.id)) {
+            for tool in entry
+                .tools
+                .iter()
+                .filter(|tool| !present.contains(&tool.id) && !chosen.contains(&tool.id))
+            {
                 let tool = lens.tool(tool);
                 let why = refused.clone().or_else(|| filter.refuses(&tool));
                 // A tool that no rule refuses is in the view or was left out by the choice.

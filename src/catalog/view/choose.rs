@@ -18,28 +18,54 @@ impl View {
     pub(super) fn chosen(mut self, query: &ViewQuery, target: &dyn Estimator) -> Self {
         let total = self.len();
         let fits = |most: Option<usize>| most.is_none_or(|most| total <= most);
-        let selects =
-            query.q.is_some() || query.max_tokens.is_some() || query.defer.is_some() || query.sticky.is_some();
+        let selects = query.q.is_some()
+            || query.max_tokens.is_some()
+            || query.defer.is_some()
+            || query.sticky.is_some();
         if !selects && fits(query.max_tools) && fits(query.cap) {
             return self;
         }
         let scores: HashMap<ToolId, f32> = match &query.q {
-            Some(text) => self.rank(text, usize::MAX).into_iter().map(|hit| (hit.tool.id.clone(), hit.score)).collect(),
+            Some(text) => self
+                .rank(text, usize::MAX)
+                .into_iter()
+                .map(|hit| (hit.tool.id.clone(), hit.score))
+                .collect(),
             None => HashMap::new(),
         };
         let candidates = self.candidates(query, &scores);
         self.note_carried(query.sticky.as_ref(), &candidates);
         let mut room = PlacementBudget::new(query, target, &candidates);
-        let mut fates: Vec<Placement> = candidates.iter().map(|candidate| room.fate(candidate)).collect();
+        let mut fates: Vec<Placement> = candidates
+            .iter()
+            .map(|candidate| room.fate(candidate))
+            .collect();
         room.load_one(&candidates, &mut fates);
         self.notes.extend(room.notes());
         let mut carried = HashMap::new();
         let mut placed = Vec::with_capacity(total);
         for (rank, (candidate, fate)) in candidates.into_iter().zip(fates).enumerate() {
-            let ViewCandidate { tool, at, score, why, .. } = candidate;
+            let ViewCandidate {
+                tool,
+                at,
+                score,
+                why,
+                ..
+            } = candidate;
             carried.extend(candidate.carried.map(|place| (tool.id.clone(), place)));
             let deferred = matches!(fate, Placement::Deferred);
-            placed.push((at, (fate, Pick { rank: rank + 1, score, why, deferred })));
+            placed.push((
+                at,
+                (
+                    fate,
+                    Pick {
+                        rank: rank + 1,
+                        score,
+                        why,
+                        deferred,
+                    },
+                ),
+            ));
         }
         placed.sort_unstable_by_key(|(at, _)| *at);
         self.keep(placed.into_iter().map(|(_, placed)| placed).collect());
@@ -64,14 +90,29 @@ impl View {
                     (_, _, Some(_)) => Why::Relevant,
                     _ => Why::Order,
                 };
-                ViewCandidate { tool: Arc::clone(tool), at, score, carried, why }
+                ViewCandidate {
+                    tool: Arc::clone(tool),
+                    at,
+                    score,
+                    carried,
+                    why,
+                }
             })
             .collect();
-        let group = |candidate: &ViewCandidate| (candidate.why as u8, candidate.carried.unwrap_or(usize::MAX));
+        let group = |candidate: &ViewCandidate| {
+            (candidate.why as u8, candidate.carried.unwrap_or(usize::MAX))
+        };
         candidates.sort_by(|a, b| {
-            let by_score = b.score.unwrap_or_default().total_cmp(&a.score.unwrap_or_default());
+            let by_score = b
+                .score
+                .unwrap_or_default()
+                .total_cmp(&a.score.unwrap_or_default());
             let by_priority = b.tool.effective.priority.cmp(&a.tool.effective.priority);
-            group(a).cmp(&group(b)).then(by_score).then(by_priority).then(a.at.cmp(&b.at))
+            group(a)
+                .cmp(&group(b))
+                .then(by_score)
+                .then(by_priority)
+                .then(a.at.cmp(&b.at))
         });
         candidates
     }
@@ -81,8 +122,16 @@ impl View {
         if carried.is_unreadable() {
             self.notes.push(ViewNote::StickyUnknown);
         }
-        let here = candidates.iter().filter(|candidate| candidate.carried.is_some()).count();
-        if let Some(gone) = carried.marks().len().checked_sub(here).filter(|gone| *gone > 0) {
+        let here = candidates
+            .iter()
+            .filter(|candidate| candidate.carried.is_some())
+            .count();
+        if let Some(gone) = carried
+            .marks()
+            .len()
+            .checked_sub(here)
+            .filter(|gone| *gone > 0)
+        {
             self.notes.push(ViewNote::StickyGone(gone));
         }
     }
@@ -98,7 +147,10 @@ impl View {
             for (tool, (fate, pick)) in part.tools.iter().zip(&mut fates) {
                 changed |= !matches!(fate, Placement::Loaded);
                 if let Placement::Out(why) = fate {
-                    left_out.push(LeftOut { tool: Arc::clone(tool), why });
+                    left_out.push(LeftOut {
+                        tool: Arc::clone(tool),
+                        why,
+                    });
                 } else {
                     picks.insert(tool.id.clone(), pick);
                     kept.push(Arc::clone(tool));
@@ -116,19 +168,38 @@ impl View {
     /// Puts the carried tools first, in their order, then the other loaded ones, then those that
     /// are deferred.
     fn arrange(&mut self, carried: &HashMap<ToolId, usize>) {
-        let empty = self.parts.extract_if(.., |part| part.tools.is_empty()).collect::<Vec<_>>();
-        let mut all: Vec<_> =
-            self.parts.iter().flat_map(|part| part.tools.iter().map(|tool| (&part.entry, tool))).collect();
+        let empty = self
+            .parts
+            .extract_if(.., |part| part.tools.is_empty())
+            .collect::<Vec<_>>();
+        let mut all: Vec<_> = self
+            .parts
+            .iter()
+            .flat_map(|part| part.tools.iter().map(|tool| (&part.entry, tool)))
+            .collect();
         // The sort is stable: within a group the usual order stays.
         all.sort_by_key(|(_, tool)| {
             let deferred = self.is_deferred(tool);
-            (deferred, carried.get(&tool.id).filter(|_| !deferred).copied().unwrap_or(usize::MAX))
+            (
+                deferred,
+                carried
+                    .get(&tool.id)
+                    .filter(|_| !deferred)
+                    .copied()
+                    .unwrap_or(usize::MAX),
+            )
         });
         let mut parts: Vec<Part> = Vec::new();
         for run in all.chunk_by(|(a, _), (b, _)| a.name == b.name) {
-            let Some((entry, _)) = run.first() else { continue };
+            let Some((entry, _)) = run.first() else {
+                continue;
+            };
             let tools = run.iter().map(|(_, tool)| Arc::clone(tool)).collect();
-            parts.push(Part { entry: Arc::clone(entry), tools, whole: false });
+            parts.push(Part {
+                entry: Arc::clone(entry),
+                tools,
+                whole: false,
+            });
         }
         parts.extend(empty);
         self.parts = parts;

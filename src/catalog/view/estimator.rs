@@ -22,7 +22,8 @@ const TOKEN_BYTES: usize = 3;
 impl Estimator for Generic {
     fn tokens(&self, tool: &ViewTool) -> Option<usize> {
         let offered = &tool.tool;
-        let bytes = tool.name.as_str().len() + offered.description.len() + offered.parameters.get().len();
+        let bytes =
+            tool.name.as_str().len() + offered.description.len() + offered.parameters.get().len();
         Some(bytes.div_ceil(TOKEN_BYTES))
     }
 

@@ -40,22 +40,40 @@ pub(super) struct ViewFilter<'a> {
 impl<'a> ViewFilter<'a> {
     pub(super) fn for_query(catalog: &'a Catalog, query: &'a ViewQuery) -> Self {
         let chooses = !(query.categories.is_empty() && query.tags.is_empty() && query.q.is_none());
-        Self { query, chooses, bounds: catalog.bounds(query), unknown: catalog.unknown_profile(query) }
+        Self {
+            query,
+            chooses,
+            bounds: catalog.bounds(query),
+            unknown: catalog.unknown_profile(query),
+        }
     }
 
     /// The part of a published entry; `None` if it has no place in the view.
     pub(super) fn part(&self, lens: &ScopedCatalog<'_>, entry: &Arc<CatalogEntry>) -> Option<Part> {
-        if self.bounds.is_some_and(|bounds| !bounds.allows_scenario(&entry.name)) {
+        if self
+            .bounds
+            .is_some_and(|bounds| !bounds.allows_scenario(&entry.name))
+        {
             return None;
         }
-        let whole = || Part { entry: Arc::clone(entry), tools: Arc::clone(&entry.listed), whole: true };
+        let whole = || Part {
+            entry: Arc::clone(entry),
+            tools: Arc::clone(&entry.listed),
+            whole: true,
+        };
         if entry.tools.is_empty() {
             return (!self.chooses).then(whole);
         }
         let query = self.query;
         let by_content = !(query.categories.is_empty() && query.tags.is_empty());
-        let leveled = self.bounds.is_some_and(|bounds| bounds.permission.is_some());
-        let plain = !by_content && !leveled && !query.pinned_only && !query.include_disabled && !query.include_internal;
+        let leveled = self
+            .bounds
+            .is_some_and(|bounds| bounds.permission.is_some());
+        let plain = !by_content
+            && !leveled
+            && !query.pinned_only
+            && !query.include_disabled
+            && !query.include_internal;
         let leaves = lens.leaves(entry);
         if plain && leaves {
             return (!entry.listed.is_empty()).then(whole);
@@ -63,7 +81,11 @@ impl<'a> ViewFilter<'a> {
         let mut tools = Vec::new();
         let mut is_whole = true;
         for global in entry.tools.iter() {
-            let tool = if leaves { Arc::clone(global) } else { lens.tool(global) };
+            let tool = if leaves {
+                Arc::clone(global)
+            } else {
+                lens.tool(global)
+            };
             let takes = self.refuses(&tool).is_none();
             is_whole &= takes == is_listed(global) && (!takes || Arc::ptr_eq(&tool, global));
             if takes {
@@ -73,7 +95,11 @@ impl<'a> ViewFilter<'a> {
         match (tools.is_empty(), is_whole) {
             (true, _) => None,
             (false, true) => Some(whole()),
-            (false, false) => Some(Part { entry: Arc::clone(entry), tools: tools.into(), whole: false }),
+            (false, false) => Some(Part {
+                entry: Arc::clone(entry),
+                tools: tools.into(),
+                whole: false,
+            }),
         }
     }
 
@@ -85,11 +111,19 @@ impl<'a> ViewFilter<'a> {
             }
             Visibility::Published => {}
         }
-        if self.bounds.is_some_and(|bounds| !bounds.allows_scenario(&entry.name)) {
+        if self
+            .bounds
+            .is_some_and(|bounds| !bounds.allows_scenario(&entry.name))
+        {
             let out_of_profile = || format!("the profile may not see scenario {}", entry.name);
-            return Some(Absence::Profile(self.unknown.as_ref().map_or_else(out_of_profile, ToString::to_string)));
+            return Some(Absence::Profile(
+                self.unknown
+                    .as_ref()
+                    .map_or_else(out_of_profile, ToString::to_string),
+            ));
         }
-        let is_selected = self.query.scenarios.is_empty() || self.query.scenarios.contains(&entry.name);
+        let is_selected =
+            self.query.scenarios.is_empty() || self.query.scenarios.contains(&entry.name);
         (!is_selected).then_some(Absence::Filtered("scenario"))
     }
 
@@ -99,7 +133,10 @@ impl<'a> ViewFilter<'a> {
         let query = self.query;
         let offered = &*tool.tool;
         let required = offered.facts.required_permission;
-        if let Some(bounds) = self.bounds.filter(|bounds| !bounds.allows_permission(required)) {
+        if let Some(bounds) = self
+            .bounds
+            .filter(|bounds| !bounds.allows_permission(required))
+        {
             let level = bounds.permission.unwrap_or_default();
             return Some(Absence::Profile(format!(
                 "it requires the permission `{required}`, and the profile has `{level}`"
@@ -117,11 +154,22 @@ impl<'a> ViewFilter<'a> {
         if query.pinned_only && !tool.effective.pinned {
             return Some(Absence::Filtered("mode"));
         }
-        let of_category = || offered.category.as_deref().is_some_and(|id| query.categories.contains(id));
+        let of_category = || {
+            offered
+                .category
+                .as_deref()
+                .is_some_and(|id| query.categories.contains(id))
+        };
         if !query.categories.is_empty() && !of_category() {
             return Some(Absence::Filtered("category"));
         }
-        let of_tag = || offered.facts.tags.iter().any(|tag| query.tags.contains(&**tag));
+        let of_tag = || {
+            offered
+                .facts
+                .tags
+                .iter()
+                .any(|tag| query.tags.contains(&**tag))
+        };
         (!query.tags.is_empty() && !of_tag()).then_some(Absence::Filtered("tag"))
     }
 }

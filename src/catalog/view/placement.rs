@@ -32,7 +32,11 @@ pub(super) struct PlacementBudget<'a> {
 }
 
 impl<'a> PlacementBudget<'a> {
-    pub(super) fn new(query: &'a ViewQuery, target: &'a dyn Estimator, candidates: &[ViewCandidate]) -> Self {
+    pub(super) fn new(
+        query: &'a ViewQuery,
+        target: &'a dyn Estimator,
+        candidates: &[ViewCandidate],
+    ) -> Self {
         let limits = [query.max_tools, query.cap];
         // Where tools are deferred, one that the target can say has to be loaded.
         let scarce = query.defer.is_some()
@@ -42,14 +46,25 @@ impl<'a> PlacementBudget<'a> {
         let tokens = 0;
         let deferred = 0;
         let misses = 0;
-        Self { query, target, scarce, loaded, tokens, deferred, misses, pinned_over: false, one_loaded: false }
+        Self {
+            query,
+            target,
+            scarce,
+            loaded,
+            tokens,
+            deferred,
+            misses,
+            pinned_over: false,
+            one_loaded: false,
+        }
     }
 
     /// What becomes of the next one in the ranking.
     pub(super) fn fate(&mut self, candidate: &ViewCandidate) -> Placement {
         let query = self.query;
         let pinned = candidate.why == Why::Pinned;
-        if query.q.is_some() && query.defer != Some(Defer::Relevance) && candidate.why == Why::Order {
+        if query.q.is_some() && query.defer != Some(Defer::Relevance) && candidate.why == Why::Order
+        {
             return Placement::Out(Absence::Irrelevant);
         }
         if let Some(cap) = query.cap.filter(|cap| self.loaded + self.deferred >= *cap) {
@@ -58,7 +73,10 @@ impl<'a> PlacementBudget<'a> {
         if !self.wants(candidate) {
             return self.put_off(Absence::Deferred);
         }
-        if let Some(most) = query.max_tools.filter(|most| !pinned && self.loaded >= *most) {
+        if let Some(most) = query
+            .max_tools
+            .filter(|most| !pinned && self.loaded >= *most)
+        {
             return self.put_off(Absence::OverTools(most));
         }
         let budget = query.max_tokens.unwrap_or(usize::MAX);
@@ -67,13 +85,16 @@ impl<'a> PlacementBudget<'a> {
         }
         // A tool that the target cannot express stays in the view, where the target reports the
         // reason. It takes no place.
-        let Some(cost) = self.cost(&candidate.tool) else { return Placement::Loaded };
+        let Some(cost) = self.cost(&candidate.tool) else {
+            return Placement::Loaded;
+        };
         if !pinned && self.tokens + cost > budget {
             self.misses += 1;
             return self.put_off(Absence::OverTokens(budget));
         }
         self.load(cost);
-        self.pinned_over |= pinned && (self.tokens > budget || query.max_tools.is_some_and(|most| self.loaded > most));
+        self.pinned_over |= pinned
+            && (self.tokens > budget || query.max_tools.is_some_and(|most| self.loaded > most));
         Placement::Loaded
     }
 
@@ -84,13 +105,19 @@ impl<'a> PlacementBudget<'a> {
             None => true,
             Some(Defer::Relevance) => candidate.why != Why::Order,
             Some(Defer::Preference) => {
-                budget || matches!(candidate.why, Why::Pinned | Why::Sticky) || candidate.tool.effective.priority > 0
+                budget
+                    || matches!(candidate.why, Why::Pinned | Why::Sticky)
+                    || candidate.tool.effective.priority > 0
             }
         }
     }
 
     fn cost(&self, tool: &ViewTool) -> Option<usize> {
-        if self.scarce { self.target.tokens(tool) } else { Some(0) }
+        if self.scarce {
+            self.target.tokens(tool)
+        } else {
+            Some(0)
+        }
     }
 
     fn load(&mut self, cost: usize) {
@@ -104,7 +131,9 @@ impl<'a> PlacementBudget<'a> {
         match (self.query.defer, self.target.max_deferred()) {
             (None, _) => Placement::Out(why),
             (Some(_), None) => Placement::Out(Absence::Deferred),
-            (Some(_), Some(most)) if self.deferred >= most => Placement::Out(Absence::OverDeferred(most)),
+            (Some(_), Some(most)) if self.deferred >= most => {
+                Placement::Out(Absence::OverDeferred(most))
+            }
             (Some(_), Some(_)) => {
                 self.deferred += 1;
                 Placement::Deferred
@@ -117,11 +146,15 @@ impl<'a> PlacementBudget<'a> {
         if self.query.defer.is_none() || self.loaded > 0 {
             return;
         }
-        let put_off = |fate: &Placement| matches!(fate, Placement::Deferred | Placement::Out(Absence::Deferred));
-        let best = candidates
-            .iter()
-            .zip(fates)
-            .find(|(candidate, fate)| put_off(fate) && self.target.tokens(&candidate.tool).is_some());
+        let put_off = |fate: &Placement| {
+            matches!(
+                fate,
+                Placement::Deferred | Placement::Out(Absence::Deferred)
+            )
+        };
+        let best = candidates.iter().zip(fates).find(|(candidate, fate)| {
+            put_off(fate) && self.target.tokens(&candidate.tool).is_some()
+        });
         if let Some((_, fate)) = best {
             *fate = Placement::Loaded;
             self.one_loaded = true;
@@ -131,6 +164,8 @@ impl<'a> PlacementBudget<'a> {
     /// Notes for the client about the choice.
     pub(super) fn notes(&self) -> impl Iterator<Item = ViewNote> + use<> {
         let pinned = self.pinned_over.then_some(ViewNote::PinnedOverBudget);
-        pinned.into_iter().chain(self.one_loaded.then_some(ViewNote::OneLoaded))
+        pinned
+            .into_iter()
+            .chain(self.one_loaded.then_some(ViewNote::OneLoaded))
     }
 }

@@ -7,7 +7,10 @@ use crate::model::ScenarioName;
 
 /// The scope, filters and limits of a view. Equal queries on equal catalogs give equal views.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a condition of its own")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a condition of its own"
+)]
 pub struct ViewQuery {
     /// Preferences of this profile apply, and its bounds (see [`crate::model::Profile`]).
     pub profile: Option<String>,
@@ -59,7 +62,11 @@ pub enum Defer {
 impl ViewQuery {
     /// Whether the query wants a choice among the visible tools.
     pub fn chooses(&self) -> bool {
-        let given = [self.q.is_some(), self.max_tools.is_some(), self.max_tokens.is_some()];
+        let given = [
+            self.q.is_some(),
+            self.max_tools.is_some(),
+            self.max_tokens.is_some(),
+        ];
         given.contains(&true) || self.defer.is_some() || self.sticky.is_some()
     }
 

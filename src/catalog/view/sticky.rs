@@ -35,12 +35,18 @@ impl ToolMark {
     /// The mark of a tool of which this was written.
     pub fn new(id: &ToolId, written: &[u8]) -> Self {
         let [a, b, ..] = xxh3_64(written).to_be_bytes();
-        Self { tool: digest(id), content: u16::from_be_bytes([a, b]) }
+        Self {
+            tool: digest(id),
+            content: u16::from_be_bytes([a, b]),
+        }
     }
 
     fn parse(text: &str) -> Option<Self> {
         let (tool, content) = text.split_at_checked(8)?;
-        Some(Self { tool: u32::from_str_radix(tool, 16).ok()?, content: u16::from_str_radix(content, 16).ok()? })
+        Some(Self {
+            tool: u32::from_str_radix(tool, 16).ok()?,
+            content: u16::from_str_radix(content, 16).ok()?,
+        })
     }
 }
 
@@ -66,12 +72,17 @@ impl StickyTools {
     /// Reads such a text. An invalid text carries no tools and is marked as invalid: a conversation
     /// must not fail for it.
     pub fn parse(text: &str) -> Self {
-        let legal = text.bytes().all(|byte| byte.is_ascii_hexdigit()) && text.len() <= Self::MOST * DIGITS;
+        let legal =
+            text.bytes().all(|byte| byte.is_ascii_hexdigit()) && text.len() <= Self::MOST * DIGITS;
         let bytes = if legal { text.as_bytes() } else { &[] };
         let mark = |chunk: &[u8]| ToolMark::parse(std::str::from_utf8(chunk).ok()?);
-        let marks: Option<Arc<[ToolMark]>> =
-            (legal && text.len().is_multiple_of(DIGITS)).then(|| bytes.chunks(DIGITS).map(mark).collect()).flatten();
-        Self { unreadable: marks.is_none(), marks: marks.unwrap_or_default() }
+        let marks: Option<Arc<[ToolMark]>> = (legal && text.len().is_multiple_of(DIGITS))
+            .then(|| bytes.chunks(DIGITS).map(mark).collect())
+            .flatten();
+        Self {
+            unreadable: marks.is_none(),
+            marks: marks.unwrap_or_default(),
+        }
     }
 
     /// Whether the text was invalid.
@@ -86,10 +97,17 @@ impl StickyTools {
 
     /// Where a tool stood.
     pub(super) fn places(&self) -> impl Fn(&ToolId) -> Option<usize> {
-        let mut places: Vec<(u32, usize)> = self.marks.iter().enumerate().map(|(at, mark)| (mark.tool, at)).collect();
+        let mut places: Vec<(u32, usize)> = self
+            .marks
+            .iter()
+            .enumerate()
+            .map(|(at, mark)| (mark.tool, at))
+            .collect();
         places.sort_unstable();
         move |id| {
-            let at = places.binary_search_by_key(&digest(id), |(tool, _)| *tool).ok()?;
+            let at = places
+                .binary_search_by_key(&digest(id), |(tool, _)| *tool)
+                .ok()?;
             places.get(at).map(|(_, place)| *place)
         }
     }
@@ -116,7 +134,14 @@ mod tests {
         assert_eq!(read.to_string(), text.clone());
         assert!(!StickyTools::parse("").is_unreadable());
         let long = "0".repeat((StickyTools::MOST + 1) * DIGITS);
-        for invalid in ["x", "00", &text[1..], "+0000000000a", "00000000\u{e4}00", &long] {
+        for invalid in [
+            "x",
+            "00",
+            &text[1..],
+            "+0000000000a",
+            "00000000\u{e4}00",
+            &long,
+        ] {
             let read = StickyTools::parse(invalid);
             assert!(read.is_unreadable() && read.marks().is_empty(), "{invalid}");
         }
@@ -125,10 +150,16 @@ mod tests {
 
     #[test]
     fn a_tool_that_is_carried_is_found_at_its_place() {
-        let ids: Vec<ToolId> = ["b/c", "a/b", "c/d"].iter().map(|id| id.parse().unwrap()).collect();
+        let ids: Vec<ToolId> = ["b/c", "a/b", "c/d"]
+            .iter()
+            .map(|id| id.parse().unwrap())
+            .collect();
         let marks: Vec<ToolMark> = ids[..2].iter().map(|id| ToolMark::new(id, b"")).collect();
         let carried = StickyTools::parse(&StickyTools::text(&marks).unwrap());
         let places = carried.places();
-        assert_eq!(ids.iter().map(&places).collect::<Vec<_>>(), [Some(0), Some(1), None]);
+        assert_eq!(
+            ids.iter().map(&places).collect::<Vec<_>>(),
+            [Some(0), Some(1), None]
+        );
     }
 }

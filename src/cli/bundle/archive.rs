@@ -43,7 +43,11 @@ impl ExportArgs {
         let archive = daemon.export_bundle(&id).await?;
         self.write(&archive.bytes)?;
         let tools = output::count(archive.tools, "tool");
-        output::line(&format!("{} with {tools} is in {}", self.bundle, self.file.display()));
+        output::line(&format!(
+            "{} with {tools} is in {}",
+            self.bundle,
+            self.file.display()
+        ));
         Ok(())
     }
 
@@ -58,11 +62,15 @@ impl ExportArgs {
         written.map_err(|error| {
             let hint = match error.kind() {
                 ErrorKind::AlreadyExists => "name a file that is not there yet",
-                ErrorKind::NotFound => "make its folder first, or name a file in a folder that is there",
+                ErrorKind::NotFound => {
+                    "make its folder first, or name a file in a folder that is there"
+                }
                 ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                     "name a file in a folder that you may write to"
                 }
-                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room, or name a file on another disk",
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                    "make room, or name a file on another disk"
+                }
                 _ => "name another file",
             };
             usage(&self.file, &error.to_string(), hint)
@@ -75,10 +83,17 @@ impl ImportArchiveArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let archive = self.read()?;
         let daemon = DaemonClient::for_operator(&self.remote)?;
-        let answer = daemon.import_bundle(archive, self.new).await.map_err(|error| self.refused(error))?;
+        let answer = daemon
+            .import_bundle(archive, self.new)
+            .await
+            .map_err(|error| self.refused(error))?;
         let id = output::text(&answer.value, "/bundle/id");
-        let count =
-            |name: &str| answer.value[name].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or_default();
+        let count = |name: &str| {
+            answer.value[name]
+                .as_u64()
+                .and_then(|count| usize::try_from(count).ok())
+                .unwrap_or_default()
+        };
         if count("leftOut") > 0 {
             let tools = output::count(count("leftOut"), "tool");
             output::note(&format!(
@@ -96,7 +111,8 @@ impl ImportArchiveArgs {
     }
 
     fn read(&self) -> Result<Vec<u8>, CommandError> {
-        let about = std::fs::metadata(&self.file).map_err(|error| self.unusable(&error.to_string()))?;
+        let about =
+            std::fs::metadata(&self.file).map_err(|error| self.unusable(&error.to_string()))?;
         if about.len() > ARCHIVE_MAX as u64 {
             return Err(self.unusable(&format!("it is larger than {} MiB", ARCHIVE_MAX >> 20)));
         }
@@ -106,14 +122,18 @@ impl ImportArchiveArgs {
     /// A refusal of the daemon; one of the archive names the file.
     fn refused(&self, error: CommandError) -> CommandError {
         match error {
-            CommandError::Problem { message, document, .. } if document["code"] == "invalid_archive" => {
-                self.unusable(&message)
-            }
+            CommandError::Problem {
+                message, document, ..
+            } if document["code"] == "invalid_archive" => self.unusable(&message),
             error => error,
         }
     }
 
     fn unusable(&self, why: &str) -> CommandError {
-        usage(&self.file, why, "name an archive that `callsheet bundle export` wrote")
+        usage(
+            &self.file,
+            why,
+            "name an archive that `callsheet bundle export` wrote",
+        )
     }
 }

@@ -69,10 +69,15 @@ impl RestoreArgs {
     async fn run(self) -> Result<(), CommandError> {
         let daemon = DaemonClient::for_operator(&self.remote)?;
         let all = bundles(&daemon, true, true).await?;
-        let deleted: Vec<_> = all.into_iter().filter(|bundle| bundle.get("softDeletedAt").is_some()).collect();
+        let deleted: Vec<_> = all
+            .into_iter()
+            .filter(|bundle| bundle.get("softDeletedAt").is_some())
+            .collect();
         let id = named(&deleted, &self.bundle)?;
         let path = ["bundles", &id, "restore"];
-        let answer = daemon.stored_tools(Method::POST, &path, QueryPairs::new(), None).await?;
+        let answer = daemon
+            .stored_tools(Method::POST, &path, QueryPairs::new(), None)
+            .await?;
         if self.remote.json {
             output::answer(&answer.body, &answer.value);
         } else {
@@ -125,25 +130,44 @@ impl ListBundlesArgs {
         if self.remote.json {
             output::json(&json!({ member: rows }));
         } else if rows.is_empty() {
-            let disabled = if self.all { "" } else { "; `--all` shows those that are disabled, too" };
-            let off = if self.bundle.is_none() { why_off(&daemon).await } else { None };
+            let disabled = if self.all {
+                ""
+            } else {
+                "; `--all` shows those that are disabled, too"
+            };
+            let off = if self.bundle.is_none() {
+                why_off(&daemon).await
+            } else {
+                None
+            };
             match off {
                 Some(off) => output::wrapped("", &format!("no bundles: {off}")),
                 None => output::line(&format!("no {member}{disabled}")),
             }
         } else if member == "bundles" {
-            let mut columns =
-                vec![("ID", "/id"), ("SLUG", "/slug"), ("SCENARIO", "/scenario"), ("NAME", "/displayName")];
+            let mut columns = vec![
+                ("ID", "/id"),
+                ("SLUG", "/slug"),
+                ("SCENARIO", "/scenario"),
+                ("NAME", "/displayName"),
+            ];
             columns.push(("ENABLED", "/isEnabled"));
             if rows.iter().any(|row| row.get("softDeletedAt").is_some()) {
                 columns.push(("DELETED", "/softDeletedAt"));
             }
             table(&rows, &columns);
         } else {
-            let mut columns =
-                vec![("SLUG", "/slug"), ("VERSION", "/version"), ("NAME", "/displayName"), ("ENABLED", "/isEnabled")];
+            let mut columns = vec![
+                ("SLUG", "/slug"),
+                ("VERSION", "/version"),
+                ("NAME", "/displayName"),
+                ("ENABLED", "/isEnabled"),
+            ];
             if self.all {
-                columns.extend([("BY PREFERENCES", "/preferredEnabled"), ("LEFT OUT", "/leftOut/message")]);
+                columns.extend([
+                    ("BY PREFERENCES", "/preferredEnabled"),
+                    ("LEFT OUT", "/leftOut/message"),
+                ]);
             }
             table(&rows, &columns);
         }
@@ -152,8 +176,17 @@ impl ListBundlesArgs {
 }
 
 fn table(rows: &[Value], columns: &[(&'static str, &str)]) {
-    let fit = |head| if head == "NAME" { ColumnFit::Cut } else { ColumnFit::Whole };
-    let heads: Vec<_> = columns.iter().map(|(head, _)| (*head, fit(*head))).collect();
+    let fit = |head| {
+        if head == "NAME" {
+            ColumnFit::Cut
+        } else {
+            ColumnFit::Whole
+        }
+    };
+    let heads: Vec<_> = columns
+        .iter()
+        .map(|(head, _)| (*head, fit(*head)))
+        .collect();
     let mut table = TextTable::new(&heads);
     for row in rows {
         table.row(columns.iter().map(|(_, pointer)| {
@@ -173,7 +206,10 @@ impl SubjectArgs {
         let shown = match (&self.slug, &self.version) {
             (Some(slug), Some(version)) => {
                 let path = ["bundles", &id, "tools", slug, "version", version];
-                daemon.stored_tools(Method::GET, &path, QueryPairs::new(), None).await?.value
+                daemon
+                    .stored_tools(Method::GET, &path, QueryPairs::new(), None)
+                    .await?
+                    .value
             }
             _ => one_bundle(&daemon, &id).await?,
         };
@@ -182,33 +218,59 @@ impl SubjectArgs {
     }
 
     async fn switch(self, is_enabled: bool) -> Result<(), CommandError> {
-        let answer = self.send(Method::PATCH, Some(&json!({"isEnabled": is_enabled}))).await?;
-        self.report(&answer, if is_enabled { "is enabled" } else { "is disabled" });
+        let answer = self
+            .send(Method::PATCH, Some(&json!({"isEnabled": is_enabled})))
+            .await?;
+        self.report(
+            &answer,
+            if is_enabled {
+                "is enabled"
+            } else {
+                "is disabled"
+            },
+        );
         Ok(())
     }
 
     async fn delete(self) -> Result<(), CommandError> {
         let answer = self.send(Method::DELETE, None).await?;
         let goes = "is deleted, and is removed for good after two days; `callsheet bundle restore` takes that back";
-        self.report(&answer, if self.slug.is_some() { "is deleted" } else { goes });
+        self.report(
+            &answer,
+            if self.slug.is_some() {
+                "is deleted"
+            } else {
+                goes
+            },
+        );
         Ok(())
     }
 
-    async fn send(&self, method: Method, body: Option<&Value>) -> Result<DaemonAnswer, CommandError> {
+    async fn send(
+        &self,
+        method: Method,
+        body: Option<&Value>,
+    ) -> Result<DaemonAnswer, CommandError> {
         let daemon = DaemonClient::for_operator(&self.remote)?;
         let id = bundle_id(&daemon, &self.bundle).await?;
         let mut path = vec!["bundles", &id];
         if let (Some(slug), Some(version)) = (&self.slug, &self.version) {
             path.extend(["tools", slug, "version", version]);
         }
-        daemon.stored_tools(method, &path, QueryPairs::new(), body).await
+        daemon
+            .stored_tools(method, &path, QueryPairs::new(), body)
+            .await
     }
 
     fn report(&self, answer: &DaemonAnswer, what: &str) {
         if self.remote.json {
             output::answer(&answer.body, &answer.value);
         } else {
-            let parts = [Some(&self.bundle), self.slug.as_ref(), self.version.as_ref()];
+            let parts = [
+                Some(&self.bundle),
+                self.slug.as_ref(),
+                self.version.as_ref(),
+            ];
             let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
             output::line(&output::sanitize(&format!("{} {what}", parts.join(" "))));
         }
@@ -226,9 +288,15 @@ async fn bundle_id(daemon: &DaemonClient, name: &str) -> Result<String, CommandE
 /// The id of the one of these bundles that is called like that.
 fn named(all: &[Value], name: &str) -> Result<String, CommandError> {
     let with = |member: &str| -> Vec<&str> {
-        all.iter().filter(|bundle| bundle[member] == name).filter_map(|bundle| bundle["id"].as_str()).collect()
+        all.iter()
+            .filter(|bundle| bundle[member] == name)
+            .filter_map(|bundle| bundle["id"].as_str())
+            .collect()
     };
-    let refused = |message: String, hint: &str| CommandError::Refused { message, hint: Some(hint.to_owned()) };
+    let refused = |message: String, hint: &str| CommandError::Refused {
+        message,
+        hint: Some(hint.to_owned()),
+    };
     let by_id = with("id");
     match (&with("slug")[..], &with("scenario")[..]) {
         _ if by_id.len() == 1 => Ok(name.to_owned()),
@@ -245,28 +313,59 @@ fn named(all: &[Value], name: &str) -> Result<String, CommandError> {
 }
 
 /// All bundles, also disabled or deleted ones.
-async fn bundles(daemon: &DaemonClient, disabled: bool, deleted: bool) -> Result<Vec<Value>, CommandError> {
+async fn bundles(
+    daemon: &DaemonClient,
+    disabled: bool,
+    deleted: bool,
+) -> Result<Vec<Value>, CommandError> {
     let flags = [("includeDisabled", disabled), ("includeDeleted", deleted)];
-    let flags = flags.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| (name, "true".to_owned()));
-    let query = [("pageSize", PAGE.to_owned())].into_iter().chain(flags).collect();
+    let flags = flags
+        .into_iter()
+        .filter(|(_, is_set)| *is_set)
+        .map(|(name, _)| (name, "true".to_owned()));
+    let query = [("pageSize", PAGE.to_owned())]
+        .into_iter()
+        .chain(flags)
+        .collect();
     pages(daemon, "bundles", query).await
 }
 
 /// Why a daemon without bundles cannot have any, and the next step: no folder for them is in use.
 /// Its list is empty either way, so the answer to a request for one tool says it.
 async fn why_off(daemon: &DaemonClient) -> Option<String> {
-    let path = ["bundles", UNUSED_BUNDLE_ID, "tools", "none", "version", "v1"];
-    match daemon.stored_tools(Method::GET, &path, QueryPairs::new(), None).await {
-        Err(CommandError::Problem { message, hint, document }) if document["code"] == "bundles_off" => {
-            Some([Some(message), hint].into_iter().flatten().collect::<Vec<_>>().join("; "))
-        }
+    let path = [
+        "bundles",
+        UNUSED_BUNDLE_ID,
+        "tools",
+        "none",
+        "version",
+        "v1",
+    ];
+    match daemon
+        .stored_tools(Method::GET, &path, QueryPairs::new(), None)
+        .await
+    {
+        Err(CommandError::Problem {
+            message,
+            hint,
+            document,
+        }) if document["code"] == "bundles_off" => Some(
+            [Some(message), hint]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join("; "),
+        ),
         _ => None,
     }
 }
 
 /// The bundle with this id.
 async fn one_bundle(daemon: &DaemonClient, id: &str) -> Result<Value, CommandError> {
-    let bundle = bundles(daemon, true, false).await?.into_iter().find(|bundle| bundle["id"] == id);
+    let bundle = bundles(daemon, true, false)
+        .await?
+        .into_iter()
+        .find(|bundle| bundle["id"] == id);
     bundle.ok_or_else(|| CommandError::Refused {
         message: format!("no bundle has the id `{id}`"),
         hint: Some("`callsheet bundle list --all` lists those that there are".to_owned()),
@@ -276,17 +375,32 @@ async fn one_bundle(daemon: &DaemonClient, id: &str) -> Result<Value, CommandErr
 /// All tools of a bundle.
 async fn tools(daemon: &DaemonClient, id: &str, all: bool) -> Result<Vec<Value>, CommandError> {
     let size = ("recommendedPageSize", PAGE.to_owned());
-    pages(daemon, "tools", vec![size, ("includeDisabled", all.to_string()), ("bundleIDs", id.to_owned())]).await
+    pages(
+        daemon,
+        "tools",
+        vec![
+            size,
+            ("includeDisabled", all.to_string()),
+            ("bundleIDs", id.to_owned()),
+        ],
+    )
+    .await
 }
 
 /// All pages of a list.
-async fn pages(daemon: &DaemonClient, member: &str, query: QueryPairs<'_>) -> Result<Vec<Value>, CommandError> {
+async fn pages(
+    daemon: &DaemonClient,
+    member: &str,
+    query: QueryPairs<'_>,
+) -> Result<Vec<Value>, CommandError> {
     let mut rows = Vec::new();
     let mut token = String::new();
     loop {
         let mut query = query.clone();
         query.push(("pageToken", token.clone()));
-        let answer = daemon.stored_tools(Method::GET, &[member], query, None).await?;
+        let answer = daemon
+            .stored_tools(Method::GET, &[member], query, None)
+            .await?;
         rows.extend(output::list(&answer.value, member).iter().cloned());
         match answer.value["nextPageToken"].as_str() {
             Some(next) => next.clone_into(&mut token),

@@ -15,11 +15,19 @@ const POLL: Duration = Duration::from_millis(500);
 
 /// The approval once the call has ended, or will never be sent.
 pub(super) async fn decided(daemon: &DaemonClient, id: &str) -> Result<DaemonAnswer, CommandError> {
-    let decide = format!("`callsheet approvals approve {id}` sends it, `callsheet approvals reject {id}` does not");
-    output::note(&output::sanitize(&format!("waits for approval as {id}; {decide}")));
+    let decide = format!(
+        "`callsheet approvals approve {id}` sends it, `callsheet approvals reject {id}` does not"
+    );
+    output::note(&output::sanitize(&format!(
+        "waits for approval as {id}; {decide}"
+    )));
     loop {
-        let approval = daemon.get(&["approvals", id], QueryPairs::new(), "state").await?;
-        let state = approval.value["state"].as_str().and_then(|state| state.parse().ok());
+        let approval = daemon
+            .get(&["approvals", id], QueryPairs::new(), "state")
+            .await?;
+        let state = approval.value["state"]
+            .as_str()
+            .and_then(|state| state.parse().ok());
         if state.is_none_or(ApprovalState::is_over) {
             return Ok(approval);
         }
@@ -35,14 +43,24 @@ pub(super) fn show(approval: &Value) -> Result<(), CommandError> {
 
 /// Whether the call was approved and its tool succeeded, as an exit code.
 pub(super) fn verdict(approval: &Value) -> Result<(), CommandError> {
-    let refused = |message: String| Err(CommandError::Refused { message, hint: None });
-    match approval["state"].as_str().and_then(|state| state.parse().ok()) {
+    let refused = |message: String| {
+        Err(CommandError::Refused {
+            message,
+            hint: None,
+        })
+    };
+    match approval["state"]
+        .as_str()
+        .and_then(|state| state.parse().ok())
+    {
         Some(ApprovalState::Rejected) => match approval["reason"].as_str() {
             Some(reason) => refused(format!("the call was rejected: {reason}")),
             None => refused("the call was rejected".to_owned()),
         },
         Some(ApprovalState::Expired) => match approval["reason"].as_str() {
-            Some(reason) => refused(format!("the call was not sent: it gave way to newer ones: {reason}")),
+            Some(reason) => refused(format!(
+                "the call was not sent: it gave way to newer ones: {reason}"
+            )),
             None => refused("the call was not sent: there was no decision in time".to_owned()),
         },
         Some(ApprovalState::Unknown) => {
@@ -63,11 +81,20 @@ mod tests {
         for (state, reason, message) in [
             ("rejected", Some("no"), "the call was rejected: no"),
             ("expired", None, "there was no decision in time"),
-            ("expired", Some("too many"), "it gave way to newer ones: too many"),
+            (
+                "expired",
+                Some("too many"),
+                "it gave way to newer ones: too many",
+            ),
             ("unknown-outcome", None, "what came of the call is unknown"),
         ] {
             let approval = json!({"state": state, "reason": reason, "answer": null});
-            let Err(CommandError::Refused { message: refused, .. }) = verdict(&approval) else { panic!("{state}") };
+            let Err(CommandError::Refused {
+                message: refused, ..
+            }) = verdict(&approval)
+            else {
+                panic!("{state}")
+            };
             assert!(refused.contains(message), "{state}: {refused}");
         }
     }

@@ -26,7 +26,8 @@ const FLAGS: usize = 500;
 const UNFLAGGED: usize = 2_000;
 
 /// What the help of a latent tool says.
-const LATENT: &str = "\n\nThe tool is latent: no program runs it, and the caller gives its result as `_output`:
+const LATENT: &str =
+    "\n\nThe tool is latent: no program runs it, and the caller gives its result as `_output`:
   --args '{..., \"_output\": {...}}'";
 
 /// The id of `--args` behind the name of a tool. No parameter with a flag is called so.
@@ -76,7 +77,9 @@ pub(super) fn parse_flags(
     let flags = flags(&tool["parameters"]);
     let matches = match command(name, tool, &flags, lenient).try_get_matches_from(words) {
         Ok(matches) => matches,
-        Err(error) if error.use_stderr() => return Err(misplaced(&error, name).unwrap_or_else(|| usage(&error, name))),
+        Err(error) if error.use_stderr() => {
+            return Err(misplaced(&error, name).unwrap_or_else(|| usage(&error, name)));
+        }
         Err(help) => {
             output::line(&output::lines(&help.to_string()));
             return Ok(None);
@@ -84,7 +87,10 @@ pub(super) fn parse_flags(
     };
     let mut given = WrittenArguments::default();
     for flag in &flags {
-        if let Some(value) = flag.value(&matches).map_err(|why| wrong(name, flag, &why))? {
+        if let Some(value) = flag
+            .value(&matches)
+            .map_err(|why| wrong(name, flag, &why))?
+        {
             given.push(flag.parameter.to_owned(), value);
         }
     }
@@ -101,7 +107,10 @@ pub(super) fn parse_flags(
 
 /// The flags of a tool, with their hyphens.
 pub(in crate::cli) fn names(tool: &Value) -> Vec<String> {
-    flags(&tool["parameters"]).iter().map(|flag| format!("--{}", flag.long)).collect()
+    flags(&tool["parameters"])
+        .iter()
+        .map(|flag| format!("--{}", flag.long))
+        .collect()
 }
 
 fn wrong(name: &str, flag: &Flag<'_>, why: &str) -> CommandError {
@@ -113,8 +122,12 @@ fn wrong(name: &str, flag: &Flag<'_>, why: &str) -> CommandError {
 
 /// The error for an option of the command that stands behind the name of the tool.
 fn misplaced(error: &clap::Error, name: &str) -> Option<CommandError> {
-    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
-    let flag = word.strip_prefix("--").filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let flag = word
+        .strip_prefix("--")
+        .filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
     is_own_option(flag).then(|| CommandError::Usage {
         message: format!("`{name}` has no parameter `{flag}`"),
         hint: format!("`--{flag}` is an option of `callsheet call` too; write it before the name: `callsheet call --{flag} ... {name}`"),
@@ -126,24 +139,35 @@ fn misplaced(error: &clap::Error, name: &str) -> Option<CommandError> {
 fn flags(parameters: &Value) -> Vec<Flag<'_>> {
     let properties = parameters["properties"].as_object();
     let mut taken: HashSet<String> = HashSet::new();
-    let plain = properties.into_iter().flatten().filter(|(name, _)| is_plain(name));
+    let plain = properties
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| is_plain(name));
     let flags = plain.filter_map(|(name, schema)| {
         let long = name.replace('_', "-");
         let is_free = taken.insert(long.clone());
-        is_free.then(|| Flag { parameter: name, schema, kind: FlagKind::from_schema(schema), long })
+        is_free.then(|| Flag {
+            parameter: name,
+            schema,
+            kind: FlagKind::from_schema(schema),
+            long,
+        })
     });
     flags.take(FLAGS).collect()
 }
 
 /// Whether a parameter's name can be a flag's.
 fn is_plain(name: &str) -> bool {
-    name.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-' | b'.'))
+    name.bytes()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-' | b'.'))
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
 }
 
 fn command(name: &str, tool: &Value, flags: &[Flag<'_>], lenient: bool) -> Command {
-    let required: HashSet<&str> =
-        output::list(&tool["parameters"], "required").iter().filter_map(Value::as_str).collect();
+    let required: HashSet<&str> = output::list(&tool["parameters"], "required")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
     let flagged: HashSet<&str> = flags.iter().map(|flag| flag.parameter).collect();
     // In one paragraph: with its line ends a provider could write options that are not there.
     let about = output::sanitize(tool["description"].as_str().unwrap_or_default().trim());
@@ -160,8 +184,15 @@ fn command(name: &str, tool: &Value, flags: &[Flag<'_>], lenient: bool) -> Comma
         .disable_help_flag(true)
         .after_help(after_help(&unflagged, tool));
     // A parameter of that name has the flag; `-h` remains.
-    let help = Arg::new("callsheet help").short('h').action(ArgAction::Help).help("Print help");
-    command = command.arg(if flagged.contains("help") { help } else { help.long("help") });
+    let help = Arg::new("callsheet help")
+        .short('h')
+        .action(ArgAction::Help)
+        .help("Print help");
+    command = command.arg(if flagged.contains("help") {
+        help
+    } else {
+        help.long("help")
+    });
     let takes_args = !flags.iter().any(|flag| flag.long == "args");
     if takes_args {
         let about = "All arguments as one JSON object: as text, `@FILE`, or `-` for standard input";
@@ -182,7 +213,8 @@ fn command(name: &str, tool: &Value, flags: &[Flag<'_>], lenient: bool) -> Comma
 /// How the rest is given.
 fn after_help(unflagged: &[&str], tool: &Value) -> String {
     let mut text =
-        "The other options of `callsheet call --help` stand before the name, as `--args` may, too.".to_owned();
+        "The other options of `callsheet call --help` stand before the name, as `--args` may, too."
+            .to_owned();
     if tool[ACTIVITY] == "" {
         text.push_str(LATENT);
     }
@@ -220,22 +252,27 @@ impl FlagKind {
     /// One value of this kind, with its digits as they are written.
     fn parse(self, text: &str) -> Result<Box<RawValue>, String> {
         let json = || serde_json::from_str::<Box<RawValue>>(text).ok();
-        let is_whole = |digits: &str| digits.strip_prefix('-').unwrap_or(digits).bytes().all(|c| c.is_ascii_digit());
+        let is_whole = |digits: &str| {
+            digits
+                .strip_prefix('-')
+                .unwrap_or(digits)
+                .bytes()
+                .all(|c| c.is_ascii_digit())
+        };
         let is_number = |number: &str| number.starts_with(|c: char| c == '-' || c.is_ascii_digit());
         match self {
             Self::Text => as_text(text),
             Self::Whole => json()
                 .filter(|number| is_whole(number.get()))
                 .ok_or_else(|| format!("takes a whole number, not `{text}`")),
-            Self::Number => {
-                json().filter(|number| is_number(number.get())).ok_or_else(|| format!("takes a number, not `{text}`"))
-            }
+            Self::Number => json()
+                .filter(|number| is_number(number.get()))
+                .ok_or_else(|| format!("takes a number, not `{text}`")),
             Self::Switch => json()
                 .filter(|_| matches!(text, "true" | "false"))
                 .ok_or_else(|| format!("takes `true` or `false`, not `{text}`")),
-            Self::Object => {
-                serde_json::from_str(text).map_err(|error| format!("takes JSON, and this is none: {error}"))
-            }
+            Self::Object => serde_json::from_str(text)
+                .map_err(|error| format!("takes JSON, and this is none: {error}")),
             Self::List | Self::Json => json().map_or_else(|| as_text(text), Ok),
         }
     }
@@ -264,25 +301,45 @@ impl Flag<'_> {
             argument = argument.alias(self.parameter.to_owned());
         }
         argument = match self.kind {
-            FlagKind::Switch => argument.num_args(0..=1).require_equals(true).default_missing_value("true"),
+            FlagKind::Switch => argument
+                .num_args(0..=1)
+                .require_equals(true)
+                .default_missing_value("true"),
             FlagKind::List => argument.action(ArgAction::Append),
             _ => argument,
         };
         match self.choices() {
-            Some(choices) => argument.value_parser(PossibleValuesParser::new(choices.into_iter().map(choice))),
+            Some(choices) => {
+                argument.value_parser(PossibleValuesParser::new(choices.into_iter().map(choice)))
+            }
             None => argument,
         }
     }
 
     /// What one value is.
     fn value_kind(&self) -> FlagKind {
-        if self.kind == FlagKind::List { FlagKind::from_schema(&self.schema["items"]) } else { self.kind }
+        if self.kind == FlagKind::List {
+            FlagKind::from_schema(&self.schema["items"])
+        } else {
+            self.kind
+        }
     }
 
     /// The values that an enumeration allows, as they are typed.
     fn choices(&self) -> Option<Vec<String>> {
-        let allowed = self.schema["enum"].as_array().filter(|_| self.kind != FlagKind::List)?;
-        Some(allowed.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect())
+        let allowed = self.schema["enum"]
+            .as_array()
+            .filter(|_| self.kind != FlagKind::List)?;
+        Some(
+            allowed
+                .iter()
+                .map(|value| {
+                    value
+                        .as_str()
+                        .map_or_else(|| value.to_string(), str::to_owned)
+                })
+                .collect(),
+        )
     }
 
     fn help(&self, is_required: bool) -> String {
@@ -292,7 +349,10 @@ impl Flag<'_> {
             help.push_str(" (may be given more than once)");
         }
         if let Some(default) = self.schema.get("default") {
-            help = format!("{help} [default: {}]", output::cut(&output::sanitize(&default.to_string()), 60));
+            help = format!(
+                "{help} [default: {}]",
+                output::cut(&output::sanitize(&default.to_string()), 60)
+            );
         }
         if is_required {
             help.push_str(" [required]");
@@ -302,14 +362,25 @@ impl Flag<'_> {
 
     /// What was given, if anything was.
     fn value(&self, matches: &ArgMatches) -> Result<Option<Box<RawValue>>, String> {
-        let Some(mut given) = matches.get_many::<String>(self.parameter) else { return Ok(None) };
+        let Some(mut given) = matches.get_many::<String>(self.parameter) else {
+            return Ok(None);
+        };
         let one = self.value_kind();
         if self.kind != FlagKind::List {
-            let Some(text) = given.next() else { return Ok(None) };
+            let Some(text) = given.next() else {
+                return Ok(None);
+            };
             // An enumeration may hold what its type does not say.
-            let is_chosen =
-                output::list(self.schema, "enum").iter().map(Value::to_string).any(|allowed| allowed == *text);
-            return if is_chosen { FlagKind::Json.parse(text) } else { one.parse(text) }.map(Some);
+            let is_chosen = output::list(self.schema, "enum")
+                .iter()
+                .map(Value::to_string)
+                .any(|allowed| allowed == *text);
+            return if is_chosen {
+                FlagKind::Json.parse(text)
+            } else {
+                one.parse(text)
+            }
+            .map(Some);
         }
         let texts: Vec<&String> = given.collect();
         if let [text] = texts.as_slice()
@@ -318,8 +389,13 @@ impl Flag<'_> {
         {
             return Ok(Some(list));
         }
-        let items: Vec<_> = texts.into_iter().map(|text| one.parse(text)).collect::<Result<_, _>>()?;
-        to_raw_value(&items).map(Some).map_err(|error| error.to_string())
+        let items: Vec<_> = texts
+            .into_iter()
+            .map(|text| one.parse(text))
+            .collect::<Result<_, _>>()?;
+        to_raw_value(&items)
+            .map(Some)
+            .map_err(|error| error.to_string())
     }
 }
 
@@ -361,19 +437,46 @@ mod tests {
     fn flags_have_the_types_of_their_parameters() {
         for (words, expected) in [
             (&["--query", "-1"][..], json!({"query": "-1"})),
-            (&["--query=a b", "--max-results", "-3"], json!({"query": "a b", "max_results": -3})),
+            (
+                &["--query=a b", "--max-results", "-3"],
+                json!({"query": "a b", "max_results": -3}),
+            ),
             (
                 &["--query", "a", "--max_results=3", "--weight", "1.5"],
                 json!({"query": "a", "max_results": 3, "weight": 1.5}),
             ),
-            (&["--deep", "--query", "a"], json!({"query": "a", "deep": true})),
-            (&["--deep=false", "--query", "a"], json!({"query": "a", "deep": false})),
-            (&["--query", "a", "--mode", "slow", "--level", "1"], json!({"query": "a", "mode": "slow", "level": 1})),
-            (&["--query", "a", "--level", "two"], json!({"query": "a", "level": "two"})),
-            (&["--query", "a", "--tags", "x", "--tags", "[y"], json!({"query": "a", "tags": ["x", "[y"]})),
-            (&["--query", "a", "--tags", r#"["x","y"]"#], json!({"query": "a", "tags": ["x", "y"]})),
-            (&["--query", "a", "--ids", "1", "--ids", "2"], json!({"query": "a", "ids": [1, 2]})),
-            (&["--query", "a", "--filter", r#"{"a":[1]}"#], json!({"query": "a", "filter": {"a": [1]}})),
+            (
+                &["--deep", "--query", "a"],
+                json!({"query": "a", "deep": true}),
+            ),
+            (
+                &["--deep=false", "--query", "a"],
+                json!({"query": "a", "deep": false}),
+            ),
+            (
+                &["--query", "a", "--mode", "slow", "--level", "1"],
+                json!({"query": "a", "mode": "slow", "level": 1}),
+            ),
+            (
+                &["--query", "a", "--level", "two"],
+                json!({"query": "a", "level": "two"}),
+            ),
+            (
+                &["--query", "a", "--tags", "x", "--tags", "[y"],
+                json!({"query": "a", "tags": ["x", "[y"]}),
+            ),
+            (
+                &["--query", "a", "--tags", r#"["x","y"]"#],
+                json!({"query": "a", "tags": ["x", "y"]}),
+            ),
+            (
+                &["--query", "a", "--ids", "1", "--ids", "2"],
+                json!({"query": "a", "ids": [1, 2]}),
+            ),
+            (
+                &["--query", "a", "--filter", r#"{"a":[1]}"#],
+                json!({"query": "a", "filter": {"a": [1]}}),
+            ),
         ] {
             assert_eq!(given(words), Ok(expected), "{words:?}");
         }
@@ -383,12 +486,21 @@ mod tests {
     fn typing_errors_in_flags_are_reported() {
         for (words, part) in [
             (&[][..], "--query"),
-            (&["--query", "a", "--max-results", "many"], "`--max-results` takes a whole number, not `many`"),
+            (
+                &["--query", "a", "--max-results", "many"],
+                "`--max-results` takes a whole number, not `many`",
+            ),
             (&["--query", "a", "--max-results", "1.5"], "whole number"),
-            (&["--query", "a", "--ids", "x"], "`--ids` takes a whole number, not `x`"),
+            (
+                &["--query", "a", "--ids", "x"],
+                "`--ids` takes a whole number, not `x`",
+            ),
             (&["--query", "a", "--mode", "odd"], "fast"),
             (&["--query", "a", "--deep=maybe"], "`true` or `false`"),
-            (&["--query", "a", "--filter", r#"{"name":"#], "`--filter` takes JSON, and this is none: EOF"),
+            (
+                &["--query", "a", "--filter", r#"{"name":"#],
+                "`--filter` takes JSON, and this is none: EOF",
+            ),
             (&["--query", "a", "--colour", "red"], "--colour"),
             (&["--query", "a", "loose"], "loose"),
             (&["--query", "a", "--query", "b"], "--query"),
@@ -402,13 +514,23 @@ mod tests {
     fn the_help_shows_what_the_schema_says() {
         let tool = tool();
         let parameters = tool["parameters"].clone();
-        let help = command("try", &tool, &flags(&parameters), false).render_long_help().to_string();
-        for part in
-            ["Tries", "--max-results <WHOLE NUMBER>", "[default: 10]", "What to look for", "slow", "more than once"]
-        {
+        let help = command("try", &tool, &flags(&parameters), false)
+            .render_long_help()
+            .to_string();
+        for part in [
+            "Tries",
+            "--max-results <WHOLE NUMBER>",
+            "[default: 10]",
+            "What to look for",
+            "slow",
+            "more than once",
+        ] {
             assert!(help.contains(part), "{part} is missing in {help}");
         }
-        assert!(help.contains("Only with `--args`: odd name") && help.contains("--url <TEXT>"), "{help}");
+        assert!(
+            help.contains("Only with `--args`: odd name") && help.contains("--url <TEXT>"),
+            "{help}"
+        );
     }
 
     #[test]
@@ -418,23 +540,38 @@ mod tests {
             "properties": {"mode": {"type": "string", "enum": ["fast", "slow\n  --sly <TEXT>  Not there"]}},
         }});
         let parameters = tool["parameters"].clone();
-        let help = command("try", &tool, &flags(&parameters), false).render_long_help().to_string();
+        let help = command("try", &tool, &flags(&parameters), false)
+            .render_long_help()
+            .to_string();
         assert!(help.contains("--mode") && help.contains("fast"), "{help}");
-        let is_made_up = |line: &str| ["--fake", "--sly"].iter().any(|flag| line.trim_start().starts_with(flag));
+        let is_made_up = |line: &str| {
+            ["--fake", "--sly"]
+                .iter()
+                .any(|flag| line.trim_start().starts_with(flag))
+        };
         assert!(!help.lines().any(is_made_up), "{help}");
     }
 
     #[test]
     fn parameters_called_as_options_of_the_command_are_flags() {
         for (words, expected) in [
-            (&["--query", "a", "--url", "http://x"][..], Ok(json!({"query": "a", "url": "http://x"}))),
-            (&["--query", "a", "--json"], Err("`try` has no parameter `json`".to_owned())),
+            (
+                &["--query", "a", "--url", "http://x"][..],
+                Ok(json!({"query": "a", "url": "http://x"})),
+            ),
+            (
+                &["--query", "a", "--json"],
+                Err("`try` has no parameter `json`".to_owned()),
+            ),
             (&["--args", "{}"], Ok(json!({}))),
         ] {
             assert_eq!(given(words), expected, "{words:?}");
         }
-        let tool = json!({"parameters": {"type": "object", "properties": {"help": {"type": "string"}}}});
-        let Ok(Some(given)) = parse_flags("try", &tool, &["--help".to_owned(), "me".to_owned()], false) else {
+        let tool =
+            json!({"parameters": {"type": "object", "properties": {"help": {"type": "string"}}}});
+        let Ok(Some(given)) =
+            parse_flags("try", &tool, &["--help".to_owned(), "me".to_owned()], false)
+        else {
             panic!("it is the tool's")
         };
         assert_eq!(json!(given.flags), json!({"help": "me"}));
@@ -442,16 +579,25 @@ mod tests {
 
     #[test]
     fn of_very_many_parameters_the_first_have_flags() {
-        let properties: Map<String, Value> =
-            (0..20_000).map(|n| (format!("p_{n}"), json!({"type": "integer"}))).collect();
+        let properties: Map<String, Value> = (0..20_000)
+            .map(|n| (format!("p_{n}"), json!({"type": "integer"})))
+            .collect();
         let required: Vec<&String> = properties.keys().skip(1).collect();
         let tool = json!({"parameters": {"type": "object", "properties": properties, "required": required}});
         let words = ["--p-499", "7"].map(str::to_owned);
-        let Ok(Some(given)) = parse_flags("try", &tool, &words, true) else { panic!("it has a flag") };
+        let Ok(Some(given)) = parse_flags("try", &tool, &words, true) else {
+            panic!("it has a flag")
+        };
         assert_eq!(json!(given.flags), json!({"p_499": 7}));
         assert!(parse_flags("try", &tool, &["--p-500".to_owned(), "7".to_owned()], true).is_err());
-        let help = command("try", &tool, &flags(&tool["parameters"]), true).render_long_help().to_string();
-        assert!(help.contains("Only with `--args`: p_500, p_501"), "{}", help.len());
+        let help = command("try", &tool, &flags(&tool["parameters"]), true)
+            .render_long_help()
+            .to_string();
+        assert!(
+            help.contains("Only with `--args`: p_500, p_501"),
+            "{}",
+            help.len()
+        );
         assert!(!help.contains("p_19999"), "the list is cut");
     }
 }

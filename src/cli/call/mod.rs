@@ -29,11 +29,20 @@ use progress::ProgressView;
 const MAX_ARGUMENTS: u64 = 64 * 1024 * 1024;
 
 /// The codes of calls whose scenario did not answer.
-const NO_ANSWER: [&str; 5] = ["unreachable", "timeout", "broken", "unavailable", "circuit_open"];
+const NO_ANSWER: [&str; 5] = [
+    "unreachable",
+    "timeout",
+    "broken",
+    "unavailable",
+    "circuit_open",
+];
 
 /// Arguments of `call`.
 #[derive(Debug, Args)]
-#[command(disable_help_flag = true, override_usage = "callsheet call [OPTIONS] <NAME> [FLAGS]...")]
+#[command(
+    disable_help_flag = true,
+    override_usage = "callsheet call [OPTIONS] <NAME> [FLAGS]..."
+)]
 pub(super) struct CallArgs {
     /// Published name, `scenario/tool` or `module.tool`, then the tool's own arguments as flags:
     /// `callsheet call NAME --help` lists them. Options of this command stand before NAME.
@@ -89,13 +98,19 @@ impl CallArgs {
             return Err(unknown_option(name));
         }
         let daemon = daemon?;
-        let mut arguments = self.args.as_deref().map(written).transpose()?.unwrap_or_default();
+        let mut arguments = self
+            .args
+            .as_deref()
+            .map(written)
+            .transpose()?
+            .unwrap_or_default();
         // The version of the definition that the flags were read by.
         let mut version = None;
         if !own.is_empty() || self.args.is_none() {
             match self.tool(&daemon, name).await {
                 Ok(tool) => {
-                    let Some(given) = flags::parse_flags(name, &tool, own, self.args.is_some())? else {
+                    let Some(given) = flags::parse_flags(name, &tool, own, self.args.is_some())?
+                    else {
                         return Ok(());
                     };
                     if let Some(args) = &given.args {
@@ -103,8 +118,10 @@ impl CallArgs {
                     }
                     arguments.extend(given.flags);
                     // With a revision the name may mean another tool.
-                    version =
-                        tool["definition_version"].as_str().filter(|_| self.revision.is_none()).map(str::to_owned);
+                    version = tool["definition_version"]
+                        .as_str()
+                        .filter(|_| self.revision.is_none())
+                        .map(str::to_owned);
                 }
                 // What an earlier list called so may not be found by that name now.
                 Err(_) if self.revision.is_some() && own.is_empty() => {}
@@ -142,7 +159,10 @@ impl CallArgs {
         arguments: WrittenArguments,
         version: Option<String>,
     ) -> Result<DaemonAnswer, CommandError> {
-        let body = SentCall { definition_version: version, ..self.body(name, arguments) };
+        let body = SentCall {
+            definition_version: version,
+            ..self.body(name, arguments)
+        };
         let on_terminal = std::io::stderr().is_terminal() && !self.remote.json;
         let call = async {
             match (on_terminal, self.progress) {
@@ -161,14 +181,35 @@ impl CallArgs {
 
     /// The failure to find a tool with what became of it, if that is known: its scenario may be
     /// down or blocked, or may not offer it any more.
-    async fn with_verdict(&self, daemon: &DaemonClient, name: &str, failure: CommandError) -> CommandError {
-        let CommandError::Problem { message, hint, document } = &failure else { return failure };
+    async fn with_verdict(
+        &self,
+        daemon: &DaemonClient,
+        name: &str,
+        failure: CommandError,
+    ) -> CommandError {
+        let CommandError::Problem {
+            message,
+            hint,
+            document,
+        } = &failure
+        else {
+            return failure;
+        };
         if document["reason"].is_string() && hint.is_none() {
             // Its scenario has withdrawn it.
-            let hint = Some(format!("`callsheet explain {}` shows every decision about it", shell_word(name)));
-            return CommandError::Problem { message: message.clone(), hint, document: document.clone() };
+            let hint = Some(format!(
+                "`callsheet explain {}` shows every decision about it",
+                shell_word(name)
+            ));
+            return CommandError::Problem {
+                message: message.clone(),
+                hint,
+                document: document.clone(),
+            };
         }
-        let is_near = hint.as_ref().is_some_and(|hint| hint.starts_with("did you mean"));
+        let is_near = hint
+            .as_ref()
+            .is_some_and(|hint| hint.starts_with("did you mean"));
         // Any other text says more than that already.
         if is_near || document["status"] != 404 || !message.starts_with("no tool is called") {
             return failure;
@@ -177,7 +218,10 @@ impl CallArgs {
         match daemon.get(&path, self.scope(), "verdict").await {
             Ok(answer) => CommandError::Problem {
                 message: format!("`{name}` is {}", output::text(&answer.value, "/verdict")),
-                hint: Some(format!("`callsheet explain {}` shows every decision about it", shell_word(name))),
+                hint: Some(format!(
+                    "`callsheet explain {}` shows every decision about it",
+                    shell_word(name)
+                )),
                 document: document.clone(),
             },
             // This names the scenarios that have not answered, whose tool it may be.
@@ -187,19 +231,46 @@ impl CallArgs {
     }
 
     /// The failure of a call with the command that shows why its scenario did not answer.
-    async fn with_next_step(&self, daemon: &DaemonClient, name: &str, failure: CommandError) -> CommandError {
-        let CommandError::Problem { message, hint: None, document } = failure else { return failure };
-        let has_no_answer = document["code"].as_str().is_some_and(|code| NO_ANSWER.contains(&code));
-        let tool = if has_no_answer { self.tool(daemon, name).await.ok() } else { None };
+    async fn with_next_step(
+        &self,
+        daemon: &DaemonClient,
+        name: &str,
+        failure: CommandError,
+    ) -> CommandError {
+        let CommandError::Problem {
+            message,
+            hint: None,
+            document,
+        } = failure
+        else {
+            return failure;
+        };
+        let has_no_answer = document["code"]
+            .as_str()
+            .is_some_and(|code| NO_ANSWER.contains(&code));
+        let tool = if has_no_answer {
+            self.tool(daemon, name).await.ok()
+        } else {
+            None
+        };
         let scenario = tool.map(|tool| output::text(&tool, "/scenario"));
-        let hint = scenario.map(|scenario| format!("`callsheet scenarios {scenario}` shows what is wrong with it"));
-        CommandError::Problem { message, hint, document }
+        let hint = scenario.map(|scenario| {
+            format!("`callsheet scenarios {scenario}` shows what is wrong with it")
+        });
+        CommandError::Problem {
+            message,
+            hint,
+            document,
+        }
     }
 
     /// Whose list is meant.
     fn scope(&self) -> QueryPairs<'static> {
         let scope = [("profile", &self.profile), ("chat_id", &self.chat)];
-        scope.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))).collect()
+        scope
+            .into_iter()
+            .filter_map(|(key, value)| Some((key, value.clone()?)))
+            .collect()
     }
 
     /// The segments that name the tool in a route.
@@ -253,8 +324,13 @@ fn unknown_option(option: &str) -> CommandError {
 /// The end of the command before that of the call.
 fn left_running(name: &str, signal: &str) -> CommandError {
     CommandError::Refused {
-        message: format!("no longer waiting for `{name}` ({signal}); the call goes on in the daemon"),
-        hint: Some(format!("`callsheet logs --tool {}` shows how it ended, once it has", shell_word(name))),
+        message: format!(
+            "no longer waiting for `{name}` ({signal}); the call goes on in the daemon"
+        ),
+        hint: Some(format!(
+            "`callsheet logs --tool {}` shows how it ended, once it has",
+            shell_word(name)
+        )),
     }
 }
 
@@ -262,7 +338,10 @@ fn left_running(name: &str, signal: &str) -> CommandError {
 fn written(given: &str) -> Result<WrittenArguments, CommandError> {
     let (from, text) = match given.strip_prefix('@') {
         _ if given == "-" => ("standard input".to_owned(), read(std::io::stdin().lock())),
-        Some(path) => (format!("`{path}`"), std::fs::File::open(path).and_then(read)),
+        Some(path) => (
+            format!("`{path}`"),
+            std::fs::File::open(path).and_then(read),
+        ),
         None => ("`--args`".to_owned(), Ok(given.to_owned())),
     };
     let text = text.map_err(|error| CommandError::Usage {
@@ -291,7 +370,9 @@ fn read(source: impl std::io::Read) -> std::io::Result<String> {
 
 /// Whether a flag, without its hyphens, is an option of this command.
 fn is_own_option(flag: &str) -> bool {
-    CallArgs::augment_args(clap::Command::new("call")).get_arguments().any(|own| own.get_long() == Some(flag))
+    CallArgs::augment_args(clap::Command::new("call"))
+        .get_arguments()
+        .any(|own| own.get_long() == Some(flag))
 }
 
 /// Wrong usage of a tool's flags.
@@ -300,5 +381,8 @@ fn usage(error: &clap::Error, name: &str) -> CommandError {
         Some(ContextValue::String(near)) => format!("did you mean `{near}`? "),
         _ => String::new(),
     };
-    CommandError::of_usage(error, format!("{near}`callsheet call {name} --help` lists its arguments"))
+    CommandError::of_usage(
+        error,
+        format!("{near}`callsheet call {name} --help` lists its arguments"),
+    )
 }

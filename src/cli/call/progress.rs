@@ -100,8 +100,12 @@ impl ProgressDisplay {
     }
 
     fn event(&mut self, data: &Value) {
-        let Some(text) = text(data).map(|text| output::sanitize(&text)) else { return };
-        let Some(bar) = &self.bar else { return output::note(&text) };
+        let Some(text) = text(data).map(|text| output::sanitize(&text)) else {
+            return;
+        };
+        let Some(bar) = &self.bar else {
+            return output::note(&text);
+        };
         if data["what"] != "progress" {
             return bar.suspend(|| output::note(&text));
         }
@@ -140,7 +144,11 @@ fn style(template: &str) -> ProgressStyle {
 fn share(data: &Value) -> Option<u64> {
     let done = data["progress"].as_f64()?;
     let total = data["total"].as_f64().filter(|total| *total > 0.0)?;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between 0 and `WHOLE`")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is between 0 and `WHOLE`"
+    )]
     let share = ((done / total).clamp(0.0, 1.0) * f64::from(WHOLE)) as u64;
     Some(share)
 }
@@ -149,12 +157,20 @@ fn share(data: &Value) -> Option<u64> {
 fn text(data: &Value) -> Option<String> {
     match data["what"].as_str()? {
         "progress" => {
-            let total = data["total"].as_f64().map(|total| format!(" of {total}")).unwrap_or_default();
-            let message = data["message"].as_str().map(|message| format!(": {message}")).unwrap_or_default();
+            let total = data["total"]
+                .as_f64()
+                .map(|total| format!(" of {total}"))
+                .unwrap_or_default();
+            let message = data["message"]
+                .as_str()
+                .map(|message| format!(": {message}"))
+                .unwrap_or_default();
             Some(format!("{}{total}{message}", data["progress"].as_f64()?))
         }
         "log" => {
-            let text = data["data"].as_str().map_or_else(|| data["data"].to_string(), str::to_owned);
+            let text = data["data"]
+                .as_str()
+                .map_or_else(|| data["data"].to_string(), str::to_owned);
             Some(format!("{}: {text}", data["level"].as_str()?))
         }
         _ => None,
@@ -169,10 +185,19 @@ mod tests {
     #[test]
     fn progress_events_take_one_line_each() {
         for (data, expected) in [
-            (json!({"what": "progress", "progress": 1.0, "total": 2.0, "message": "half"}), Some("1 of 2: half")),
+            (
+                json!({"what": "progress", "progress": 1.0, "total": 2.0, "message": "half"}),
+                Some("1 of 2: half"),
+            ),
             (json!({"what": "progress", "progress": 0.5}), Some("0.5")),
-            (json!({"what": "log", "level": "info", "data": "working"}), Some("info: working")),
-            (json!({"what": "log", "level": "info", "data": {"a": 1}}), Some("info: {\"a\":1}")),
+            (
+                json!({"what": "log", "level": "info", "data": "working"}),
+                Some("info: working"),
+            ),
+            (
+                json!({"what": "log", "level": "info", "data": {"a": 1}}),
+                Some("info: {\"a\":1}"),
+            ),
             (json!({"what": "input-over", "interaction_id": "x"}), None),
             (json!([]), None),
         ] {

@@ -18,7 +18,10 @@ const WAIT: Duration = Duration::from_secs(2);
 
 /// Prints the help of the command, then the tools that `daemon` lists for this query. Without a
 /// daemon only a line says where they would stand.
-pub(super) async fn print_help(daemon: Result<DaemonClient, CommandError>, mut query: QueryPairs<'static>) {
+pub(super) async fn print_help(
+    daemon: Result<DaemonClient, CommandError>,
+    mut query: QueryPairs<'static>,
+) {
     let mut cli = Cli::command();
     cli.build();
     if let Some(call) = cli.find_subcommand_mut("call") {
@@ -26,7 +29,10 @@ pub(super) async fn print_help(daemon: Result<DaemonClient, CommandError>, mut q
     }
     query.push(("max_tools", NAMED_TOOLS_MAX.to_string()));
     let listed = match daemon {
-        Ok(daemon) => tokio::time::timeout(WAIT, daemon.list(query)).await.ok().and_then(Result::ok),
+        Ok(daemon) => tokio::time::timeout(WAIT, daemon.list(query))
+            .await
+            .ok()
+            .and_then(Result::ok),
         Err(_) => None,
     };
     let Some(answer) = listed else {
@@ -34,16 +40,30 @@ pub(super) async fn print_help(daemon: Result<DaemonClient, CommandError>, mut q
         return;
     };
     let tools = output::list(&answer.value, "tools");
-    let names: Vec<String> = tools.iter().map(|tool| output::cut(&output::text(tool, "/name"), NAME)).collect();
-    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
+    let names: Vec<String> = tools
+        .iter()
+        .map(|tool| output::cut(&output::text(tool, "/name"), NAME))
+        .collect();
+    let width = names
+        .iter()
+        .map(|name| name.chars().count())
+        .max()
+        .unwrap_or_default();
     output::line("Tools:");
     for (name, tool) in names.iter().zip(tools) {
-        let about = output::cut(&output::first_line(tool, "/description"), COLUMNS.saturating_sub(width + 4));
+        let about = output::cut(
+            &output::first_line(tool, "/description"),
+            COLUMNS.saturating_sub(width + 4),
+        );
         output::line(format!("  {name:<width$}  {about}").trim_end());
     }
     match answer.left_out {
-        0 if tools.is_empty() => output::line("  none; `callsheet scenarios` lists the known scenarios"),
+        0 if tools.is_empty() => {
+            output::line("  none; `callsheet scenarios` lists the known scenarios")
+        }
         0 => {}
-        more => output::line(&format!("  and {more} more; `callsheet tools` lists all of them")),
+        more => output::line(&format!(
+            "  and {more} more; `callsheet tools` lists all of them"
+        )),
     }
 }

@@ -13,11 +13,21 @@ use crate::transports::http::Client;
 /// Checks the server at a target as a daemon with this configuration would list it. `None` if what
 /// answers there speaks something else.
 pub(super) async fn inspect_server(target: &Target, config: &Config) -> Option<Inspected> {
-    let client = Client::new(config.http_limits(), 1, config.cache_rules(), Clock::system(), Tasks::new());
+    let client = Client::new(
+        config.http_limits(),
+        1,
+        config.cache_rules(),
+        Clock::system(),
+        Tasks::new(),
+    );
     let session = JsonRpcSession::new(target, &Transports::new(client)).ok()?;
     match session.inspect().await {
         Ok(inspected) => Some(inspected),
-        Err(error @ (ListError::Malformed(_) | ListError::VersionUnreadable(_) | ListError::Incompatible { .. })) => {
+        Err(
+            error @ (ListError::Malformed(_)
+            | ListError::VersionUnreadable(_)
+            | ListError::Incompatible { .. }),
+        ) => {
             let finding = Finding::new(FindingCode::ManifestRefused, error.to_string());
             let findings = vec![finding.hint("correct the server; its tools cannot be listed")];
             Some(Inspected::refused(findings))

@@ -34,7 +34,10 @@ pub(in crate::cli) struct Unlisted {
 }
 
 /// Lists the tools of a server as a daemon with this configuration would, and checks them.
-pub(in crate::cli) async fn inspect_server(target: &Target, config: &Config) -> Result<Inspected, Unlisted> {
+pub(in crate::cli) async fn inspect_server(
+    target: &Target,
+    config: &Config,
+) -> Result<Inspected, Unlisted> {
     let clock = Clock::system();
     let tasks = Tasks::new();
     let client = Client::new(config.http_limits(), 1, config.cache_rules(), clock, tasks);
@@ -43,9 +46,15 @@ pub(in crate::cli) async fn inspect_server(target: &Target, config: &Config) -> 
     let inspected = match Mcp::default().session(target, &transports) {
         Ok(session) => {
             let inspected = inspect_patiently(&session, target, clock).await;
-            inspected.map_err(|error| Unlisted { error, stderr: session.recent_errors() })
+            inspected.map_err(|error| Unlisted {
+                error,
+                stderr: session.recent_errors(),
+            })
         }
-        Err(error) => Err(Unlisted { error: error.into(), stderr: Vec::new() }),
+        Err(error) => Err(Unlisted {
+            error: error.into(),
+            stderr: Vec::new(),
+        }),
     };
     // A program is ended with its session; this waits for it.
     let _ = children.close().await;
@@ -53,7 +62,11 @@ pub(in crate::cli) async fn inspect_server(target: &Target, config: &Config) -> 
 }
 
 /// Inspects a server within [`INSPECTION_TIME_MAX`], and reports meanwhile what is waited for.
-async fn inspect_patiently(session: &McpSession, target: &Target, clock: Clock) -> Result<Inspected, ListError> {
+async fn inspect_patiently(
+    session: &McpSession,
+    target: &Target,
+    clock: Clock,
+) -> Result<Inspected, ListError> {
     let mut inspecting = std::pin::pin!(session.inspect());
     let end = clock.now() + INSPECTION_TIME_MAX;
     let mut last = None;
@@ -66,10 +79,19 @@ async fn inspect_patiently(session: &McpSession, target: &Target, clock: Clock) 
             }
             () = clock.sleep(ANSWER_CHECK_INTERVAL) => {}
         }
-        let Some(awaited) = session.awaited().filter(|awaited| awaited.waited >= REPORTED_AFTER) else { continue };
+        let Some(awaited) = session
+            .awaited()
+            .filter(|awaited| awaited.waited >= REPORTED_AFTER)
+        else {
+            continue;
+        };
         // A person sees that time passes; a log gets one line.
         let round = awaited.waited.as_secs() / REPORTED_AFTER.as_secs();
-        let is_due = if std::io::stderr().is_terminal() { last != Some(round) } else { last.is_none() };
+        let is_due = if std::io::stderr().is_terminal() {
+            last != Some(round)
+        } else {
+            last.is_none()
+        };
         if is_due {
             last = Some(round);
             output::note(&output::sanitize(&waiting(&awaited)));
@@ -79,7 +101,11 @@ async fn inspect_patiently(session: &McpSession, target: &Target, clock: Clock) 
 
 /// What is waited for, and how long that goes on.
 fn waiting(awaited: &Awaited) -> String {
-    format!("{}; still waiting, gives up after {} min", awaited.message(), INSPECTION_TIME_MAX.as_secs() / 60)
+    format!(
+        "{}; still waiting, gives up after {} min",
+        awaited.message(),
+        INSPECTION_TIME_MAX.as_secs() / 60
+    )
 }
 
 impl Unlisted {
@@ -94,13 +120,15 @@ impl Unlisted {
             ListError::Transport(TransportError::CommandNotFound { .. }) => {
                 "write the whole path of the command, or install it"
             }
-            ListError::Transport(TransportError::NotStarted { .. } | TransportError::ProcessEnded { .. }) => {
-                "run the command by hand to see what it needs"
-            }
+            ListError::Transport(
+                TransportError::NotStarted { .. } | TransportError::ProcessEnded { .. },
+            ) => "run the command by hand to see what it needs",
             ListError::Transport(refusal) if refusal.refuses_host() => {
                 "use an address that it allows, such as localhost, or add this host name to those that it allows"
             }
-            ListError::Transport(TransportError::Status { status: 401 | 403, .. }) => {
+            ListError::Transport(TransportError::Status {
+                status: 401 | 403, ..
+            }) => {
                 "give it the credential that it wants, as `headers` of a client's file or of [[scenarios]]"
             }
             ListError::Transport(TransportError::Timeout { .. }) => {
@@ -108,9 +136,9 @@ impl Unlisted {
             }
             ListError::Transport(_) => "start it, or correct its address",
             ListError::Incompatible { .. } => "update the server",
-            ListError::NotThisProtocol(_) | ListError::Malformed(_) | ListError::VersionUnreadable(_) => {
-                "correct the server; its tools cannot be listed"
-            }
+            ListError::NotThisProtocol(_)
+            | ListError::Malformed(_)
+            | ListError::VersionUnreadable(_) => "correct the server; its tools cannot be listed",
         };
         next.to_owned()
     }
@@ -132,7 +160,10 @@ impl Unlisted {
     /// The same as the failure of the whole command.
     pub(in crate::cli) fn into_failure(self) -> CommandError {
         self.print_stderr();
-        CommandError::Refused { message: self.message(), hint: Some(self.hint()) }
+        CommandError::Refused {
+            message: self.message(),
+            hint: Some(self.hint()),
+        }
     }
 }
 
@@ -141,14 +172,20 @@ pub(super) fn servers_in(document: &str, path: &Path) -> Option<ClientServers> {
     let environment = |name: &str| std::env::var(name).ok();
     let absolute = std::path::absolute(path).ok()?;
     let entries = read_client_file(document, &absolute, &Variables::new(&environment)).ok()?;
-    let mut servers = ClientServers { with_disabled: true, ..ClientServers::default() };
+    let mut servers = ClientServers {
+        with_disabled: true,
+        ..ClientServers::default()
+    };
     servers.add(entries, &absolute);
     Some(servers)
 }
 
 /// The findings about entries that cannot be checked.
 pub(super) fn left_out(servers: &ClientServers) -> impl Iterator<Item = (String, Inspected)> {
-    let unusable = servers.left_out.iter().filter(|entry| !matches!(entry.why, LeftOutReason::SameAs(..)));
+    let unusable = servers
+        .left_out
+        .iter()
+        .filter(|entry| !matches!(entry.why, LeftOutReason::SameAs(..)));
     unusable.map(|entry| {
         let finding = Finding::new(FindingCode::EntryIgnored, entry.why.to_string());
         (entry.name.clone(), Inspected::refused(vec![finding]))
@@ -164,24 +201,48 @@ mod tests {
     async fn a_program_that_never_answers_is_given_up_after_two_minutes() {
         let config = Config::for_state("state.db");
         let clock = Clock::system();
-        let client = Client::new(config.http_limits(), 1, config.cache_rules(), clock, Tasks::new());
+        let client = Client::new(
+            config.http_limits(),
+            1,
+            config.cache_rules(),
+            clock,
+            Tasks::new(),
+        );
         let children = Children::new(clock);
         let transports = Transports::new(client).with_children(Arc::clone(&children));
-        let target =
-            Target::Stdio(Arc::new(StdioTarget::new("/bin/sh").with_args(["-c", "while :; do sleep 1; done"])));
-        let Ok(session) = Mcp::default().session(&target, &transports) else { panic!("it is a program") };
+        let target = Target::Stdio(Arc::new(
+            StdioTarget::new("/bin/sh").with_args(["-c", "while :; do sleep 1; done"]),
+        ));
+        let Ok(session) = Mcp::default().session(&target, &transports) else {
+            panic!("it is a program")
+        };
         let begun = clock.now();
-        let Err(error) = inspect_patiently(&session, &target, clock).await else { panic!("it never answers") };
+        let Err(error) = inspect_patiently(&session, &target, clock).await else {
+            panic!("it never answers")
+        };
         let took = clock.now() - begun;
-        assert_eq!(error.to_string(), format!("no answer within 120s from {target}"));
-        assert!(took >= INSPECTION_TIME_MAX && took < INSPECTION_TIME_MAX + Duration::from_secs(1), "{took:?}");
+        assert_eq!(
+            error.to_string(),
+            format!("no answer within 120s from {target}")
+        );
+        assert!(
+            took >= INSPECTION_TIME_MAX && took < INSPECTION_TIME_MAX + Duration::from_secs(1),
+            "{took:?}"
+        );
         drop(session);
         let _ = children.close().await;
     }
 
     #[test]
     fn the_note_says_when_it_gives_up() {
-        let awaited = Awaited { answer_to: "initialize", waited: REPORTED_AFTER, output: None };
-        assert_eq!(waiting(&awaited), "no answer for 10 s; still waiting, gives up after 2 min");
+        let awaited = Awaited {
+            answer_to: "initialize",
+            waited: REPORTED_AFTER,
+            output: None,
+        };
+        assert_eq!(
+            waiting(&awaited),
+            "no answer for 10 s; still waiting, gives up after 2 min"
+        );
     }
 }

@@ -65,15 +65,24 @@ impl CheckArgs {
         let subject = self.subject.clone().unwrap_or_default();
         if let [program, args @ ..] = self.command.as_slice() {
             let target = Target::from(StdioTarget::new(program).with_args(args));
-            let inspected = mcp::inspect_server(&target, &config).await.map_err(mcp::Unlisted::into_failure)?;
-            return self.finish(&CheckReport::new(target.to_string(), inspected, self.strict));
+            let inspected = mcp::inspect_server(&target, &config)
+                .await
+                .map_err(mcp::Unlisted::into_failure)?;
+            return self.finish(&CheckReport::new(
+                target.to_string(),
+                inspected,
+                self.strict,
+            ));
         }
         if let Some(base) = address(&subject)? {
             let (subject, inspected) = inspect_address(base, &config).await?;
             return self.finish(&CheckReport::new(subject, inspected, self.strict));
         }
         let body = read(&subject)?;
-        if let Some(servers) = mcp::servers_in(std::str::from_utf8(&body).unwrap_or_default(), Path::new(&subject)) {
+        if let Some(servers) = mcp::servers_in(
+            std::str::from_utf8(&body).unwrap_or_default(),
+            Path::new(&subject),
+        ) {
             let mut checked: Vec<_> = mcp::left_out(&servers).collect();
             for server in &servers.taken {
                 checked.push(inspect_entry(server, &config).await);
@@ -82,11 +91,19 @@ impl CheckArgs {
         }
         let inspected = inspect(&body, &AcceptedVersions::default());
         let report = CheckReport::new(subject.clone(), inspected, self.strict);
-        self.finish(&if subject == "-" { report } else { report.of_file(&body) })
+        self.finish(&if subject == "-" {
+            report
+        } else {
+            report.of_file(&body)
+        })
     }
 
     fn form(&self) -> ReportForm {
-        if self.json { ReportForm::Json } else { self.format.unwrap_or(ReportForm::Text) }
+        if self.json {
+            ReportForm::Json
+        } else {
+            self.format.unwrap_or(ReportForm::Text)
+        }
     }
 
     /// Prints the report of one document or server.
@@ -96,13 +113,23 @@ impl CheckArgs {
             ReportForm::Json => report.print_json(),
             ReportForm::Github => report.print_github(),
         }
-        if report.worst() == Some(Severity::Error) { Err(CommandError::Found) } else { Ok(()) }
+        if report.worst() == Some(Severity::Error) {
+            Err(CommandError::Found)
+        } else {
+            Ok(())
+        }
     }
 
     /// Prints the reports of the servers of a file, each with its name.
-    fn finish_all(&self, file: &str, checked: Vec<(String, Inspected)>) -> Result<(), CommandError> {
-        let reports: Vec<_> =
-            checked.into_iter().map(|(name, inspected)| CheckReport::new(name, inspected, self.strict)).collect();
+    fn finish_all(
+        &self,
+        file: &str,
+        checked: Vec<(String, Inspected)>,
+    ) -> Result<(), CommandError> {
+        let reports: Vec<_> = checked
+            .into_iter()
+            .map(|(name, inspected)| CheckReport::new(name, inspected, self.strict))
+            .collect();
         match self.form() {
             ReportForm::Text => {
                 for report in &reports {
@@ -117,8 +144,14 @@ impl CheckArgs {
             }
             ReportForm::Github => reports.iter().for_each(CheckReport::print_github),
         }
-        let has_error = reports.iter().any(|report| report.worst() == Some(Severity::Error));
-        if has_error { Err(CommandError::Found) } else { Ok(()) }
+        let has_error = reports
+            .iter()
+            .any(|report| report.worst() == Some(Severity::Error));
+        if has_error {
+            Err(CommandError::Found)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -129,10 +162,15 @@ async fn inspect_address(base: Url, config: &Config) -> Result<(String, Inspecte
     let looks_like_mcp = matches!(Mcp::default().fits(&target), Fits::ProbeFirst { .. });
     if looks_like_mcp {
         let inspected = mcp::inspect_server(&target, config).await;
-        return inspected.map(|inspected| (target.to_string(), inspected)).map_err(mcp::Unlisted::into_failure);
+        return inspected
+            .map(|inspected| (target.to_string(), inspected))
+            .map_err(mcp::Unlisted::into_failure);
     }
     let served = serving::inspect_scenario(HttpTarget::at(base), config).await;
-    if served.as_ref().is_ok_and(|(_, inspected)| inspected.manifest.is_some()) {
+    if served
+        .as_ref()
+        .is_ok_and(|(_, inspected)| inspected.manifest.is_some())
+    {
         return served;
     }
     if let Ok(inspected) = mcp::inspect_server(&target, config).await {
@@ -165,9 +203,16 @@ async fn inspect_entry(server: &ClientServer, config: &Config) -> (String, Inspe
 /// The document in a file or from standard input.
 fn read(subject: &str) -> Result<Vec<u8>, CommandError> {
     let mut body = Vec::new();
-    let from = if subject == "-" { "standard input" } else { subject };
+    let from = if subject == "-" {
+        "standard input"
+    } else {
+        subject
+    };
     let read = if subject == "-" {
-        std::io::stdin().lock().take(MAX_FILE + 1).read_to_end(&mut body)
+        std::io::stdin()
+            .lock()
+            .take(MAX_FILE + 1)
+            .read_to_end(&mut body)
     } else {
         std::fs::File::open(subject).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut body))
     };
@@ -177,14 +222,21 @@ fn read(subject: &str) -> Result<Vec<u8>, CommandError> {
     })?;
     if body.len() as u64 > MAX_FILE {
         let message = format!("{from} is larger than {} MiB", MAX_FILE >> 20);
-        return Err(CommandError::Usage { message, hint: "no daemon would take such a manifest".into() });
+        return Err(CommandError::Usage {
+            message,
+            hint: "no daemon would take such a manifest".into(),
+        });
     }
     Ok(body)
 }
 
 /// Checks a document of either protocol.
 fn inspect(body: &[u8], accept: &AcceptedVersions) -> Inspected {
-    if module::is_module(body) { module::inspect(body) } else { tool_discovery::inspect(body, accept) }
+    if module::is_module(body) {
+        module::inspect(body)
+    } else {
+        tool_discovery::inspect(body, accept)
+    }
 }
 
 /// The base address that `subject` names; `None` if it names a file, which may be called like an
@@ -221,8 +273,15 @@ mod tests {
             ("manifest.json", None),
             ("-", None),
         ] {
-            assert_eq!(address(subject).unwrap().as_ref().map(Url::as_str), base, "{subject}");
+            assert_eq!(
+                address(subject).unwrap().as_ref().map(Url::as_str),
+                base,
+                "{subject}"
+            );
         }
-        assert!(matches!(address("ftp://h/"), Err(CommandError::Usage { .. })));
+        assert!(matches!(
+            address("ftp://h/"),
+            Err(CommandError::Usage { .. })
+        ));
     }
 }

@@ -8,13 +8,21 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 /// The lines of the values that pointers lead to, from 1 on; of the nearest value around it where
 /// the document has none there. Empty for a text that is not JSON.
-pub(super) fn lines_of<'a>(text: &str, pointers: impl Iterator<Item = &'a str>) -> HashMap<String, usize> {
-    let Ok(parsed) = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()) else {
+pub(super) fn lines_of<'a>(
+    text: &str,
+    pointers: impl Iterator<Item = &'a str>,
+) -> HashMap<String, usize> {
+    let Ok(parsed) = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default())
+    else {
         return HashMap::new();
     };
-    let Some(root) = &parsed.value else { return HashMap::new() };
+    let Some(root) = &parsed.value else {
+        return HashMap::new();
+    };
     let line = |at: usize| text.get(..at).unwrap_or_default().matches('\n').count() + 1;
-    pointers.map(|pointer| (pointer.to_owned(), line(offset(root, pointer)))).collect()
+    pointers
+        .map(|pointer| (pointer.to_owned(), line(offset(root, pointer))))
+        .collect()
 }
 
 /// Where the value begins, in bytes; a member with its name.
@@ -25,11 +33,17 @@ fn offset(root: &Value<'_>, pointer: &str) -> usize {
         let step = step.replace("~1", "/").replace("~0", "~");
         let next = match value {
             Value::Object(object) => {
-                let member = object.properties.iter().find(|member| member.name.as_str() == step);
+                let member = object
+                    .properties
+                    .iter()
+                    .find(|member| member.name.as_str() == step);
                 member.map(|member| (&member.value, member.start()))
             }
             Value::Array(array) => {
-                let element = step.parse::<usize>().ok().and_then(|index| array.elements.get(index));
+                let element = step
+                    .parse::<usize>()
+                    .ok()
+                    .and_then(|index| array.elements.get(index));
                 element.map(|element| (element, element.start()))
             }
             _ => None,
@@ -56,7 +70,11 @@ mod tests {
             ("/tools/1/missing/x", 4),
             ("/tools/9", 2),
         ] {
-            assert_eq!(lines_of(text, [pointer].into_iter()).get(pointer), Some(&line), "{pointer}");
+            assert_eq!(
+                lines_of(text, [pointer].into_iter()).get(pointer),
+                Some(&line),
+                "{pointer}"
+            );
         }
         assert!(lines_of("no json", ["/a"].into_iter()).is_empty());
     }

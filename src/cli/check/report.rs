@@ -23,16 +23,31 @@ pub(super) struct CheckReport {
 impl CheckReport {
     /// With `strict`, warnings count and show as errors.
     pub(super) fn new(subject: String, mut inspected: Inspected, strict: bool) -> Self {
-        let unusable = inspected.manifest.iter().flat_map(listed::unusable_schemas_of);
+        let unusable = inspected
+            .manifest
+            .iter()
+            .flat_map(listed::unusable_schemas_of);
         inspected.findings.extend(unusable);
-        Self { subject, inspected, strict, lines: None }
+        Self {
+            subject,
+            inspected,
+            strict,
+            lines: None,
+        }
     }
 
     /// The same for a file with this text, whose lines are shown.
     pub(super) fn of_file(self, text: &[u8]) -> Self {
-        let pointers = self.inspected.findings.iter().filter_map(|finding| finding.pointer.as_deref());
+        let pointers = self
+            .inspected
+            .findings
+            .iter()
+            .filter_map(|finding| finding.pointer.as_deref());
         let lines = lines_of(std::str::from_utf8(text).unwrap_or_default(), pointers);
-        Self { lines: Some(lines), ..self }
+        Self {
+            lines: Some(lines),
+            ..self
+        }
     }
 
     /// How much a finding matters here.
@@ -44,23 +59,36 @@ impl CheckReport {
     }
 
     fn count(&self, severity: Severity) -> usize {
-        self.inspected.findings.iter().filter(|finding| self.severity(finding) == severity).count()
+        self.inspected
+            .findings
+            .iter()
+            .filter(|finding| self.severity(finding) == severity)
+            .count()
     }
 
     /// How much the worst finding matters.
     pub(super) fn worst(&self) -> Option<Severity> {
-        self.inspected.findings.iter().map(|finding| self.severity(finding)).max()
+        self.inspected
+            .findings
+            .iter()
+            .map(|finding| self.severity(finding))
+            .max()
     }
 
     /// Prints a paragraph for each finding, those of a tool together, and a line that sums it up.
     pub(super) fn print(&self) {
-        let paragraphs: Vec<Paragraph> = self.grouped().map(|finding| self.paragraph(finding)).collect();
+        let paragraphs: Vec<Paragraph> = self
+            .grouped()
+            .map(|finding| self.paragraph(finding))
+            .collect();
         if !paragraphs.is_empty() {
             paragraph::print_all(&paragraphs);
             output::line("");
         }
         output::line(&output::sanitize(&self.summary()));
-        let Some(offer) = self.inspected.manifest.as_ref().map(ListedTools::new) else { return };
+        let Some(offer) = self.inspected.manifest.as_ref().map(ListedTools::new) else {
+            return;
+        };
         for (what, names) in offer.left_out() {
             let names = output::cut(&names.join(", "), 2_000);
             output::wrapped("", &output::sanitize(&format!("{what}: {names}")));
@@ -98,7 +126,9 @@ impl CheckReport {
 
     /// Where it is: the line of the file, and the JSON pointer.
     fn place(&self, finding: &Finding) -> String {
-        let Some(pointer) = &finding.pointer else { return String::new() };
+        let Some(pointer) = &finding.pointer else {
+            return String::new();
+        };
         match self.line(pointer) {
             Some(line) => format!("{}:{line} {pointer}", self.subject),
             None => pointer.clone(),
@@ -118,13 +148,27 @@ impl CheckReport {
                 Severity::Warning => "warning",
                 Severity::Info => "notice",
             };
-            let line = finding.pointer.as_deref().and_then(|pointer| self.line(pointer));
-            let file = self.lines.is_some().then(|| format!("file={},", github_property(&self.subject)));
+            let line = finding
+                .pointer
+                .as_deref()
+                .and_then(|pointer| self.line(pointer));
+            let file = self
+                .lines
+                .is_some()
+                .then(|| format!("file={},", github_property(&self.subject)));
             let line = line.map(|line| format!("line={line},"));
             let place = format!("{}{}", file.unwrap_or_default(), line.unwrap_or_default());
             let subject = subject(finding);
-            let subject = if subject.is_empty() { subject } else { format!("{subject}: ") };
-            let hint = finding.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+            let subject = if subject.is_empty() {
+                subject
+            } else {
+                format!("{subject}: ")
+            };
+            let hint = finding
+                .hint
+                .as_ref()
+                .map(|hint| format!("; {hint}"))
+                .unwrap_or_default();
             let text = github_text(&format!("{subject}{}{hint}", finding.message));
             output::line(&format!("::{level} {place}title={}::{text}", finding.code));
         }
@@ -132,21 +176,38 @@ impl CheckReport {
 
     /// `2 errors, 3 warnings in 17 tools of agent-manager 1.0.0`.
     fn summary(&self) -> String {
-        let counts = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Info, "info")]
-            .map(|(severity, word)| (self.count(severity), word))
-            .into_iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, word)| output::count(count, word))
-            .collect::<Vec<_>>()
-            .join(", ");
-        let found = if counts.is_empty() { "no problems found" } else { &counts };
-        let Some(manifest) = &self.inspected.manifest else { return format!("{found} in {}", self.subject) };
-        let source = match (manifest.scenario.name.as_ref(), manifest.scenario.version.as_ref()) {
+        let counts = [
+            (Severity::Error, "error"),
+            (Severity::Warning, "warning"),
+            (Severity::Info, "info"),
+        ]
+        .map(|(severity, word)| (self.count(severity), word))
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| output::count(count, word))
+        .collect::<Vec<_>>()
+        .join(", ");
+        let found = if counts.is_empty() {
+            "no problems found"
+        } else {
+            &counts
+        };
+        let Some(manifest) = &self.inspected.manifest else {
+            return format!("{found} in {}", self.subject);
+        };
+        let source = match (
+            manifest.scenario.name.as_ref(),
+            manifest.scenario.version.as_ref(),
+        ) {
             ("", _) => self.subject.clone(),
             (name, "") => name.to_owned(),
             (name, version) => format!("{name} {version}"),
         };
-        format!("{found} in {} of {}", output::count(manifest.tools.len(), "tool"), output::cut(&source, 200))
+        format!(
+            "{found} in {} of {}",
+            output::count(manifest.tools.len(), "tool"),
+            output::cut(&source, 200)
+        )
     }
 
     /// What was checked.
@@ -163,7 +224,12 @@ impl CheckReport {
     pub(super) fn to_json(&self) -> Value {
         let manifest = self.inspected.manifest.as_ref();
         let offer = manifest.map(ListedTools::new);
-        let findings: Vec<Value> = self.inspected.findings.iter().map(|finding| self.finding(finding)).collect();
+        let findings: Vec<Value> = self
+            .inspected
+            .findings
+            .iter()
+            .map(|finding| self.finding(finding))
+            .collect();
         json!({
             "checked": self.subject,
             "scenario": manifest.map(|manifest| manifest.scenario.name.as_ref()),
@@ -228,8 +294,13 @@ impl<'a> ListedTools<'a> {
 
     /// The tools that would not be listed, by the reason, with the reason.
     fn left_out(&self) -> impl Iterator<Item = (&'static str, &[&'a str])> {
-        let all = [("disabled by default", &self.disabled), ("internal, never shown to an LLM", &self.internal)];
-        all.into_iter().map(|(what, names)| (what, names.as_slice())).filter(|(_, names)| !names.is_empty())
+        let all = [
+            ("disabled by default", &self.disabled),
+            ("internal, never shown to an LLM", &self.internal),
+        ];
+        all.into_iter()
+            .map(|(what, names)| (what, names.as_slice()))
+            .filter(|(_, names)| !names.is_empty())
     }
 
     /// `2 of 3 tools would be listed; 1 of these needs approval`.
@@ -240,14 +311,25 @@ impl<'a> ListedTools<'a> {
             (_, 1) => "; 1 of these needs approval".to_owned(),
             (_, several) => format!("; {several} of these need approval"),
         };
-        format!("{} of {} would be listed{approval}", self.listed, output::count(self.tools, "tool"))
+        format!(
+            "{} of {} would be listed{approval}",
+            self.listed,
+            output::count(self.tools, "tool")
+        )
     }
 }
 
 /// The tool that a finding is about; by its position in the list if it has no usable name; empty
 /// for the whole.
 fn subject(finding: &Finding) -> String {
-    let place = || finding.pointer.as_deref()?.strip_prefix("/tools/")?.split('/').next();
+    let place = || {
+        finding
+            .pointer
+            .as_deref()?
+            .strip_prefix("/tools/")?
+            .split('/')
+            .next()
+    };
     match (&finding.tool, place()) {
         (Some(tool), _) => tool.to_string(),
         (None, Some(index)) => format!("tool {index}"),
@@ -257,7 +339,10 @@ fn subject(finding: &Finding) -> String {
 
 /// A text of a workflow command, with what would end it escaped.
 fn github_text(text: &str) -> String {
-    output::sanitize(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    output::sanitize(text)
+        .replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
 }
 
 /// The value of a property of a workflow command.

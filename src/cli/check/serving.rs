@@ -31,7 +31,12 @@ pub(in crate::cli) async fn inspect_scenario(
     let upstream = upstream(&target, config).map_err(|error| unreadable(&error))?;
     let subject = upstream.shown();
     let clock = Clock::system();
-    let mut asker = ServingProbe { upstream, accept: config.protocol.accept.clone(), clock, path: PATH };
+    let mut asker = ServingProbe {
+        upstream,
+        accept: config.protocol.accept.clone(),
+        clock,
+        path: PATH,
+    };
     let mut first = asker.list().await;
     let found = first.as_ref().is_ok_and(|(listed, ..)| listed.is_some());
     if !found && asker.is_module().await {
@@ -39,8 +44,13 @@ pub(in crate::cli) async fn inspect_scenario(
         first = asker.list().await;
     }
     let (first, mut inspected, etag) = first?;
-    let Some(first) = first else { return Ok((subject, inspected)) };
-    let in_seconds = inspected.stamp.as_ref().is_some_and(|stamp| !stamp.contains('.') && !stamp.contains("nanos"));
+    let Some(first) = first else {
+        return Ok((subject, inspected));
+    };
+    let in_seconds = inspected
+        .stamp
+        .as_ref()
+        .is_some_and(|stamp| !stamp.contains('.') && !stamp.contains("nanos"));
     let mut answers = vec![first];
     for _ in 0..2 {
         if in_seconds && answers.len() == 1 {
@@ -50,11 +60,19 @@ pub(in crate::cli) async fn inspect_scenario(
     }
     let mut findings = serving::check_list(&answers);
     if let Some(etag) = etag
-        && findings.iter().all(|finding| finding.code != FindingCode::EtagMoves)
+        && findings
+            .iter()
+            .all(|finding| finding.code != FindingCode::EtagMoves)
     {
-        let known = HttpValidators { etag: Some(etag.clone()), ..HttpValidators::default() };
-        let answer =
-            asker.upstream.get_any_status(asker.path, Some(&known)).await.map_err(|error| unreadable(&error))?;
+        let known = HttpValidators {
+            etag: Some(etag.clone()),
+            ..HttpValidators::default()
+        };
+        let answer = asker
+            .upstream
+            .get_any_status(asker.path, Some(&known))
+            .await
+            .map_err(|error| unreadable(&error))?;
         findings.extend(serving::conditional(&etag, answer.head.status));
     }
     if asker.path == module::PATH {
@@ -62,8 +80,15 @@ pub(in crate::cli) async fn inspect_scenario(
         inspected.findings.splice(0..0, findings);
         return Ok((subject, inspected));
     }
-    let offered = inspected.manifest.iter().flat_map(|manifest| manifest.tools.iter());
-    let mut plain = offered.filter(|tool| tool.name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_'));
+    let offered = inspected
+        .manifest
+        .iter()
+        .flat_map(|manifest| manifest.tools.iter());
+    let mut plain = offered.filter(|tool| {
+        tool.name
+            .bytes()
+            .all(|c| c.is_ascii_alphanumeric() || c == b'_')
+    });
     if let Some(tool) = plain.next() {
         findings.extend(asker.single(&tool.name, serving::known_tool).await);
     }
@@ -86,10 +111,15 @@ struct ServingProbe {
 
 impl ServingProbe {
     /// The list: how it was served (when it is one), what is wrong with it, and its tag.
-    async fn list(&self) -> Result<(Option<ListResponse>, Inspected, Option<http::HeaderValue>), CommandError> {
+    async fn list(
+        &self,
+    ) -> Result<(Option<ListResponse>, Inspected, Option<http::HeaderValue>), CommandError> {
         let started = self.clock.now();
-        let HttpResponse { head, body } =
-            self.upstream.get(self.path, None).await.map_err(|error| unreadable(&error))?;
+        let HttpResponse { head, body } = self
+            .upstream
+            .get(self.path, None)
+            .await
+            .map_err(|error| unreadable(&error))?;
         let took = self.clock.now().saturating_duration_since(started);
         let accept = self.accept.clone();
         let inspect = move || super::inspect(&body, &accept);
@@ -113,23 +143,40 @@ impl ServingProbe {
 
     /// Checks the health route of a module.
     async fn health(&self) -> Option<Finding> {
-        match self.upstream.get_any_status(module::HEALTH_PATH, None).await {
+        match self
+            .upstream
+            .get_any_status(module::HEALTH_PATH, None)
+            .await
+        {
             Ok(HttpResponse { head, body }) => serving::health(head.status, &body),
-            Err(error) => {
-                Some(Finding::new(FindingCode::HealthRoute, error.to_string()).hint("answer at `GET /health`"))
-            }
+            Err(error) => Some(
+                Finding::new(FindingCode::HealthRoute, error.to_string())
+                    .hint("answer at `GET /health`"),
+            ),
         }
     }
 
     /// Checks the answer for one name.
-    async fn single(&self, name: &str, judge: impl FnOnce(&ToolResponse<'_>) -> Option<Finding>) -> Option<Finding> {
-        match self.upstream.get_any_status(&format!("{PATH}/{name}"), None).await {
-            Ok(HttpResponse { head, body }) => {
-                judge(&ToolResponse { name, status: head.status, headers: &head.headers, body: &body })
-            }
+    async fn single(
+        &self,
+        name: &str,
+        judge: impl FnOnce(&ToolResponse<'_>) -> Option<Finding>,
+    ) -> Option<Finding> {
+        match self
+            .upstream
+            .get_any_status(&format!("{PATH}/{name}"), None)
+            .await
+        {
+            Ok(HttpResponse { head, body }) => judge(&ToolResponse {
+                name,
+                status: head.status,
+                headers: &head.headers,
+                body: &body,
+            }),
             Err(error) => Some(
-                Finding::new(FindingCode::ToolRoute, error.to_string())
-                    .hint("answer at `GET /api/v1/tools/{name}`, with 404 for a name that no tool has"),
+                Finding::new(FindingCode::ToolRoute, error.to_string()).hint(
+                    "answer at `GET /api/v1/tools/{name}`, with 404 for a name that no tool has",
+                ),
             ),
         }
     }
@@ -137,7 +184,13 @@ impl ServingProbe {
 
 /// A client for a scenario, within the limits of the configuration.
 fn upstream(target: &HttpTarget, config: &Config) -> Result<Upstream, TransportError> {
-    let client: Arc<Client> = Client::new(config.http_limits(), 1, config.cache_rules(), Clock::system(), Tasks::new());
+    let client: Arc<Client> = Client::new(
+        config.http_limits(),
+        1,
+        config.cache_rules(),
+        Clock::system(),
+        Tasks::new(),
+    );
     Transports::new(client).http(target)
 }
 
@@ -147,5 +200,8 @@ fn unreadable(error: &TransportError) -> CommandError {
     } else {
         "name the address of a running scenario, like http://127.0.0.1:15000"
     };
-    CommandError::Usage { message: error.to_string(), hint: hint.into() }
+    CommandError::Usage {
+        message: error.to_string(),
+        hint: hint.into(),
+    }
 }

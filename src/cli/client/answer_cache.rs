@@ -26,7 +26,12 @@ const MAX_BODY: usize = 8 * 1024 * 1024;
 /// Bytes of a file at most: the answer and its head.
 const MAX_FILE: u64 = 9 * 1024 * 1024;
 /// What is kept of the head of an answer.
-const KEPT_HEADERS: [&str; 4] = ["callsheet-revision", "callsheet-left-out", "callsheet-selection", "callsheet-notes"];
+const KEPT_HEADERS: [&str; 4] = [
+    "callsheet-revision",
+    "callsheet-left-out",
+    "callsheet-selection",
+    "callsheet-notes",
+];
 
 /// The answers in one folder; without a folder none is kept.
 #[derive(Debug, Default)]
@@ -72,9 +77,16 @@ impl AnswerCache {
         }
         let mut headers = HeaderMap::new();
         for (name, value) in &head.headers {
-            headers.insert(HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value).ok()?);
+            headers.insert(
+                HeaderName::from_bytes(name.as_bytes()).ok()?,
+                HeaderValue::from_str(value).ok()?,
+            );
         }
-        Some(KeptAnswer { etag: HeaderValue::from_str(&head.etag).ok()?, headers, body })
+        Some(KeptAnswer {
+            etag: HeaderValue::from_str(&head.etag).ok()?,
+            headers,
+            body,
+        })
     }
 
     /// Keeps an answer that has an entity tag.
@@ -87,11 +99,18 @@ impl AnswerCache {
 
     fn write(&self, url: &Url, headers: &HeaderMap, body: &[u8]) -> Option<()> {
         let path = self.path(url)?;
-        let text = |name: &str| headers.get(name).and_then(|value| Some(value.to_str().ok()?.to_owned()));
+        let text = |name: &str| {
+            headers
+                .get(name)
+                .and_then(|value| Some(value.to_str().ok()?.to_owned()))
+        };
         let head = FileHead {
             url: url.to_string(),
             etag: text(ETAG.as_str())?,
-            headers: KEPT_HEADERS.iter().filter_map(|name| Some(((*name).to_owned(), text(name)?))).collect(),
+            headers: KEPT_HEADERS
+                .iter()
+                .filter_map(|name| Some(((*name).to_owned(), text(name)?)))
+                .collect(),
             digest: digest(body),
         };
         let folder = path.parent()?;
@@ -124,9 +143,18 @@ mod tests {
     }
 
     fn headers() -> HeaderMap {
-        let given = [("etag", "\"a\""), ("callsheet-left-out", "3"), ("date", "today")];
+        let given = [
+            ("etag", "\"a\""),
+            ("callsheet-left-out", "3"),
+            ("date", "today"),
+        ];
         given
-            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .map(|(name, value)| {
+                (
+                    HeaderName::from_static(name),
+                    HeaderValue::from_static(value),
+                )
+            })
             .into_iter()
             .collect()
     }
@@ -147,7 +175,12 @@ mod tests {
         *other.last_mut().unwrap() = b'x';
         for damaged in [&whole[..whole.len() - 1], &other, b"", b"{}\n", b"\n\n"] {
             fs::write(&path, damaged).unwrap();
-            assert_eq!(cache.read(&url("")), None, "{}", String::from_utf8_lossy(damaged));
+            assert_eq!(
+                cache.read(&url("")),
+                None,
+                "{}",
+                String::from_utf8_lossy(damaged)
+            );
         }
         fs::write(&path, &whole).unwrap();
         assert!(cache.read(&url("")).is_some());
@@ -163,7 +196,9 @@ mod tests {
         }
         let files = fs::read_dir(folder.path()).unwrap().count();
         assert!(files <= 16, "{files}");
-        let known = (0..200).filter(|n| cache.read(&url(&n.to_string())).is_some()).count();
+        let known = (0..200)
+            .filter(|n| cache.read(&url(&n.to_string())).is_some())
+            .count();
         assert_eq!(known, files);
         cache.keep(&url("large"), &headers(), &vec![b' '; MAX_BODY + 1]);
         assert_eq!(cache.read(&url("large")), None);

@@ -7,16 +7,20 @@ use crate::cli::output;
 
 /// The text of a problem, with commands and flags in place of the next steps that it quotes.
 pub(in crate::cli) fn as_commands(text: &str, next: &[Value]) -> String {
-    next.iter().fold(text.to_owned(), |text, step| match (step["text"].as_str(), replacement(step)) {
-        (Some(quoted), Some(own)) => text.replace(quoted, &own),
-        _ => text,
+    next.iter().fold(text.to_owned(), |text, step| {
+        match (step["text"].as_str(), replacement(step)) {
+            (Some(quoted), Some(own)) => text.replace(quoted, &own),
+            _ => text,
+        }
     })
 }
 
 /// The words of the command line for a step; `None` if it has none.
 fn replacement(step: &Value) -> Option<String> {
     match step["argument"].as_str() {
-        Some(name) => Some(format!(r#"call it again with `--args '{{..., "{name}": {{...}}}}'`"#)),
+        Some(name) => Some(format!(
+            r#"call it again with `--args '{{..., "{name}": {{...}}}}'`"#
+        )),
         None => command(step).map(|command| format!("`{command}`")),
     }
 }
@@ -57,14 +61,21 @@ fn preference(body: &Value) -> String {
     let target = word(&output::text(body, "/target"));
     match output::text(body, "/scope").as_str() {
         "global" => format!("callsheet prefs set {target} --enabled true"),
-        scope => format!("callsheet prefs set {target} --enabled true --scope {}", word(scope)),
+        scope => format!(
+            "callsheet prefs set {target} --enabled true --scope {}",
+            word(scope)
+        ),
     }
 }
 
 /// A text as one word of a shell.
 pub(in crate::cli) fn word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-:/".contains(c);
-    if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    if text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]
@@ -74,31 +85,63 @@ mod tests {
 
     #[test]
     fn steps_are_shown_as_commands() {
-        let request = |method: &str, path: &str| json!({"text": "STEP", "method": method, "path": path});
+        let request =
+            |method: &str, path: &str| json!({"text": "STEP", "method": method, "path": path});
         let enable = |scope: &str, target: &str| {
             let body = json!({"scope": scope, "target": target, "enabled": true});
             json!({"text": "STEP", "method": "PUT", "path": "/api/v1/preferences", "body": body})
         };
-        let parameter = |name: &str, value: &str| json!({"text": "STEP", "parameter": name, "value": value});
+        let parameter =
+            |name: &str, value: &str| json!({"text": "STEP", "parameter": name, "value": value});
         for (step, shown) in [
             (request("GET", "/api/v1/scenarios"), "`callsheet scenarios`"),
             (request("GET", "/api/v1/approvals"), "`callsheet approvals`"),
-            (request("GET", "/api/v1/operations"), "`callsheet operations`"),
-            (request("GET", "/api/v1/tools?include_disabled=true"), "`callsheet tools --all`"),
-            (request("DELETE", "/api/v1/scenarios/a/block"), "`callsheet block a --undo`"),
-            (request("POST", "/api/v1/scenarios/a/trust"), "`callsheet trust a`"),
-            (request("GET", "/api/v1/scenarios/a"), "`callsheet scenarios a`"),
-            (request("DELETE", "/api/v1/scenarios/a"), "`callsheet remove a`"),
+            (
+                request("GET", "/api/v1/operations"),
+                "`callsheet operations`",
+            ),
+            (
+                request("GET", "/api/v1/tools?include_disabled=true"),
+                "`callsheet tools --all`",
+            ),
+            (
+                request("DELETE", "/api/v1/scenarios/a/block"),
+                "`callsheet block a --undo`",
+            ),
+            (
+                request("POST", "/api/v1/scenarios/a/trust"),
+                "`callsheet trust a`",
+            ),
+            (
+                request("GET", "/api/v1/scenarios/a"),
+                "`callsheet scenarios a`",
+            ),
+            (
+                request("DELETE", "/api/v1/scenarios/a"),
+                "`callsheet remove a`",
+            ),
             (request("GET", "/api/v1/else"), "STEP"),
-            (enable("global", "tool:a/new tool!"), "`callsheet prefs set 'tool:a/new tool!' --enabled true`"),
-            (enable("chat:7", "tool:a/b"), "`callsheet prefs set tool:a/b --enabled true --scope chat:7`"),
+            (
+                enable("global", "tool:a/new tool!"),
+                "`callsheet prefs set 'tool:a/new tool!' --enabled true`",
+            ),
+            (
+                enable("chat:7", "tool:a/b"),
+                "`callsheet prefs set tool:a/b --enabled true --scope chat:7`",
+            ),
             (parameter("format", "native"), "`--format native`"),
             (parameter("new", "true"), "`--new`"),
             (parameter("include_disabled", "true"), "`--all`"),
             (parameter("include_internal", "true"), "STEP"),
         ] {
-            assert_eq!(as_commands("do STEP; ok", &[step]), format!("do {shown}; ok"));
+            assert_eq!(
+                as_commands("do STEP; ok", &[step]),
+                format!("do {shown}; ok")
+            );
         }
-        assert_eq!(as_commands("use `format=native`", &[]), "use `format=native`");
+        assert_eq!(
+            as_commands("use `format=native`", &[]),
+            "use `format=native`"
+        );
     }
 }

@@ -22,11 +22,22 @@ impl DaemonClient {
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().push("readyz");
         }
-        let request = self.soon().await.get(url).header(ACCEPT, "application/json");
-        let mut response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let request = self
+            .soon()
+            .await
+            .get(url)
+            .header(ACCEPT, "application/json");
+        let mut response = request
+            .send()
+            .await
+            .map_err(|error| self.unreachable(&error))?;
         // A daemon that starts answers 503, with the same body.
         let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(&error))? {
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| self.unreachable(&error))?
+        {
             bytes.extend_from_slice(&chunk);
             if bytes.len() > super::MAX_ANSWER {
                 return Err(self.unexpected_answer("its answer is larger than 1 GiB"));
@@ -56,13 +67,24 @@ impl DaemonClient {
     /// Where it listens, if its address has a number.
     pub(in crate::cli) fn socket_address(&self) -> Option<SocketAddr> {
         let host = self.base.host_str()?.trim_matches(['[', ']']);
-        let ip = if host == "localhost" { Ipv4Addr::LOCALHOST.into() } else { host.parse().ok()? };
+        let ip = if host == "localhost" {
+            Ipv4Addr::LOCALHOST.into()
+        } else {
+            host.parse().ok()?
+        };
         Some(SocketAddr::new(ip, self.base.port_or_known_default()?))
     }
 
     /// Whether it is on this machine.
     pub(in crate::cli) fn is_local(&self) -> bool {
-        let host = self.base.host_str().unwrap_or_default().trim_matches(['[', ']']);
-        host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+        let host = self
+            .base
+            .host_str()
+            .unwrap_or_default()
+            .trim_matches(['[', ']']);
+        host == "localhost"
+            || host
+                .parse()
+                .is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
     }
 }

@@ -13,7 +13,10 @@ pub(in crate::cli) struct DaemonEventStream {
 impl DaemonEventStream {
     /// The events in this answer.
     pub(super) fn new(response: reqwest::Response) -> Self {
-        Self { response, reader: sse::SseParser::default() }
+        Self {
+            response,
+            reader: sse::SseParser::default(),
+        }
     }
 
     /// The next event; `None` when the stream has ended, for any reason. Cancel-safe.

@@ -7,7 +7,9 @@ use url::Url;
 
 use crate::cli::instance::{self, DaemonRecord};
 use crate::cli::{CommandError, RemoteArgs, output};
-use crate::config::{self, ClientConfig, ConfigError, Diagnostic, LoadOptions, LoadedConfig, ValueOrigin};
+use crate::config::{
+    self, ClientConfig, ConfigError, Diagnostic, LoadOptions, LoadedConfig, ValueOrigin,
+};
 
 /// Where the daemon is that this configuration names: where a running one with this configuration
 /// says it is, or else where the configuration says. A mistake in the configuration does not stop
@@ -15,9 +17,16 @@ use crate::config::{self, ClientConfig, ConfigError, Diagnostic, LoadOptions, Lo
 ///
 /// What only this process lacks is no mistake here. It is returned as a doubt, which the daemon
 /// settles.
-pub(super) fn located(remote: &RemoteArgs, mut options: LoadOptions) -> Result<LocatedDaemon, CommandError> {
+pub(super) fn located(
+    remote: &RemoteArgs,
+    mut options: LoadOptions,
+) -> Result<LocatedDaemon, CommandError> {
     options.file.clone_from(&remote.config);
-    let ClientConfig { loaded, problems, process_problems } = config::load_for_client(&options);
+    let ClientConfig {
+        loaded,
+        problems,
+        process_problems,
+    } = config::load_for_client(&options);
     let following = DaemonRecord::following(&options, &loaded);
     let running = following
         .clone()
@@ -31,7 +40,10 @@ pub(super) fn located(remote: &RemoteArgs, mut options: LoadOptions) -> Result<L
         Some(record) => DaemonAddress::Recorded(record),
         None => other_address(&loaded, running)?,
     };
-    Ok(LocatedDaemon { address, is_in_doubt })
+    Ok(LocatedDaemon {
+        address,
+        is_in_doubt,
+    })
 }
 
 /// The daemon that the clients on this machine use.
@@ -54,12 +66,17 @@ pub(super) enum DaemonAddress {
 /// Whether a variable of the environment has the listen address.
 fn names_address(loaded: &LoadedConfig) -> bool {
     let mut values = loaded.values.iter();
-    values.any(|value| value.key == "server.listen" && matches!(value.origin, ValueOrigin::Environment(_)))
+    values.any(|value| {
+        value.key == "server.listen" && matches!(value.origin, ValueOrigin::Environment(_))
+    })
 }
 
 /// Where the daemon is when none runs that follows this configuration. A daemon that runs with
 /// another one is used only if no program listens at the configured address.
-fn other_address(loaded: &LoadedConfig, running: Option<DaemonRecord>) -> Result<DaemonAddress, CommandError> {
+fn other_address(
+    loaded: &LoadedConfig,
+    running: Option<DaemonRecord>,
+) -> Result<DaemonAddress, CommandError> {
     match (configured(loaded.config.server.listen), running) {
         (Ok(url), Some(record)) if !instance::accepts(&url) => Ok(DaemonAddress::Recorded(record)),
         (Ok(url), _) => Ok(DaemonAddress::Configured(url)),
@@ -84,17 +101,28 @@ pub(super) fn without_daemon(is_named: bool) -> String {
     match DaemonRecord::of_demo(&LoadOptions::from_process()) {
         Some(demo) => {
             let url = demo.url.trim_end_matches('/');
-            let way = if is_named { format!("name `{url}` in its place") } else { format!("add `--url {url}`") };
-            format!("{way} to reach the demo that runs there, or start a daemon with `callsheet serve`")
+            let way = if is_named {
+                format!("name `{url}` in its place")
+            } else {
+                format!("add `--url {url}`")
+            };
+            format!(
+                "{way} to reach the demo that runs there, or start a daemon with `callsheet serve`"
+            )
         }
-        None => "start one with `callsheet serve`, or name another with `--url` or `CALLSHEET_URL`".to_owned(),
+        None => "start one with `callsheet serve`, or name another with `--url` or `CALLSHEET_URL`"
+            .to_owned(),
     }
 }
 
 /// Prints the mistake beside the output. Fails if it leaves no address at which a daemon can be
 /// tried.
 fn note(problems: Vec<Diagnostic>, is_running: bool) -> Result<(), CommandError> {
-    if !is_running && problems.iter().any(|problem| problem.key.as_deref() == Some("server.listen")) {
+    if !is_running
+        && problems
+            .iter()
+            .any(|problem| problem.key.as_deref() == Some("server.listen"))
+    {
         return Err(ConfigError { problems }.into());
     }
     if let Some(problem) = problems.first() {
@@ -106,14 +134,24 @@ fn note(problems: Vec<Diagnostic>, is_running: bool) -> Result<(), CommandError>
 /// Prints one problem of the configuration beside the output.
 pub(super) fn note_unusable(message: &str, hint: &str, is_running: bool) {
     let problem = output::sanitize(&format!("{message} ({hint})"));
-    let running = if is_running { ", and the running daemon has an earlier one" } else { "" };
-    output::note(&format!("the configuration cannot be used{running}: {problem}"));
+    let running = if is_running {
+        ", and the running daemon has an earlier one"
+    } else {
+        ""
+    };
+    output::note(&format!(
+        "the configuration cannot be used{running}: {problem}"
+    ));
 }
 
 /// The address at which what listens there is reached from this machine.
 pub(in crate::cli) fn address_of(mut listen: SocketAddr) -> Result<Url, CommandError> {
     if listen.ip().is_unspecified() {
-        let loopback: IpAddr = if listen.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+        let loopback: IpAddr = if listen.is_ipv4() {
+            Ipv4Addr::LOCALHOST.into()
+        } else {
+            Ipv6Addr::LOCALHOST.into()
+        };
         listen.set_ip(loopback);
     }
     parse_url(&format!("http://{listen}"))

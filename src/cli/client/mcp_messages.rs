@@ -36,12 +36,17 @@ impl DaemonClient {
         let request = match message {
             Some(message) => {
                 let request = self.http.post(url).header(CONTENT_TYPE, "application/json");
-                request.header(ACCEPT, "application/json, text/event-stream").body(message.to_owned())
+                request
+                    .header(ACCEPT, "application/json, text/event-stream")
+                    .body(message.to_owned())
             }
             None => self.http.get(url).header(ACCEPT, "text/event-stream"),
         };
         let request = self.add_token_for_address(request.headers(headers).timeout(FOREVER))?;
-        let mut response = request.send().await.map_err(|error| self.unanswered(&error))?;
+        let mut response = request
+            .send()
+            .await
+            .map_err(|error| self.unanswered(&error))?;
         let kind = response.headers().get(CONTENT_TYPE).cloned();
         let session = response.headers().get(SESSION_ID).cloned();
         let is = |wanted: &str| kind.as_ref().is_some_and(|kind| kind == wanted);
@@ -58,13 +63,18 @@ impl DaemonClient {
         }
         // A refusal of the protocol is a message too, whatever its status.
         let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(&error))? {
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| self.unreachable(&error))?
+        {
             bytes.extend_from_slice(&chunk);
             if bytes.len() > MAX_ANSWER {
                 return Err(self.unexpected_answer("its answer is larger than 1 GiB"));
             }
         }
-        let text = String::from_utf8(bytes).map_err(|_| self.unexpected_answer("its answer is not a text"))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| self.unexpected_answer("its answer is not a text"))?;
         Ok((McpAnswer::Message(text), session))
     }
 }

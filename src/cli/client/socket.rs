@@ -25,12 +25,18 @@ pub(super) struct SocketWay {
 impl SocketWay {
     /// The way by the socket that this client connects to. It is used if it answers.
     pub(super) fn if_it_answers(http: reqwest::Client) -> Self {
-        Self { http, answers: OnceCell::new() }
+        Self {
+            http,
+            answers: OnceCell::new(),
+        }
     }
 
     /// The same, but it is used in any case.
     pub(super) fn always(http: reqwest::Client) -> Self {
-        Self { http, answers: OnceCell::new_with(Some(true)) }
+        Self {
+            http,
+            answers: OnceCell::new_with(Some(true)),
+        }
     }
 
     /// The client, if the daemon answers there. `probe` is the address of a brief answer.

@@ -35,7 +35,11 @@ pub(super) enum TokenRecipients {
 impl OperatorToken {
     /// Refuses to send the token to this address if a program of another user may get it there.
     /// `listen` is the same address as a number, if it is one.
-    pub(super) fn check_address(&self, url: &Url, listen: Option<SocketAddr>) -> Result<(), CommandError> {
+    pub(super) fn check_address(
+        &self,
+        url: &Url,
+        listen: Option<SocketAddr>,
+    ) -> Result<(), CommandError> {
         match &self.recipients {
             TokenRecipients::AtNamedAddress => Ok(()),
             TokenRecipients::OfDaemon(files) => {
@@ -47,18 +51,32 @@ impl OperatorToken {
 }
 
 /// The same by the sockets that a connection ends at; `None` if the system does not show them.
-fn check_sockets(url: &Url, sockets: Option<&[ListeningSocket]>, files: &DaemonFiles) -> Result<(), CommandError> {
+fn check_sockets(
+    url: &Url,
+    sockets: Option<&[ListeningSocket]>,
+    files: &DaemonFiles,
+) -> Result<(), CommandError> {
     let Some(sockets) = sockets else {
-        return if files.name(url) { Ok(()) } else { Err(not_sent_to_unknown(url)) };
+        return if files.name(url) {
+            Ok(())
+        } else {
+            Err(not_sent_to_unknown(url))
+        };
     };
     if sockets.is_empty() {
         return Err(CommandError::Unreachable {
-            message: format!("no daemon answers at {}: no program listens there", shown(url)),
+            message: format!(
+                "no daemon answers at {}: no program listens there",
+                shown(url)
+            ),
             hint: location::without_daemon(false),
         });
     }
     let trusted = files.trusted_users();
-    match sockets.iter().find(|socket| !trusted.contains(&socket.user)) {
+    match sockets
+        .iter()
+        .find(|socket| !trusted.contains(&socket.user))
+    {
         Some(socket) => Err(not_sent_to(url, socket.user)),
         None => Ok(()),
     }
@@ -86,7 +104,9 @@ fn not_sent_to_unknown(url: &Url) -> CommandError {
             "the operator's token is not sent to {url}: this system does not show which user's program listens there, \
              and no running daemon of this user has recorded that address"
         ),
-        hint: format!("start one with `callsheet serve`, or add `--url {url}` if that program may have the token"),
+        hint: format!(
+            "start one with `callsheet serve`, or add `--url {url}` if that program may have the token"
+        ),
     }
 }
 
@@ -111,7 +131,10 @@ mod tests {
             matches!(&error, CommandError::Unreachable { message, .. } if message.contains("does not show which user")),
             "{error:?}"
         );
-        let record = format!("{{\"url\":\"{url}\",\"pid\":{},\"config\":null}}", std::process::id());
+        let record = format!(
+            "{{\"url\":\"{url}\",\"pid\":{},\"config\":null}}",
+            std::process::id()
+        );
         std::fs::write(config.state.daemon_record(), record).unwrap();
         assert_eq!(check_sockets(&url, None, &files).is_ok(), cfg!(unix));
     }

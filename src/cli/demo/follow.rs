@@ -77,6 +77,10 @@ fn print(message: &Message) {
             tools('~', &found.changed);
         }
         // The initial state was printed before; findings are shown only on request.
-        Event::Snapshot(_) | Event::Finding(_) | Event::Approval(_) | Event::Operation(_) | Event::Call(_) => {}
+        Event::Snapshot(_)
+        | Event::Finding(_)
+        | Event::Approval(_)
+        | Event::Operation(_)
+        | Event::Call(_) => {}
     }
 }

@@ -31,7 +31,11 @@ pub(super) fn scenario() -> Result<StaticScenario, anyhow::Error> {
     let program = std::env::current_exe()?.display().to_string();
     let name: ScenarioName = "units".parse()?;
     let target = StdioTarget::new(program).with_args([COMMAND]).into();
-    Ok(StaticScenario { name, target, protocol: Some(MCP.to_owned()) })
+    Ok(StaticScenario {
+        name,
+        target,
+        protocol: Some(MCP.to_owned()),
+    })
 }
 
 /// Answers messages until the input ends.
@@ -43,7 +47,10 @@ pub(in crate::cli) fn run() -> std::io::Result<()> {
         if input.by_ref().take(MAX_MESSAGE).read_line(&mut line)? == 0 {
             return Ok(());
         }
-        if let Some(answer) = serde_json::from_str(&line).ok().and_then(|message| answer(&message)) {
+        if let Some(answer) = serde_json::from_str(&line)
+            .ok()
+            .and_then(|message| answer(&message))
+        {
             writeln!(output, "{answer}")?;
             output.flush()?;
         }
@@ -65,7 +72,11 @@ fn answer(message: &Value) -> Option<String> {
         "tools/call" => called(&message["params"]),
         _ => {
             let message = format!("there is no method {method}");
-            let error = RpcError { code: METHOD_NOT_FOUND, message, data: None };
+            let error = RpcError {
+                code: METHOD_NOT_FOUND,
+                message,
+                data: None,
+            };
             return Some(rpc::response(&id, Err(&error)));
         }
     };
@@ -118,8 +129,12 @@ mod tests {
 
     #[test]
     fn requests_are_answered_and_notifications_are_not() {
-        assert_eq!(answer(&json!({"method": "notifications/initialized"})), None);
-        let answered = |message: Value| -> Value { serde_json::from_str(&answer(&message).unwrap()).unwrap() };
+        assert_eq!(
+            answer(&json!({"method": "notifications/initialized"})),
+            None
+        );
+        let answered =
+            |message: Value| -> Value { serde_json::from_str(&answer(&message).unwrap()).unwrap() };
         let refused = answered(json!({"id": 1, "method": "server/discover"}));
         assert_eq!(refused["error"]["code"], -32601);
         let call = |arguments: Value| {
@@ -128,7 +143,13 @@ mod tests {
         };
         let done = call(json!({"value": 2, "from": "kilometre", "to": "metre"}));
         assert_eq!(done["id"], "a");
-        assert_eq!(done["result"]["content"][0]["text"], r#"{"value":2000.0,"unit":"metre"}"#);
-        assert_eq!(call(json!({"value": 2, "from": "yard", "to": "metre"}))["result"]["isError"], true);
+        assert_eq!(
+            done["result"]["content"][0]["text"],
+            r#"{"value":2000.0,"unit":"metre"}"#
+        );
+        assert_eq!(
+            call(json!({"value": 2, "from": "yard", "to": "metre"}))["result"]["isError"],
+            true
+        );
     }
 }

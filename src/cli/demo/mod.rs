@@ -50,24 +50,40 @@ impl DemoArgs {
         let listener = serve::bind(self.listen).await?;
         let url = format!("http://{}", listener.local_addr()?);
         let reached_at = address_of(listener.local_addr()?)?.to_string();
-        let record = DaemonRecord { url: reached_at, pid: std::process::id(), config: None, socket: None };
+        let record = DaemonRecord {
+            url: reached_at,
+            pid: std::process::id(),
+            config: None,
+            socket: None,
+        };
         let _published = record.publish_demo(&LoadOptions::from_process());
-        let app = Callsheet::builder(config).clock(clock).watchdog(watchdog::command()).start().await?;
+        let app = Callsheet::builder(config)
+            .clock(clock)
+            .watchdog(watchdog::command())
+            .start()
+            .await?;
         app.stop_on_signal()?;
         let mut reader = app.reader();
         let shown = async {
             // The static scenarios are awaited by the daemon itself, the one found by its process
             // file is awaited here.
             app.readiness().wait().await;
-            let all =
-                async { while reader.snapshot().catalog.entries().count() < 4 && reader.changed().await.is_some() {} };
+            let all = async {
+                while reader.snapshot().catalog.entries().count() < 4
+                    && reader.changed().await.is_some()
+                {}
+            };
             // What has not answered by now is shown as it is.
             let _ = tokio::time::timeout(Duration::from_secs(10), all).await;
             show(&url).await?;
             if !self.once {
                 suggest(&url);
                 let turn = Duration::from_secs(self.turn.max(1).into());
-                let changes = app.events().subscribe(SubscribeRequest::default()).await.map_err(anyhow::Error::new)?;
+                let changes = app
+                    .events()
+                    .subscribe(SubscribeRequest::default())
+                    .await
+                    .map_err(anyhow::Error::new)?;
                 follow::follow(changes, weather, clock, &tasks, app.stopping(), turn).await;
             }
             app.stop();
@@ -118,14 +134,22 @@ fn config(
 
 /// Prints the tables as `callsheet scenarios` and `callsheet tools --all` do, over HTTP like them.
 async fn show(url: &str) -> Result<(), CommandError> {
-    let remote = RemoteArgs { url: Some(url.to_owned()), config: None, json: false };
+    let remote = RemoteArgs {
+        url: Some(url.to_owned()),
+        config: None,
+        json: false,
+    };
     let daemon = DaemonClient::from_args(&remote)?;
     output::line(&format!("dashboard: {url}/ (open it in a browser)"));
     output::line(&format!("callsheet listens on {url}\n"));
-    let list = daemon.get(&["scenarios"], QueryPairs::new(), "scenarios").await?;
+    let list = daemon
+        .get(&["scenarios"], QueryPairs::new(), "scenarios")
+        .await?;
     scenarios::show(&list.value, None, Clock::system().wall());
     output::line("");
-    let list = daemon.list(vec![("include_disabled", "true".into())]).await?;
+    let list = daemon
+        .list(vec![("include_disabled", "true".into())])
+        .await?;
     tools::show(&list.value);
     Ok(())
 }
@@ -133,11 +157,19 @@ async fn show(url: &str) -> Result<(), CommandError> {
 /// What to try while the demo runs. The program is called as it was here: `cargo run` leaves it
 /// where no shell looks for it.
 fn suggest(url: &str) {
-    let program = std::env::args_os().next().unwrap_or_else(|| "callsheet".into());
+    let program = std::env::args_os()
+        .next()
+        .unwrap_or_else(|| "callsheet".into());
     output::line("\ntry in another terminal:");
     output::line(&format!("  curl '{url}/api/v1/tools?format=openai'"));
-    output::line(&format!("  {} explain notes/search --url {url}", program.display()));
-    output::line(&format!("  {} call --url {url} notes/search --words lemons", program.display()));
+    output::line(&format!(
+        "  {} explain notes/search --url {url}",
+        program.display()
+    ));
+    output::line(&format!(
+        "  {} call --url {url} notes/search --words lemons",
+        program.display()
+    ));
     output::line(&format!(
         "  {} call --url {url} units/convert_length --value 26.2 --from mile --to kilometre",
         program.display()

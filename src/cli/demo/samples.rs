@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use callsheet_provide::{
-    CategoryDefinition, InvalidDefinition, Parameter, Registry, RegistryConfig, StaticProvider, ToolDefinition,
+    CategoryDefinition, InvalidDefinition, Parameter, Registry, RegistryConfig, StaticProvider,
+    ToolDefinition,
 };
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
@@ -29,13 +30,27 @@ pub(super) struct SampleScenario {
 }
 
 /// Starts all three: two that offer a tool of the same name, and one that goes away and comes back.
-pub(super) async fn start(clock: Clock, tasks: &Tasks) -> Result<[SampleScenario; 3], CommandError> {
-    let built = || -> Result<[StaticProvider; 3], InvalidDefinition> { Ok([notes()?, mail()?, weather()?]) };
-    let [notes, mail, weather] = built().map_err(anyhow::Error::from).context("a sample is not well-formed")?;
+pub(super) async fn start(
+    clock: Clock,
+    tasks: &Tasks,
+) -> Result<[SampleScenario; 3], CommandError> {
+    let built = || -> Result<[StaticProvider; 3], InvalidDefinition> {
+        Ok([notes()?, mail()?, weather()?])
+    };
+    let [notes, mail, weather] = built()
+        .map_err(anyhow::Error::from)
+        .context("a sample is not well-formed")?;
     Ok([
         SampleScenario::start("notes", "Keeps short notes", notes, clock, tasks).await?,
         SampleScenario::start("mail", "Reads and writes letters", mail, clock, tasks).await?,
-        SampleScenario::start("weather", "Tells the weather of a place", weather, clock, tasks).await?,
+        SampleScenario::start(
+            "weather",
+            "Tells the weather of a place",
+            weather,
+            clock,
+            tasks,
+        )
+        .await?,
     ])
 }
 
@@ -54,12 +69,20 @@ impl SampleScenario {
             max_age: MAX_AGE,
             ..RegistryConfig::default()
         };
-        let registry = Registry::with_clock(config, move || clock.wall()).map_err(anyhow::Error::from)?;
+        let registry =
+            Registry::with_clock(config, move || clock.wall()).map_err(anyhow::Error::from)?;
         registry.register(provider);
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let url = format!("http://{}", listener.local_addr()?).parse().map_err(anyhow::Error::from)?;
+        let url = format!("http://{}", listener.local_addr()?)
+            .parse()
+            .map_err(anyhow::Error::from)?;
         let running = serve(listener, &registry, tasks);
-        Ok(Self { name: name.parse().map_err(anyhow::Error::from)?, url, registry, running })
+        Ok(Self {
+            name: name.parse().map_err(anyhow::Error::from)?,
+            url,
+            registry,
+            running,
+        })
     }
 
     /// Stops answering.
@@ -80,7 +103,9 @@ fn serve(listener: TcpListener, registry: &Registry, tasks: &Tasks) -> StopTrigg
     let (trigger, stop) = StopTrigger::new();
     let registry = registry.clone();
     tasks.spawn(async move {
-        if let Err(error) = callsheet_provide::serve(listener, registry, async move { stop.wait().await }).await {
+        if let Err(error) =
+            callsheet_provide::serve(listener, registry, async move { stop.wait().await }).await
+        {
             tracing::warn!(%error, "a sample scenario stopped");
         }
     });
@@ -90,12 +115,24 @@ fn serve(listener: TcpListener, registry: &Registry, tasks: &Tasks) -> StopTrigg
 fn notes() -> Result<StaticProvider, InvalidDefinition> {
     let add = ToolDefinition::new("add_note", "Writes a note down")?
         .category("notes")
-        .parameter("text", Parameter::string("What to write").required().min_length(1))
-        .parameter("tags", Parameter::array("Labels to find it by", Parameter::string("One label")))
-        .example("A thing to buy", json!({ "text": "two lemons", "tags": ["shopping"] }));
+        .parameter(
+            "text",
+            Parameter::string("What to write").required().min_length(1),
+        )
+        .parameter(
+            "tags",
+            Parameter::array("Labels to find it by", Parameter::string("One label")),
+        )
+        .example(
+            "A thing to buy",
+            json!({ "text": "two lemons", "tags": ["shopping"] }),
+        );
     let search = ToolDefinition::new("search", "Finds notes by their words")?
         .category("notes")
-        .parameter("words", Parameter::string("Words that the note holds").required())
+        .parameter(
+            "words",
+            Parameter::string("Words that the note holds").required(),
+        )
         .idempotent(true);
     let wipe = ToolDefinition::new("delete_all_notes", "Deletes every note for good")?
         .category("notes")
@@ -114,21 +151,37 @@ fn notes() -> Result<StaticProvider, InvalidDefinition> {
 fn mail() -> Result<StaticProvider, InvalidDefinition> {
     let search = ToolDefinition::new("search", "Finds letters by sender, subject or words")?
         .category("mail")
-        .parameter("words", Parameter::string("Words that the letter holds").required())
-        .parameter("from", Parameter::string("Address of the sender").format("email"))
+        .parameter(
+            "words",
+            Parameter::string("Words that the letter holds").required(),
+        )
+        .parameter(
+            "from",
+            Parameter::string("Address of the sender").format("email"),
+        )
         .idempotent(true);
     let send = ToolDefinition::new("send_mail", "Sends a letter")?
         .category("mail")
-        .parameter("to", Parameter::string("Address of the receiver").format("email").required())
+        .parameter(
+            "to",
+            Parameter::string("Address of the receiver")
+                .format("email")
+                .required(),
+        )
         .parameter("subject", Parameter::string("In a few words"))
         .parameter("body", Parameter::string("The letter").required())
         .requires_approval(true);
-    let shelf =
-        SampleItems::new([json!({ "from": "ada@example.org", "subject": "Lunch", "body": "At noon, at the lake?" })]);
+    let shelf = SampleItems::new([
+        json!({ "from": "ada@example.org", "subject": "Lunch", "body": "At noon, at the lake?" }),
+    ]);
     let outbox = shelf.clone();
     Ok(StaticProvider::new("mail")
-        .runs(search, move |given| done(shelf.find(&given, &["from", "subject", "body"])))
-        .runs(send, move |letter| done(json!({ "letters": outbox.put(letter) })))
+        .runs(search, move |given| {
+            done(shelf.find(&given, &["from", "subject", "body"]))
+        })
+        .runs(send, move |letter| {
+            done(json!({ "letters": outbox.put(letter) }))
+        })
         .category(CategoryDefinition::new("mail", "Mail")?.icon("envelope")))
 }
 
@@ -136,7 +189,13 @@ fn weather() -> Result<StaticProvider, InvalidDefinition> {
     let forecast = ToolDefinition::new("get_forecast", "Tells the weather of the next days")?
         .category("weather")
         .parameter("place", Parameter::string("Name of a town").required())
-        .parameter("days", Parameter::integer("How many days").minimum(1).maximum(10).default_value(3))
+        .parameter(
+            "days",
+            Parameter::integer("How many days")
+                .minimum(1)
+                .maximum(10)
+                .default_value(3),
+        )
         .idempotent(true);
     Ok(StaticProvider::new("weather")
         .runs(forecast, |given| done(forecast_of(&given)))
@@ -146,7 +205,9 @@ fn weather() -> Result<StaticProvider, InvalidDefinition> {
 /// Made up, but the same for the same place.
 fn forecast_of(given: &Value) -> Value {
     const SKIES: [&str; 4] = ["sunny", "cloudy", "rainy", "windy"];
-    let days = usize::try_from(given["days"].as_u64().unwrap_or(3)).unwrap_or(3).min(10);
+    let days = usize::try_from(given["days"].as_u64().unwrap_or(3))
+        .unwrap_or(3)
+        .min(10);
     let start = given["place"].as_str().map_or(0, str::len);
     json!({ "place": given["place"], "days": SKIES.iter().cycle().skip(start).take(days).collect::<Vec<_>>() })
 }
@@ -184,7 +245,10 @@ impl SampleItems {
     fn find(&self, given: &Value, members: &[&str]) -> Value {
         let words = given["words"].as_str().unwrap_or_default().to_lowercase();
         let has = |thing: &&Value| {
-            members.iter().filter_map(|member| thing[*member].as_str()).any(|text| text.to_lowercase().contains(&words))
+            members
+                .iter()
+                .filter_map(|member| thing[*member].as_str())
+                .any(|text| text.to_lowercase().contains(&words))
         };
         json!({ "found": self.things().iter().filter(has).collect::<Vec<_>>() })
     }

@@ -9,18 +9,41 @@ use crate::model::Target;
 
 /// The configuration as far as it can be used, and whether a daemon would load it.
 pub(super) fn check(options: &LoadOptions, report: &mut DoctorReport) -> (LoadedConfig, bool) {
-    let ClientConfig { loaded, problems, process_problems } = config::load_for_client(options);
+    let ClientConfig {
+        loaded,
+        problems,
+        process_problems,
+    } = config::load_for_client(options);
     for problem in &problems {
-        report.error(CheckArea::Configuration, &place(&problem.origin), what(problem), &problem.hint);
+        report.error(
+            CheckArea::Configuration,
+            &place(&problem.origin),
+            what(problem),
+            &problem.hint,
+        );
     }
     for problem in &process_problems {
-        let message = format!("{}; this command lacks it, the daemon may have it", what(problem));
-        report.skipped(CheckArea::Configuration, &place(&problem.origin), message, &problem.hint);
+        let message = format!(
+            "{}; this command lacks it, the daemon may have it",
+            what(problem)
+        );
+        report.skipped(
+            CheckArea::Configuration,
+            &place(&problem.origin),
+            message,
+            &problem.hint,
+        );
     }
     if !problems.is_empty() {
         return (loaded, false);
     }
-    let of = |wanted: fn(&ValueOrigin) -> bool| loaded.values.iter().filter(|value| wanted(&value.origin)).count();
+    let of = |wanted: fn(&ValueOrigin) -> bool| {
+        loaded
+            .values
+            .iter()
+            .filter(|value| wanted(&value.origin))
+            .count()
+    };
     let file = of(|origin| matches!(origin, ValueOrigin::File { .. }));
     let environment = of(|origin| matches!(origin, ValueOrigin::Environment(_)));
     let mut layers = Vec::new();
@@ -31,13 +54,26 @@ pub(super) fn check(options: &LoadOptions, report: &mut DoctorReport) -> (Loaded
         layers.push(format!("{} from the environment", values(environment)));
     }
     layers.push("all else by default".to_owned());
-    let subject = loaded.file.as_deref().map_or_else(|| "no file".to_owned(), shown);
+    let subject = loaded
+        .file
+        .as_deref()
+        .map_or_else(|| "no file".to_owned(), shown);
     report.ok(CheckArea::Configuration, &subject, layers.join(", "));
     for key in loaded.config.renamed_keys() {
-        report.warning(CheckArea::Configuration, &subject, key.to_string(), key.hint());
+        report.warning(
+            CheckArea::Configuration,
+            &subject,
+            key.to_string(),
+            key.hint(),
+        );
     }
     if let Some(ignored) = &loaded.ignored_variables {
-        report.warning(CheckArea::Configuration, &subject, ignored.to_string(), ignored.hint());
+        report.warning(
+            CheckArea::Configuration,
+            &subject,
+            ignored.to_string(),
+            ignored.hint(),
+        );
     }
     if let Some(message) = programs_under_system_unit(&loaded, &options.etc) {
         let hint = "run callsheet as a service of your user: `callsheet service install`";
@@ -69,7 +105,9 @@ fn programs_under_system_unit(loaded: &LoadedConfig, etc: &Path) -> Option<Strin
         return None;
     }
     let names = programs.join(", ");
-    Some(format!("the system service cannot run most programs: it sees no home folders and ends Node ({names})"))
+    Some(format!(
+        "the system service cannot run most programs: it sees no home folders and ends Node ({names})"
+    ))
 }
 
 fn values(count: usize) -> String {
@@ -78,15 +116,25 @@ fn values(count: usize) -> String {
 
 /// The key and what is wrong with it.
 fn what(problem: &config::Diagnostic) -> String {
-    let key = problem.key.as_ref().map(|key| format!("{key}: ")).unwrap_or_default();
+    let key = problem
+        .key
+        .as_ref()
+        .map(|key| format!("{key}: "))
+        .unwrap_or_default();
     format!("{key}{}", problem.message)
 }
 
 /// `path:line:column` where a file is meant.
 fn place(origin: &ValueOrigin) -> String {
     match origin {
-        ValueOrigin::File { path, position: Some(at) } => format!("{}:{}:{}", path.display(), at.line, at.column),
-        ValueOrigin::File { path, position: None } => shown(path),
+        ValueOrigin::File {
+            path,
+            position: Some(at),
+        } => format!("{}:{}:{}", path.display(), at.line, at.column),
+        ValueOrigin::File {
+            path,
+            position: None,
+        } => shown(path),
         other => other.to_string(),
     }
 }
@@ -112,10 +160,16 @@ mod tests {
         };
         let program = "[[scenarios]]\nname = \"git\"\ncommand = \"/usr/bin/git-mcp\"\n";
         assert!(warning(program).unwrap().ends_with("(git)"));
-        assert_eq!(warning("[[scenarios]]\nname = \"a\"\nurl = \"http://127.0.0.1:1\"\n"), None);
+        assert_eq!(
+            warning("[[scenarios]]\nname = \"a\"\nurl = \"http://127.0.0.1:1\"\n"),
+            None
+        );
         // The same program in a file of the user is as it should be.
         std::fs::write(&file, program).unwrap();
         let loaded = config::load(&options(etc.path())).unwrap();
-        assert_eq!(programs_under_system_unit(&loaded, Path::new("/elsewhere")), None);
+        assert_eq!(
+            programs_under_system_unit(&loaded, Path::new("/elsewhere")),
+            None
+        );
     }
 }

@@ -24,13 +24,14 @@ pub(super) enum DaemonProbe {
 pub(super) async fn probe(daemon: &DaemonClient) -> DaemonProbe {
     match tokio::time::timeout(PATIENCE, daemon.version()).await {
         Ok(Ok(version)) => DaemonProbe::Version(version),
-        Ok(Err(CommandError::Problem { message, .. } | CommandError::Unreachable { message, .. })) => {
-            DaemonProbe::Other(message)
-        }
+        Ok(Err(
+            CommandError::Problem { message, .. } | CommandError::Unreachable { message, .. },
+        )) => DaemonProbe::Other(message),
         Ok(Err(_)) => DaemonProbe::Other("its answer cannot be read".to_owned()),
-        Err(_) => {
-            DaemonProbe::Other(format!("it accepts connections, but did not answer within {} s", PATIENCE.as_secs()))
-        }
+        Err(_) => DaemonProbe::Other(format!(
+            "it accepts connections, but did not answer within {} s",
+            PATIENCE.as_secs()
+        )),
     }
 }
 
@@ -47,9 +48,16 @@ pub(super) async fn running_at(
 ) -> Option<DaemonClient> {
     let at_port = || client::address_of(listen).and_then(DaemonClient::at).ok();
     let daemon = recorded.or_else(|| if listen.port() == 0 { None } else { at_port() })?;
-    let DaemonProbe::Version(version) = probe(&daemon).await else { return None };
-    let message = format!("a callsheet daemon {version} answers; it runs with the configuration that it read before");
-    let subject = daemon.address_text().trim_start_matches("http://").to_owned();
+    let DaemonProbe::Version(version) = probe(&daemon).await else {
+        return None;
+    };
+    let message = format!(
+        "a callsheet daemon {version} answers; it runs with the configuration that it read before"
+    );
+    let subject = daemon
+        .address_text()
+        .trim_start_matches("http://")
+        .to_owned();
     report.ok(CheckArea::Port, &subject, message);
     Some(daemon)
 }
@@ -59,11 +67,16 @@ pub(super) async fn check(daemon: DaemonClient, report: &mut DoctorReport) -> Op
     let subject = daemon.address_text().to_owned();
     match probe(&daemon).await {
         DaemonProbe::Version(version) => {
-            report.ok(CheckArea::Daemon, &subject, format!("a callsheet daemon {version} answers"));
+            report.ok(
+                CheckArea::Daemon,
+                &subject,
+                format!("a callsheet daemon {version} answers"),
+            );
             Some(daemon)
         }
         DaemonProbe::Other(why) => {
-            let hint = "start it with `callsheet serve`, or name another with `--url` or `CALLSHEET_URL`";
+            let hint =
+                "start it with `callsheet serve`, or name another with `--url` or `CALLSHEET_URL`";
             report.error(CheckArea::Daemon, &subject, why, hint);
             None
         }

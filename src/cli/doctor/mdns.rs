@@ -17,7 +17,12 @@ pub(super) fn check(section: &config::MdnsConfig, report: &mut DoctorReport) {
     let reached = match reach::interfaces(section) {
         Ok(reached) => reached,
         Err(error) => {
-            report.error(CheckArea::Mdns, &subject, format!("the interfaces are not known: {error}"), OFF);
+            report.error(
+                CheckArea::Mdns,
+                &subject,
+                format!("the interfaces are not known: {error}"),
+                OFF,
+            );
             return;
         }
     };
@@ -27,16 +32,39 @@ pub(super) fn check(section: &config::MdnsConfig, report: &mut DoctorReport) {
         format!("{}: {trouble}", reach.interface)
     });
     let failed = failed.collect::<Vec<_>>().join("; ");
-    let names = well.iter().map(|reach| reach.interface.as_str()).collect::<Vec<_>>().join(", ");
+    let names = well
+        .iter()
+        .map(|reach| reach.interface.as_str())
+        .collect::<Vec<_>>()
+        .join(", ");
     if reached.is_empty() {
         let hint = format!("bring one up, or name some in `discovery.mdns.interfaces`; {OFF}");
-        report.warning(CheckArea::Mdns, &subject, "there is no network interface to listen on", hint);
+        report.warning(
+            CheckArea::Mdns,
+            &subject,
+            "there is no network interface to listen on",
+            hint,
+        );
     } else if well.is_empty() {
-        report.error(CheckArea::Mdns, &subject, failed, format!("look at `discovery.mdns.interfaces`; {OFF}"));
+        report.error(
+            CheckArea::Mdns,
+            &subject,
+            failed,
+            format!("look at `discovery.mdns.interfaces`; {OFF}"),
+        );
     } else if !failed.is_empty() && !section.interfaces.is_empty() {
         let hint = "bring it up, or take it out of `discovery.mdns.interfaces`";
-        report.warning(CheckArea::Mdns, &subject, format!("listening works on {names}, but not on {failed}"), hint);
+        report.warning(
+            CheckArea::Mdns,
+            &subject,
+            format!("listening works on {names}, but not on {failed}"),
+            hint,
+        );
     } else {
-        report.ok(CheckArea::Mdns, &subject, format!("listening works on {names}"));
+        report.ok(
+            CheckArea::Mdns,
+            &subject,
+            format!("listening works on {names}"),
+        );
     }
 }

@@ -47,7 +47,12 @@ impl DoctorArgs {
         let (loaded, usable) = configuration::check(&options, &mut report);
         let config = &loaded.config;
         if usable {
-            let here = port::check(config.server.listen, daemon::recorded(&options, &loaded), &mut report).await;
+            let here = port::check(
+                config.server.listen,
+                daemon::recorded(&options, &loaded),
+                &mut report,
+            )
+            .await;
             let here = socket::check(config, here, &mut report).await;
             let named = self.named(&mut report).await?;
             let daemon = named.as_ref().or(here.as_ref());
@@ -56,7 +61,8 @@ impl DoctorArgs {
             scenarios::check(config, daemon, &mut report).await;
             approvals::check(daemon, &mut report).await;
         } else {
-            self.check_running(config, daemon::recorded(&options, &loaded), &mut report).await?;
+            self.check_running(config, daemon::recorded(&options, &loaded), &mut report)
+                .await?;
         }
         if self.json {
             report.print_json();
@@ -84,11 +90,21 @@ impl DoctorArgs {
         };
         let skipped: &[CheckArea] = match &daemon {
             Some(_) => &[CheckArea::State, CheckArea::Mdns],
-            None => &[CheckArea::Port, CheckArea::State, CheckArea::Mdns, CheckArea::Scenarios],
+            None => &[
+                CheckArea::Port,
+                CheckArea::State,
+                CheckArea::Mdns,
+                CheckArea::Scenarios,
+            ],
         };
         for check in skipped {
             let hint = "fix the configuration first";
-            report.skipped(*check, "", "not checked: the configuration cannot be used", hint);
+            report.skipped(
+                *check,
+                "",
+                "not checked: the configuration cannot be used",
+                hint,
+            );
         }
         if daemon.is_some() {
             scenarios::check(config, daemon.as_ref(), report).await;
@@ -99,7 +115,9 @@ impl DoctorArgs {
 
     /// The daemon that an argument or the environment names, if it answers.
     async fn named(&self, report: &mut DoctorReport) -> Result<Option<DaemonClient>, CommandError> {
-        let Some(url) = named_address(self.url.as_deref()) else { return Ok(None) };
+        let Some(url) = named_address(self.url.as_deref()) else {
+            return Ok(None);
+        };
         let url = parse_named(self.url.as_deref(), &url)?;
         Ok(daemon::check(DaemonClient::at(url)?, report).await)
     }

@@ -22,8 +22,12 @@ pub(super) async fn check(
         && let DaemonProbe::Version(version) = daemon::probe(&daemon).await
     {
         let message = match listen.port() {
-            0 => format!("a callsheet daemon {version} answers, at the port that it took when it started"),
-            _ => format!("a callsheet daemon {version} answers; it was started for this address, not for {listen}"),
+            0 => format!(
+                "a callsheet daemon {version} answers, at the port that it took when it started"
+            ),
+            _ => format!(
+                "a callsheet daemon {version} answers; it was started for this address, not for {listen}"
+            ),
         };
         report.ok(CheckArea::Port, daemon.address_text(), message);
         return Some(daemon);
@@ -41,11 +45,20 @@ pub(super) async fn check(
         Err(error) if error.kind() == ErrorKind::AddrInUse => return taken(listen, report).await,
         Err(error) => {
             let hint = match error.kind() {
-                ErrorKind::AddrNotAvailable => "this machine has no such address: set `server.listen` to one it has",
-                ErrorKind::PermissionDenied => "this user may not use that port: set `server.listen` to one above 1023",
+                ErrorKind::AddrNotAvailable => {
+                    "this machine has no such address: set `server.listen` to one it has"
+                }
+                ErrorKind::PermissionDenied => {
+                    "this user may not use that port: set `server.listen` to one above 1023"
+                }
                 _ => "set `server.listen` to another address",
             };
-            report.error(CheckArea::Port, &subject, format!("cannot be listened on: {error}"), hint);
+            report.error(
+                CheckArea::Port,
+                &subject,
+                format!("cannot be listened on: {error}"),
+                hint,
+            );
         }
     }
     None
@@ -54,7 +67,8 @@ pub(super) async fn check(
 /// Whether this is the daemon at the listen address. `--listen` or a variable may have given it
 /// another one.
 fn is_at(listen: SocketAddr, daemon: &DaemonClient) -> bool {
-    client::address_of(listen).is_ok_and(|url| url.as_str().trim_end_matches('/') == daemon.address_text())
+    client::address_of(listen)
+        .is_ok_and(|url| url.as_str().trim_end_matches('/') == daemon.address_text())
 }
 
 /// Whether a daemon could listen there. The address is bound without listening, so a daemon that
@@ -68,17 +82,32 @@ fn bindable(listen: SocketAddr) -> io::Result<()> {
 
 async fn taken(listen: SocketAddr, report: &mut DoctorReport) -> Option<DaemonClient> {
     let subject = listen.to_string();
-    let owner = port_owner::process_on_port(listen).map(|process| format!("{process} ")).unwrap_or_default();
+    let owner = port_owner::process_on_port(listen)
+        .map(|process| format!("{process} "))
+        .unwrap_or_default();
     let daemon = client::address_of(listen).and_then(DaemonClient::at).ok()?;
     match daemon::probe(&daemon).await {
         DaemonProbe::Version(version) => {
-            report.ok(CheckArea::Port, &subject, format!("a callsheet daemon {version} answers {owner}").trim_end());
+            report.ok(
+                CheckArea::Port,
+                &subject,
+                format!("a callsheet daemon {version} answers {owner}").trim_end(),
+            );
             Some(daemon)
         }
         DaemonProbe::Other(why) => {
-            let owner = if owner.is_empty() { "another program " } else { &owner };
+            let owner = if owner.is_empty() {
+                "another program "
+            } else {
+                &owner
+            };
             let hint = "stop it, or set `server.listen` to another address";
-            report.error(CheckArea::Port, &subject, format!("{owner}listens there: {why}"), hint);
+            report.error(
+                CheckArea::Port,
+                &subject,
+                format!("{owner}listens there: {why}"),
+                hint,
+            );
             None
         }
     }

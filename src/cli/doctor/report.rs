@@ -98,7 +98,13 @@ impl DoctorReport {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) {
-        self.add(check, CheckStatus::Skipped, subject, message.into(), Some(hint.into()));
+        self.add(
+            check,
+            CheckStatus::Skipped,
+            subject,
+            message.into(),
+            Some(hint.into()),
+        );
     }
 
     /// Adds something that works but that an operator should look at.
@@ -109,7 +115,13 @@ impl DoctorReport {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) {
-        self.add(check, CheckStatus::Warning, subject, message.into(), Some(hint.into()));
+        self.add(
+            check,
+            CheckStatus::Warning,
+            subject,
+            message.into(),
+            Some(hint.into()),
+        );
     }
 
     /// Adds something that does not work.
@@ -120,17 +132,39 @@ impl DoctorReport {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) {
-        self.add(check, CheckStatus::Error, subject, message.into(), Some(hint.into()));
+        self.add(
+            check,
+            CheckStatus::Error,
+            subject,
+            message.into(),
+            Some(hint.into()),
+        );
     }
 
-    fn add(&mut self, check: CheckArea, status: CheckStatus, subject: &str, message: String, hint: Option<String>) {
+    fn add(
+        &mut self,
+        check: CheckArea,
+        status: CheckStatus,
+        subject: &str,
+        message: String,
+        hint: Option<String>,
+    ) {
         let hint = hint.filter(|hint| !hint.is_empty());
-        self.0.push(CheckResult { check, status, subject: subject.to_owned(), message, hint });
+        self.0.push(CheckResult {
+            check,
+            status,
+            subject: subject.to_owned(),
+            message,
+            hint,
+        });
     }
 
     /// Whether all results of this check are good.
     pub(super) fn is_well(&self, check: CheckArea) -> bool {
-        self.0.iter().filter(|entry| entry.check == check).all(|entry| entry.status == CheckStatus::Ok)
+        self.0
+            .iter()
+            .filter(|entry| entry.check == check)
+            .all(|entry| entry.status == CheckStatus::Ok)
     }
 
     fn count(&self, status: CheckStatus) -> usize {
@@ -145,15 +179,30 @@ impl DoctorReport {
     /// Prints a line for each good result, then a paragraph for each other one, and a line that
     /// sums it up.
     pub(super) fn print(&self) {
-        let healthy = |entry: &&CheckResult| entry.check == CheckArea::Scenarios && entry.status == CheckStatus::Ok;
+        let healthy = |entry: &&CheckResult| {
+            entry.check == CheckArea::Scenarios && entry.status == CheckStatus::Ok
+        };
         let summed_up = self.0.iter().filter(healthy).count() > SHOWN_WELL;
-        let (well, problems): (Vec<_>, Vec<_>) = self.0.iter().partition(|entry| entry.status == CheckStatus::Ok);
-        for entry in well.into_iter().filter(|entry| !(summed_up && healthy(entry))) {
-            let subject = if entry.subject.is_empty() { String::new() } else { format!("{}: ", entry.subject) };
+        let (well, problems): (Vec<_>, Vec<_>) = self
+            .0
+            .iter()
+            .partition(|entry| entry.status == CheckStatus::Ok);
+        for entry in well
+            .into_iter()
+            .filter(|entry| !(summed_up && healthy(entry)))
+        {
+            let subject = if entry.subject.is_empty() {
+                String::new()
+            } else {
+                format!("{}: ", entry.subject)
+            };
             ok_line(entry.check, &format!("{subject}{}", entry.message));
         }
         if summed_up {
-            ok_line(CheckArea::Scenarios, &format!("{} are healthy", self.0.iter().filter(healthy).count()));
+            ok_line(
+                CheckArea::Scenarios,
+                &format!("{} are healthy", self.0.iter().filter(healthy).count()),
+            );
         }
         for entry in problems {
             output::line("");
@@ -165,14 +214,21 @@ impl DoctorReport {
 
     /// `2 errors, 1 warning`.
     fn summary(&self) -> String {
-        let counts = [(CheckStatus::Error, "error"), (CheckStatus::Warning, "warning")]
-            .map(|(status, word)| (self.count(status), word))
-            .into_iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, word)| output::count(count, word))
-            .collect::<Vec<_>>()
-            .join(", ");
-        if counts.is_empty() { "no problems found".to_owned() } else { counts }
+        let counts = [
+            (CheckStatus::Error, "error"),
+            (CheckStatus::Warning, "warning"),
+        ]
+        .map(|(status, word)| (self.count(status), word))
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| output::count(count, word))
+        .collect::<Vec<_>>()
+        .join(", ");
+        if counts.is_empty() {
+            "no problems found".to_owned()
+        } else {
+            counts
+        }
     }
 
     /// Prints one JSON object:
@@ -189,7 +245,10 @@ impl DoctorReport {
 
 /// Prints a good result.
 fn ok_line(check: CheckArea, text: &str) {
-    output::wrapped(&format!("{}[{}] ", CheckStatus::Ok.as_str(), check.as_str()), &output::sanitize(text));
+    output::wrapped(
+        &format!("{}[{}] ", CheckStatus::Ok.as_str(), check.as_str()),
+        &output::sanitize(text),
+    );
 }
 
 impl CheckResult {

@@ -22,8 +22,14 @@ const AT_ONCE: usize = 16;
 type FindingCounts = (usize, usize);
 
 /// Checks every known scenario.
-pub(super) async fn check(config: &Config, daemon: Option<&DaemonClient>, report: &mut DoctorReport) {
-    let Some(daemon) = daemon else { return check_directly(config, report).await };
+pub(super) async fn check(
+    config: &Config,
+    daemon: Option<&DaemonClient>,
+    report: &mut DoctorReport,
+) {
+    let Some(daemon) = daemon else {
+        return check_directly(config, report).await;
+    };
     if let Err(failure) = check_through_daemon(daemon, config, report).await {
         let (message, hint) = words(&failure);
         report.error(CheckArea::Scenarios, daemon.address_text(), message, hint);
@@ -36,9 +42,15 @@ async fn check_through_daemon(
     config: &Config,
     report: &mut DoctorReport,
 ) -> Result<(), CommandError> {
-    let known = daemon.get(&["scenarios"], Vec::new(), "scenarios").await?.value;
+    let known = daemon
+        .get(&["scenarios"], Vec::new(), "scenarios")
+        .await?
+        .value;
     let severities = ["error", "warning"].map(|severity| ("severity", severity.to_owned()));
-    let findings = daemon.get(&["findings"], severities.to_vec(), "findings").await?.value;
+    let findings = daemon
+        .get(&["findings"], severities.to_vec(), "findings")
+        .await?
+        .value;
     in_force(&known, daemon, report);
     let counts = counts(&findings);
     let hints = credential_hints(&findings);
@@ -48,14 +60,32 @@ async fn check_through_daemon(
         let counts = counts.get(name).copied().unwrap_or_default();
         state(scenario, counts, hints.get(name).copied(), report);
     }
-    let names: BTreeSet<&str> = scenarios.iter().filter_map(|scenario| scenario["name"].as_str()).collect();
-    for missing in config.scenarios.iter().filter(|scenario| !names.contains(scenario.name.as_str())) {
+    let names: BTreeSet<&str> = scenarios
+        .iter()
+        .filter_map(|scenario| scenario["name"].as_str())
+        .collect();
+    for missing in config
+        .scenarios
+        .iter()
+        .filter(|scenario| !names.contains(scenario.name.as_str()))
+    {
         let name = missing.name.as_str();
         if let Some(NotListed { message, hint }) = daemon.not_listed(name).await {
-            report.warning(CheckArea::Scenarios, name, format!("configured, but not listed: {message}"), hint);
+            report.warning(
+                CheckArea::Scenarios,
+                name,
+                format!("configured, but not listed: {message}"),
+                hint,
+            );
         } else {
-            let hint = "start the daemon with this configuration; `callsheet config show` prints it";
-            report.warning(CheckArea::Scenarios, name, "configured, but the daemon does not know it", hint);
+            let hint =
+                "start the daemon with this configuration; `callsheet config show` prints it";
+            report.warning(
+                CheckArea::Scenarios,
+                name,
+                "configured, but the daemon does not know it",
+                hint,
+            );
         }
     }
     if scenarios.is_empty() && config.scenarios.is_empty() {
@@ -75,16 +105,37 @@ fn in_force(known: &Value, daemon: &DaemonClient, report: &mut DoctorReport) {
             "check the network of this machine; no tool is withdrawn until then",
         );
     }
-    let refused = known.pointer("/configuration/refused").map(|refused| output::list(refused, "problems"));
+    let refused = known
+        .pointer("/configuration/refused")
+        .map(|refused| output::list(refused, "problems"));
     for problem in refused.unwrap_or_default() {
         let message = format!("not reloaded: {}", output::text(problem, "/message"));
-        report.error(CheckArea::Configuration, daemon.address_text(), message, output::text(problem, "/hint"));
+        report.error(
+            CheckArea::Configuration,
+            daemon.address_text(),
+            message,
+            output::text(problem, "/hint"),
+        );
     }
-    let waiting = known.get("configuration").map(|state| output::list(state, "waiting_for_restart"));
-    let waiting: Vec<_> = waiting.unwrap_or_default().iter().filter_map(Value::as_str).collect();
+    let waiting = known
+        .get("configuration")
+        .map(|state| output::list(state, "waiting_for_restart"));
+    let waiting: Vec<_> = waiting
+        .unwrap_or_default()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
     if !waiting.is_empty() {
-        let message = format!("changed, but not active before a restart: {}", waiting.join(", "));
-        report.warning(CheckArea::Configuration, daemon.address_text(), message, "restart the daemon");
+        let message = format!(
+            "changed, but not active before a restart: {}",
+            waiting.join(", ")
+        );
+        report.warning(
+            CheckArea::Configuration,
+            daemon.address_text(),
+            message,
+            "restart the daemon",
+        );
     }
 }
 
@@ -107,12 +158,18 @@ fn counts(findings: &Value) -> BTreeMap<&str, FindingCounts> {
     ];
     let mut counts: BTreeMap<&str, FindingCounts> = BTreeMap::new();
     for finding in output::list(findings, "findings") {
-        let Some(scenario) = finding["scenario"].as_str() else { continue };
+        let Some(scenario) = finding["scenario"].as_str() else {
+            continue;
+        };
         if aside.iter().any(|code| finding["code"] == code.as_str()) {
             continue;
         }
         let (errors, warnings) = counts.entry(scenario).or_default();
-        *(if finding["severity"] == "error" { errors } else { warnings }) += 1;
+        *(if finding["severity"] == "error" {
+            errors
+        } else {
+            warnings
+        }) += 1;
     }
     counts
 }
@@ -121,7 +178,9 @@ fn counts(findings: &Value) -> BTreeMap<&str, FindingCounts> {
 fn credential_hints(findings: &Value) -> BTreeMap<&str, &str> {
     let all = output::list(findings, "findings").iter();
     let wanted = all.filter(|finding| finding["code"] == FindingCode::NeedsAuthorization.as_str());
-    wanted.filter_map(|finding| Some((finding["scenario"].as_str()?, finding["hint"].as_str()?))).collect()
+    wanted
+        .filter_map(|finding| Some((finding["scenario"].as_str()?, finding["hint"].as_str()?)))
+        .collect()
 }
 
 /// One scenario, as the daemon sees it, with its findings and the next step if it wants a
@@ -130,12 +189,24 @@ fn state(scenario: &Value, counts: FindingCounts, hint: Option<&str>, report: &m
     let name = output::text(scenario, "/name");
     let state = output::text(scenario, "/state");
     let why = output::first_line(scenario, "/reason");
-    let message = if why.is_empty() { state.clone() } else { format!("{state}: {why}") };
+    let message = if why.is_empty() {
+        state.clone()
+    } else {
+        format!("{state}: {why}")
+    };
     let url = output::text(scenario, "/url");
     match state.as_str() {
-        "live" => manifest(&name, &url, output::number(scenario, "/tools/published"), counts, report),
+        "live" => manifest(
+            &name,
+            &url,
+            output::number(scenario, "/tools/published"),
+            counts,
+            report,
+        ),
         "pending" => {
-            let hint = format!("look at it with `callsheet scenarios {name}`, then `callsheet trust {name}`");
+            let hint = format!(
+                "look at it with `callsheet scenarios {name}`, then `callsheet trust {name}`"
+            );
             report.warning(CheckArea::Scenarios, &name, message, hint);
         }
         "connecting" if output::number(scenario, "/failures_in_a_row") > 0 => {
@@ -155,7 +226,12 @@ fn state(scenario: &Value, counts: FindingCounts, hint: Option<&str>, report: &m
             format!("check that it runs, then `callsheet refresh {name}`"),
         ),
         "incompatible" => report.error(CheckArea::Scenarios, &name, message, UPDATE),
-        "needs-authorization" => report.error(CheckArea::Scenarios, &name, message, hint.unwrap_or(AUTHORIZE)),
+        "needs-authorization" => report.error(
+            CheckArea::Scenarios,
+            &name,
+            message,
+            hint.unwrap_or(AUTHORIZE),
+        ),
         _ => report.error(CheckArea::Scenarios, &name, message, start(scenario)),
     }
 }
@@ -174,27 +250,43 @@ fn start(scenario: &Value) -> String {
             "write the program alone into `command`, and its arguments into `args`".to_owned()
         }
         "command-not-found" => {
-            "install it, or write the whole path of its command, or a `PATH` into its `env`".to_owned()
+            "install it, or write the whole path of its command, or a `PATH` into its `env`"
+                .to_owned()
         }
         "not-started" => format!("correct its command `{url}` or its folder"),
         "ended" | "timeout" if is_program => {
-            format!("`callsheet scenarios {name}` shows what it wrote to standard error; run its command by hand")
+            format!(
+                "`callsheet scenarios {name}` shows what it wrote to standard error; run its command by hand"
+            )
         }
         "malformed" | "unknown-protocol" if !is_program => {
-            format!("`{}` shows what is wrong with its answers", look(&name, &url))
+            format!(
+                "`{}` shows what is wrong with its answers",
+                look(&name, &url)
+            )
         }
         _ if is_program => format!("run its command by hand: {url}"),
         "refused" | "" => format!("start it, or fix its address {url}"),
         "unresolved" | "address" | "redirect" => format!("fix its address {url}"),
-        "timeout" => format!("it does not answer in time at {url}: look at its log, or raise `refresh.timeout`"),
-        "status" => format!("it runs, and answers with an error: look at its log, or fix its address {url}"),
-        _ => format!("it runs; `{}` shows what is wrong with its answer", look(&name, &url)),
+        "timeout" => format!(
+            "it does not answer in time at {url}: look at its log, or raise `refresh.timeout`"
+        ),
+        "status" => {
+            format!("it runs, and answers with an error: look at its log, or fix its address {url}")
+        }
+        _ => format!(
+            "it runs; `{}` shows what is wrong with its answer",
+            look(&name, &url)
+        ),
     }
 }
 
 /// Whether the command that a message quotes has a blank in it, as one with its arguments has.
 fn has_blank(message: &str) -> bool {
-    message.split('`').nth(1).is_some_and(|command| command.contains(' '))
+    message
+        .split('`')
+        .nth(1)
+        .is_some_and(|command| command.contains(' '))
 }
 
 /// The command that shows the findings of a scenario: what is at no address, such as a bundle, only
@@ -211,15 +303,26 @@ fn look(name: &str, url: &str) -> String {
 fn manifest(name: &str, url: &str, tools: i64, counts: FindingCounts, report: &mut DoctorReport) {
     let (errors, warnings) = counts;
     let tools = output::count(usize::try_from(tools).unwrap_or_default(), "tool");
-    let hint = || format!("`{}` shows the findings and how to fix them", look(name, url));
+    let hint = || {
+        format!(
+            "`{}` shows the findings and how to fix them",
+            look(name, url)
+        )
+    };
     match (errors, warnings) {
         (0, 0) => report.ok(CheckArea::Scenarios, name, format!("live, {tools}")),
         (0, warnings) => {
-            let message = format!("live, {tools}; {} in its manifest", output::count(warnings, "warning"));
+            let message = format!(
+                "live, {tools}; {} in its manifest",
+                output::count(warnings, "warning")
+            );
             report.warning(CheckArea::Scenarios, name, message, hint());
         }
         (errors, _) => {
-            let message = format!("live, {tools}; {} in its manifest", output::count(errors, "error"));
+            let message = format!(
+                "live, {tools}; {} in its manifest",
+                output::count(errors, "error")
+            );
             report.error(CheckArea::Scenarios, name, message, hint());
         }
     }
@@ -231,10 +334,17 @@ async fn check_directly(config: &Config, report: &mut DoctorReport) {
     if config.scenarios.is_empty() {
         return none(report);
     }
-    let over_http = config.scenarios.iter().filter_map(|scenario| Some((scenario, scenario.target.http()?)));
+    let over_http = config
+        .scenarios
+        .iter()
+        .filter_map(|scenario| Some((scenario, scenario.target.http()?)));
     let over_http: Vec<_> = over_http.collect();
     for some in over_http.chunks(AT_ONCE) {
-        let answers = join_all(some.iter().map(|(scenario, target)| inspect(scenario, target, config))).await;
+        let answers = join_all(
+            some.iter()
+                .map(|(scenario, target)| inspect(scenario, target, config)),
+        )
+        .await;
         for ((scenario, _), answer) in some.iter().zip(answers) {
             judge(scenario, answer, report);
         }
@@ -257,11 +367,17 @@ async fn inspect(
         return serving::inspect_scenario(target.clone(), config).await;
     }
     let inspected = mcp::inspect_server(&scenario.target, config).await;
-    inspected.map(|inspected| (scenario.target.to_string(), inspected)).map_err(mcp::Unlisted::into_failure)
+    inspected
+        .map(|inspected| (scenario.target.to_string(), inspected))
+        .map_err(mcp::Unlisted::into_failure)
 }
 
 /// Reports one scenario that was polled directly.
-fn judge(scenario: &StaticScenario, answer: Result<(String, Inspected), CommandError>, report: &mut DoctorReport) {
+fn judge(
+    scenario: &StaticScenario,
+    answer: Result<(String, Inspected), CommandError>,
+    report: &mut DoctorReport,
+) {
     let name = scenario.name.as_str();
     let (url, inspected) = match answer {
         Ok(answered) => answered,
@@ -275,23 +391,54 @@ fn judge(scenario: &StaticScenario, answer: Result<(String, Inspected), CommandE
             return report.error(CheckArea::Scenarios, name, message, hint);
         }
     };
-    let refused = inspected.findings.iter().find(|finding| finding.code == FindingCode::VersionRefused);
+    let refused = inspected
+        .findings
+        .iter()
+        .find(|finding| finding.code == FindingCode::VersionRefused);
     if let Some(refused) = refused {
-        return report.error(CheckArea::Scenarios, name, format!("incompatible: {}", refused.message), UPDATE);
+        return report.error(
+            CheckArea::Scenarios,
+            name,
+            format!("incompatible: {}", refused.message),
+            UPDATE,
+        );
     }
     let Some(manifest) = &inspected.manifest else {
-        let what = inspected.findings.first().map(|finding| finding.message.clone()).unwrap_or_default();
-        let hint =
-            format!("`callsheet check {url}` shows details; make sure that it serves the Tool Discovery Protocol");
-        return report.error(CheckArea::Scenarios, name, format!("its answer is not a list of tools: {what}"), hint);
+        let what = inspected
+            .findings
+            .first()
+            .map(|finding| finding.message.clone())
+            .unwrap_or_default();
+        let hint = format!(
+            "`callsheet check {url}` shows details; make sure that it serves the Tool Discovery Protocol"
+        );
+        return report.error(
+            CheckArea::Scenarios,
+            name,
+            format!("its answer is not a list of tools: {what}"),
+            hint,
+        );
     };
-    let of = |severity| inspected.findings.iter().filter(|finding| finding.severity() == severity).count();
+    let of = |severity| {
+        inspected
+            .findings
+            .iter()
+            .filter(|finding| finding.severity() == severity)
+            .count()
+    };
     let tools = i64::try_from(manifest.tools.len()).unwrap_or(i64::MAX);
-    self::manifest(name, &url, tools, (of(Severity::Error), of(Severity::Warning)), report);
+    self::manifest(
+        name,
+        &url,
+        tools,
+        (of(Severity::Error), of(Severity::Warning)),
+        report,
+    );
 }
 
 fn none(report: &mut DoctorReport) {
-    let hint = "`callsheet init` finds what is on this machine; `callsheet add NAME ADDRESS` adds one";
+    let hint =
+        "`callsheet init` finds what is on this machine; `callsheet add NAME ADDRESS` adds one";
     report.warning(CheckArea::Scenarios, "", "there are no scenarios", hint);
 }
 
@@ -299,6 +446,9 @@ fn none(report: &mut DoctorReport) {
 fn words(failure: &CommandError) -> (String, String) {
     match failure::texts(failure).into_iter().next() {
         Some(ErrorText { message, hint }) => (message, hint.unwrap_or_default()),
-        None => ("it cannot be polled".to_owned(), "check that it runs".to_owned()),
+        None => (
+            "it cannot be polled".to_owned(),
+            "check that it runs".to_owned(),
+        ),
     }
 }

@@ -25,7 +25,10 @@ pub(super) async fn check(
                 report.warning(CheckArea::Socket, &subject, message, hint);
             }
             Some(daemon) => {
-                let message = format!("not used: the daemon at {} has another state", daemon.address_text());
+                let message = format!(
+                    "not used: the daemon at {} has another state",
+                    daemon.address_text()
+                );
                 report.ok(CheckArea::Socket, &subject, message);
             }
             None => {}
@@ -33,10 +36,14 @@ pub(super) async fn check(
         return here;
     }
     let by_socket = client::address_of(config.server.listen).and_then(DaemonClient::at);
-    let Ok(by_socket) = by_socket.and_then(|daemon| daemon.with_socket(&path)) else { return here };
+    let Ok(by_socket) = by_socket.and_then(|daemon| daemon.with_socket(&path)) else {
+        return here;
+    };
     match daemon::probe(&by_socket).await {
         DaemonProbe::Version(version) => {
-            let message = format!("a callsheet daemon {version} answers, also while all its connections are in use");
+            let message = format!(
+                "a callsheet daemon {version} answers, also while all its connections are in use"
+            );
             report.ok(CheckArea::Socket, &subject, message);
             Some(here.unwrap_or(by_socket))
         }
@@ -52,8 +59,14 @@ pub(super) async fn check(
 /// record itself as another process. That of `callsheet demo`, or of another configuration, may
 /// answer at the same address.
 fn has_state(config: &Config, daemon: &DaemonClient) -> bool {
-    let Some(holder) = sqlite::holder(&config.state.path) else { return false };
-    let recorded = DaemonRecord::at(daemon.address_text(), &LoadOptions::from_process(), &config.state);
+    let Some(holder) = sqlite::holder(&config.state.path) else {
+        return false;
+    };
+    let recorded = DaemonRecord::at(
+        daemon.address_text(),
+        &LoadOptions::from_process(),
+        &config.state,
+    );
     let recorded = recorded.map(|record| record.pid);
     recorded.is_none() || holder.process.is_none() || recorded == holder.process
 }

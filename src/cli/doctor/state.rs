@@ -19,7 +19,14 @@ pub(super) fn check(path: &Path, running: bool, report: &mut DoctorReport) {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let mut notes = Vec::new();
     match check_file(path, folder) {
-        Ok(there) => notes.push(if there { "writable" } else { "created at the first start" }.to_owned()),
+        Ok(there) => notes.push(
+            if there {
+                "writable"
+            } else {
+                "created at the first start"
+            }
+            .to_owned(),
+        ),
         Err((message, hint)) => report.error(CheckArea::State, &subject, message, hint),
     }
     check_disk_space(&subject, folder, &mut notes, report);
@@ -33,40 +40,81 @@ pub(super) fn check(path: &Path, running: bool, report: &mut DoctorReport) {
 fn check_file(path: &Path, folder: &Path) -> Result<bool, (String, &'static str)> {
     const ELSEWHERE: &str = "make it writable for this user, or set `state.path` to another file";
     if let Some(found) = path.metadata().ok().filter(|found| !found.is_file()) {
-        let what = if found.is_dir() { "a folder" } else { "a pipe or a device" };
-        return Err((format!("{what} is in its place"), "move it away, or set `state.path` to a file"));
+        let what = if found.is_dir() {
+            "a folder"
+        } else {
+            "a pipe or a device"
+        };
+        return Err((
+            format!("{what} is in its place"),
+            "move it away, or set `state.path` to a file",
+        ));
     }
     let there = path.is_file();
-    let known = folder.ancestors().find(|folder| folder.symlink_metadata().is_ok());
+    let known = folder
+        .ancestors()
+        .find(|folder| folder.symlink_metadata().is_ok());
     let known = known.unwrap_or(folder);
     if !known.is_dir() {
         let message = format!("`{}` is not a folder", shown(known));
         return Err((message, "move it away, or set `state.path` to another file"));
     }
-    writable(known, true).map_err(|error| (format!("`{}` cannot be written to: {error}", shown(known)), ELSEWHERE))?;
+    writable(known, true).map_err(|error| {
+        (
+            format!("`{}` cannot be written to: {error}", shown(known)),
+            ELSEWHERE,
+        )
+    })?;
     if there {
-        writable(path, false).map_err(|error| (format!("it cannot be written to: {error}"), ELSEWHERE))?;
+        writable(path, false)
+            .map_err(|error| (format!("it cannot be written to: {error}"), ELSEWHERE))?;
     }
     Ok(there)
 }
 
 /// How much room is left.
-fn check_disk_space(subject: &str, folder: &Path, notes: &mut Vec<String>, report: &mut DoctorReport) {
+fn check_disk_space(
+    subject: &str,
+    folder: &Path,
+    notes: &mut Vec<String>,
+    report: &mut DoctorReport,
+) {
     const HINT: &str = "free space there, or set `state.path` to another disk";
-    let Some(free) = folder.ancestors().find_map(free) else { return };
+    let Some(free) = folder.ancestors().find_map(free) else {
+        return;
+    };
     if free < FULL {
-        report.error(CheckArea::State, subject, format!("its disk is full: {free} bytes are left"), HINT);
+        report.error(
+            CheckArea::State,
+            subject,
+            format!("its disk is full: {free} bytes are left"),
+            HINT,
+        );
     } else if free < SCARCE {
-        report.warning(CheckArea::State, subject, format!("its disk has {} MB left", free / 1_000_000), HINT);
+        report.warning(
+            CheckArea::State,
+            subject,
+            format!("its disk has {} MB left", free / 1_000_000),
+            HINT,
+        );
     } else {
-        notes.push(format!("{}.{} GB free", free / 1_000_000_000, free / 100_000_000 % 10));
+        notes.push(format!(
+            "{}.{} GB free",
+            free / 1_000_000_000,
+            free / 100_000_000 % 10
+        ));
     }
 }
 
 /// Which process uses the database.
 fn check_lock(path: &Path, running: bool, notes: &mut Vec<String>, report: &mut DoctorReport) {
-    let Some(holder) = sqlite::holder(path) else { return };
-    let process = holder.process.map(|process| format!(" (process {process})")).unwrap_or_default();
+    let Some(holder) = sqlite::holder(path) else {
+        return;
+    };
+    let process = holder
+        .process
+        .map(|process| format!(" (process {process})"))
+        .unwrap_or_default();
     if running {
         notes.push(format!("in use by the running daemon{process}"));
         return;
@@ -84,13 +132,21 @@ fn check_lock(path: &Path, running: bool, notes: &mut Vec<String>, report: &mut 
 #[cfg(unix)]
 fn writable(path: &Path, folder: bool) -> std::io::Result<()> {
     use rustix::fs::Access;
-    let wanted = if folder { Access::WRITE_OK | Access::EXEC_OK } else { Access::WRITE_OK | Access::READ_OK };
+    let wanted = if folder {
+        Access::WRITE_OK | Access::EXEC_OK
+    } else {
+        Access::WRITE_OK | Access::READ_OK
+    };
     Ok(rustix::fs::access(path, wanted)?)
 }
 
 #[cfg(not(unix))]
 fn writable(path: &Path, _folder: bool) -> std::io::Result<()> {
-    if path.metadata()?.permissions().readonly() { Err(std::io::ErrorKind::PermissionDenied.into()) } else { Ok(()) }
+    if path.metadata()?.permissions().readonly() {
+        Err(std::io::ErrorKind::PermissionDenied.into())
+    } else {
+        Ok(())
+    }
 }
 
 /// Bytes that this user may still write on the disk of `path` (statvfs(3)).

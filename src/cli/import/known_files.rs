@@ -5,8 +5,14 @@ use std::path::{Path, PathBuf};
 
 /// The files below the home folder, with the name of the client.
 const BELOW_HOME: [(&str, &str); 11] = [
-    ("Claude Desktop", ".config/Claude/claude_desktop_config.json"),
-    ("Claude Desktop", "Library/Application Support/Claude/claude_desktop_config.json"),
+    (
+        "Claude Desktop",
+        ".config/Claude/claude_desktop_config.json",
+    ),
+    (
+        "Claude Desktop",
+        "Library/Application Support/Claude/claude_desktop_config.json",
+    ),
     ("Claude Code", ".claude.json"),
     ("Cursor", ".cursor/mcp.json"),
     ("VS Code", ".config/Code/User/mcp.json"),

@@ -44,15 +44,28 @@ pub(super) struct ImportArgs {
 impl ImportArgs {
     pub(super) fn run(self) -> Result<(), CommandError> {
         let home = home();
-        let files = if self.files.is_empty() { known_files::existing(&home) } else { self.files.clone() };
+        let files = if self.files.is_empty() {
+            known_files::existing(&home)
+        } else {
+            self.files.clone()
+        };
         if files.is_empty() {
             let message = format!("no file of a known client was found in {}", home.display());
-            let hint = format!("name one; looked for are those of {}", known_files::clients());
-            return Err(CommandError::Refused { message, hint: Some(hint) });
+            let hint = format!(
+                "name one; looked for are those of {}",
+                known_files::clients()
+            );
+            return Err(CommandError::Refused {
+                message,
+                hint: Some(hint),
+            });
         }
         let place = config_place(self.config.as_deref())?;
-        let mut found =
-            ClientServers { own: own_address(&place), with_disabled: self.disabled, ..ClientServers::default() };
+        let mut found = ClientServers {
+            own: own_address(&place),
+            with_disabled: self.disabled,
+            ..ClientServers::default()
+        };
         for file in &files {
             self.read(file, &mut found)?;
         }
@@ -69,20 +82,32 @@ impl ImportArgs {
         let count = output::count(servers.taken.len(), "server");
         if !self.write {
             let command = self.writing();
-            let next = format!("{count} can be taken; `{command}` writes them to {}", place.display());
+            let next = format!(
+                "{count} can be taken; `{command}` writes them to {}",
+                place.display()
+            );
             self.finish(&servers, &place, false, &next);
             return Ok(());
         }
         for server in &servers.taken {
             // What tells two servers of one name apart.
             let comment = format!("From {}.", servers.shown(&server.from));
-            edit.add(server.name.as_str(), &server.entry.target, Some(&comment)).map_err(edited::failed)?;
+            edit.add(server.name.as_str(), &server.entry.target, Some(&comment))
+                .map_err(edited::failed)?;
         }
         let written = edit.write().map_err(edited::failed)?;
-        self.finish(&servers, &written.path, true, &format!("{count} written to {}", written.path.display()));
+        self.finish(
+            &servers,
+            &written.path,
+            true,
+            &format!("{count} written to {}", written.path.display()),
+        );
         if !self.json {
             edited::print_secrets(&written);
-            output::wrapped("", "a running daemon takes them now; otherwise start one with `callsheet serve`");
+            output::wrapped(
+                "",
+                "a running daemon takes them now; otherwise start one with `callsheet serve`",
+            );
         }
         Ok(())
     }
@@ -101,11 +126,22 @@ impl ImportArgs {
 
     /// The command that writes what was shown.
     fn writing(&self) -> String {
-        let config = self.config.iter().flat_map(|file| ["--config".to_owned(), shell_word(&file.to_string_lossy())]);
-        let files = self.files.iter().map(|file| shell_word(&file.to_string_lossy()));
+        let config = self
+            .config
+            .iter()
+            .flat_map(|file| ["--config".to_owned(), shell_word(&file.to_string_lossy())]);
+        let files = self
+            .files
+            .iter()
+            .map(|file| shell_word(&file.to_string_lossy()));
         let switched_off = self.disabled.then(|| "--disabled".to_owned());
         let words = ["callsheet import --write".to_owned()].into_iter();
-        words.chain(switched_off).chain(config).chain(files).collect::<Vec<_>>().join(" ")
+        words
+            .chain(switched_off)
+            .chain(config)
+            .chain(files)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     fn read(&self, file: &Path, found: &mut ClientServers) -> Result<(), CommandError> {
@@ -125,10 +161,15 @@ fn print(servers: &ImportedServers) {
     if !servers.taken.is_empty() {
         let fit = ColumnFit::Whole;
         // What tells two servers apart may be at the end of a command, so none is cut.
-        let mut table = TextTable::new(&[("NAME", fit), ("SERVER", ColumnFit::Wrap), ("FROM", fit)]);
+        let mut table =
+            TextTable::new(&[("NAME", fit), ("SERVER", ColumnFit::Wrap), ("FROM", fit)]);
         for server in &servers.taken {
             let described = servers.described(server);
-            table.row([cell(server.name.as_str()), cell(described), cell(servers.shown(&server.from))]);
+            table.row([
+                cell(server.name.as_str()),
+                cell(described),
+                cell(servers.shown(&server.from)),
+            ]);
         }
         table.print();
     }
@@ -137,12 +178,20 @@ fn print(servers: &ImportedServers) {
 
 /// The scenarios of this configuration, as far as it can be used.
 fn known_scenarios(place: &Path) -> Vec<StaticScenario> {
-    let options = LoadOptions { file: place.exists().then(|| place.to_owned()), ..LoadOptions::from_process() };
+    let options = LoadOptions {
+        file: place.exists().then(|| place.to_owned()),
+        ..LoadOptions::from_process()
+    };
     config::load_usable(&options).0.config.static_scenarios()
 }
 
 /// The address that a daemon with this configuration listens on, if the file can be used.
 fn own_address(place: &Path) -> Option<std::net::SocketAddr> {
-    let options = LoadOptions { file: place.exists().then(|| place.to_owned()), ..LoadOptions::from_process() };
-    config::load(&options).ok().map(|loaded| loaded.config.server.listen)
+    let options = LoadOptions {
+        file: place.exists().then(|| place.to_owned()),
+        ..LoadOptions::from_process()
+    };
+    config::load(&options)
+        .ok()
+        .map(|loaded| loaded.config.server.listen)
 }

@@ -12,7 +12,8 @@ use super::known_files;
 use crate::cli::{CommandError, output};
 use crate::config::StaticScenario;
 use crate::config::client_files::{
-    ClientServer, ClientServers, EntryTarget, LeftOutReason, MAX_CLIENT_FILE, ReadEntry, Variables, read_client_file,
+    ClientServer, ClientServers, EntryTarget, LeftOutReason, MAX_CLIENT_FILE, ReadEntry, Variables,
+    read_client_file,
 };
 use crate::config::edit::command_file;
 
@@ -29,7 +30,9 @@ pub(in crate::cli) struct ImportedServers {
 
 /// The home folder of this user; empty without one.
 pub(in crate::cli) fn home() -> PathBuf {
-    std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default()
+    std::env::var_os("HOME")
+        .map(PathBuf::from)
+        .unwrap_or_default()
 }
 
 /// The servers in these files, and in those of the known clients of this user. A file of a client
@@ -42,7 +45,10 @@ pub(in crate::cli) fn of_known_clients(
     home: &Path,
     own: SocketAddr,
 ) -> Result<ImportedServers, CommandError> {
-    let mut found = ClientServers { own: Some(own), ..ClientServers::default() };
+    let mut found = ClientServers {
+        own: Some(own),
+        ..ClientServers::default()
+    };
     for file in named {
         let (path, entries) = read(file).map_err(|why| unusable(file, &why))?;
         found.add(entries.map_err(|why| unusable(file, &why))?, &path);
@@ -76,15 +82,26 @@ pub(super) fn read(file: &Path) -> Result<(PathBuf, Result<Vec<ReadEntry>, Strin
     let path = std::path::absolute(file).map_err(|error| error.to_string())?;
     let mut text = String::new();
     let opened = std::fs::File::open(&path).map_err(|error| error.to_string())?;
-    opened.take(MAX_CLIENT_FILE + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    opened
+        .take(MAX_CLIENT_FILE + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| error.to_string())?;
     if text.len() as u64 > MAX_CLIENT_FILE {
         return Err(format!("it is larger than {} MiB", MAX_CLIENT_FILE >> 20));
     }
     let environment = |name: &str| std::env::var(name).ok();
     let here = std::env::current_dir().unwrap_or_default();
-    let mut entries = read_client_file(&text, &path, &Variables::new(&environment).in_project(&here));
+    let mut entries = read_client_file(
+        &text,
+        &path,
+        &Variables::new(&environment).in_project(&here),
+    );
     let folder = path.parent().unwrap_or(Path::new("/"));
-    for target in entries.iter_mut().flatten().filter_map(|entry| Some(&mut entry.entry.as_mut().ok()?.target)) {
+    for target in entries
+        .iter_mut()
+        .flatten()
+        .filter_map(|entry| Some(&mut entry.entry.as_mut().ok()?.target))
+    {
         in_its_folder(target, folder);
     }
     Ok((path, entries))
@@ -93,8 +110,14 @@ pub(super) fn read(file: &Path) -> Result<(PathBuf, Result<Vec<ReadEntry>, Strin
 /// Gives a program that is started with the name of a file beside its entry the folder of that
 /// entry: the file of a project has such names, and its client runs in that folder.
 fn in_its_folder(target: &mut EntryTarget, folder: &Path) {
-    if let EntryTarget::Program { args, cwd: cwd @ None, .. } = target
-        && args.iter().any(|arg| Path::new(arg).is_relative() && folder.join(arg).is_file())
+    if let EntryTarget::Program {
+        args,
+        cwd: cwd @ None,
+        ..
+    } = target
+        && args
+            .iter()
+            .any(|arg| Path::new(arg).is_relative() && folder.join(arg).is_file())
     {
         *cwd = Some(folder.to_owned());
     }
@@ -102,27 +125,49 @@ fn in_its_folder(target: &mut EntryTarget, folder: &Path) {
 
 /// The command of a program that is not on this machine, as far as its `PATH` shows.
 fn missing_command(target: &EntryTarget) -> Option<&str> {
-    let EntryTarget::Program { command, env, .. } = target else { return None };
-    let own = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
+    let EntryTarget::Program { command, env, .. } = target else {
+        return None;
+    };
+    let own = env
+        .iter()
+        .find(|(name, _)| name == "PATH")
+        .map(|(_, path)| path.clone());
     let search = own.or_else(|| std::env::var("PATH").ok());
-    command_file(command, search.as_deref()).is_none().then_some(command)
+    command_file(command, search.as_deref())
+        .is_none()
+        .then_some(command)
 }
 
 /// What a target has that another one with the same command or address has not: the names of
 /// variables or headers, whose values may be secret, and the folder.
 fn own_parts(target: &EntryTarget, other: &EntryTarget) -> Vec<String> {
     let names = |pairs: &[(String, String)], others: &[(String, String)]| -> Vec<String> {
-        pairs.iter().filter(|pair| !others.contains(pair)).map(|pair| format!("`{}`", pair.0)).collect()
+        pairs
+            .iter()
+            .filter(|pair| !others.contains(pair))
+            .map(|pair| format!("`{}`", pair.0))
+            .collect()
     };
     match (target, other) {
-        (EntryTarget::Program { env, cwd, .. }, EntryTarget::Program { env: other_env, cwd: other_cwd, .. }) => {
+        (
+            EntryTarget::Program { env, cwd, .. },
+            EntryTarget::Program {
+                env: other_env,
+                cwd: other_cwd,
+                ..
+            },
+        ) => {
             let folder = cwd.as_ref().filter(|_| cwd != other_cwd);
             let folder = folder.map(|folder| format!("folder {}", folder.display()));
             names(env, other_env).into_iter().chain(folder).collect()
         }
-        (EntryTarget::Address { headers, .. }, EntryTarget::Address { headers: other_headers, .. }) => {
-            names(headers, other_headers)
-        }
+        (
+            EntryTarget::Address { headers, .. },
+            EntryTarget::Address {
+                headers: other_headers,
+                ..
+            },
+        ) => names(headers, other_headers),
         _ => Vec::new(),
     }
 }
@@ -135,23 +180,46 @@ impl ImportedServers {
                 LeftOutReason::SwitchedOff => "; `callsheet import --disabled` takes it too",
                 _ => "",
             };
-            format!("{} ({}): {}{next}", entry.name, entry.from.display(), entry.why)
+            format!(
+                "{} ({}): {}{next}",
+                entry.name,
+                entry.from.display(),
+                entry.why
+            )
         });
-        Self { left_out: left_out.collect(), taken: found.taken, home: home.to_owned() }
+        Self {
+            left_out: left_out.collect(),
+            taken: found.taken,
+            home: home.to_owned(),
+        }
     }
 
     /// Leaves out those whose names are among these, or that a scenario of the configuration is.
     pub(super) fn leave_out_known(&mut self, names: &[String], scenarios: &[StaticScenario]) {
         for server in std::mem::take(&mut self.taken) {
             let owner = if names.iter().any(|name| name == server.name.as_str()) {
-                Some(format!("the configuration has a scenario `{}` already", server.name))
+                Some(format!(
+                    "the configuration has a scenario `{}` already",
+                    server.name
+                ))
             } else {
-                let key = server.entry.target.to_target().ok().map(|target| target.address_key());
-                let same = scenarios.iter().find(|known| Some(known.target.address_key()) == key);
+                let key = server
+                    .entry
+                    .target
+                    .to_target()
+                    .ok()
+                    .map(|target| target.address_key());
+                let same = scenarios
+                    .iter()
+                    .find(|known| Some(known.target.address_key()) == key);
                 same.map(|known| format!("the configuration has it already, as `{}`", known.name))
             };
             match owner {
-                Some(why) => self.left_out.push(format!("{} ({}): {why}", server.name, server.from.display())),
+                Some(why) => self.left_out.push(format!(
+                    "{} ({}): {why}",
+                    server.name,
+                    server.from.display()
+                )),
                 None => self.taken.push(server),
             }
         }
@@ -159,8 +227,14 @@ impl ImportedServers {
 
     /// A path as a person writes it.
     pub(in crate::cli) fn shown(&self, path: &Path) -> String {
-        let below = path.strip_prefix(&self.home).ok().filter(|_| !self.home.as_os_str().is_empty());
-        below.map_or(path.to_owned(), |below| Path::new("~").join(below)).display().to_string()
+        let below = path
+            .strip_prefix(&self.home)
+            .ok()
+            .filter(|_| !self.home.as_os_str().is_empty());
+        below
+            .map_or(path.to_owned(), |below| Path::new("~").join(below))
+            .display()
+            .to_string()
     }
 
     /// A server as a person tells it from the others: its command or address and, where another
@@ -169,12 +243,16 @@ impl ImportedServers {
         let text = server.entry.target.to_string();
         let others = self.taken.iter().filter(|other| other.name != server.name);
         let alike = others.filter(|other| other.entry.target.to_string() == text);
-        let own: BTreeSet<String> =
-            alike.flat_map(|other| own_parts(&server.entry.target, &other.entry.target)).collect();
+        let own: BTreeSet<String> = alike
+            .flat_map(|other| own_parts(&server.entry.target, &other.entry.target))
+            .collect();
         if own.is_empty() {
             return text;
         }
-        format!("{text} (its own {})", own.into_iter().collect::<Vec<_>>().join(", "))
+        format!(
+            "{text} (its own {})",
+            own.into_iter().collect::<Vec<_>>().join(", ")
+        )
     }
 
     /// The same for programs: the servers that can be taken, and a line for each of the others.
@@ -196,14 +274,26 @@ impl ImportedServers {
         for line in &self.left_out {
             output::wrapped("left out: ", line);
         }
-        for server in self.taken.iter().filter(|server| !server.entry.ignored.is_empty()) {
+        for server in self
+            .taken
+            .iter()
+            .filter(|server| !server.entry.ignored.is_empty())
+        {
             let members = server.entry.ignored.join(", ");
-            output::wrapped("note: ", &format!("{}: {members} has no meaning here and is ignored", server.name));
+            output::wrapped(
+                "note: ",
+                &format!(
+                    "{}: {members} has no meaning here and is ignored",
+                    server.name
+                ),
+            );
         }
         for server in &self.taken {
             if let Some(command) = missing_command(&server.entry.target) {
-                let why =
-                    format!("{}: the command `{command}` is not there; install it to start this one", server.name);
+                let why = format!(
+                    "{}: the command `{command}` is not there; install it to start this one",
+                    server.name
+                );
                 output::wrapped("note: ", &why);
             }
         }

@@ -43,9 +43,13 @@ pub(super) struct InitArgs {
 impl InitArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let place = config_place(self.config.as_deref())?;
-        let options = LoadOptions { file: place.exists().then(|| place.clone()), ..LoadOptions::from_process() };
+        let options = LoadOptions {
+            file: place.exists().then(|| place.clone()),
+            ..LoadOptions::from_process()
+        };
         let (loaded, _) = config::load_usable(&options);
-        let servers = import::of_known_clients(&self.files, &import::home(), loaded.config.server.listen)?;
+        let servers =
+            import::of_known_clients(&self.files, &import::home(), loaded.config.server.listen)?;
         if loaded.config.discovery.mdns.enabled {
             output::note("listening to the local network for a few seconds");
         }
@@ -58,10 +62,20 @@ impl InitArgs {
             return exists(&place, self.write);
         }
         if !self.write {
-            let config = self.config.as_ref().map(|file| format!(" --config {}", file.display())).unwrap_or_default();
+            let config = self
+                .config
+                .as_ref()
+                .map(|file| format!(" --config {}", file.display()))
+                .unwrap_or_default();
             let files = self.files.iter().map(|file| file.display().to_string());
-            let command: Vec<_> = [format!("callsheet init --write{config}")].into_iter().chain(files).collect();
-            output::wrapped("", &format!("`{}` writes {}", command.join(" "), place.display()));
+            let command: Vec<_> = [format!("callsheet init --write{config}")]
+                .into_iter()
+                .chain(files)
+                .collect();
+            output::wrapped(
+                "",
+                &format!("`{}` writes {}", command.join(" "), place.display()),
+            );
             return Ok(());
         }
         self.write(&place, &servers)
@@ -102,10 +116,15 @@ impl InitArgs {
     /// itself.
     fn write_file(place: &Path, servers: &ImportedServers) -> Result<WrittenConfig, CommandError> {
         let mut edit = ConfigEdit::open(place, &LoadOptions::from_process());
-        edit.begin_with(&if servers.taken.is_empty() { format!("{BEGINNING}{EXAMPLE}") } else { BEGINNING.to_owned() });
+        edit.begin_with(&if servers.taken.is_empty() {
+            format!("{BEGINNING}{EXAMPLE}")
+        } else {
+            BEGINNING.to_owned()
+        });
         for server in &servers.taken {
             let comment = format!("From {}.", servers.shown(&server.from));
-            edit.add(server.name.as_str(), &server.entry.target, Some(&comment)).map_err(edited::failed)?;
+            edit.add(server.name.as_str(), &server.entry.target, Some(&comment))
+                .map_err(edited::failed)?;
         }
         edit.write().map_err(edited::failed)
     }
@@ -114,18 +133,38 @@ impl InitArgs {
     fn write(&self, place: &Path, servers: &ImportedServers) -> Result<(), CommandError> {
         let written = Self::write_file(place, servers)?;
         let count = output::count(servers.taken.len(), "scenario");
-        output::wrapped("", &format!("written to {}, with {count}", written.path.display()));
+        output::wrapped(
+            "",
+            &format!("written to {}, with {count}", written.path.display()),
+        );
         edited::print_secrets(&written);
-        let config = self.config.as_ref().map(|file| format!(" --config {}", file.display())).unwrap_or_default();
-        let checked = servers.taken.first().map(|server| format!("callsheet check {}", servers.shown(&server.from)));
-        let check = checked
-            .map(|command| (command, "starts its servers, and shows suspicious texts before a model reads them"));
+        let config = self
+            .config
+            .as_ref()
+            .map(|file| format!(" --config {}", file.display()))
+            .unwrap_or_default();
+        let checked = servers
+            .taken
+            .first()
+            .map(|server| format!("callsheet check {}", servers.shown(&server.from)));
+        let check = checked.map(|command| {
+            (
+                command,
+                "starts its servers, and shows suspicious texts before a model reads them",
+            )
+        });
         output::line("\nnext:");
         for (command, what) in check.into_iter().chain([
             (format!("callsheet serve{config}"), "runs the daemon"),
-            ("callsheet tools".to_owned(), "lists the tools, in another terminal"),
+            (
+                "callsheet tools".to_owned(),
+                "lists the tools, in another terminal",
+            ),
             ("callsheet add NAME ADDRESS".to_owned(), "adds a scenario"),
-            ("callsheet connect CLIENT --write".to_owned(), "gives the list to an MCP client"),
+            (
+                "callsheet connect CLIENT --write".to_owned(),
+                "gives the list to an MCP client",
+            ),
         ]) {
             output::line(&format!("  {command:<34}{what}"));
         }
@@ -136,9 +175,13 @@ impl InitArgs {
 /// What is said of a file that is there already.
 fn exists(place: &Path, write: bool) -> Result<(), CommandError> {
     let message = format!("{} is there already, and stays as it is", place.display());
-    let hint = "`callsheet import --write` adds servers of clients to it, `callsheet add` any scenario";
+    let hint =
+        "`callsheet import --write` adds servers of clients to it, `callsheet add` any scenario";
     if write {
-        return Err(CommandError::Refused { message, hint: Some(hint.to_owned()) });
+        return Err(CommandError::Refused {
+            message,
+            hint: Some(hint.to_owned()),
+        });
     }
     output::wrapped("", &format!("{message}; {hint}"));
     Ok(())
@@ -154,11 +197,22 @@ fn print(servers: &ImportedServers, scanned: &ScannedSources) {
         let mut table = TextTable::new(&[("NAME", fit), ("WHERE", ColumnFit::Cut), ("FROM", fit)]);
         for server in &servers.taken {
             let from = servers.shown(&server.from);
-            table.row([cell(server.name.as_str()), cell(server.entry.target.to_string()), cell(from)]);
+            table.row([
+                cell(server.name.as_str()),
+                cell(server.entry.target.to_string()),
+                cell(from),
+            ]);
         }
         for endpoint in found {
-            let name = endpoint.name.clone().unwrap_or_else(|| "(named by itself)".to_owned());
-            table.row([cell(output::sanitize(&name)), cell(output::sanitize(&endpoint.place)), cell(source(endpoint))]);
+            let name = endpoint
+                .name
+                .clone()
+                .unwrap_or_else(|| "(named by itself)".to_owned());
+            table.row([
+                cell(output::sanitize(&name)),
+                cell(output::sanitize(&endpoint.place)),
+                cell(source(endpoint)),
+            ]);
         }
         table.print();
     }
@@ -177,5 +231,9 @@ fn print(servers: &ImportedServers, scanned: &ScannedSources) {
 /// Where an endpoint was found, in words.
 fn source(endpoint: &FoundEndpoint) -> String {
     let source = endpoint.source.spec().found;
-    if endpoint.is_trusted { source.to_owned() } else { format!("{source}, not trusted") }
+    if endpoint.is_trusted {
+        source.to_owned()
+    } else {
+        format!("{source}, not trusted")
+    }
 }

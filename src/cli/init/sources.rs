@@ -38,7 +38,8 @@ pub(super) struct ScannedSources {
 /// What the sources find that need no entry in the configuration.
 pub(super) async fn scan(config: &Config, clock: Clock) -> ScannedSources {
     // What others name by their entries is a decision of a person.
-    let needs_no_entry = |factory: &&SourceFactory| factory.id.spec().absence == SourceAbsence::Hint;
+    let needs_no_entry =
+        |factory: &&SourceFactory| factory.id.spec().absence == SourceAbsence::Hint;
     let sources = SOURCES.iter().filter(needs_no_entry);
     let found = join_all(sources.map(|factory| one(factory, config, clock))).await;
     let mut all = ScannedSources::default();
@@ -51,7 +52,9 @@ pub(super) async fn scan(config: &Config, clock: Clock) -> ScannedSources {
 
 /// What one source finds.
 async fn one(factory: &SourceFactory, config: &Config, clock: Clock) -> ScannedSources {
-    let Some(finder) = (factory.make)(config, clock) else { return ScannedSources::default() };
+    let Some(finder) = (factory.make)(config, clock) else {
+        return ScannedSources::default();
+    };
     let (out, mut sets) = watch::channel(EndpointSet::default());
     let (trigger, stop) = StopTrigger::new();
     let tasks = Tasks::new();
@@ -62,14 +65,24 @@ async fn one(factory: &SourceFactory, config: &Config, clock: Clock) -> ScannedS
         () = clock.sleep(SOURCE_TIME_MAX) => {}
     }
     let set = sets.borrow().clone();
-    let endpoints = set.endpoints.values().filter_map(|endpoint| endpoint_of(factory.id, endpoint)).collect();
+    let endpoints = set
+        .endpoints
+        .values()
+        .filter_map(|endpoint| endpoint_of(factory.id, endpoint))
+        .collect();
     // What the other sources leave out is no entry of a person.
-    let findings = set.findings.into_iter().filter(|_| factory.id == SourceId::ENVIRONMENT);
+    let findings = set
+        .findings
+        .into_iter()
+        .filter(|_| factory.id == SourceId::ENVIRONMENT);
     let left_out = findings.map(|finding| finding.message).collect();
     trigger.stop();
     // How it ends does not matter any more.
     let _ = running.await;
-    ScannedSources { endpoints, left_out }
+    ScannedSources {
+        endpoints,
+        left_out,
+    }
 }
 
 /// An endpoint that has an address and whose process runs.

@@ -111,7 +111,9 @@ impl KnownClient {
             Self::Claude => &[".config/Claude/claude_desktop_config.json"],
             Self::ClaudeCode => &[".claude.json"],
             Self::Cursor => &[".cursor/mcp.json"],
-            Self::VsCode if cfg!(target_os = "macos") => &["Library/Application Support/Code/User/mcp.json"],
+            Self::VsCode if cfg!(target_os = "macos") => {
+                &["Library/Application Support/Code/User/mcp.json"]
+            }
             Self::VsCode => &[".config/Code/User/mcp.json"],
             Self::Windsurf => &[".codeium/windsurf/mcp_config.json"],
             Self::Codex => &[".codex/config.toml"],
@@ -133,25 +135,35 @@ impl KnownClient {
             (Self::Inspector, ClientConnection::Address(url)) => ClientSnippet::Shell(format!(
                 "npx @modelcontextprotocol/inspector --cli {url} --transport http --method tools/list"
             )),
-            (Self::Inspector, ClientConnection::Command { program, args }) => ClientSnippet::Shell(format!(
-                "npx @modelcontextprotocol/inspector --cli {program} {} --method tools/list",
-                args.join(" ")
-            )),
-            (Self::Codex, ClientConnection::Address(url)) => ClientSnippet::Toml("mcp_servers", json!({"url": url})),
+            (Self::Inspector, ClientConnection::Command { program, args }) => {
+                ClientSnippet::Shell(format!(
+                    "npx @modelcontextprotocol/inspector --cli {program} {} --method tools/list",
+                    args.join(" ")
+                ))
+            }
+            (Self::Codex, ClientConnection::Address(url)) => {
+                ClientSnippet::Toml("mcp_servers", json!({"url": url}))
+            }
             (Self::Codex, ClientConnection::Command { program, args }) => {
                 ClientSnippet::Toml("mcp_servers", json!({"command": program, "args": args}))
             }
             (Self::OpenCode, ClientConnection::Command { program, args }) => {
                 let words: Vec<&String> = std::iter::once(program).chain(args).collect();
-                ClientSnippet::Json(self.key(), json!({"type": "local", "command": words, "enabled": true}))
+                ClientSnippet::Json(
+                    self.key(),
+                    json!({"type": "local", "command": words, "enabled": true}),
+                )
             }
-            (Self::Zed, ClientConnection::Command { program, args }) => {
-                ClientSnippet::Json(self.key(), json!({"source": "custom", "command": program, "args": args}))
-            }
+            (Self::Zed, ClientConnection::Command { program, args }) => ClientSnippet::Json(
+                self.key(),
+                json!({"source": "custom", "command": program, "args": args}),
+            ),
             (_, ClientConnection::Command { program, args }) => {
                 ClientSnippet::Json(self.key(), json!({"command": program, "args": args}))
             }
-            (_, ClientConnection::Address(url)) => ClientSnippet::Json(self.key(), self.address_entry(url)),
+            (_, ClientConnection::Address(url)) => {
+                ClientSnippet::Json(self.key(), self.address_entry(url))
+            }
         }
     }
 
@@ -191,8 +203,11 @@ impl ClientSnippet {
             }
             Self::Toml(key, entry) => {
                 let members = entry.as_object().into_iter().flatten();
-                let lines = members.map(|(member, value)| format!("{member} = {}\n", in_toml(value)));
-                format!("[{key}.{name}]\n{}", lines.collect::<String>()).trim_end().to_owned()
+                let lines =
+                    members.map(|(member, value)| format!("{member} = {}\n", in_toml(value)));
+                format!("[{key}.{name}]\n{}", lines.collect::<String>())
+                    .trim_end()
+                    .to_owned()
             }
             Self::Shell(line) => line.clone(),
         }
@@ -201,7 +216,9 @@ impl ClientSnippet {
 
 /// A text or a list of texts as TOML writes it.
 fn in_toml(value: &Value) -> String {
-    toml::Value::try_from(value).map(|value| value.to_string()).unwrap_or_default()
+    toml::Value::try_from(value)
+        .map(|value| value.to_string())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -210,34 +227,75 @@ mod tests {
 
     #[test]
     fn each_client_gets_what_its_file_takes() {
-        let command = ClientConnection::Command { program: "/bin/callsheet".into(), args: vec!["mcp".into()] };
+        let command = ClientConnection::Command {
+            program: "/bin/callsheet".into(),
+            args: vec!["mcp".into()],
+        };
         let address = ClientConnection::Address("http://127.0.0.1:7400/mcp".into());
         for (client, connection, parts) in [
-            (KnownClient::Claude, &command, &["\"mcpServers\"", "\"command\": \"/bin/callsheet\""][..]),
-            (KnownClient::VsCode, &address, &["\"servers\"", "\"type\": \"http\""]),
-            (KnownClient::Windsurf, &address, &["\"serverUrl\": \"http://127.0.0.1:7400/mcp\""]),
+            (
+                KnownClient::Claude,
+                &command,
+                &["\"mcpServers\"", "\"command\": \"/bin/callsheet\""][..],
+            ),
+            (
+                KnownClient::VsCode,
+                &address,
+                &["\"servers\"", "\"type\": \"http\""],
+            ),
+            (
+                KnownClient::Windsurf,
+                &address,
+                &["\"serverUrl\": \"http://127.0.0.1:7400/mcp\""],
+            ),
             (KnownClient::Gemini, &address, &["\"httpUrl\""]),
             (
                 KnownClient::Codex,
                 &command,
-                &["[mcp_servers.callsheet]", "command = \"/bin/callsheet\"", "args = [\"mcp\"]"],
+                &[
+                    "[mcp_servers.callsheet]",
+                    "command = \"/bin/callsheet\"",
+                    "args = [\"mcp\"]",
+                ],
             ),
-            (KnownClient::OpenCode, &command, &["\"mcp\"", "\"type\": \"local\"", "\"/bin/callsheet\",\n"]),
+            (
+                KnownClient::OpenCode,
+                &command,
+                &["\"mcp\"", "\"type\": \"local\"", "\"/bin/callsheet\",\n"],
+            ),
             (KnownClient::OpenCode, &address, &["\"type\": \"remote\""]),
-            (KnownClient::Zed, &command, &["\"context_servers\"", "\"command\": \"/bin/callsheet\""]),
-            (KnownClient::Inspector, &address, &["--cli http://127.0.0.1:7400/mcp --transport http"]),
+            (
+                KnownClient::Zed,
+                &command,
+                &["\"context_servers\"", "\"command\": \"/bin/callsheet\""],
+            ),
+            (
+                KnownClient::Inspector,
+                &address,
+                &["--cli http://127.0.0.1:7400/mcp --transport http"],
+            ),
         ] {
             let text = client.snippet(connection).text("callsheet");
-            assert!(parts.iter().all(|part| text.contains(part)), "{client:?}: {text}");
+            assert!(
+                parts.iter().all(|part| text.contains(part)),
+                "{client:?}: {text}"
+            );
         }
     }
 
     #[test]
     fn what_is_pasted_is_read_by_import_as_callsheet_itself() {
-        use crate::config::client_files::{ClientServers, LeftOutReason, Variables, read_client_file};
-        let command = ClientConnection::Command { program: "/bin/callsheet".into(), args: vec!["mcp".into()] };
+        use crate::config::client_files::{
+            ClientServers, LeftOutReason, Variables, read_client_file,
+        };
+        let command = ClientConnection::Command {
+            program: "/bin/callsheet".into(),
+            args: vec!["mcp".into()],
+        };
         for client in KnownClient::ALL {
-            let Some(file) = client.file(Path::new("/home/ada")) else { continue };
+            let Some(file) = client.file(Path::new("/home/ada")) else {
+                continue;
+            };
             let text = client.snippet(&command).text("callsheet");
             let none = |_: &str| None;
             let entries = read_client_file(&text, &file, &Variables::new(&none)).unwrap();

@@ -70,17 +70,28 @@ impl EntryTarget {
     pub fn to_target(&self) -> Result<Target, String> {
         let message = |wrong: ValueError| wrong.message;
         match self {
-            Self::Program { command, args, env, cwd } => {
+            Self::Program {
+                command,
+                args,
+                env,
+                cwd,
+            } => {
                 let mut variables = Vec::new();
                 for text in args.iter().chain([command]) {
                     secret_value::without_nul(text).map_err(message)?;
                 }
                 for (name, value) in env {
-                    secret_value::variable_name(name).map_err(|wrong| format!("{name:?}: {}", wrong.message))?;
-                    let value = secret_value::variable_value(Secret::new(value.as_str())).map_err(message)?;
+                    secret_value::variable_name(name)
+                        .map_err(|wrong| format!("{name:?}: {}", wrong.message))?;
+                    let value = secret_value::variable_value(Secret::new(value.as_str()))
+                        .map_err(message)?;
                     variables.push((name.clone(), value));
                 }
-                Ok(StdioTarget::new(command).with_args(args.clone()).with_env(variables).with_cwd(cwd.clone()).into())
+                Ok(StdioTarget::new(command)
+                    .with_args(args.clone())
+                    .with_env(variables)
+                    .with_cwd(cwd.clone())
+                    .into())
             }
             Self::Address { url, headers } => {
                 let mut checked = Vec::new();
@@ -90,7 +101,11 @@ impl EntryTarget {
                     let value = value.map_err(|wrong| format!("`{name}`: {}", wrong.message))?;
                     checked.push((name.clone(), value.into()));
                 }
-                Ok(HttpTarget { headers: checked, ..HttpTarget::at(url.clone()) }.into())
+                Ok(HttpTarget {
+                    headers: checked,
+                    ..HttpTarget::at(url.clone())
+                }
+                .into())
             }
         }
     }
@@ -100,7 +115,9 @@ impl EntryTarget {
 impl fmt::Display for EntryTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Program { command, args, .. } => StdioTarget::new(command).with_args(args.clone()).fmt(f),
+            Self::Program { command, args, .. } => {
+                StdioTarget::new(command).with_args(args.clone()).fmt(f)
+            }
             Self::Address { url, .. } => Target::at(url.clone()).fmt(f),
         }
     }
@@ -116,22 +133,40 @@ impl fmt::Debug for EntryTarget {
 }
 
 /// Reads an entry. The error is a sentence about it.
-pub(super) fn read(written: &Value, file: &Path, variables: &Variables<'_>) -> Result<ClientEntry, String> {
+pub(super) fn read(
+    written: &Value,
+    file: &Path,
+    variables: &Variables<'_>,
+) -> Result<ClientEntry, String> {
     let members = written.as_object().ok_or("it is not an object")?;
-    let reader = EntryReader { members, file, variables };
+    let reader = EntryReader {
+        members,
+        file,
+        variables,
+    };
     let kind = reader.text("type")?.unwrap_or_default();
     if kind == "ws" {
         return Err("`ws` is not supported; use the server's address over HTTP".to_owned());
     }
-    let address = ADDRESSES.into_iter().find(|member| members.contains_key(*member));
+    let address = ADDRESSES
+        .into_iter()
+        .find(|member| members.contains_key(*member));
     let target = match (members.get("command"), address) {
         (Some(_), _) => reader.program()?,
         (None, Some(member)) => reader.address(member)?,
         (None, None) => return Err("it has neither a `command` nor a `url`".to_owned()),
     };
     let is = |member: &str| members.get(member).and_then(Value::as_bool);
-    let ignored = members.keys().filter(|member| !KNOWN.contains(&member.as_str())).cloned().collect();
-    Ok(ClientEntry { target, disabled: is("disabled") == Some(true) || is("enabled") == Some(false), ignored })
+    let ignored = members
+        .keys()
+        .filter(|member| !KNOWN.contains(&member.as_str()))
+        .cloned()
+        .collect();
+    Ok(ClientEntry {
+        target,
+        disabled: is("disabled") == Some(true) || is("enabled") == Some(false),
+        ignored,
+    })
 }
 
 struct EntryReader<'a> {
@@ -142,7 +177,9 @@ struct EntryReader<'a> {
 
 impl EntryReader<'_> {
     fn expand(&self, member: &str, text: &str) -> Result<String, String> {
-        self.variables.expand(text, self.file).map_err(|why| format!("{why} in `{member}`; set it and try again"))
+        self.variables
+            .expand(text, self.file)
+            .map_err(|why| format!("{why} in `{member}`; set it and try again"))
     }
 
     fn text(&self, member: &str) -> Result<Option<String>, String> {
@@ -175,7 +212,9 @@ impl EntryReader<'_> {
                 let pair = |(name, value): (&String, &Value)| match value {
                     Value::String(text) => Ok((name.clone(), self.expand(member, text)?)),
                     Value::Number(_) | Value::Bool(_) => Ok((name.clone(), value.to_string())),
-                    _ => Err(format!("`{member}` has a value for `{name}` that is not a text")),
+                    _ => Err(format!(
+                        "`{member}` has a value for `{name}` that is not a text"
+                    )),
                 };
                 pairs.iter().map(pair).collect()
             }
@@ -190,7 +229,10 @@ impl EntryReader<'_> {
                 let mut words = self.texts("command")?.into_iter();
                 (words.next().ok_or("`command` is empty")?, words.collect())
             }
-            _ => (self.text("command")?.ok_or("`command` is empty")?, Vec::new()),
+            _ => (
+                self.text("command")?.ok_or("`command` is empty")?,
+                Vec::new(),
+            ),
         };
         if command.is_empty() {
             return Err("`command` is empty".to_owned());
@@ -202,19 +244,37 @@ impl EntryReader<'_> {
         let cwd = self.text("cwd")?.map(|cwd| folder.join(cwd));
         // A path with a folder in it counts from the folder of the file.
         let is_relative = command.contains('/') && Path::new(&command).is_relative();
-        let command = if is_relative { folder.join(&command).display().to_string() } else { command };
-        Ok(EntryTarget::Program { command, args, env, cwd })
+        let command = if is_relative {
+            folder.join(&command).display().to_string()
+        } else {
+            command
+        };
+        Ok(EntryTarget::Program {
+            command,
+            args,
+            env,
+            cwd,
+        })
     }
 
     fn address(&self, member: &str) -> Result<EntryTarget, String> {
         let text = self.text(member)?.unwrap_or_default();
-        let url = Url::parse(&text).map_err(|error| format!("`{member}` is not an address: {error}"))?;
+        let url =
+            Url::parse(&text).map_err(|error| format!("`{member}` is not an address: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(format!("`{member}` has the scheme `{}`; only http and https can be used", url.scheme()));
+            return Err(format!(
+                "`{member}` has the scheme `{}`; only http and https can be used",
+                url.scheme()
+            ));
         }
         if url.query().is_some() {
-            return Err(format!("`{member}` has a query, which the address of a scenario cannot have"));
+            return Err(format!(
+                "`{member}` has a query, which the address of a scenario cannot have"
+            ));
         }
-        Ok(EntryTarget::Address { url, headers: self.pairs("headers")? })
+        Ok(EntryTarget::Address {
+            url,
+            headers: self.pairs("headers")?,
+        })
     }
 }

@@ -72,8 +72,16 @@ impl ClientServers {
     pub fn add(&mut self, entries: impl IntoIterator<Item = ReadEntry>, from: &Path) {
         for ReadEntry { name, entry } in entries {
             match self.judge(&name, entry) {
-                Ok((name, entry)) => self.taken.push(ClientServer { name, entry, from: from.to_owned() }),
-                Err(why) => self.left_out.push(LeftOutEntry { name, from: from.to_owned(), why }),
+                Ok((name, entry)) => self.taken.push(ClientServer {
+                    name,
+                    entry,
+                    from: from.to_owned(),
+                }),
+                Err(why) => self.left_out.push(LeftOutEntry {
+                    name,
+                    from: from.to_owned(),
+                    why,
+                }),
             }
         }
     }
@@ -94,7 +102,11 @@ impl ClientServers {
             return Err(LeftOutReason::Itself);
         }
         let own = scenario_name(written).ok_or(LeftOutReason::Unnamable)?;
-        if let Some(same) = self.taken.iter().find(|known| known.entry.target == entry.target) {
+        if let Some(same) = self
+            .taken
+            .iter()
+            .find(|known| known.entry.target == entry.target)
+        {
             return Err(LeftOutReason::SameAs(same.name.clone(), same.from.clone()));
         }
         entry.target.to_target().map_err(LeftOutReason::Unusable)?;
@@ -107,16 +119,20 @@ impl ClientServers {
         if is_free(&own) {
             return Some(own);
         }
-        (2..=MOST_OF_A_NAME).filter_map(|number| format!("{own}-{number}").parse().ok()).find(is_free)
+        (2..=MOST_OF_A_NAME)
+            .filter_map(|number| format!("{own}-{number}").parse().ok())
+            .find(is_free)
     }
 
     /// Whether an entry starts this program, or is this daemon.
     fn is_callsheet(&self, target: &EntryTarget) -> bool {
         match target {
-            EntryTarget::Program { command, .. } => {
-                Path::new(command).file_stem().is_some_and(|name| name == env!("CARGO_PKG_NAME"))
+            EntryTarget::Program { command, .. } => Path::new(command)
+                .file_stem()
+                .is_some_and(|name| name == env!("CARGO_PKG_NAME")),
+            EntryTarget::Address { url, .. } => {
+                self.own.is_some_and(|own| is_own_address(url, own))
             }
-            EntryTarget::Address { url, .. } => self.own.is_some_and(|own| is_own_address(url, own)),
         }
     }
 }
@@ -124,15 +140,25 @@ impl ClientServers {
 /// Whether a request to an address reaches a daemon on this machine that listens at `own`.
 pub(crate) fn is_own_address(url: &Url, own: SocketAddr) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    let is_own = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback() || ip == own.ip());
+    let is_own = host == "localhost"
+        || host
+            .parse()
+            .is_ok_and(|ip: IpAddr| ip.is_loopback() || ip == own.ip());
     is_own && url.port_or_known_default() == Some(own.port())
 }
 
 /// The name of an entry as that of a scenario: characters that it cannot have become `-`.
 pub(crate) fn scenario_name(name: &str) -> Option<ScenarioName> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let name: String = name.trim().chars().take(100).map(|c| if allowed(c) { c } else { '-' }).collect();
-    name.trim_start_matches(|c: char| !c.is_ascii_alphanumeric()).parse().ok()
+    let name: String = name
+        .trim()
+        .chars()
+        .take(100)
+        .map(|c| if allowed(c) { c } else { '-' })
+        .collect();
+    name.trim_start_matches(|c: char| !c.is_ascii_alphanumeric())
+        .parse()
+        .ok()
 }
 
 impl fmt::Display for LeftOutReason {
@@ -142,8 +168,13 @@ impl fmt::Display for LeftOutReason {
             Self::SwitchedOff => f.write_str("its client has switched it off"),
             Self::Itself => f.write_str("it is callsheet itself"),
             Self::Unnamable => f.write_str("its name cannot be that of a scenario"),
-            Self::TooMany => write!(f, "there are {MAX_CLIENT_SERVERS} servers before it, as many as are taken"),
-            Self::SameAs(name, from) => write!(f, "the same server as `{name}` of {}", from.display()),
+            Self::TooMany => write!(
+                f,
+                "there are {MAX_CLIENT_SERVERS} servers before it, as many as are taken"
+            ),
+            Self::SameAs(name, from) => {
+                write!(f, "the same server as `{name}` of {}", from.display())
+            }
         }
     }
 }
@@ -161,11 +192,21 @@ mod tests {
                 env: Vec::new(),
                 cwd: None,
             };
-            let entry = ClientEntry { target, disabled: false, ignored: Vec::new() };
-            ReadEntry { name: format!("same {}", number % 2), entry: Ok(entry) }
+            let entry = ClientEntry {
+                target,
+                disabled: false,
+                ignored: Vec::new(),
+            };
+            ReadEntry {
+                name: format!("same {}", number % 2),
+                entry: Ok(entry),
+            }
         };
         let mut servers = ClientServers::default();
-        servers.add((0..MAX_CLIENT_SERVERS + 2).map(entry), Path::new("/mcp.json"));
+        servers.add(
+            (0..MAX_CLIENT_SERVERS + 2).map(entry),
+            Path::new("/mcp.json"),
+        );
         assert_eq!(servers.taken.len(), MAX_CLIENT_SERVERS);
         assert_eq!(servers.taken[2].name.as_str(), "same-0-2");
         assert_eq!(servers.left_out.len(), 2);
@@ -174,14 +215,20 @@ mod tests {
 
     #[test]
     fn callsheet_itself_is_known_by_its_name_and_by_its_address() {
-        let own = ClientServers { own: "127.0.0.1:7400".parse().ok(), ..ClientServers::default() };
+        let own = ClientServers {
+            own: "127.0.0.1:7400".parse().ok(),
+            ..ClientServers::default()
+        };
         let program = |command: &str| EntryTarget::Program {
             command: command.to_owned(),
             args: Vec::new(),
             env: Vec::new(),
             cwd: None,
         };
-        let address = |url: &str| EntryTarget::Address { url: url.parse().unwrap(), headers: Vec::new() };
+        let address = |url: &str| EntryTarget::Address {
+            url: url.parse().unwrap(),
+            headers: Vec::new(),
+        };
         for (target, is_own) in [
             (program("/usr/bin/callsheet"), true),
             (program("callsheet-server"), false),

@@ -27,8 +27,12 @@ impl FileEntries {
     /// # Errors
     /// A sentence: it is no TOML.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let document = Document::parse(text).map_err(|error| format!("it is not TOML: {}", error.message().trim()))?;
-        let mut entries = Self { spans: BTreeMap::new(), is_open: true };
+        let document = Document::parse(text)
+            .map_err(|error| format!("it is not TOML: {}", error.message().trim()))?;
+        let mut entries = Self {
+            spans: BTreeMap::new(),
+            is_open: true,
+        };
         match document.get("scenarios") {
             None => {}
             Some(Item::ArrayOfTables(tables)) => {
@@ -41,13 +45,17 @@ impl FileEntries {
             Some(other) => {
                 entries.is_open = false;
                 for value in other.as_array().into_iter().flatten() {
-                    let name = value.as_inline_table().and_then(|table| table.get("name")?.as_str());
+                    let name = value
+                        .as_inline_table()
+                        .and_then(|table| table.get("name")?.as_str());
                     entries.add(name, Vec::new());
                 }
             }
         }
         for key in BY_KEY {
-            let Some(table) = document.get(key).and_then(Item::as_table_like) else { continue };
+            let Some(table) = document.get(key).and_then(Item::as_table_like) else {
+                continue;
+            };
             for (name, item) in table.iter() {
                 let name_in_list = scenario_name(name).map(|name| name.to_string());
                 entries.add(name_in_list.as_deref(), keyed(table.key(name), item));
@@ -71,11 +79,22 @@ pub(super) fn without(text: &str, spans: &[Range<usize>]) -> String {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         let end = start + line.len();
-        lines.push((line, spans.iter().any(|span| span.start < end && span.end > start)));
+        lines.push((
+            line,
+            spans
+                .iter()
+                .any(|span| span.start < end && span.end > start),
+        ));
         start = end;
     }
-    let Some(first) = lines.iter().position(|(_, goes)| *goes) else { return text.to_owned() };
-    let above = lines[..first].iter().rev().take_while(|(line, _)| line.trim_start().starts_with('#')).count();
+    let Some(first) = lines.iter().position(|(_, goes)| *goes) else {
+        return text.to_owned();
+    };
+    let above = lines[..first]
+        .iter()
+        .rev()
+        .take_while(|(line, _)| line.trim_start().starts_with('#'))
+        .count();
     let begins = if above == first { first } else { first - above };
     let head: String = lines[..begins].iter().map(|(line, _)| *line).collect();
     let mut tail = String::new();
@@ -86,7 +105,10 @@ pub(super) fn without(text: &str, spans: &[Range<usize>]) -> String {
             tail.push_str(line);
             continue;
         }
-        let blank = rest.iter().take_while(|(line, _)| line.trim().is_empty()).count();
+        let blank = rest
+            .iter()
+            .take_while(|(line, _)| line.trim().is_empty())
+            .count();
         if rest.get(blank).is_some_and(|(_, goes)| *goes) {
             rest = &rest[blank..];
         }
@@ -95,7 +117,11 @@ pub(super) fn without(text: &str, spans: &[Range<usize>]) -> String {
     let is_after_blank = head.is_empty() || head.ends_with("\n\n");
     match tail.strip_prefix('\n') {
         Some(below) if is_after_blank => head + below,
-        None if tail.is_empty() => head.strip_suffix('\n').filter(|_| is_after_blank).unwrap_or(&head).to_owned(),
+        None if tail.is_empty() => head
+            .strip_suffix('\n')
+            .filter(|_| is_after_blank)
+            .unwrap_or(&head)
+            .to_owned(),
         _ => head + &tail,
     }
 }
@@ -107,7 +133,9 @@ fn spans_of(table: &Table, spans: &mut Vec<Range<usize>>) {
     for (name, item) in table {
         match item {
             Item::Table(inner) if !inner.is_dotted() => spans_of(inner, &mut below),
-            Item::ArrayOfTables(tables) => tables.iter().for_each(|inner| spans_of(inner, &mut below)),
+            Item::ArrayOfTables(tables) => {
+                tables.iter().for_each(|inner| spans_of(inner, &mut below))
+            }
             item => own.extend(keyed(table.key(name), item)),
         }
     }
@@ -123,13 +151,19 @@ fn keyed(key: Option<&Key>, item: &Item) -> Vec<Range<usize>> {
     match item {
         Item::Table(table) if !table.is_dotted() => spans_of(table, &mut spans),
         Item::Table(table) => {
-            table.iter().for_each(|(name, inner)| spans.extend(keyed(table.key(name), inner)));
+            table
+                .iter()
+                .for_each(|(name, inner)| spans.extend(keyed(table.key(name), inner)));
         }
         other => {
             let key = key.and_then(Key::span);
             let value = other.span();
             let start = key.or(value.clone()).map(|span| span.start);
-            spans.extend(start.zip(value.map(|span| span.end)).map(|(start, end)| start..end));
+            spans.extend(
+                start
+                    .zip(value.map(|span| span.end))
+                    .map(|(start, end)| start..end),
+            );
         }
     }
     spans
@@ -185,9 +219,13 @@ command = "fetch"
     fn every_entry_is_known_by_the_name_of_its_scenario() {
         let entries = FileEntries::parse(FILE).unwrap();
         let names: Vec<_> = entries.spans.keys().map(String::as_str).collect();
-        assert_eq!(names, ["coins", "dice", "fetch", "mail", "my-files", "notes"]);
+        assert_eq!(
+            names,
+            ["coins", "dice", "fetch", "mail", "my-files", "notes"]
+        );
         assert!(entries.is_open);
-        let inline = FileEntries::parse("scenarios = [{ name = \"a\", url = \"http://h\" }]\n").unwrap();
+        let inline =
+            FileEntries::parse("scenarios = [{ name = \"a\", url = \"http://h\" }]\n").unwrap();
         assert!(!inline.is_open && inline.spans["a"].is_empty());
         assert!(FileEntries::parse("a = [").is_err());
     }
@@ -195,16 +233,35 @@ command = "fetch"
     #[test]
     fn an_entry_goes_with_its_own_comment_and_nothing_else() {
         for (name, before, after) in [
-            ("notes", "# here\n\n# The notes.", "# here\n\n# Letters.\n\n[[scenarios]]\nname = \"mail\""),
-            ("mail", "# Letters.\n\n[[scenarios]]\nname = \"mail\"", "# Letters.\n\n[refresh]"),
+            (
+                "notes",
+                "# here\n\n# The notes.",
+                "# here\n\n# Letters.\n\n[[scenarios]]\nname = \"mail\"",
+            ),
+            (
+                "mail",
+                "# Letters.\n\n[[scenarios]]\nname = \"mail\"",
+                "# Letters.\n\n[refresh]",
+            ),
             ("dice", "[modules]\ndice", "[modules]\ncoins"),
-            ("my-files", "\n\n[mcpServers.\"my files\"]", "http://127.0.0.1:3\"\n\n[mcpServers.fetch]"),
-            ("fetch", "env = { A = \"1\" }\n\n[mcpServers.fetch]", "env = { A = \"1\" }\n"),
+            (
+                "my-files",
+                "\n\n[mcpServers.\"my files\"]",
+                "http://127.0.0.1:3\"\n\n[mcpServers.fetch]",
+            ),
+            (
+                "fetch",
+                "env = { A = \"1\" }\n\n[mcpServers.fetch]",
+                "env = { A = \"1\" }\n",
+            ),
         ] {
             assert!(FILE.contains(before), "{before}");
             let text = removed(name);
             assert!(text.contains(after), "{name}: {text}");
-            assert!(text.starts_with("# My tools.\nserver.listen = \"127.0.0.1:0\" # here\n"), "{name}: {text}");
+            assert!(
+                text.starts_with("# My tools.\nserver.listen = \"127.0.0.1:0\" # here\n"),
+                "{name}: {text}"
+            );
             let left = FileEntries::parse(&text).unwrap();
             assert_eq!(left.spans.len(), 5, "{name}: {text}");
             assert!(!left.spans.contains_key(name), "{name}: {text}");

@@ -20,10 +20,20 @@ pub(super) struct EntryText {
 impl EntryText {
     /// The entry of a scenario. `search` is the `PATH` of the person who adds it, and `kept_path`
     /// the same if the entry has to have it.
-    pub(super) fn new(name: &str, target: &EntryTarget, search: Option<&str>, kept_path: Option<&str>) -> Self {
+    pub(super) fn new(
+        name: &str,
+        target: &EntryTarget,
+        search: Option<&str>,
+        kept_path: Option<&str>,
+    ) -> Self {
         let mut text = format!("[[scenarios]]\nname = {}\n", quoted(name));
         let (key, secrets) = match target {
-            EntryTarget::Program { command, args, env, cwd } => {
+            EntryTarget::Program {
+                command,
+                args,
+                env,
+                cwd,
+            } => {
                 let _ = writeln!(text, "command = {}", quoted(&located(command, search)));
                 if !args.is_empty() {
                     let args: Vec<_> = args.iter().map(|arg| quoted(arg)).collect();
@@ -42,7 +52,11 @@ impl EntryText {
         let mut members: Vec<_> = secrets
             .iter()
             .map(|(own, _)| {
-                format!("{} = {{ file = \"{SECRETS}\", key = {} }}", quoted(own), quoted(&format!("{name}.{own}")))
+                format!(
+                    "{} = {{ file = \"{SECRETS}\", key = {} }}",
+                    quoted(own),
+                    quoted(&format!("{name}.{own}"))
+                )
             })
             .collect();
         // A service has another PATH than the person who adds this, and `npx` has to find `node`.
@@ -54,7 +68,10 @@ impl EntryText {
         if !members.is_empty() {
             let _ = writeln!(text, "{key} = {{ {} }}", members.join(", "));
         }
-        Self { text, secrets: secrets.clone() }
+        Self {
+            text,
+            secrets: secrets.clone(),
+        }
     }
 }
 
@@ -70,7 +87,9 @@ pub(crate) fn command_file(command: &str, search: Option<&str>) -> Option<PathBu
         return Some(PathBuf::from(command)).filter(|file| file.is_file());
     }
     let found = std::env::split_paths(search.unwrap_or_default());
-    found.map(|folder| folder.join(command)).find(|file| file.is_file())
+    found
+        .map(|folder| folder.join(command))
+        .find(|file| file.is_file())
 }
 
 /// A text as TOML writes it.

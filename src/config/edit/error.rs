@@ -29,7 +29,9 @@ pub(crate) enum EditError {
         address: String,
     },
     /// It is the address of callsheet itself.
-    #[error("{address} is the address of callsheet itself, which cannot list its own tools as those of a provider")]
+    #[error(
+        "{address} is the address of callsheet itself, which cannot list its own tools as those of a provider"
+    )]
     OwnAddress {
         /// The address.
         address: String,
@@ -88,21 +90,29 @@ impl EditError {
                 "`callsheet remove {owner}` makes room for `{name}`; other names for tools: `callsheet prefs set tool:{owner}/TOOL --alias NAME`"
             ),
             Self::OwnAddress { .. } => "name the address of another program".to_owned(),
-            Self::NotThere { name, known, .. } => match nearest(name, known.iter().map(String::as_str)) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None if known.is_empty() => "it names none".to_owned(),
-                None => format!("it has {}", known.join(", ")),
-            },
+            Self::NotThere { name, known, .. } => {
+                match nearest(name, known.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None if known.is_empty() => "it names none".to_owned(),
+                    None => format!("it has {}", known.join(", ")),
+                }
+            }
             Self::Unwritable { by_hand, .. } => (*by_hand).to_owned(),
             Self::Changed { .. } => "try again".to_owned(),
-            Self::Invalid { problems, .. } => {
-                problems.problems.first().map(|problem| problem.hint.clone()).unwrap_or_default()
-            }
+            Self::Invalid { problems, .. } => problems
+                .problems
+                .first()
+                .map(|problem| problem.hint.clone())
+                .unwrap_or_default(),
         }
     }
 }
 
 /// The first problem; each is a sentence of its own.
 fn first(error: &ConfigError) -> String {
-    error.problems.first().map(Diagnostic::line).unwrap_or_default()
+    error
+        .problems
+        .first()
+        .map(Diagnostic::line)
+        .unwrap_or_default()
 }

@@ -20,7 +20,10 @@ pub(super) struct FileEdit {
 impl FileEdit {
     /// Reads it.
     pub(super) fn open(path: &Path) -> Self {
-        Self { path: path.to_owned(), before: read(path).map_err(|error| error.to_string()) }
+        Self {
+            path: path.to_owned(),
+            before: read(path).map_err(|error| error.to_string()),
+        }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -29,7 +32,10 @@ impl FileEdit {
 
     /// What was read; empty if there was no file. The error says why it cannot be read.
     pub(super) fn text(&self) -> Result<&str, &str> {
-        self.before.as_ref().map(|text| text.as_deref().unwrap_or_default()).map_err(String::as_str)
+        self.before
+            .as_ref()
+            .map(|text| text.as_deref().unwrap_or_default())
+            .map_err(String::as_str)
     }
 
     /// Replaces what was read, unless the file has other content by now. `by_hand` has the lines
@@ -40,12 +46,15 @@ impl FileEdit {
         readers: FileReaders,
         by_hand: (&str, &'static str),
     ) -> Result<(), EditError> {
-        let failed = |error: std::io::Error| self.unwritable(error.to_string(), by_hand.0, by_hand.1);
+        let failed =
+            |error: std::io::Error| self.unwritable(error.to_string(), by_hand.0, by_hand.1);
         if let Some(folder) = self.path.parent() {
             std::fs::create_dir_all(folder).map_err(failed)?;
         }
         if self.before.as_ref() != Ok(&read(&self.path).map_err(failed)?) {
-            return Err(EditError::Changed { path: self.path.clone() });
+            return Err(EditError::Changed {
+                path: self.path.clone(),
+            });
         }
         replace(&self.path, text, readers).map_err(failed)
     }
@@ -61,15 +70,27 @@ impl FileEdit {
     }
 
     pub(super) fn unwritable(&self, why: String, lines: &str, by_hand: &'static str) -> EditError {
-        let what = if self.before == Ok(None) { "created" } else { "changed" };
-        EditError::Unwritable { path: self.path.clone(), what, why, by_hand, lines: lines.to_owned() }
+        let what = if self.before == Ok(None) {
+            "created"
+        } else {
+            "changed"
+        };
+        EditError::Unwritable {
+            path: self.path.clone(),
+            what,
+            why,
+            by_hand,
+            lines: lines.to_owned(),
+        }
     }
 }
 
 fn read(path: &Path) -> std::io::Result<Option<String>> {
     match read_regular(path, CONFIG_FILE_BYTES_MAX) {
         Ok(text) => Ok(Some(text)),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
         Err(error) => Err(error),
     }
 }
@@ -91,7 +112,10 @@ mod tests {
                 None => std::fs::remove_file(&path).unwrap(),
             }
             let refused = edit.write("c", FileReaders::AsBefore, by_hand);
-            assert!(matches!(refused, Err(EditError::Changed { .. })), "{meanwhile:?}: {refused:?}");
+            assert!(
+                matches!(refused, Err(EditError::Changed { .. })),
+                "{meanwhile:?}: {refused:?}"
+            );
             assert_eq!(read(&path).unwrap().as_deref(), meanwhile);
         }
         let edit = FileEdit::open(&path);

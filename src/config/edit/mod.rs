@@ -77,7 +77,10 @@ impl ConfigEdit {
     /// Reads the file, which need not exist. `options` are those that it is loaded with. A file
     /// that cannot be read is refused when it is to be changed.
     pub(crate) fn open(path: &Path, options: &LoadOptions) -> Self {
-        let options = LoadOptions { file: Some(path.to_owned()), ..options.clone() };
+        let options = LoadOptions {
+            file: Some(path.to_owned()),
+            ..options.clone()
+        };
         let file = FileEdit::open(path);
         let text = file.text().unwrap_or_default().to_owned();
         let secrets = Vec::new();
@@ -110,7 +113,9 @@ impl ConfigEdit {
     /// Whether a program needs the `PATH` of the person who adds it, because its daemon has another
     /// one. Where none runs it may be a service, which has the usual folders.
     fn needs_path(&self, target: &EntryTarget, search: &str) -> bool {
-        let EntryTarget::Program { command, .. } = target else { return false };
+        let EntryTarget::Program { command, .. } = target else {
+            return false;
+        };
         if let Some(known) = &self.daemon_path {
             return known != search;
         }
@@ -138,20 +143,35 @@ impl ConfigEdit {
     ///
     /// # Errors
     /// The name is taken, or the file writes its scenarios as a list in brackets.
-    pub(crate) fn add(&mut self, name: &str, target: &EntryTarget, comment: Option<&str>) -> Result<(), EditError> {
+    pub(crate) fn add(
+        &mut self,
+        name: &str,
+        target: &EntryTarget,
+        comment: Option<&str>,
+    ) -> Result<(), EditError> {
         if self.by_hand == TAKE_OUT {
             self.by_hand = PASTE;
         }
         let search = self.options.set_variable("PATH");
-        let kept_path = search.as_deref().filter(|search| self.needs_path(target, search));
-        let EntryText { text: entry, secrets } = EntryText::new(name, target, search.as_deref(), kept_path);
-        let comment = comment.map(|comment| format!("# {comment}\n")).unwrap_or_default();
+        let kept_path = search
+            .as_deref()
+            .filter(|search| self.needs_path(target, search));
+        let EntryText {
+            text: entry,
+            secrets,
+        } = EntryText::new(name, target, search.as_deref(), kept_path);
+        let comment = comment
+            .map(|comment| format!("# {comment}\n"))
+            .unwrap_or_default();
         let gap = if self.lines.is_empty() { "" } else { "\n" };
         self.lines = format!("{}{gap}{comment}{entry}", self.lines);
         let entries = self.entries()?;
         if entries.spans.contains_key(name) {
             let path = self.file.path().to_owned();
-            return Err(EditError::NameTaken { path, name: name.to_owned() });
+            return Err(EditError::NameTaken {
+                path,
+                name: name.to_owned(),
+            });
         }
         if !entries.is_open {
             return Err(self.unwritable("it writes `scenarios` as a list in brackets"));
@@ -187,7 +207,11 @@ impl ConfigEdit {
         let Some(spans) = entries.spans.get(name) else {
             let path = self.file.path().to_owned();
             let name = name.to_owned();
-            return Err(EditError::NotThere { path, name, known: entries.spans.into_keys().collect() });
+            return Err(EditError::NotThere {
+                path,
+                name,
+                known: entries.spans.into_keys().collect(),
+            });
         };
         self.by_hand = TAKE_OUT;
         if spans.is_empty() {
@@ -207,9 +231,18 @@ impl ConfigEdit {
     pub(crate) fn write(self) -> Result<WrittenConfig, EditError> {
         let secrets = self.write_secrets()?;
         let written = load_text(&self.options, &self.text)
-            .map_err(|problems| EditError::Invalid { path: self.file.path().to_owned(), problems })
+            .map_err(|problems| EditError::Invalid {
+                path: self.file.path().to_owned(),
+                problems,
+            })
             .and_then(|loaded| self.check_addresses(&loaded.config))
-            .and_then(|()| self.file.write(&self.text, FileReaders::AsBefore, (self.lines.as_str(), self.by_hand)));
+            .and_then(|()| {
+                self.file.write(
+                    &self.text,
+                    FileReaders::AsBefore,
+                    (self.lines.as_str(), self.by_hand),
+                )
+            });
         if let (Err(_), Some(file)) = (&written, &secrets) {
             // What cannot be taken back is a value that nothing refers to.
             let _ = file.take_back();
@@ -218,7 +251,12 @@ impl ConfigEdit {
         let secrets = secrets.map(|file| file.path().to_owned());
         let path = self.file.path().to_owned();
         let leaves_secrets = self.leaves_secrets;
-        Ok(WrittenConfig { path, lines: self.lines, secrets, leaves_secrets })
+        Ok(WrittenConfig {
+            path,
+            lines: self.lines,
+            secrets,
+            leaves_secrets,
+        })
     }
 
     /// Refuses an entry that can never be listed: another scenario is at its address, or callsheet
@@ -226,19 +264,31 @@ impl ConfigEdit {
     fn check_addresses(&self, config: &Config) -> Result<(), EditError> {
         let all = config.static_scenarios();
         for name in &self.listed {
-            let Some(new) = all.iter().find(|scenario| scenario.name.as_str() == name) else { continue };
+            let Some(new) = all.iter().find(|scenario| scenario.name.as_str() == name) else {
+                continue;
+            };
             let address = new.target.to_string().trim_end_matches('/').to_owned();
             let own = [Some(config.server.listen), self.daemon_address];
-            if new.target.http().is_some_and(|http| own.into_iter().flatten().any(|own| is_own_address(&http.url, own)))
-            {
+            if new.target.http().is_some_and(|http| {
+                own.into_iter()
+                    .flatten()
+                    .any(|own| is_own_address(&http.url, own))
+            }) {
                 return Err(EditError::OwnAddress { address });
             }
             let key = new.target.address_key();
-            let is_there = |other: &&StaticScenario| other.name != new.name && other.target.address_key() == key;
+            let is_there = |other: &&StaticScenario| {
+                other.name != new.name && other.target.address_key() == key
+            };
             if let Some(owner) = all.iter().find(is_there) {
                 let path = self.file.path().to_owned();
                 let owner = owner.name.to_string();
-                return Err(EditError::SameAddress { path, name: name.clone(), owner, address });
+                return Err(EditError::SameAddress {
+                    path,
+                    name: name.clone(),
+                    owner,
+                    address,
+                });
             }
         }
         Ok(())
@@ -250,14 +300,21 @@ impl ConfigEdit {
             return Ok(None);
         }
         let file = FileEdit::open(&self.file.path().with_file_name(SECRETS));
-        let text = file.text().map_err(|why| self.unwritable_file(&file, why))?;
-        let mut document: DocumentMut =
-            text.parse().map_err(|error: toml_edit::TomlError| self.unwritable_file(&file, error.message()))?;
+        let text = file
+            .text()
+            .map_err(|why| self.unwritable_file(&file, why))?;
+        let mut document: DocumentMut = text
+            .parse()
+            .map_err(|error: toml_edit::TomlError| self.unwritable_file(&file, error.message()))?;
         for (scenario, name, secret) in &self.secrets {
             document.entry(scenario).or_insert_with(toml_edit::table);
             document[scenario.as_str()][name.as_str()] = value(secret);
         }
-        file.write(&document.to_string(), FileReaders::Owner, (self.lines.as_str(), self.by_hand))?;
+        file.write(
+            &document.to_string(),
+            FileReaders::Owner,
+            (self.lines.as_str(), self.by_hand),
+        )?;
         Ok(Some(file))
     }
 

@@ -22,7 +22,9 @@ pub(crate) fn replace(place: &Path, text: &str, readers: FileReaders) -> std::io
     let place = std::fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
     let folder = place.parent().unwrap_or(Path::new("."));
     // A temporary file can be read by its owner only.
-    let mut file = tempfile::Builder::new().prefix(".callsheet").tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".callsheet")
+        .tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
     let known = std::fs::metadata(&place).ok();
     if let Some(known) = &known {

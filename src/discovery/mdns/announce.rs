@@ -9,13 +9,22 @@ use crate::config;
 
 /// Announces this daemon, when that is switched on, until `until` completes. What stands in the way
 /// is logged: a daemon that cannot be announced still serves clients that know its address.
-pub(crate) async fn own(section: &config::MdnsConfig, listen: SocketAddr, until: impl Future<Output = ()>) {
-    let (true, Some(id)) = (section.announce, &section.id) else { return };
+pub(crate) async fn own(
+    section: &config::MdnsConfig,
+    listen: SocketAddr,
+    until: impl Future<Output = ()>,
+) {
+    let (true, Some(id)) = (section.announce, &section.id) else {
+        return;
+    };
     if listen.ip().is_loopback() {
-        tracing::info!("announced on this machine only: no other machine can reach a loopback address");
+        tracing::info!(
+            "announced on this machine only: no other machine can reach a loopback address"
+        );
     }
-    let announcement =
-        Announcement::new(&section.name, listen, id).port(section.port).interfaces(section.interfaces.iter().cloned());
+    let announcement = Announcement::new(&section.name, listen, id)
+        .port(section.port)
+        .interfaces(section.interfaces.iter().cloned());
     match announcement.start().await {
         Ok(announced) => {
             until.await;

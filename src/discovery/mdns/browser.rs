@@ -46,20 +46,34 @@ pub(super) struct Browser {
 impl Browser {
     /// A browser without listeners.
     pub(super) fn new() -> Self {
-        Self { events: SelectAll::new(), newest: BTreeMap::new() }
+        Self {
+            events: SelectAll::new(),
+            newest: BTreeMap::new(),
+        }
     }
 
     /// Browses a service type (without domain), for the first time or again. Events that the last
     /// listener still holds are reported too.
-    pub(super) async fn browse(&mut self, daemon: &MdnsDaemon, service_type: &Arc<str>) -> Result<(), Error> {
+    pub(super) async fn browse(
+        &mut self,
+        daemon: &MdnsDaemon,
+        service_type: &Arc<str>,
+    ) -> Result<(), Error> {
         let full = format!("{service_type}.{DOMAIN}");
-        let receiver: Receiver<ServiceEvent> = daemon.command(|daemon| daemon.browse(&full)).await?;
+        let receiver: Receiver<ServiceEvent> =
+            daemon.command(|daemon| daemon.browse(&full)).await?;
         let generation = self.newest.get(service_type).map_or(0, |newest| newest + 1);
         self.newest.insert(Arc::clone(service_type), generation);
         let of = Arc::clone(service_type);
         let end = Arc::clone(service_type);
-        let events = receiver.into_stream().map(move |event| (Arc::clone(&of), generation, Some(event)));
-        self.events.push(events.chain(stream::iter([(end, generation, None)])).boxed());
+        let events = receiver
+            .into_stream()
+            .map(move |event| (Arc::clone(&of), generation, Some(event)));
+        self.events.push(
+            events
+                .chain(stream::iter([(end, generation, None)]))
+                .boxed(),
+        );
         Ok(())
     }
 
@@ -70,11 +84,17 @@ impl Browser {
                 return std::future::pending().await;
             };
             match event {
-                Some(ServiceEvent::ServiceResolved(service)) => return BrowseEvent::Resolved(announcement(&service)),
-                Some(ServiceEvent::ServiceRemoved(_, fullname)) => return BrowseEvent::Removed(fullname),
+                Some(ServiceEvent::ServiceResolved(service)) => {
+                    return BrowseEvent::Resolved(announcement(&service));
+                }
+                Some(ServiceEvent::ServiceRemoved(_, fullname)) => {
+                    return BrowseEvent::Removed(fullname);
+                }
                 // The text is for people, but no other sign shows that there is no interface.
                 Some(ServiceEvent::SearchStarted(what)) => {
-                    return BrowseEvent::Asking { reachable: !what.contains(" on 0 interfaces") };
+                    return BrowseEvent::Asking {
+                        reachable: !what.contains(" on 0 interfaces"),
+                    };
                 }
                 None if self.newest.get(&service_type) == Some(&generation) => {
                     return BrowseEvent::Closed(service_type);
@@ -87,15 +107,29 @@ impl Browser {
 
 fn announcement(service: &ResolvedService) -> ReceivedAnnouncement {
     let any = service.addresses.iter().any(ScopedIp::is_loopback);
-    let loopbacks = if any { own_addresses::loopback_interfaces() } else { BTreeSet::new() };
-    let instance = service.fullname.strip_suffix(service.ty_domain.as_str()).unwrap_or(&service.fullname);
-    let txt = service.txt_properties.iter().map(|item| (item.key().to_lowercase(), item.val_str().to_owned()));
+    let loopbacks = if any {
+        own_addresses::loopback_interfaces()
+    } else {
+        BTreeSet::new()
+    };
+    let instance = service
+        .fullname
+        .strip_suffix(service.ty_domain.as_str())
+        .unwrap_or(&service.fullname);
+    let txt = service
+        .txt_properties
+        .iter()
+        .map(|item| (item.key().to_lowercase(), item.val_str().to_owned()));
     ReceivedAnnouncement {
         fullname: service.fullname.clone(),
         instance: unescaped(instance.strip_suffix('.').unwrap_or(instance)),
         host: service.host.trim_end_matches('.').to_owned(),
         port: service.port,
-        addresses: service.addresses.iter().flat_map(|at| received_addresses(at, &loopbacks)).collect(),
+        addresses: service
+            .addresses
+            .iter()
+            .flat_map(|at| received_addresses(at, &loopbacks))
+            .collect(),
         txt: first_of_each(txt),
     }
 }
@@ -118,8 +152,15 @@ fn received_addresses(at: &ScopedIp, loopbacks: &BTreeSet<String>) -> Vec<Receiv
         _ => &[],
     };
     let ip: IpAddr = at.to_ip_addr();
-    let counts = interfaces.iter().filter(|id| !ip.is_loopback() || loopbacks.contains(&id.name));
-    counts.map(|id| ReceivedAddress { ip, scope: id.index }).collect()
+    let counts = interfaces
+        .iter()
+        .filter(|id| !ip.is_loopback() || loopbacks.contains(&id.name));
+    counts
+        .map(|id| ReceivedAddress {
+            ip,
+            scope: id.index,
+        })
+        .collect()
 }
 
 /// An instance name without the backslashes before its dots and backslashes (RFC 6763 section 4.3).
@@ -127,7 +168,11 @@ fn unescaped(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
-        plain.push(if c == '\\' { chars.next().unwrap_or(c) } else { c });
+        plain.push(if c == '\\' {
+            chars.next().unwrap_or(c)
+        } else {
+            c
+        });
     }
     plain
 }

@@ -38,7 +38,9 @@ pub fn beside(database: &Path) -> PathBuf {
 fn kept(path: &Path) -> io::Result<String> {
     match read_regular(path, FILE_BYTES_MAX) {
         Ok(text) if is_id(text.trim()) => return Ok(text.trim().to_owned()),
-        Ok(_) => tracing::warn!(path = %path.display(), "this file has no id, so a new one is made"),
+        Ok(_) => {
+            tracing::warn!(path = %path.display(), "this file has no id, so a new one is made")
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
@@ -77,6 +79,8 @@ mod tests {
 
     #[test]
     fn without_a_place_to_keep_it_there_is_still_an_id() {
-        assert!(is_id(&load_or_create(Path::new("/nowhere at all/state.db"))));
+        assert!(is_id(&load_or_create(Path::new(
+            "/nowhere at all/state.db"
+        ))));
     }
 }

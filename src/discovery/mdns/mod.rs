@@ -85,18 +85,27 @@ impl SourceId {
 }
 
 /// How the source is made.
-pub const FACTORY: SourceFactory = SourceFactory { id: SourceId::MDNS, make, same_settings };
+pub const FACTORY: SourceFactory = SourceFactory {
+    id: SourceId::MDNS,
+    make,
+    same_settings,
+};
 
 /// The source, if it is enabled.
 fn make(config: &Config, clock: Clock) -> Option<Box<dyn Source>> {
     let section = &config.discovery.mdns;
-    section.enabled.then(|| Box::new(MdnsSource::new(section.clone(), clock)) as Box<dyn Source>)
+    section
+        .enabled
+        .then(|| Box::new(MdnsSource::new(section.clone(), clock)) as Box<dyn Source>)
 }
 
 /// What this daemon announces is no matter of the source.
 fn same_settings(one: &Config, other: &Config) -> bool {
-    let listening =
-        |config: &Config| config::MdnsConfig { announce: false, name: String::new(), ..config.discovery.mdns.clone() };
+    let listening = |config: &Config| config::MdnsConfig {
+        announce: false,
+        name: String::new(),
+        ..config.discovery.mdns.clone()
+    };
     listening(one) == listening(other)
 }
 
@@ -113,7 +122,12 @@ impl MdnsSource {
             trust: self.section.trust.clone(),
             max_instances: self.section.max_instances,
         };
-        let mut publisher = SetPublisher { table: AnnouncementTable::new(rules), out, settled: false, problem: None };
+        let mut publisher = SetPublisher {
+            table: AnnouncementTable::new(rules),
+            out,
+            settled: false,
+            problem: None,
+        };
         let mut wait = BACKOFF;
         loop {
             let kinds = interface_kinds(&self.section.interfaces);
@@ -121,7 +135,9 @@ impl MdnsSource {
                 Ok(daemon) => match self.listen(&daemon, &mut publisher, &mut wait, stop).await {
                     Ok(ListenEnd::Stopped) => return daemon.close().await,
                     Ok(ListenEnd::Overfull) => {
-                        tracing::warn!("the records of announcements take too much memory; mDNS is opened anew");
+                        tracing::warn!(
+                            "the records of announcements take too much memory; mDNS is opened anew"
+                        );
                         daemon.close().await;
                         continue;
                     }
@@ -132,7 +148,10 @@ impl MdnsSource {
             // The received announcements stay. The source counts as settled, because no more
             // announcements will arrive.
             publisher.settled = true;
-            publisher.problem = Some(BrowseProblem::Unusable { why: broken.to_string(), wait });
+            publisher.problem = Some(BrowseProblem::Unusable {
+                why: broken.to_string(),
+                wait,
+            });
             publisher.publish();
             tokio::select! {
                 () = stop.wait() => return,
@@ -155,8 +174,12 @@ impl MdnsSource {
             ear.browse(daemon, service_type).await?;
         }
         let start = self.clock.now();
-        let mut session =
-            BrowseSession { renew: start + RENEW, settle: Some(start + SETTLE), reopen: None, whole: true };
+        let mut session = BrowseSession {
+            renew: start + RENEW,
+            settle: Some(start + SETTLE),
+            reopen: None,
+            whole: true,
+        };
         loop {
             let due = session.due(&publisher.table);
             tokio::select! {
@@ -234,7 +257,8 @@ impl BrowseProblem {
                 "look at `discovery.mdns.interfaces`, or switch it off with `discovery.mdns.enabled = false`",
             ),
             Self::TooMuch => (
-                "more announcements came at once than could be taken in, so some may be missing".to_owned(),
+                "more announcements came at once than could be taken in, so some may be missing"
+                    .to_owned(),
                 "find out which program announces so many; listening starts again",
             ),
         };
@@ -247,7 +271,14 @@ impl SetPublisher {
         let own = OwnAddresses::now();
         let (endpoints, mut findings) = self.table.endpoints(|at| own.has(at));
         findings.extend(self.problem.as_ref().map(BrowseProblem::finding));
-        super::announce(&self.out, EndpointSet { initial_scan_done: self.settled, endpoints, findings });
+        super::announce(
+            &self.out,
+            EndpointSet {
+                initial_scan_done: self.settled,
+                endpoints,
+                findings,
+            },
+        );
     }
 }
 
@@ -265,14 +296,26 @@ struct BrowseSession {
 
 impl BrowseSession {
     fn due(&self, table: &AnnouncementTable) -> Instant {
-        let others = [self.settle, self.reopen.as_ref().map(|(at, _)| *at), table.due()];
+        let others = [
+            self.settle,
+            self.reopen.as_ref().map(|(at, _)| *at),
+            table.due(),
+        ];
         others.into_iter().flatten().fold(self.renew, cmp::min)
     }
 
-    fn take(&mut self, event: BrowseEvent, publisher: &mut SetPublisher, wait: &mut Duration, now: Instant) {
+    fn take(
+        &mut self,
+        event: BrowseEvent,
+        publisher: &mut SetPublisher,
+        wait: &mut Duration,
+        now: Instant,
+    ) {
         match event {
             BrowseEvent::Resolved(received) => {
-                publisher.table.make_room(&received, |at| OwnAddresses::now().has(at));
+                publisher
+                    .table
+                    .make_room(&received, |at| OwnAddresses::now().has(at));
                 publisher.table.resolved(received, now);
             }
             BrowseEvent::Removed(fullname) => publisher.table.removed(&fullname, now),

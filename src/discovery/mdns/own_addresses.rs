@@ -18,7 +18,11 @@ impl OwnAddresses {
     /// Those of every interface. Empty when the system does not list them.
     pub(super) fn now() -> Self {
         let interfaces = interfaces();
-        Self::from_interfaces(interfaces.iter().map(|one| (one.ip(), one.index.unwrap_or_default(), one.is_loopback())))
+        Self::from_interfaces(
+            interfaces
+                .iter()
+                .map(|one| (one.ip(), one.index.unwrap_or_default(), one.is_loopback())),
+        )
     }
 
     fn from_interfaces(interfaces: impl Iterator<Item = (IpAddr, u32, bool)>) -> Self {
@@ -46,7 +50,11 @@ impl OwnAddresses {
 
 /// The names of the loopback interfaces.
 pub(super) fn loopback_interfaces() -> BTreeSet<String> {
-    interfaces().into_iter().filter(if_addrs::Interface::is_loopback).map(|interface| interface.name).collect()
+    interfaces()
+        .into_iter()
+        .filter(if_addrs::Interface::is_loopback)
+        .map(|interface| interface.name)
+        .collect()
 }
 
 fn interfaces() -> Vec<if_addrs::Interface> {
@@ -62,8 +70,14 @@ mod tests {
 
     #[test]
     fn an_own_address_counts_over_the_interface_that_has_it() {
-        let interfaces = [("127.0.0.1", 1, true), ("10.0.0.5", 2, false), ("fe80::1", 2, false), ("fe80::1", 4, false)];
-        let interfaces = interfaces.map(|(ip, index, loopback)| (ip.parse().unwrap(), index, loopback));
+        let interfaces = [
+            ("127.0.0.1", 1, true),
+            ("10.0.0.5", 2, false),
+            ("fe80::1", 2, false),
+            ("fe80::1", 4, false),
+        ];
+        let interfaces =
+            interfaces.map(|(ip, index, loopback)| (ip.parse().unwrap(), index, loopback));
         let own = OwnAddresses::from_interfaces(interfaces.into_iter());
         for (ip, scope, expected) in [
             ("127.0.0.1", 1, true),
@@ -76,7 +90,10 @@ mod tests {
             ("fe80::1", 3, false),
             ("fe80::1", 1, false),
         ] {
-            let at = ReceivedAddress { ip: ip.parse().unwrap(), scope };
+            let at = ReceivedAddress {
+                ip: ip.parse().unwrap(),
+                scope,
+            };
             assert_eq!(own.has(&at), expected, "{ip} over interface {scope}");
         }
     }

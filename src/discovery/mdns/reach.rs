@@ -36,12 +36,19 @@ pub fn interfaces(section: &config::MdnsConfig) -> io::Result<Vec<InterfaceReach
     let all = if_addrs::get_if_addrs()?;
     for name in &section.interfaces {
         let of_name = |interface: &&Interface| {
-            if name == LOOPBACK { interface.is_loopback() && interface.ip().is_ipv4() } else { interface.name == *name }
+            if name == LOOPBACK {
+                interface.is_loopback() && interface.ip().is_ipv4()
+            } else {
+                interface.name == *name
+            }
         };
         chosen.insert(name, all.iter().filter(of_name).collect());
     }
     if section.interfaces.is_empty() {
-        for interface in all.iter().filter(|interface| !interface.is_loopback() && interface.is_oper_up()) {
+        for interface in all
+            .iter()
+            .filter(|interface| !interface.is_loopback() && interface.is_oper_up())
+        {
             chosen.entry(&interface.name).or_default().push(interface);
         }
     }
@@ -70,7 +77,11 @@ fn trouble(addresses: &[&Interface], port: u16) -> Option<String> {
 /// Joins the group on the interface of this address, and leaves it again when the socket is closed.
 fn join(interface: &Interface, port: u16) -> io::Result<()> {
     let ip = interface.ip();
-    let any: IpAddr = if ip.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let any: IpAddr = if ip.is_ipv4() {
+        Ipv4Addr::UNSPECIFIED.into()
+    } else {
+        Ipv6Addr::UNSPECIFIED.into()
+    };
     let any = SocketAddr::new(any, port);
     let socket = Socket::new(Domain::for_address(any), Type::DGRAM, None)?;
     // Others on this machine listen on the same port.

@@ -79,26 +79,47 @@ impl ReceivedAnnouncement {
     pub fn claim(&self) -> Result<AnnouncedScenario, String> {
         match self.word("txtvers").as_deref() {
             None | Some("1") => {}
-            Some(other) => return Err(format!("its record has version {}, and only 1 is known", printable(other))),
+            Some(other) => {
+                return Err(format!(
+                    "its record has version {}, and only 1 is known",
+                    printable(other)
+                ));
+            }
         }
         if self.port == 0 {
             return Err("it names port 0".to_owned());
         }
         let is_mcp = self.fullname.to_ascii_lowercase().contains(MCP_TYPE);
-        let prefix = if is_mcp { self.mcp_path()? } else { self.prefix()? };
-        let Some(at) = self.best_address() else { return Err("it has no usable address".to_owned()) };
+        let prefix = if is_mcp {
+            self.mcp_path()?
+        } else {
+            self.prefix()?
+        };
+        let Some(at) = self.best_address() else {
+            return Err("it has no usable address".to_owned());
+        };
         let (host, dial) = match at.ip {
             IpAddr::V4(ip) => (ip.to_string(), None),
-            IpAddr::V6(ip) if ip.is_unicast_link_local() => {
-                (self.host.clone(), Some(SocketAddr::V6(SocketAddrV6::new(ip, self.port, 0, at.scope))))
-            }
+            IpAddr::V6(ip) if ip.is_unicast_link_local() => (
+                self.host.clone(),
+                Some(SocketAddr::V6(SocketAddrV6::new(
+                    ip, self.port, 0, at.scope,
+                ))),
+            ),
             IpAddr::V6(ip) => (format!("[{ip}]"), None),
         };
-        let scheme = if self.txt.get("tls").is_some_and(|tls| tls == "1") { "https" } else { "http" };
+        let scheme = if self.txt.get("tls").is_some_and(|tls| tls == "1") {
+            "https"
+        } else {
+            "http"
+        };
         let mut url = Url::parse(&format!("{scheme}://host.invalid:{}/", self.port))
             .map_err(|error| format!("no address can be made of it: {error}"))?;
         if url.set_host(Some(&host)).is_err() {
-            return Err(format!("its host {} is not a host name", printable(&self.host)));
+            return Err(format!(
+                "its host {} is not a host name",
+                printable(&self.host)
+            ));
         }
         url.set_path(prefix);
         let label = without_conflict(&self.instance).to_owned();
@@ -106,7 +127,16 @@ impl ReceivedAnnouncement {
         let id = self.word("id");
         let boot = self.word("boot");
         let protocol = is_mcp.then_some(MCP);
-        Ok(AnnouncedScenario { id, boot, name, label, url, protocol, dial, address: at.ip })
+        Ok(AnnouncedScenario {
+            id,
+            boot,
+            name,
+            label,
+            url,
+            protocol,
+            dial,
+            address: at.ip,
+        })
     }
 
     /// A short text of the record without control characters; an unusable one counts as absent.
@@ -118,7 +148,9 @@ impl ReceivedAnnouncement {
 
     /// The path before the protocol's own. One that does not begin with a slash is ignored.
     fn prefix(&self) -> Result<&str, String> {
-        let Some(path) = self.txt.get("path").filter(|path| path.starts_with('/')) else { return Ok("") };
+        let Some(path) = self.txt.get("path").filter(|path| path.starts_with('/')) else {
+            return Ok("");
+        };
         let prefix = path.trim_end_matches('/').strip_suffix(LIST_PATH);
         prefix
             .filter(|prefix| is_harmless(prefix))
@@ -127,9 +159,18 @@ impl ReceivedAnnouncement {
 
     /// The path of an MCP server.
     fn mcp_path(&self) -> Result<&str, String> {
-        let Some(path) = self.txt.get("path").filter(|path| path.starts_with('/')) else { return Ok(MCP_PATH) };
-        let message = || format!("its path {} has characters that no path of a server needs", printable(path));
-        Some(path.as_str()).filter(|path| is_harmless(path)).ok_or_else(message)
+        let Some(path) = self.txt.get("path").filter(|path| path.starts_with('/')) else {
+            return Ok(MCP_PATH);
+        };
+        let message = || {
+            format!(
+                "its path {} has characters that no path of a server needs",
+                printable(path)
+            )
+        };
+        Some(path.as_str())
+            .filter(|path| is_harmless(path))
+            .ok_or_else(message)
     }
 
     /// The address to use: loopback first, since it surely is this machine, then IPv4, global IPv6,
@@ -145,7 +186,11 @@ impl ReceivedAnnouncement {
             IpAddr::V6(ip) if ip.is_unicast_link_local() => (at.scope != 0).then_some(4),
             IpAddr::V6(_) => Some(2),
         };
-        self.addresses.iter().filter_map(|at| rank(at).map(|rank| (rank, *at))).min().map(|(_, at)| at)
+        self.addresses
+            .iter()
+            .filter_map(|at| rank(at).map(|rank| (rank, *at)))
+            .min()
+            .map(|(_, at)| at)
     }
 }
 
@@ -158,17 +203,28 @@ fn is_harmless(path: &str) -> bool {
 /// The instance name without the ` (2)` that a responder adds when another host has the name (RFC
 /// 6762 section 9).
 fn without_conflict(instance: &str) -> &str {
-    let Some((name, number)) = instance.strip_suffix(')').and_then(|rest| rest.rsplit_once(" (")) else {
+    let Some((name, number)) = instance
+        .strip_suffix(')')
+        .and_then(|rest| rest.rsplit_once(" ("))
+    else {
         return instance;
     };
-    if !name.is_empty() && number.parse::<u32>().is_ok_and(|number| number >= 2) { name } else { instance }
+    if !name.is_empty() && number.parse::<u32>().is_ok_and(|number| number >= 2) {
+        name
+    } else {
+        instance
+    }
 }
 
 /// A scenario's name made of free text: what is not allowed becomes a hyphen.
 fn legal_name(text: &str) -> Option<ScenarioName> {
     let mut name = String::new();
     for c in text.chars() {
-        let c = if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+        let c = if c.is_ascii_alphanumeric() || "._-".contains(c) {
+            c
+        } else {
+            '-'
+        };
         if !(c == '-' && name.ends_with('-')) {
             name.push(c);
         }
@@ -180,7 +236,11 @@ fn legal_name(text: &str) -> Option<ScenarioName> {
 
 /// A stranger's text for a finding: quoted, short, without control characters.
 pub(super) fn printable(text: &str) -> String {
-    let shown: String = text.chars().take(SHOWN_MAX).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    let shown: String = text
+        .chars()
+        .take(SHOWN_MAX)
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect();
     let more = if shown.len() < text.len() { "..." } else { "" };
     format!("`{shown}{more}`")
 }
@@ -196,7 +256,10 @@ pub(super) mod tests {
     ) -> ReceivedAnnouncement {
         let address = |text: &&str| {
             let (ip, scope) = text.split_once('%').unwrap_or((text, "0"));
-            ReceivedAddress { ip: ip.parse().unwrap(), scope: scope.parse().unwrap() }
+            ReceivedAddress {
+                ip: ip.parse().unwrap(),
+                scope: scope.parse().unwrap(),
+            }
         };
         ReceivedAnnouncement {
             fullname: format!("{instance}._agent-tools._tcp.local."),
@@ -204,7 +267,10 @@ pub(super) mod tests {
             host: "host-a.local".to_owned(),
             port: 15000,
             addresses: addresses.iter().map(address).collect(),
-            txt: txt.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+            txt: txt
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect(),
         }
     }
 
@@ -219,21 +285,36 @@ pub(super) mod tests {
             let mut announced = announcement("a", &["10.0.0.5"], txt);
             announced.fullname = "a._mcp._tcp.local.".to_owned();
             let claim = announced.claim();
-            let found = claim.as_ref().ok().map(|claim| (claim.url.path(), claim.protocol));
+            let found = claim
+                .as_ref()
+                .ok()
+                .map(|claim| (claim.url.path(), claim.protocol));
             assert_eq!(found, path.map(|path| (path, Some("mcp"))), "{claim:?}");
         }
-        assert_eq!(announcement("a", &["10.0.0.5"], &[]).claim().unwrap().protocol, None);
+        assert_eq!(
+            announcement("a", &["10.0.0.5"], &[])
+                .claim()
+                .unwrap()
+                .protocol,
+            None
+        );
     }
 
     #[test]
     fn addresses_are_taken_in_the_order_of_their_use() {
         for (addresses, url) in [
-            (&["10.0.0.5", "2001:db8::1", "fe80::1%2"][..], "http://10.0.0.5:15000/"),
+            (
+                &["10.0.0.5", "2001:db8::1", "fe80::1%2"][..],
+                "http://10.0.0.5:15000/",
+            ),
             (&["10.0.0.5", "127.0.0.1"], "http://127.0.0.1:15000/"),
             (&["10.0.0.6", "10.0.0.5"], "http://10.0.0.5:15000/"),
             (&["2001:db8::1", "fe80::1%2"], "http://[2001:db8::1]:15000/"),
             (&["10.0.0.5%3", "10.0.0.5%2"], "http://10.0.0.5:15000/"),
-            (&["169.254.1.1", "2001:db8::1"], "http://[2001:db8::1]:15000/"),
+            (
+                &["169.254.1.1", "2001:db8::1"],
+                "http://[2001:db8::1]:15000/",
+            ),
         ] {
             let claim = announcement("a", addresses, &[]).claim().unwrap();
             assert_eq!(claim.url.as_str(), url, "{addresses:?}");
@@ -267,20 +348,39 @@ pub(super) mod tests {
             ("/x\n/api/v1/tools", None),
         ] {
             let claim = announcement("a", &["10.0.0.5"], &[("path", path)]).claim();
-            assert_eq!(claim.as_ref().ok().map(|claim| claim.url.path()), expected, "{path}: {claim:?}");
+            assert_eq!(
+                claim.as_ref().ok().map(|claim| claim.url.path()),
+                expected,
+                "{path}: {claim:?}"
+            );
         }
     }
 
     #[test]
     fn txt_records_are_read_and_unknown_keys_are_ignored() {
-        let txt = [("txtvers", "1"), ("id", " abc "), ("boot", "7"), ("tls", "1"), ("proto", "9"), ("zzz", "")];
+        let txt = [
+            ("txtvers", "1"),
+            ("id", " abc "),
+            ("boot", "7"),
+            ("tls", "1"),
+            ("proto", "9"),
+            ("zzz", ""),
+        ];
         let claim = announcement("a", &["10.0.0.5"], &txt).claim().unwrap();
         assert_eq!(claim.id.as_deref(), Some("abc"));
         assert_eq!(claim.boot.as_deref(), Some("7"));
         assert_eq!(claim.url.as_str(), "https://10.0.0.5:15000/");
         let long = "x".repeat(WORD_MAX + 1);
-        assert_eq!(announcement("a", &["10.0.0.5"], &[("id", &long)]).claim().unwrap().id, None);
-        let refused = announcement("a", &["10.0.0.5"], &[("txtvers", "2")]).claim().unwrap_err();
+        assert_eq!(
+            announcement("a", &["10.0.0.5"], &[("id", &long)])
+                .claim()
+                .unwrap()
+                .id,
+            None
+        );
+        let refused = announcement("a", &["10.0.0.5"], &[("txtvers", "2")])
+            .claim()
+            .unwrap_err();
         assert!(refused.contains("version `2`"), "{refused}");
     }
 
@@ -296,19 +396,43 @@ pub(super) mod tests {
             ("\u{540d}\u{524d}", None),
         ] {
             let claim = announcement(instance, &["10.0.0.5"], &[]).claim().unwrap();
-            assert_eq!(claim.name.as_ref().map(ScenarioName::as_str), expected, "{instance}");
+            assert_eq!(
+                claim.name.as_ref().map(ScenarioName::as_str),
+                expected,
+                "{instance}"
+            );
         }
-        let long = announcement(&"x".repeat(200), &["10.0.0.5"], &[]).claim().unwrap().name.unwrap();
+        let long = announcement(&"x".repeat(200), &["10.0.0.5"], &[])
+            .claim()
+            .unwrap()
+            .name
+            .unwrap();
         assert_eq!(long.as_str().len(), NAME_MAX);
     }
 
     #[test]
     fn what_cannot_be_asked_is_refused() {
         assert!(announcement("a", &[], &[]).claim().is_err());
-        assert!(announcement("a", &["0.0.0.0", "224.0.0.1", "ff02::1"], &[]).claim().is_err());
-        assert!(ReceivedAnnouncement { port: 0, ..announcement("a", &["10.0.0.5"], &[]) }.claim().is_err());
         assert!(
-            ReceivedAnnouncement { host: "a b/c".into(), ..announcement("a", &["fe80::1%2"], &[]) }.claim().is_err()
+            announcement("a", &["0.0.0.0", "224.0.0.1", "ff02::1"], &[])
+                .claim()
+                .is_err()
+        );
+        assert!(
+            ReceivedAnnouncement {
+                port: 0,
+                ..announcement("a", &["10.0.0.5"], &[])
+            }
+            .claim()
+            .is_err()
+        );
+        assert!(
+            ReceivedAnnouncement {
+                host: "a b/c".into(),
+                ..announcement("a", &["fe80::1%2"], &[])
+            }
+            .claim()
+            .is_err()
         );
     }
 }

@@ -93,12 +93,18 @@ impl AnnouncementTable {
     /// untrusted one is dropped, so that many untrusted announcements cannot keep it out; else the
     /// latest one of the address that is announced most. `is_own` says whether an address is of
     /// this machine.
-    pub fn make_room(&mut self, announcement: &ReceivedAnnouncement, is_own: impl Fn(&ReceivedAddress) -> bool) {
+    pub fn make_room(
+        &mut self,
+        announcement: &ReceivedAnnouncement,
+        is_own: impl Fn(&ReceivedAddress) -> bool,
+    ) {
         let full = self.instances.len() >= self.rules.max_instances;
         if !full || self.instances.contains_key(&announcement.fullname) {
             return;
         }
-        let Ok(claim) = announcement.claim() else { return };
+        let Ok(claim) = announcement.claim() else {
+            return;
+        };
         if trust(&self.rules.trust, announcement, &claim, is_own) == SourceTrust::Untrusted {
             self.drop_from_crowd(claim.address, true);
             return;
@@ -119,11 +125,16 @@ impl AnnouncementTable {
     fn drop_from_crowd(&mut self, newcomer: IpAddr, strangers: bool) {
         let mut crowds: BTreeMap<IpAddr, (usize, u64, &String)> = BTreeMap::new();
         for (fullname, instance) in &self.instances {
-            let Some(address) = instance.address else { continue };
+            let Some(address) = instance.address else {
+                continue;
+            };
             if strangers && address != newcomer && !self.strangers.contains_key(&instance.arrival) {
                 continue;
             }
-            let (count, latest, last) = crowds.entry(address).or_insert((0, instance.arrival, fullname));
+            let (count, latest, last) =
+                crowds
+                    .entry(address)
+                    .or_insert((0, instance.arrival, fullname));
             *count += 1;
             if instance.arrival > *latest {
                 (*latest, *last) = (instance.arrival, fullname);
@@ -148,7 +159,8 @@ impl AnnouncementTable {
     pub fn resolved(&mut self, announcement: ReceivedAnnouncement, now: Instant) {
         if !self.instances.contains_key(&announcement.fullname) {
             if self.instances.len() >= self.rules.max_instances {
-                if self.untaken.len() < COUNTED && self.untaken.insert(hash(&announcement.fullname)) {
+                if self.untaken.len() < COUNTED && self.untaken.insert(hash(&announcement.fullname))
+                {
                     self.tell_by(now + COUNT);
                 }
                 return;
@@ -163,7 +175,10 @@ impl AnnouncementTable {
             pending: None,
             address: None,
         };
-        let instance = self.instances.entry(announcement.fullname.clone()).or_insert(fresh);
+        let instance = self
+            .instances
+            .entry(announcement.fullname.clone())
+            .or_insert(fresh);
         instance.round = self.round;
         instance.address = announcement.best_address().map(|at| at.ip);
         match &mut instance.pending {
@@ -198,7 +213,9 @@ impl AnnouncementTable {
         if whole {
             self.instances.retain(|_, instance| instance.round >= round);
         } else {
-            self.instances.values_mut().for_each(|instance| instance.round = round);
+            self.instances
+                .values_mut()
+                .for_each(|instance| instance.round = round);
         }
         if self.instances.len() != before {
             self.tell_by(now + GATHER);
@@ -213,7 +230,10 @@ impl AnnouncementTable {
 
     /// When [`settle`](Self::settle) must run next.
     pub fn due(&self) -> Option<Instant> {
-        let pending = self.instances.values().filter_map(|instance| instance.pending.as_ref().map(|(_, due)| *due));
+        let pending = self
+            .instances
+            .values()
+            .filter_map(|instance| instance.pending.as_ref().map(|(_, due)| *due));
         pending.chain(self.gathered).min()
     }
 
@@ -242,21 +262,53 @@ impl AnnouncementTable {
     ) -> (BTreeMap<EndpointId, Endpoint>, Vec<Finding>) {
         let mut findings = Vec::new();
         let candidates = candidates(&self.instances, &self.rules, is_own, &mut findings);
-        let strangers = candidates.iter().filter(|candidate| candidate.trust == SourceTrust::Untrusted);
-        self.strangers = strangers.map(|stranger| (stranger.arrival, stranger.announcement.fullname.clone())).collect();
+        let strangers = candidates
+            .iter()
+            .filter(|candidate| candidate.trust == SourceTrust::Untrusted);
+        self.strangers = strangers
+            .map(|stranger| (stranger.arrival, stranger.announcement.fullname.clone()))
+            .collect();
         let mut endpoints = BTreeMap::new();
         let mut services = BTreeSet::new();
-        for ListedAnnouncement { announcement, claim, trust, .. } in candidates {
-            let AnnouncedScenario { id, boot, name, url, protocol, dial, .. } = claim;
+        for ListedAnnouncement {
+            announcement,
+            claim,
+            trust,
+            ..
+        } in candidates
+        {
+            let AnnouncedScenario {
+                id,
+                boot,
+                name,
+                url,
+                protocol,
+                dial,
+                ..
+            } = claim;
             let origin = url.origin().ascii_serialization();
-            if id.is_some() && !services.insert((id.clone(), &announcement.host, announcement.port)) {
+            if id.is_some() && !services.insert((id.clone(), &announcement.host, announcement.port))
+            {
                 continue;
             }
-            let endpoint_id = id.as_ref().map_or_else(|| origin.clone(), |id| format!("{id} {origin}"));
-            let target = HttpTarget { dial, ..HttpTarget::at(url) };
+            let endpoint_id = id
+                .as_ref()
+                .map_or_else(|| origin.clone(), |id| format!("{id} {origin}"));
+            let target = HttpTarget {
+                dial,
+                ..HttpTarget::at(url)
+            };
             let protocol = protocol.map(str::to_owned);
-            let endpoint = Endpoint { name, boot, protocol, identity: id, ..Endpoint::new(target.into(), trust) };
-            endpoints.entry(EndpointId(endpoint_id.into())).or_insert(endpoint);
+            let endpoint = Endpoint {
+                name,
+                boot,
+                protocol,
+                identity: id,
+                ..Endpoint::new(target.into(), trust)
+            };
+            endpoints
+                .entry(EndpointId(endpoint_id.into()))
+                .or_insert(endpoint);
         }
         findings.extend(self.too_many());
         (endpoints, findings)
@@ -266,9 +318,11 @@ impl AnnouncementTable {
         let count = self.untaken.len();
         let least = if count < COUNTED { "" } else { "at least " };
         let most = self.rules.max_instances;
-        let message =
-            format!("{least}{count} announcements on the local network beyond the first {most} were not taken");
-        let hint = "raise `discovery.mdns.max_instances`, or find out which program announces so many";
+        let message = format!(
+            "{least}{count} announcements on the local network beyond the first {most} were not taken"
+        );
+        let hint =
+            "raise `discovery.mdns.max_instances`, or find out which program announces so many";
         (count > 0).then(|| Finding::new(FindingCode::EntryIgnored, message).hint(hint))
     }
 }
@@ -280,8 +334,10 @@ fn candidates<'a>(
     is_own: impl Fn(&ReceivedAddress) -> bool,
     findings: &mut Vec<Finding>,
 ) -> Vec<ListedAnnouncement<'a>> {
-    let mut in_force: Vec<_> =
-        instances.values().filter_map(|instance| Some((instance.arrival, instance.in_force.as_ref()?))).collect();
+    let mut in_force: Vec<_> = instances
+        .values()
+        .filter_map(|instance| Some((instance.arrival, instance.in_force.as_ref()?)))
+        .collect();
     in_force.sort_by_key(|(arrival, _)| *arrival);
     let mut candidates = Vec::new();
     let mut ignored = 0_usize;
@@ -290,12 +346,20 @@ fn candidates<'a>(
             Ok(claim) if claim.id.is_some() && claim.id == rules.own_id => {}
             Ok(claim) => {
                 let trust = trust(&rules.trust, announcement, &claim, &is_own);
-                candidates.push(ListedAnnouncement { arrival, announcement, claim, trust });
+                candidates.push(ListedAnnouncement {
+                    arrival,
+                    announcement,
+                    claim,
+                    trust,
+                });
             }
             Err(why) => {
                 ignored += 1;
                 if ignored <= REPORTED_MAX {
-                    let message = format!("the announcement {} is left out: {why}", printable(&announcement.instance));
+                    let message = format!(
+                        "the announcement {} is left out: {why}",
+                        printable(&announcement.instance)
+                    );
                     findings.push(Finding::new(FindingCode::EntryIgnored, message));
                 }
             }
@@ -319,7 +383,8 @@ fn trust(
     // The same address may have been received over several interfaces; a link-local one is another
     // address over each.
     let polled = |at: &&ReceivedAddress| {
-        at.ip == claim.address && !matches!(claim.dial, Some(SocketAddr::V6(dial)) if dial.scope_id() != at.scope)
+        at.ip == claim.address
+            && !matches!(claim.dial, Some(SocketAddr::V6(dial)) if dial.scope_id() != at.scope)
     };
     let is_own = || announcement.addresses.iter().filter(polled).any(is_own);
     let trusted = match rule {
@@ -327,10 +392,17 @@ fn trust(
         MdnsTrust::All => true,
         MdnsTrust::Local => is_own(),
         MdnsTrust::Listed(patterns) => {
-            is_own() || patterns.iter().any(|pattern| pattern.matches(&claim.label, claim.address))
+            is_own()
+                || patterns
+                    .iter()
+                    .any(|pattern| pattern.matches(&claim.label, claim.address))
         }
     };
-    if trusted { SourceTrust::Trusted } else { SourceTrust::Untrusted }
+    if trusted {
+        SourceTrust::Trusted
+    } else {
+        SourceTrust::Untrusted
+    }
 }
 
 fn hash(name: &str) -> u64 {
@@ -347,7 +419,11 @@ mod tests {
 
     fn table(trust: MdnsTrust, max_instances: usize) -> (AnnouncementTable, Instant) {
         (
-            AnnouncementTable::new(AnnouncementRules { own_id: Some("me".into()), trust, max_instances }),
+            AnnouncementTable::new(AnnouncementRules {
+                own_id: Some("me".into()),
+                trust,
+                max_instances,
+            }),
             Clock::system().now(),
         )
     }
@@ -356,12 +432,22 @@ mod tests {
         let (endpoints, _) = table.endpoints(|at| at.ip.is_loopback());
         endpoints
             .into_values()
-            .map(|end| (end.name.unwrap().to_string(), end.target.unwrap().url().to_string()))
+            .map(|end| {
+                (
+                    end.name.unwrap().to_string(),
+                    end.target.unwrap().url().to_string(),
+                )
+            })
             .collect()
     }
 
     fn findings(table: &mut AnnouncementTable) -> Vec<String> {
-        table.endpoints(|at| at.ip.is_loopback()).1.into_iter().map(|finding| finding.message).collect()
+        table
+            .endpoints(|at| at.ip.is_loopback())
+            .1
+            .into_iter()
+            .map(|finding| finding.message)
+            .collect()
     }
 
     fn pair(name: &str, url: &str) -> (String, String) {
@@ -373,7 +459,10 @@ mod tests {
         let (mut table, start) = table(MdnsTrust::All, 9);
         table.resolved(announcement("a", &["fe80::1%2"], &[ID]), start);
         assert_eq!(table.due(), Some(start + DEBOUNCE));
-        table.resolved(announcement("a", &["10.0.0.5"], &[ID]), start + DEBOUNCE / 2);
+        table.resolved(
+            announcement("a", &["10.0.0.5"], &[ID]),
+            start + DEBOUNCE / 2,
+        );
         // What comes in between does not put it off.
         assert_eq!(table.due(), Some(start + DEBOUNCE));
         assert!(!table.settle(start + DEBOUNCE - Duration::from_millis(1)));
@@ -391,7 +480,10 @@ mod tests {
         let (mut table, start) = table(MdnsTrust::All, 9);
         table.resolved(announcement("a", &["10.0.0.5"], &[ID]), start);
         table.settle(start + DEBOUNCE);
-        table.resolved(announcement("a", &["10.0.0.6"], &[ID]), start + DEBOUNCE * 2);
+        table.resolved(
+            announcement("a", &["10.0.0.6"], &[ID]),
+            start + DEBOUNCE * 2,
+        );
         table.settle(start + DEBOUNCE * 3);
         assert_eq!(urls(&mut table), [pair("a", "http://10.0.0.6:15000/")]);
     }
@@ -405,7 +497,10 @@ mod tests {
         let endpoint = endpoints.values().next().unwrap();
         let target = endpoint.target.as_ref().unwrap();
         assert_eq!(target.url().as_str(), "http://host-a.local:15000/");
-        assert_eq!(target.http().unwrap().dial.unwrap().to_string(), "[fe80::1%2]:15000");
+        assert_eq!(
+            target.http().unwrap().dial.unwrap().to_string(),
+            "[fe80::1%2]:15000"
+        );
     }
 
     #[test]
@@ -417,10 +512,16 @@ mod tests {
         // The trusted one wins, though it came later.
         assert_eq!(urls(&mut table), [pair("a", "http://127.0.0.1:15000/")]);
         assert_eq!(findings(&mut table), [""; 0]);
-        let copied = ReceivedAnnouncement { host: "host-b.local".into(), ..announcement("b", &["10.0.0.9"], &[ID]) };
+        let copied = ReceivedAnnouncement {
+            host: "host-b.local".into(),
+            ..announcement("b", &["10.0.0.9"], &[ID])
+        };
         table.resolved(copied, start + DEBOUNCE);
         table.settle(start + DEBOUNCE * 2);
-        let both = [pair("a", "http://127.0.0.1:15000/"), pair("b", "http://10.0.0.9:15000/")];
+        let both = [
+            pair("a", "http://127.0.0.1:15000/"),
+            pair("b", "http://10.0.0.9:15000/"),
+        ];
         assert_eq!(
             urls(&mut table).into_iter().collect::<BTreeSet<_>>(),
             both.into(),
@@ -448,15 +549,34 @@ mod tests {
             (MdnsTrust::Local, "a", "10.0.0.5", SourceTrust::Untrusted),
             (MdnsTrust::None, "a", "127.0.0.1", SourceTrust::Untrusted),
             (MdnsTrust::All, "a", "10.0.0.5", SourceTrust::Trusted),
-            (MdnsTrust::Listed(vec![pattern("lab-*")]), "lab-1 (2)", "10.0.0.5", SourceTrust::Trusted),
-            (MdnsTrust::Listed(vec![pattern("lab-*")]), "home", "10.0.0.5", SourceTrust::Untrusted),
-            (MdnsTrust::Listed(vec![pattern("lab-*")]), "home", "127.0.0.1", SourceTrust::Trusted),
+            (
+                MdnsTrust::Listed(vec![pattern("lab-*")]),
+                "lab-1 (2)",
+                "10.0.0.5",
+                SourceTrust::Trusted,
+            ),
+            (
+                MdnsTrust::Listed(vec![pattern("lab-*")]),
+                "home",
+                "10.0.0.5",
+                SourceTrust::Untrusted,
+            ),
+            (
+                MdnsTrust::Listed(vec![pattern("lab-*")]),
+                "home",
+                "127.0.0.1",
+                SourceTrust::Trusted,
+            ),
         ] {
             let (mut table, start) = table(rule.clone(), 9);
             table.resolved(announcement(name, &[address], &[ID]), start);
             table.settle(start + DEBOUNCE);
             let (endpoints, _) = table.endpoints(|at| at.ip.is_loopback());
-            assert_eq!(endpoints.values().next().unwrap().trust, expected, "{name} at {address} by {rule:?}");
+            assert_eq!(
+                endpoints.values().next().unwrap().trust,
+                expected,
+                "{name} at {address} by {rule:?}"
+            );
         }
     }
 
@@ -472,11 +592,23 @@ mod tests {
         table.settle(start + DEBOUNCE * 9);
         assert_eq!(urls(&mut table).len(), 2);
         let [finding] = findings(&mut table).try_into().unwrap();
-        assert!(finding.starts_with("2 announcements on the local network beyond the first 2"), "{finding}");
+        assert!(
+            finding.starts_with("2 announcements on the local network beyond the first 2"),
+            "{finding}"
+        );
         table.removed("a._agent-tools._tcp.local.", start + DEBOUNCE * 9);
-        table.resolved(announcement("c", &["10.0.0.5"], &[("id", "c")]), start + DEBOUNCE * 9);
+        table.resolved(
+            announcement("c", &["10.0.0.5"], &[("id", "c")]),
+            start + DEBOUNCE * 9,
+        );
         table.settle(start + DEBOUNCE * 10);
-        assert_eq!(urls(&mut table).iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["b", "c"]);
+        assert_eq!(
+            urls(&mut table)
+                .iter()
+                .map(|(name, _)| name.as_str())
+                .collect::<Vec<_>>(),
+            ["b", "c"]
+        );
         assert!(findings(&mut table)[0].starts_with("1 announcements"));
     }
 
@@ -488,32 +620,58 @@ mod tests {
             table.make_room(&announced, |at| at.ip.is_loopback());
             table.resolved(announced, start);
             table.settle(start + DEBOUNCE);
-            urls(table).into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+            urls(table)
+                .into_iter()
+                .map(|(name, _)| name)
+                .collect::<Vec<_>>()
         };
         announce(&mut table, "a", "10.0.0.5");
         assert_eq!(announce(&mut table, "b", "10.0.0.6"), ["a", "b"]);
-        assert_eq!(announce(&mut table, "c", "10.0.0.7"), ["a", "b"], "strangers wait for each other");
-        assert_eq!(announce(&mut table, "x", "127.0.0.1"), ["a", "x"], "the latest of them goes");
+        assert_eq!(
+            announce(&mut table, "c", "10.0.0.7"),
+            ["a", "b"],
+            "strangers wait for each other"
+        );
+        assert_eq!(
+            announce(&mut table, "x", "127.0.0.1"),
+            ["a", "x"],
+            "the latest of them goes"
+        );
         assert_eq!(announce(&mut table, "x", "127.0.0.1"), ["a", "x"]);
-        assert!(findings(&mut table)[0].starts_with("2 announcements"), "{:?}", findings(&mut table));
+        assert!(
+            findings(&mut table)[0].starts_with("2 announcements"),
+            "{:?}",
+            findings(&mut table)
+        );
         assert_eq!(announce(&mut table, "y", "127.0.0.1"), ["x", "y"]);
-        assert_eq!(announce(&mut table, "z", "127.0.0.1"), ["x", "y"], "of the trusted the first stay");
+        assert_eq!(
+            announce(&mut table, "z", "127.0.0.1"),
+            ["x", "y"],
+            "of the trusted the first stay"
+        );
         assert!(findings(&mut table)[0].starts_with("4 announcements"));
     }
 
     #[test]
     fn a_link_local_address_is_own_on_its_own_link_only() {
         let (mut table, start) = table(MdnsTrust::Local, 9);
-        for (name, address) in
-            [("mine", "fe80::1%2"), ("theirs", "fe80::1%7"), ("wired", "10.0.0.5%2"), ("spoof", "10.0.0.5%7")]
-        {
+        for (name, address) in [
+            ("mine", "fe80::1%2"),
+            ("theirs", "fe80::1%7"),
+            ("wired", "10.0.0.5%2"),
+            ("spoof", "10.0.0.5%7"),
+        ] {
             table.resolved(announcement(name, &[address], &[("id", name)]), start);
         }
         table.settle(start + DEBOUNCE);
         let (endpoints, _) = table.endpoints(|at| at.scope == 2);
-        let trusted = endpoints.values().filter(|endpoint| endpoint.trust == SourceTrust::Trusted);
+        let trusted = endpoints
+            .values()
+            .filter(|endpoint| endpoint.trust == SourceTrust::Trusted);
         assert_eq!(
-            trusted.map(|endpoint| endpoint.name.as_ref().unwrap().as_str()).collect::<Vec<_>>(),
+            trusted
+                .map(|endpoint| endpoint.name.as_ref().unwrap().as_str())
+                .collect::<Vec<_>>(),
             ["mine", "wired"]
         );
     }
@@ -529,7 +687,9 @@ mod tests {
                 table.resolved(announced, start);
                 table.settle(start + DEBOUNCE);
                 let endpoints = table.endpoints(own).0.into_values();
-                endpoints.map(|endpoint| endpoint.name.unwrap().to_string()).collect::<BTreeSet<_>>()
+                endpoints
+                    .map(|endpoint| endpoint.name.unwrap().to_string())
+                    .collect::<BTreeSet<_>>()
             };
             for index in 0..20 {
                 announce(&mut table, &format!("fake-{index}"), "10.0.0.5");
@@ -537,8 +697,15 @@ mod tests {
             announce(&mut table, "real-1", "10.0.0.6");
             announce(&mut table, "real-2", "10.0.0.6");
             let listed = announce(&mut table, "real-3", "10.0.0.7");
-            let expected = ["fake-0", "fake-1", "fake-2", "fake-3", "fake-4", "real-1", "real-2", "real-3"];
-            assert_eq!(listed.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{:?}", table.rules.trust);
+            let expected = [
+                "fake-0", "fake-1", "fake-2", "fake-3", "fake-4", "real-1", "real-2", "real-3",
+            ];
+            assert_eq!(
+                listed.iter().map(String::as_str).collect::<Vec<_>>(),
+                expected,
+                "{:?}",
+                table.rules.trust
+            );
         }
     }
 
@@ -564,15 +731,25 @@ mod tests {
     fn malformed_announcements_are_reported_up_to_a_limit() {
         let (mut table, start) = table(MdnsTrust::All, 99);
         for index in 0..30 {
-            table.resolved(announcement(&format!("bad\n{index}"), &["10.0.0.5"], &[("path", "/x")]), start);
+            table.resolved(
+                announcement(&format!("bad\n{index}"), &["10.0.0.5"], &[("path", "/x")]),
+                start,
+            );
         }
         table.resolved(announcement("me", &["10.0.0.5"], &[("id", "me")]), start);
         table.settle(start + DEBOUNCE);
-        assert_eq!(urls(&mut table), [], "this daemon's own announcement is not listed");
+        assert_eq!(
+            urls(&mut table),
+            [],
+            "this daemon's own announcement is not listed"
+        );
         let findings = findings(&mut table);
         assert_eq!(findings.len(), REPORTED_MAX + 1);
         assert_eq!(findings[REPORTED_MAX], "10 more announcements are left out");
-        assert!(findings.iter().all(|finding| !finding.contains('\n')), "{findings:#?}");
+        assert!(
+            findings.iter().all(|finding| !finding.contains('\n')),
+            "{findings:#?}"
+        );
     }
 
     /// When an interface goes down, all its announcements go at once.
@@ -585,7 +762,10 @@ mod tests {
         table.settle(start + DEBOUNCE);
         let down = start + 2 * DEBOUNCE;
         table.removed(&announcement("a", &["10.0.0.5"], &[]).fullname, down);
-        table.removed(&announcement("b", &["10.0.0.6"], &[]).fullname, down + GATHER / 2);
+        table.removed(
+            &announcement("b", &["10.0.0.6"], &[]).fullname,
+            down + GATHER / 2,
+        );
         assert_eq!(table.due(), Some(down + GATHER));
         assert!(!table.settle(down + GATHER / 2));
         assert!(table.settle(down + GATHER));

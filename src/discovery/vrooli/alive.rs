@@ -55,7 +55,10 @@ pub(super) fn liveness(pid: u32, started: Option<Timestamp>) -> Liveness {
         }
         Err(error) if error.raw_os_error() == Some(ESRCH) => Liveness::Ended(ProcessEnding::Gone),
         // Where `/proc` is not mounted, a missing entry has no meaning.
-        Err(error) if error.kind() == ErrorKind::NotFound && std::path::Path::new("/proc/self").exists() => {
+        Err(error)
+            if error.kind() == ErrorKind::NotFound
+                && std::path::Path::new("/proc/self").exists() =>
+        {
             Liveness::Ended(ProcessEnding::Gone)
         }
         Ok(_) | Err(_) => Liveness::Runs,
@@ -65,7 +68,9 @@ pub(super) fn liveness(pid: u32, started: Option<Timestamp>) -> Liveness {
 /// Whether a process has the id `pid`.
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
 pub(super) fn liveness(pid: u32, _started: Option<Timestamp>) -> Liveness {
-    let known = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    let known = i32::try_from(pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
     match known.map(rustix::process::test_kill_process) {
         None | Some(Err(rustix::io::Errno::SRCH)) => Liveness::Ended(ProcessEnding::Gone),
         // A process of another user may not be signalled, and so it exists.
@@ -83,8 +88,14 @@ pub(super) fn liveness(_pid: u32, _started: Option<Timestamp>) -> Liveness {
 /// may itself hold any character. The first one is the state.
 #[cfg(any(target_os = "linux", target_os = "android", test))]
 fn fields(stat: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let end = stat.iter().rposition(|c| *c == b')').map_or(stat.len(), |end| end + 1);
-    stat.get(end..).unwrap_or_default().split(u8::is_ascii_whitespace).filter(|field| !field.is_empty())
+    let end = stat
+        .iter()
+        .rposition(|c| *c == b')')
+        .map_or(stat.len(), |end| end + 1);
+    stat.get(end..)
+        .unwrap_or_default()
+        .split(u8::is_ascii_whitespace)
+        .filter(|field| !field.is_empty())
 }
 
 /// Whether a `/proc/PID/stat` line shows a zombie (`Z`) or a dead process (`X`).
@@ -100,8 +111,12 @@ fn began_after(started: Timestamp, stat: &[u8]) -> bool {
     /// Both times are rounded, and clocks are corrected by some seconds while a system starts.
     const TOLERANCE: i64 = 60;
 
-    let boot = std::fs::read("/proc/stat").ok().and_then(|text| boot_second(&text));
-    let began = boot.zip(seconds_after_boot(stat)).map(|(boot, after)| boot.saturating_add(after));
+    let boot = std::fs::read("/proc/stat")
+        .ok()
+        .and_then(|text| boot_second(&text));
+    let began = boot
+        .zip(seconds_after_boot(stat))
+        .map(|(boot, after)| boot.saturating_add(after));
     began.is_some_and(|began| began > started.as_second().saturating_add(TOLERANCE))
 }
 
@@ -109,14 +124,19 @@ fn began_after(started: Timestamp, stat: &[u8]) -> bool {
 /// Linux shows programs 100 a second.
 #[cfg(any(target_os = "linux", target_os = "android", test))]
 fn seconds_after_boot(stat: &[u8]) -> Option<i64> {
-    let ticks: i64 = std::str::from_utf8(fields(stat).nth(19)?).ok()?.parse().ok()?;
+    let ticks: i64 = std::str::from_utf8(fields(stat).nth(19)?)
+        .ok()?
+        .parse()
+        .ok()?;
     Some(ticks / 100)
 }
 
 /// When the system began: `btime` of `/proc/stat`.
 #[cfg(any(target_os = "linux", target_os = "android", test))]
 fn boot_second(stat: &[u8]) -> Option<i64> {
-    let line = stat.split(|c| *c == b'\n').find_map(|line| line.strip_prefix(b"btime "))?;
+    let line = stat
+        .split(|c| *c == b'\n')
+        .find_map(|line| line.strip_prefix(b"btime "))?;
     std::str::from_utf8(line).ok()?.trim().parse().ok()
 }
 
@@ -142,7 +162,10 @@ mod tests {
         let stat = b"17 (a) 1 2) S 1 17 17 0 -1 4194560 107 0 0 0 0 0 0 0 20 0 1 0 123456 5 6";
         assert_eq!(seconds_after_boot(stat), Some(1234));
         assert_eq!(seconds_after_boot(b"17 (sleep) S 1"), None);
-        assert_eq!(boot_second(b"cpu 1 2\nbtime 1767606000\nprocesses 4\n"), Some(1_767_606_000));
+        assert_eq!(
+            boot_second(b"cpu 1 2\nbtime 1767606000\nprocesses 4\n"),
+            Some(1_767_606_000)
+        );
         assert_eq!(boot_second(b"cpu 1 2\n"), None);
     }
 

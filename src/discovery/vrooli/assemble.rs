@@ -67,13 +67,22 @@ pub(super) fn assemble(
 ) -> Assembled {
     let mut assembled = Assembled::default();
     for folder in folders {
-        let name = folder.path.file_name().unwrap_or_default().to_string_lossy();
+        let name = folder
+            .path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy();
         let Ok(name) = name.parse::<ScenarioName>() else {
             assembled.findings.push(illegal(&folder.path));
             continue;
         };
         let id = EndpointId(name.as_str().into());
-        let judge = Judge { folder, name: &name, before: before.get(&id), liveness };
+        let judge = Judge {
+            folder,
+            name: &name,
+            before: before.get(&id),
+            liveness,
+        };
         if let Some(entry) = judge.entry(&mut assembled) {
             assembled.entries.insert(id, entry);
         }
@@ -95,13 +104,19 @@ impl Judge<'_> {
     fn entry(&self, assembled: &mut Assembled) -> Option<ProcessEntry> {
         let files = match &self.folder.files {
             Ok(files) => files,
-            Err(problem) => return self.remembered(&self.folder.path, problem, self.before, assembled),
+            Err(problem) => {
+                return self.remembered(&self.folder.path, problem, self.before, assembled);
+            }
         };
         let mut portless = None;
         let mut ended = Vec::new();
         for file in files {
             let path = self.folder.path.join(file.name);
-            let read = file.text.as_deref().map_err(ProcessFileError::clone).and_then(Process::parse);
+            let read = file
+                .text
+                .as_deref()
+                .map_err(ProcessFileError::clone)
+                .and_then(Process::parse);
             let entry = match read {
                 Ok(process) => {
                     let entry = self.judged(self.entry_of(file.name, &process), assembled);
@@ -119,7 +134,9 @@ impl Judge<'_> {
                     }
                 }
                 Err(problem) => {
-                    let known = self.before.filter(|entry| problem.is_silence() && entry.file == file.name);
+                    let known = self
+                        .before
+                        .filter(|entry| problem.is_silence() && entry.file == file.name);
                     self.remembered(&path, &problem, known, assembled)
                 }
             };
@@ -128,8 +145,12 @@ impl Judge<'_> {
                 entry => ended.extend(entry),
             }
         }
-        assembled.findings.extend(portless.map(|path| self.portless(&path)));
-        let addressed = ended.iter().position(|entry| entry.endpoint.target.is_some());
+        assembled
+            .findings
+            .extend(portless.map(|path| self.portless(&path)));
+        let addressed = ended
+            .iter()
+            .position(|entry| entry.endpoint.target.is_some());
         ended.into_iter().nth(addressed.unwrap_or_default())
     }
 
@@ -143,21 +164,33 @@ impl Judge<'_> {
             target: url.map(Target::at),
             ..Endpoint::unplaced(SourceTrust::Trusted)
         };
-        ProcessEntry { file, pid: process.pid, started: process.started, ending: None, endpoint }
+        ProcessEntry {
+            file,
+            pid: process.pid,
+            started: process.started,
+            ending: None,
+            endpoint,
+        }
     }
 
     /// The entry with what is known of its process now.
     fn judged(&self, mut entry: ProcessEntry, assembled: &mut Assembled) -> ProcessEntry {
-        let known = self.before.filter(|before| before.endpoint.boot == entry.endpoint.boot);
+        let known = self
+            .before
+            .filter(|before| before.endpoint.boot == entry.endpoint.boot);
         entry.ending = match (self.liveness)(entry.pid, entry.started) {
             Liveness::Ended(ending) => Some(ending),
             // What has ended does not come back under the same start: its id was given away. Only
             // a comparison of times may turn out to be wrong, when the clock is corrected.
-            Liveness::Runs => known.and_then(|before| before.ending).filter(|ending| *ending != ProcessEnding::Reused),
+            Liveness::Runs => known
+                .and_then(|before| before.ending)
+                .filter(|ending| *ending != ProcessEnding::Reused),
         };
         let path = self.folder.path.join(entry.file);
         let path = printable(&path.to_string_lossy());
-        let why = entry.ending.map(|ending| format!("process {} of `{path}` {ending}", entry.pid));
+        let why = entry
+            .ending
+            .map(|ending| format!("process {} of `{path}` {ending}", entry.pid));
         entry.endpoint.ended = why.map(Into::into);
         if entry.ending.is_none() {
             assembled.running.insert(entry.pid);
@@ -179,7 +212,12 @@ impl Judge<'_> {
         entry
     }
 
-    fn finding(&self, path: &Path, problem: &ProcessFileError, kept: Option<&ProcessEntry>) -> Finding {
+    fn finding(
+        &self,
+        path: &Path,
+        problem: &ProcessFileError,
+        kept: Option<&ProcessEntry>,
+    ) -> Finding {
         let path = printable(&path.to_string_lossy());
         let message = match kept {
             None => format!("`{path}` was left out: {problem}"),
@@ -191,10 +229,17 @@ impl Judge<'_> {
             }
         };
         let hint = match problem {
-            ProcessFileError::Unreadable(_) => "let the user that runs callsheet read it".to_owned(),
-            _ => format!("restart the scenario `{}`, which writes the file anew, or remove the file", self.name),
+            ProcessFileError::Unreadable(_) => {
+                "let the user that runs callsheet read it".to_owned()
+            }
+            _ => format!(
+                "restart the scenario `{}`, which writes the file anew, or remove the file",
+                self.name
+            ),
         };
-        let finding = Finding::new(FindingCode::EntryIgnored, message).of_scenario(self.name).hint(hint);
+        let finding = Finding::new(FindingCode::EntryIgnored, message)
+            .of_scenario(self.name)
+            .hint(hint);
         match problem.pointer() {
             Some(pointer) => finding.at(pointer),
             None => finding,
@@ -234,7 +279,11 @@ mod tests {
     const DEAD: u32 = 42;
 
     fn alive(pid: u32, _: Option<Timestamp>) -> Liveness {
-        if pid == DEAD { Liveness::Ended(ProcessEnding::Gone) } else { Liveness::Runs }
+        if pid == DEAD {
+            Liveness::Ended(ProcessEnding::Gone)
+        } else {
+            Liveness::Runs
+        }
     }
 
     fn text(pid: u32, port: &str) -> String {
@@ -242,8 +291,14 @@ mod tests {
     }
 
     fn folder(name: &str, files: &[(&'static str, &str)]) -> Folder {
-        let file = |(name, text): &(&'static str, &str)| File { name, text: Ok((*text).to_owned()) };
-        Folder { path: Path::new("/p").join(name), files: Ok(files.iter().map(file).collect()) }
+        let file = |(name, text): &(&'static str, &str)| File {
+            name,
+            text: Ok((*text).to_owned()),
+        };
+        Folder {
+            path: Path::new("/p").join(name),
+            files: Ok(files.iter().map(file).collect()),
+        }
     }
 
     /// The scenarios that run.
@@ -253,7 +308,12 @@ mod tests {
             .entries
             .iter()
             .filter(runs)
-            .map(|(id, entry)| (id.to_string(), entry.endpoint.target.as_ref().unwrap().url().port()))
+            .map(|(id, entry)| {
+                (
+                    id.to_string(),
+                    entry.endpoint.target.as_ref().unwrap().url().port(),
+                )
+            })
             .collect()
     }
 
@@ -264,15 +324,33 @@ mod tests {
         let live = text(LIVE, "15002");
         let later = text(LIVE, "15003");
         for (files, port, findings) in [
-            (vec![("start-api.json", &live), ("app.json", &later)], Some(15002), 0),
-            (vec![("start-api.json", &dead), ("start-app.json", &null), ("api.json", &live)], Some(15002), 0),
+            (
+                vec![("start-api.json", &live), ("app.json", &later)],
+                Some(15002),
+                0,
+            ),
+            (
+                vec![
+                    ("start-api.json", &dead),
+                    ("start-app.json", &null),
+                    ("api.json", &live),
+                ],
+                Some(15002),
+                0,
+            ),
             (vec![("start-api.json", &dead)], None, 0),
             (vec![("start-api.json", &null)], None, 1),
             (vec![], None, 0),
         ] {
-            let files: Vec<_> = files.into_iter().map(|(name, text)| (name, text.as_str())).collect();
+            let files: Vec<_> = files
+                .into_iter()
+                .map(|(name, text)| (name, text.as_str()))
+                .collect();
             let assembled = assemble(&[folder("files", &files)], &BTreeMap::new(), &alive);
-            let expected: Vec<_> = port.map(|port| ("files".to_owned(), Some(port))).into_iter().collect();
+            let expected: Vec<_> = port
+                .map(|port| ("files".to_owned(), Some(port)))
+                .into_iter()
+                .collect();
             assert_eq!(ports(&assembled), expected, "{files:?}");
             assert_eq!(assembled.findings.len(), findings, "{files:?}");
         }
@@ -290,8 +368,13 @@ mod tests {
             folder("d", &[("start-api.json", &live)]),
         ];
         let assembled = assemble(&folders, &BTreeMap::new(), &alive);
-        assert_eq!(ports(&assembled), [("a".into(), Some(15002)), ("d".into(), Some(15002))]);
-        let [port, name] = assembled.findings.as_slice() else { panic!("{:#?}", assembled.findings) };
+        assert_eq!(
+            ports(&assembled),
+            [("a".into(), Some(15002)), ("d".into(), Some(15002))]
+        );
+        let [port, name] = assembled.findings.as_slice() else {
+            panic!("{:#?}", assembled.findings)
+        };
         assert_eq!(
             port.message,
             "`/p/a/start-api.json` was left out: its field `port` is 70000, not a number from 1 to 65535 or null"
@@ -304,21 +387,42 @@ mod tests {
     fn a_file_that_falls_silent_keeps_its_entry_while_the_process_lives() {
         let whole = text(LIVE, "15000");
         let later = text(LIVE, "15009");
-        let before = assemble(&[folder("a", &[("start-api.json", &whole)])], &BTreeMap::new(), &alive).entries;
-        let torn = folder("a", &[("start-api.json", &whole[..20]), ("api.json", &later)]);
-        let closed = Folder { files: Err(ProcessFileError::Unreadable("no".into())), ..torn.clone() };
+        let before = assemble(
+            &[folder("a", &[("start-api.json", &whole)])],
+            &BTreeMap::new(),
+            &alive,
+        )
+        .entries;
+        let torn = folder(
+            "a",
+            &[("start-api.json", &whole[..20]), ("api.json", &later)],
+        );
+        let closed = Folder {
+            files: Err(ProcessFileError::Unreadable("no".into())),
+            ..torn.clone()
+        };
         for folder in [torn.clone(), closed.clone()] {
             let kept = assemble(std::slice::from_ref(&folder), &before, &alive);
             assert_eq!(kept.entries, before);
             assert_eq!(kept.findings.len(), 1);
-            assert!(kept.findings[0].message.contains("while process 41 lives"), "{:?}", kept.findings);
+            assert!(
+                kept.findings[0].message.contains("while process 41 lives"),
+                "{:?}",
+                kept.findings
+            );
         }
         // With its process gone, the next file in order counts.
-        let gone = assemble(&[torn], &before, &|_, _| Liveness::Ended(ProcessEnding::Gone));
+        let gone = assemble(&[torn], &before, &|_, _| {
+            Liveness::Ended(ProcessEnding::Gone)
+        });
         assert_eq!(ports(&gone), []);
         // A whole file with a wrong field speaks, and so does one that is not there.
         let wrong = text(LIVE, "0");
-        let spoke = assemble(&[folder("a", &[("start-api.json", &wrong)])], &before, &alive);
+        let spoke = assemble(
+            &[folder("a", &[("start-api.json", &wrong)])],
+            &before,
+            &alive,
+        );
         assert!(ports(&spoke).is_empty(), "{:?}", ports(&spoke));
         assert_eq!(spoke.findings.len(), 1);
         assert_eq!(ports(&assemble(&[folder("a", &[])], &before, &alive)), []);
@@ -330,7 +434,14 @@ mod tests {
             let text = format!(r#"{{"pid": {pid}, "port": 15000, "started_at": "{started}"}}"#);
             let folders = [folder("a", &[("start-api.json", &text)])];
             let assembled = assemble(&folders, &BTreeMap::new(), &alive);
-            assembled.entries.into_values().next().unwrap().endpoint.boot.unwrap()
+            assembled
+                .entries
+                .into_values()
+                .next()
+                .unwrap()
+                .endpoint
+                .boot
+                .unwrap()
         };
         assert_eq!(boot(LIVE, "t0"), boot(LIVE, "t0"));
         assert_ne!(boot(LIVE, "t0"), boot(43, "t0"));
@@ -347,11 +458,23 @@ mod tests {
     fn a_file_that_is_not_read_does_not_keep_the_entry_of_another_file() {
         let before = text(LIVE, "15000");
         let after = text(LIVE, "15009");
-        let known = assemble(&[folder("a", &[("api.json", &before)])], &BTreeMap::new(), &alive).entries;
-        let half_written = folder("a", &[("start-api.json", &before[..20]), ("api.json", &after)]);
+        let known = assemble(
+            &[folder("a", &[("api.json", &before)])],
+            &BTreeMap::new(),
+            &alive,
+        )
+        .entries;
+        let half_written = folder(
+            "a",
+            &[("start-api.json", &before[..20]), ("api.json", &after)],
+        );
         let assembled = assemble(&[half_written], &known, &alive);
         assert_eq!(ports(&assembled), [("a".into(), Some(15009))]);
         assert_eq!(assembled.findings.len(), 1);
-        assert!(assembled.findings[0].message.contains("was left out"), "{:?}", assembled.findings);
+        assert!(
+            assembled.findings[0].message.contains("was left out"),
+            "{:?}",
+            assembled.findings
+        );
     }
 }

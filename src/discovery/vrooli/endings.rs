@@ -35,8 +35,12 @@ impl Endings {
             }
             let raw = i32::try_from(*pid).ok().and_then(Pid::from_raw);
             let opened = raw.and_then(|raw| pidfd_open(raw, PidfdFlags::empty()).ok());
-            #[expect(deprecated, reason = "the danger is a descriptor that is closed meanwhile, and this one is owned")]
-            let held = opened.and_then(|opened| AsyncFd::with_interest(opened, Interest::READABLE).ok());
+            #[expect(
+                deprecated,
+                reason = "the danger is a descriptor that is closed meanwhile, and this one is owned"
+            )]
+            let held =
+                opened.and_then(|opened| AsyncFd::with_interest(opened, Interest::READABLE).ok());
             match held {
                 Some(held) => _ = self.held.insert(*pid, held),
                 None => self.unwatched = true,
@@ -52,15 +56,24 @@ impl Endings {
 
     /// How long a look at the processes may be put off, when it is done every `rescan` anyway.
     pub(super) fn pause(&self, rescan: Duration) -> Duration {
-        if self.unwatched { rescan.min(UNWATCHED) } else { rescan }
+        if self.unwatched {
+            rescan.min(UNWATCHED)
+        } else {
+            rescan
+        }
     }
 
     /// Waits until one of the processes ends. It is not waited for again unless it is watched anew.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(super) async fn next(&mut self) {
         let ended = std::future::poll_fn(|context| {
-            let ended = self.held.iter().find(|(_, held)| held.poll_read_ready(context).is_ready());
-            ended.map_or(std::task::Poll::Pending, |(pid, _)| std::task::Poll::Ready(*pid))
+            let ended = self
+                .held
+                .iter()
+                .find(|(_, held)| held.poll_read_ready(context).is_ready());
+            ended.map_or(std::task::Poll::Pending, |(pid, _)| {
+                std::task::Poll::Ready(*pid)
+            })
         });
         let ended = ended.await;
         self.held.remove(&ended);

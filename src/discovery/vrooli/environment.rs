@@ -14,7 +14,8 @@ use url::{Host, Url};
 
 use crate::config::{Config, without_route};
 use crate::discovery::{
-    Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceFactory, SourceTrust, publish_once,
+    Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceFactory, SourceTrust,
+    publish_once,
 };
 use crate::model::{Finding, FindingCode, ScenarioName, SourceAbsence, SourceId, SourceSpec};
 use crate::runtime::{Clock, Stop};
@@ -66,12 +67,18 @@ impl SourceId {
 }
 
 /// How the source is made.
-pub const FACTORY: SourceFactory = SourceFactory { id: SourceId::ENVIRONMENT, make, same_settings };
+pub const FACTORY: SourceFactory = SourceFactory {
+    id: SourceId::ENVIRONMENT,
+    make,
+    same_settings,
+};
 
 /// The source over this process's variables, when it is switched on.
 fn make(config: &Config, _clock: Clock) -> Option<Box<dyn Source>> {
     let rules = &config.discovery.environment;
-    rules.enabled.then(|| Box::new(EnvironmentSource::new(std::env::vars_os(), rules.remote)) as Box<dyn Source>)
+    rules.enabled.then(|| {
+        Box::new(EnvironmentSource::new(std::env::vars_os(), rules.remote)) as Box<dyn Source>
+    })
 }
 
 fn same_settings(one: &Config, other: &Config) -> bool {
@@ -89,21 +96,40 @@ impl EnvironmentSource {
         let mut findings = Vec::new();
         for (variable, value) in variables {
             let variable = variable.to_string_lossy();
-            let Some(stem) = variable.strip_suffix(SUFFIX).filter(|_| !variable.starts_with(OWN_PREFIX)) else {
+            let Some(stem) = variable
+                .strip_suffix(SUFFIX)
+                .filter(|_| !variable.starts_with(OWN_PREFIX))
+            else {
                 continue;
             };
             let name = scenario_name(stem);
-            match name.clone().ok_or(VariableError::Name).and_then(|name| Ok((name, base_address(&value, remote)?))) {
+            match name
+                .clone()
+                .ok_or(VariableError::Name)
+                .and_then(|name| Ok((name, base_address(&value, remote)?)))
+            {
                 Ok((name, url)) => {
                     let id = EndpointId(name.as_str().into());
                     let name = Some(name);
-                    endpoints.insert(id, Endpoint { name, ..Endpoint::at(url, SourceTrust::Trusted) });
+                    endpoints.insert(
+                        id,
+                        Endpoint {
+                            name,
+                            ..Endpoint::at(url, SourceTrust::Trusted)
+                        },
+                    );
                 }
                 Err(problem) => findings.push(ignored(&variable, name.as_ref(), &problem)),
             }
         }
         findings.sort();
-        Self { set: EndpointSet { initial_scan_done: true, endpoints, findings } }
+        Self {
+            set: EndpointSet {
+                initial_scan_done: true,
+                endpoints,
+                findings,
+            },
+        }
     }
 }
 
@@ -124,8 +150,12 @@ impl Source for EnvironmentSource {
 /// The scenario that a variable names. Only capitals are accepted: that is how the names are
 /// written, and it keeps two variables from naming the same scenario.
 fn scenario_name(stem: &str) -> Option<ScenarioName> {
-    let written = stem.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_');
-    written.then(|| stem.to_ascii_lowercase().replace('_', "-").parse().ok()).flatten()
+    let written = stem
+        .bytes()
+        .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_');
+    written
+        .then(|| stem.to_ascii_lowercase().replace('_', "-").parse().ok())
+        .flatten()
 }
 
 fn base_address(value: &OsStr, remote: bool) -> Result<Url, VariableError> {
@@ -164,7 +194,9 @@ fn ignored(variable: &str, name: Option<&ScenarioName>, problem: &VariableError)
         FindingCode::EntryIgnored,
         format!("the environment variable `{variable}` was left out: {problem}"),
     )
-    .hint(format!("set `{variable}` to an address like `http://127.0.0.1:15000`, or unset it, and start again"));
+    .hint(format!(
+        "set `{variable}` to an address like `http://127.0.0.1:15000`, or unset it, and start again"
+    ));
     match name {
         Some(name) => finding.of_scenario(name),
         None => finding,

@@ -41,22 +41,32 @@ pub(super) fn list(root: &Path, max: usize) -> io::Result<FolderListing> {
             }
         }
     }
-    let examples = names.iter().skip(max).map(|name| name.to_string_lossy().into_owned()).collect();
+    let examples = names
+        .iter()
+        .skip(max)
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
     let folders = names.iter().take(max).map(|name| root.join(name)).collect();
-    Ok(FolderListing { folders, left_out: seen.saturating_sub(max), examples })
+    Ok(FolderListing {
+        folders,
+        left_out: seen.saturating_sub(max),
+        examples,
+    })
 }
 
 /// Reads the process files of one scenario's folder.
 pub(super) fn read(path: PathBuf) -> Folder {
-    let found: Vec<File> =
-        FILES.into_iter().filter_map(|name| read_file(&path.join(name)).map(|text| File { name, text })).collect();
+    let found: Vec<File> = FILES
+        .into_iter()
+        .filter_map(|name| read_file(&path.join(name)).map(|text| File { name, text }))
+        .collect();
     // If not even the presence of the files can be checked, the folder is the problem, and one
     // finding is enough.
     let unreadable = |file: &File| matches!(file.text, Err(ProcessFileError::Unreadable(_)));
     let files = match found.first() {
-        Some(File { text: Err(problem), .. }) if found.len() == FILES.len() && found.iter().all(unreadable) => {
-            Err(problem.clone())
-        }
+        Some(File {
+            text: Err(problem), ..
+        }) if found.len() == FILES.len() && found.iter().all(unreadable) => Err(problem.clone()),
         _ => Ok(found),
     };
     Folder { path, files }
@@ -79,9 +89,14 @@ fn is_folder(entry: &DirEntry) -> bool {
 fn read_file(path: &Path) -> Option<Result<String, ProcessFileError>> {
     match read_bytes(path) {
         Ok(bytes) if bytes.len() > MAX_BYTES => Some(Err(ProcessFileError::TooLarge)),
-        Ok(bytes) => Some(String::from_utf8(bytes).map_err(|_| ProcessFileError::NotJson("it is not UTF-8".into()))),
+        Ok(bytes) => Some(
+            String::from_utf8(bytes)
+                .map_err(|_| ProcessFileError::NotJson("it is not UTF-8".into())),
+        ),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(error) if error.kind() == ErrorKind::InvalidInput => Some(Err(ProcessFileError::NotAFile)),
+        Err(error) if error.kind() == ErrorKind::InvalidInput => {
+            Some(Err(ProcessFileError::NotAFile))
+        }
         Err(error) => Some(Err(ProcessFileError::Unreadable(error.to_string()))),
     }
 }
@@ -93,6 +108,8 @@ fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
         return Err(ErrorKind::InvalidInput.into());
     }
     let mut bytes = Vec::new();
-    fs::File::open(path)?.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    fs::File::open(path)?
+        .take(MAX_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)?;
     Ok(bytes)
 }

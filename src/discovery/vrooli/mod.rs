@@ -61,7 +61,11 @@ impl SourceId {
 }
 
 /// How the source is made.
-pub const FACTORY: SourceFactory = SourceFactory { id: SourceId::VROOLI, make, same_settings };
+pub const FACTORY: SourceFactory = SourceFactory {
+    id: SourceId::VROOLI,
+    make,
+    same_settings,
+};
 
 /// The source, when it is switched on and the folder is known.
 fn make(config: &Config, clock: Clock) -> Option<Box<dyn Source>> {
@@ -82,7 +86,12 @@ impl VrooliFiles {
     }
 
     /// Scans, sends the set, and waits for a reason to scan again, until `stop`.
-    async fn follow(self, root: PathBuf, out: watch::Sender<EndpointSet>, stop: &Stop) -> Result<(), SourceError> {
+    async fn follow(
+        self,
+        root: PathBuf,
+        out: watch::Sender<EndpointSet>,
+        stop: &Stop,
+    ) -> Result<(), SourceError> {
         let tasks = Tasks::new();
         let rescan = self.section.rescan_interval.max(MIN_RESCAN);
         // Kept here too, so that the channel outlives a watcher that ended.
@@ -132,8 +141,15 @@ impl Source for VrooliFiles {
     ) -> BoxFuture<'static, Result<(), SourceError>> {
         async move {
             let Some(path) = self.section.path.clone() else {
-                return publish_once(EndpointSet { initial_scan_done: true, ..EndpointSet::default() }, out, stop)
-                    .await;
+                return publish_once(
+                    EndpointSet {
+                        initial_scan_done: true,
+                        ..EndpointSet::default()
+                    },
+                    out,
+                    stop,
+                )
+                .await;
             };
             // The watcher reports absolute paths.
             let root = std::path::absolute(&path).unwrap_or(path);
@@ -144,5 +160,8 @@ impl Source for VrooliFiles {
 }
 
 fn failed(error: &tokio::task::JoinError) -> SourceError {
-    SourceError { id: SourceId::VROOLI, message: format!("reading the processes folder broke off: {error}") }
+    SourceError {
+        id: SourceId::VROOLI,
+        message: format!("reading the processes folder broke off: {error}"),
+    }
 }

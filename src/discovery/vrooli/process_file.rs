@@ -62,16 +62,27 @@ pub(super) enum ProcessFileError {
 impl Process {
     /// Reads a process file. Fields that an address does not need are not looked at.
     pub(super) fn parse(text: &str) -> Result<Self, ProcessFileError> {
-        let value: Value = serde_json::from_str(text).map_err(|error| ProcessFileError::NotJson(error.to_string()))?;
-        let Value::Object(fields) = value else { return Err(ProcessFileError::NotAnObject) };
+        let value: Value = serde_json::from_str(text)
+            .map_err(|error| ProcessFileError::NotJson(error.to_string()))?;
+        let Value::Object(fields) = value else {
+            return Err(ProcessFileError::NotAnObject);
+        };
         let pid = pid(&fields)?;
         let boot = match fields.get("started_at") {
             None | Some(Value::Null) => pid.to_string(),
             Some(Value::String(text)) => format!("{pid} {}", shortened(text)),
             Some(other) => format!("{pid} {}", shortened(&other.to_string())),
         };
-        let started = fields.get("started_at").and_then(Value::as_str).and_then(|text| text.parse().ok());
-        Ok(Self { pid, port: port(&fields), boot, started })
+        let started = fields
+            .get("started_at")
+            .and_then(Value::as_str)
+            .and_then(|text| text.parse().ok());
+        Ok(Self {
+            pid,
+            port: port(&fields),
+            boot,
+            started,
+        })
     }
 }
 
@@ -93,17 +104,26 @@ impl ProcessFileError {
 
 fn pid(fields: &Map<String, Value>) -> Result<u32, ProcessFileError> {
     let value = fields.get("pid").ok_or(ProcessFileError::Missing("pid"))?;
-    let pid = value.as_u64().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0);
+    let pid = value
+        .as_u64()
+        .and_then(|pid| u32::try_from(pid).ok())
+        .filter(|pid| *pid > 0);
     pid.ok_or_else(|| invalid("pid", value, "a process id"))
 }
 
 fn port(fields: &Map<String, Value>) -> Result<Option<u16>, ProcessFileError> {
-    let value = fields.get("port").ok_or(ProcessFileError::Missing("port"))?;
+    let value = fields
+        .get("port")
+        .ok_or(ProcessFileError::Missing("port"))?;
     if value.is_null() {
         return Ok(None);
     }
-    let port = value.as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
-    port.map(Some).ok_or_else(|| invalid("port", value, "a number from 1 to 65535 or null"))
+    let port = value
+        .as_u64()
+        .and_then(|port| u16::try_from(port).ok())
+        .filter(|port| *port > 0);
+    port.map(Some)
+        .ok_or_else(|| invalid("port", value, "a number from 1 to 65535 or null"))
 }
 
 fn invalid(field: &'static str, value: &Value, wanted: &'static str) -> ProcessFileError {
@@ -112,11 +132,19 @@ fn invalid(field: &'static str, value: &Value, wanted: &'static str) -> ProcessF
     if found.len() < text.len() {
         found.push('…');
     }
-    ProcessFileError::Invalid { field, found, wanted }
+    ProcessFileError::Invalid {
+        field,
+        found,
+        wanted,
+    }
 }
 
 fn shortened(text: &str) -> String {
-    if text.len() <= MAX_STARTED_AT { text.to_owned() } else { format!("{:016x}", xxh3_64(text.as_bytes())) }
+    if text.len() <= MAX_STARTED_AT {
+        text.to_owned()
+    } else {
+        format!("{:016x}", xxh3_64(text.as_bytes()))
+    }
 }
 
 #[cfg(test)]
@@ -131,22 +159,52 @@ mod tests {
         let process = Process::parse(text).unwrap();
         let boot = "41 2026-01-05T10:00:00Z".into();
         let started = "2026-01-05T11:00:00+01:00".parse().ok();
-        assert_eq!(process, Process { pid: 41, port: Ok(Some(15000)), boot, started });
+        assert_eq!(
+            process,
+            Process {
+                pid: 41,
+                port: Ok(Some(15000)),
+                boot,
+                started
+            }
+        );
     }
 
     #[test]
     fn what_is_wrong_is_named() {
         for (text, says) in [
-            ("", "it is not valid JSON: EOF while parsing a value at line 1 column 0"),
-            (r#"{"pid": 4"#, "it is not valid JSON: EOF while parsing an object at line 1 column 9"),
+            (
+                "",
+                "it is not valid JSON: EOF while parsing a value at line 1 column 0",
+            ),
+            (
+                r#"{"pid": 4"#,
+                "it is not valid JSON: EOF while parsing an object at line 1 column 9",
+            ),
             ("[1]", "it is not a JSON object"),
             (r#"{"port": 15000}"#, "its field `pid` is missing"),
-            (r#"{"pid": "41", "port": 15000}"#, "its field `pid` is \"41\", not a process id"),
-            (r#"{"pid": 0, "port": 15000}"#, "its field `pid` is 0, not a process id"),
-            (r#"{"pid": -1, "port": 15000}"#, "its field `pid` is -1, not a process id"),
-            (r#"{"pid": 4294967296, "port": 15000}"#, "its field `pid` is 4294967296, not a process id"),
+            (
+                r#"{"pid": "41", "port": 15000}"#,
+                "its field `pid` is \"41\", not a process id",
+            ),
+            (
+                r#"{"pid": 0, "port": 15000}"#,
+                "its field `pid` is 0, not a process id",
+            ),
+            (
+                r#"{"pid": -1, "port": 15000}"#,
+                "its field `pid` is -1, not a process id",
+            ),
+            (
+                r#"{"pid": 4294967296, "port": 15000}"#,
+                "its field `pid` is 4294967296, not a process id",
+            ),
         ] {
-            assert_eq!(Process::parse(text).unwrap_err().to_string(), says, "{text}");
+            assert_eq!(
+                Process::parse(text).unwrap_err().to_string(),
+                says,
+                "{text}"
+            );
         }
     }
 
@@ -156,13 +214,29 @@ mod tests {
             ("1", Ok(Some(1))),
             ("65535", Ok(Some(65535))),
             ("null", Ok(None)),
-            ("0", Err("its field `port` is 0, not a number from 1 to 65535 or null")),
-            ("65536", Err("its field `port` is 65536, not a number from 1 to 65535 or null")),
-            ("15000.5", Err("its field `port` is 15000.5, not a number from 1 to 65535 or null")),
-            ("\"15000\"", Err("its field `port` is \"15000\", not a number from 1 to 65535 or null")),
+            (
+                "0",
+                Err("its field `port` is 0, not a number from 1 to 65535 or null"),
+            ),
+            (
+                "65536",
+                Err("its field `port` is 65536, not a number from 1 to 65535 or null"),
+            ),
+            (
+                "15000.5",
+                Err("its field `port` is 15000.5, not a number from 1 to 65535 or null"),
+            ),
+            (
+                "\"15000\"",
+                Err("its field `port` is \"15000\", not a number from 1 to 65535 or null"),
+            ),
         ] {
             let process = Process::parse(&format!(r#"{{"pid": 41, "port": {port}}}"#)).unwrap();
-            assert_eq!(process.port.map_err(|problem| problem.to_string()), expected.map_err(str::to_owned), "{port}");
+            assert_eq!(
+                process.port.map_err(|problem| problem.to_string()),
+                expected.map_err(str::to_owned),
+                "{port}"
+            );
         }
         let none = Process::parse(r#"{"pid": 41}"#).unwrap();
         assert_eq!(none.port.unwrap_err(), ProcessFileError::Missing("port"));
@@ -170,7 +244,11 @@ mod tests {
 
     #[test]
     fn a_boot_is_short_and_differs_with_each_start() {
-        let boot = |started: &str| Process::parse(&format!(r#"{{"pid": 41, "started_at": {started}}}"#)).unwrap().boot;
+        let boot = |started: &str| {
+            Process::parse(&format!(r#"{{"pid": 41, "started_at": {started}}}"#))
+                .unwrap()
+                .boot
+        };
         let long_a = format!("\"{}a\"", "x".repeat(9000));
         let long_b = format!("\"{}b\"", "x".repeat(9000));
         assert_eq!(boot("null"), "41");

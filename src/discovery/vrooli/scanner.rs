@@ -34,7 +34,12 @@ pub(super) struct FolderScanner {
 impl FolderScanner {
     /// A scanner before its first scan. `root` must be absolute; `wake` is notified when another
     /// scan is needed.
-    pub(super) fn new(root: PathBuf, max_scenarios: usize, rescan_interval: Duration, wake: watch::Sender<()>) -> Self {
+    pub(super) fn new(
+        root: PathBuf,
+        max_scenarios: usize,
+        rescan_interval: Duration,
+        wake: watch::Sender<()>,
+    ) -> Self {
         Self {
             watches: Watches::new(root.clone(), recommended, wake),
             root,
@@ -55,7 +60,9 @@ impl FolderScanner {
             Ok(listing) => {
                 let below = self.watch(anchors, &listing);
                 self.read(listing, stop)?;
-                watch_failure.or(below).map(|failure| self.not_watched(&failure))
+                watch_failure
+                    .or(below)
+                    .map(|failure| self.not_watched(&failure))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 self.watches.keep_only(&anchors);
@@ -70,8 +77,16 @@ impl FolderScanner {
         let mut findings = self.findings.clone();
         findings.extend(failure);
         findings.sort();
-        let endpoints = self.entries.iter().map(|(id, entry)| (id.clone(), entry.endpoint.clone())).collect();
-        Some(EndpointSet { initial_scan_done: self.settled, endpoints, findings })
+        let endpoints = self
+            .entries
+            .iter()
+            .map(|(id, entry)| (id.clone(), entry.endpoint.clone()))
+            .collect();
+        Some(EndpointSet {
+            initial_scan_done: self.settled,
+            endpoints,
+            findings,
+        })
     }
 
     /// The processes that run: the folder is to be scanned again when one of them ends.
@@ -79,10 +94,20 @@ impl FolderScanner {
         &self.running
     }
 
-    fn watch(&mut self, anchors: BTreeSet<PathBuf>, listing: &FolderListing) -> Option<WatchFailure> {
+    fn watch(
+        &mut self,
+        anchors: BTreeSet<PathBuf>,
+        listing: &FolderListing,
+    ) -> Option<WatchFailure> {
         let mut wanted = anchors;
         // An entry that cannot be inspected is reported when it is read.
-        wanted.extend(listing.folders.iter().filter(|folder| folder.is_dir()).cloned());
+        wanted.extend(
+            listing
+                .folders
+                .iter()
+                .filter(|folder| folder.is_dir())
+                .cloned(),
+        );
         self.watches.keep_only(&wanted);
         self.watches.add(&wanted)
     }
@@ -114,10 +139,16 @@ impl FolderScanner {
     fn not_listed(&self, error: &io::Error) -> Finding {
         let root = printable(&self.root.to_string_lossy());
         let hint = match error.kind() {
-            ErrorKind::PermissionDenied => "let the user that runs callsheet list the folder, or point",
+            ErrorKind::PermissionDenied => {
+                "let the user that runs callsheet list the folder, or point"
+            }
             _ => "point",
         };
-        let kept = if self.settled { "so what it held before stays" } else { "so its state is unknown" };
+        let kept = if self.settled {
+            "so what it held before stays"
+        } else {
+            "so its state is unknown"
+        };
         Finding::new(FindingCode::SourceFailed, format!("the folder `{root}` cannot be listed, {kept}: {error}")).hint(
             format!(
                 "{hint} `discovery.vrooli.path` at Vrooli's processes folder, or switch `discovery.vrooli.enabled` off"

@@ -59,7 +59,13 @@ pub(super) fn recommended(handler: Handler) -> notify::Result<Box<dyn Watcher + 
 impl Watches {
     /// No watch yet. `wake` hears of changes at and below `root`, which must be absolute.
     pub(super) fn new(root: PathBuf, make: MakeWatcher, wake: watch::Sender<()>) -> Self {
-        Self { root, make, watcher: None, believed: Arc::default(), wake }
+        Self {
+            root,
+            make,
+            watcher: None,
+            believed: Arc::default(),
+            wake,
+        }
     }
 
     /// Watches the root and the folder above it, which sees the root itself come, go or be swapped;
@@ -91,7 +97,12 @@ impl Watches {
         let believed = Arc::clone(&self.believed);
         let watcher = match self.watcher() {
             Ok(watcher) => watcher,
-            Err(error) => return Some(WatchFailure { path: self.root.clone(), error }),
+            Err(error) => {
+                return Some(WatchFailure {
+                    path: self.root.clone(),
+                    error,
+                });
+            }
         };
         let mut first = None;
         let mut changes = watcher.paths_mut();
@@ -115,7 +126,10 @@ impl Watches {
             }
         }
         if let Err(error) = changes.commit() {
-            first.get_or_insert(WatchFailure { path: self.root.clone(), error });
+            first.get_or_insert(WatchFailure {
+                path: self.root.clone(),
+                error,
+            });
         }
         first
     }
@@ -123,7 +137,9 @@ impl Watches {
     /// Ends the watches on everything but `wanted`.
     pub(super) fn keep_only(&mut self, wanted: &BTreeSet<PathBuf>) {
         let stale: Vec<PathBuf> = self.believed.lock().difference(wanted).cloned().collect();
-        let Some(watcher) = self.watcher.as_mut().filter(|_| !stale.is_empty()) else { return };
+        let Some(watcher) = self.watcher.as_mut().filter(|_| !stale.is_empty()) else {
+            return;
+        };
         let mut changes = watcher.paths_mut();
         for path in &stale {
             // The system ends a watch by itself when the folder is removed, so that this may well
@@ -142,7 +158,11 @@ impl Watches {
             let root = self.root.clone();
             let believed = Arc::clone(&self.believed);
             let wake = self.wake.clone();
-            (self.make)(Handler { root, believed, wake })?
+            (self.make)(Handler {
+                root,
+                believed,
+                wake,
+            })?
         };
         Ok(self.watcher.insert(watcher))
     }
@@ -151,7 +171,9 @@ impl Watches {
 impl EventHandler for Handler {
     fn handle_event(&mut self, event: notify::Result<Event>) {
         // An error means that something may have been missed.
-        let Ok(event) = event else { return self.wake.send_replace(()) };
+        let Ok(event) = event else {
+            return self.wake.send_replace(());
+        };
         if event.need_rescan() {
             self.believed.lock().clear();
             return self.wake.send_replace(());
@@ -160,7 +182,9 @@ impl EventHandler for Handler {
             return;
         }
         if may_end_a_watch(event.kind) {
-            self.believed.lock().retain(|watched| !event.paths.iter().any(|path| watched.starts_with(path)));
+            self.believed
+                .lock()
+                .retain(|watched| !event.paths.iter().any(|path| watched.starts_with(path)));
         }
         if event.paths.iter().any(|path| concerns(&self.root, path)) {
             self.wake.send_replace(());
@@ -184,7 +208,9 @@ impl WatchFailure {
             ErrorKind::Io(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 "let the user that runs callsheet list the folder"
             }
-            _ => "raise the sysctl `fs.inotify.max_user_instances` if many programs watch files here",
+            _ => {
+                "raise the sysctl `fs.inotify.max_user_instances` if many programs watch files here"
+            }
         };
         Finding::new(
             FindingCode::SourceFailed,
@@ -202,9 +228,21 @@ impl Believed {
 
 /// The folders whose watches report changes of the root itself.
 fn existing_anchors(root: &Path) -> BTreeSet<PathBuf> {
-    let existing: Vec<&Path> = root.ancestors().filter(|path| path.is_dir()).take(2).collect();
-    let wanted = if existing.first() == Some(&root) { 2 } else { 1 };
-    existing.into_iter().take(wanted).map(Path::to_path_buf).collect()
+    let existing: Vec<&Path> = root
+        .ancestors()
+        .filter(|path| path.is_dir())
+        .take(2)
+        .collect();
+    let wanted = if existing.first() == Some(&root) {
+        2
+    } else {
+        1
+    };
+    existing
+        .into_iter()
+        .take(wanted)
+        .map(Path::to_path_buf)
+        .collect()
 }
 
 /// Whether something was changed. Reading is none: our own reading would wake us for ever.
@@ -213,7 +251,10 @@ fn is_change(kind: EventKind) -> bool {
 }
 
 fn may_end_a_watch(kind: EventKind) -> bool {
-    matches!(kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)))
+    matches!(
+        kind,
+        EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_))
+    )
 }
 
 /// Whether a change of `path` can change what is read at `root`. What cannot be placed is taken to.
@@ -229,7 +270,8 @@ fn concerns(root: &Path, path: &Path) -> bool {
         };
     }
     // A neighbour of the root, or of a folder above it.
-    let is_neighbour = path.parent().is_some_and(|parent| root.starts_with(parent)) && !root.starts_with(path);
+    let is_neighbour =
+        path.parent().is_some_and(|parent| root.starts_with(parent)) && !root.starts_with(path);
     !is_neighbour
 }
 
@@ -245,7 +287,14 @@ mod tests {
 
     fn handler() -> (Handler, watch::Receiver<()>) {
         let (wake, woken) = watch::channel(());
-        (Handler { root: "/h/p".into(), believed: Arc::default(), wake }, woken)
+        (
+            Handler {
+                root: "/h/p".into(),
+                believed: Arc::default(),
+                wake,
+            },
+            woken,
+        )
     }
 
     #[test]
@@ -264,7 +313,11 @@ mod tests {
             // Spelled in another way (a link resolved by the system): not known to be a neighbour.
             ("/private/h/p/files/api.json", true),
         ] {
-            assert_eq!(concerns(Path::new("/h/p"), Path::new(path)), expected, "{path}");
+            assert_eq!(
+                concerns(Path::new("/h/p"), Path::new(path)),
+                expected,
+                "{path}"
+            );
         }
     }
 
@@ -274,8 +327,14 @@ mod tests {
         let file = || PathBuf::from("/h/p/files/api.json");
         for (kind, wakes) in [
             (EventKind::Access(AccessKind::Open(AccessMode::Any)), false),
-            (EventKind::Access(AccessKind::Close(AccessMode::Read)), false),
-            (EventKind::Access(AccessKind::Close(AccessMode::Write)), true),
+            (
+                EventKind::Access(AccessKind::Close(AccessMode::Read)),
+                false,
+            ),
+            (
+                EventKind::Access(AccessKind::Close(AccessMode::Write)),
+                true,
+            ),
             (EventKind::Create(CreateKind::File), true),
             (EventKind::Remove(RemoveKind::File), true),
         ] {
@@ -293,9 +352,16 @@ mod tests {
         let (mut handler, _woken) = handler();
         let all: BTreeSet<PathBuf> = ["/h", "/h/p", "/h/p/a", "/h/p/b"].map(PathBuf::from).into();
         handler.believed.lock().clone_from(&all);
-        handler.handle_event(Ok(Event::new(EventKind::Remove(RemoveKind::Folder)).add_path("/h/p/a".into())));
-        assert_eq!(*handler.believed.lock(), ["/h", "/h/p", "/h/p/b"].map(PathBuf::from).into());
-        handler.handle_event(Ok(Event::new(EventKind::Remove(RemoveKind::Folder)).add_path("/h/p".into())));
+        handler.handle_event(Ok(
+            Event::new(EventKind::Remove(RemoveKind::Folder)).add_path("/h/p/a".into())
+        ));
+        assert_eq!(
+            *handler.believed.lock(),
+            ["/h", "/h/p", "/h/p/b"].map(PathBuf::from).into()
+        );
+        handler.handle_event(Ok(
+            Event::new(EventKind::Remove(RemoveKind::Folder)).add_path("/h/p".into())
+        ));
         assert_eq!(*handler.believed.lock(), ["/h"].map(PathBuf::from).into());
         handler.believed.lock().clone_from(&all);
         handler.handle_event(Ok(Event::new(EventKind::Other).set_flag(Flag::Rescan)));
@@ -309,7 +375,12 @@ mod tests {
         let (_, failure) = watches.anchor();
         let finding = failure.unwrap().finding("5s");
         assert_eq!(finding.code, FindingCode::SourceFailed);
-        assert!(finding.message.contains("only every 5s: the system's limit of watches is reached"), "{finding:?}");
+        assert!(
+            finding
+                .message
+                .contains("only every 5s: the system's limit of watches is reached"),
+            "{finding:?}"
+        );
         assert!(finding.hint.unwrap().contains("max_user_watches"));
         // As soon as there is one, it is used.
         watches.make = recommended;

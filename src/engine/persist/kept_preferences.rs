@@ -7,9 +7,12 @@ use imbl::{OrdMap, OrdSet};
 use crate::engine::error::EngineError;
 use crate::model::finding::quoted_excerpt;
 use crate::model::{
-    Finding, FindingCode, PreferenceAuthor, PreferenceSet, PreferenceTarget, Scope, Settings, SettingsPatch,
+    Finding, FindingCode, PreferenceAuthor, PreferenceSet, PreferenceTarget, Scope, Settings,
+    SettingsPatch,
 };
-use crate::state::{CLIENT_PREFERENCES_MAX, CLIENT_PREFERENCES_OF_SCOPE_MAX, PREFERENCES_MAX, Restored, Write};
+use crate::state::{
+    CLIENT_PREFERENCES_MAX, CLIENT_PREFERENCES_OF_SCOPE_MAX, PREFERENCES_MAX, Restored, Write,
+};
 
 /// Where a preference stands.
 pub(in crate::engine) type PreferenceKey = (Scope, PreferenceTarget);
@@ -68,7 +71,11 @@ impl KeptPreferences {
     pub(in crate::engine) fn restored(restored: &Restored) -> Self {
         let set = restored.preferences.clone();
         let count = set.iter().count();
-        let mut kept = Self { set, count, ..Self::default() };
+        let mut kept = Self {
+            set,
+            count,
+            ..Self::default()
+        };
         // A row without any setting is no preference.
         let is_kept = |key: &&PreferenceKey| restored.preferences.get(&key.0, &key.1).is_some();
         for key in restored.client_preferences.iter().filter(is_kept) {
@@ -92,7 +99,11 @@ impl KeptPreferences {
     ) -> Write {
         let before = self.set.get(&key.0, &key.1);
         let is_operators = before.is_some() && !self.ages.contains_key(&key);
-        let author = if is_operators { PreferenceAuthor::Operator } else { author };
+        let author = if is_operators {
+            PreferenceAuthor::Operator
+        } else {
+            author
+        };
         let settings = before.cloned().unwrap_or_default().patched(patch);
         self.put(key.clone(), settings.clone(), author);
         Write::Preference(key.0, key.1, settings, author)
@@ -106,7 +117,10 @@ impl KeptPreferences {
     /// # Errors
     ///
     /// There are more than may be kept, and none that may give way.
-    pub(in crate::engine) fn make_room(&mut self, before: &Self) -> Result<Vec<PreferenceKey>, EngineError> {
+    pub(in crate::engine) fn make_room(
+        &mut self,
+        before: &Self,
+    ) -> Result<Vec<PreferenceKey>, EngineError> {
         if self.of_operators() > before.of_operators().max(PREFERENCES_MAX) {
             return Err(EngineError::TooManyPreferences);
         }
@@ -115,14 +129,18 @@ impl KeptPreferences {
         let of_scope = |scope: &Scope| before.by_scope.get(scope).copied().unwrap_or_default();
         let mut gone = Vec::new();
         for (scope, count) in self.by_scope.clone() {
-            let excess = count.saturating_sub(of_scope(&scope).max(CLIENT_PREFERENCES_OF_SCOPE_MAX));
+            let excess =
+                count.saturating_sub(of_scope(&scope).max(CLIENT_PREFERENCES_OF_SCOPE_MAX));
             let left = self.give_way(excess, before, |key| key.0 == scope);
             if left.len() < excess {
                 return Err(EngineError::TooManyClientPreferencesOfScope(scope));
             }
             gone.extend(left);
         }
-        let excess = self.ages.len().saturating_sub(before.ages.len().max(CLIENT_PREFERENCES_MAX));
+        let excess = self
+            .ages
+            .len()
+            .saturating_sub(before.ages.len().max(CLIENT_PREFERENCES_MAX));
         let left = self.give_way(excess, before, |_| true);
         if left.len() < excess {
             return Err(EngineError::TooManyClientPreferences);
@@ -133,13 +151,23 @@ impl KeptPreferences {
 
     /// Removes so many of the oldest hints of clients that were there in `before`, if there are as
     /// many.
-    fn give_way(&mut self, count: usize, before: &Self, may: impl Fn(&PreferenceKey) -> bool) -> Vec<PreferenceKey> {
+    fn give_way(
+        &mut self,
+        count: usize,
+        before: &Self,
+        may: impl Fn(&PreferenceKey) -> bool,
+    ) -> Vec<PreferenceKey> {
         let is_hint = |key: &PreferenceKey| {
             let settings = self.set.get(&key.0, &key.1);
             !matches!(key.0, Scope::Profile(_)) && settings.is_some_and(Settings::is_hint_only)
         };
-        let earlier = self.by_age.iter().take_while(|(age, _)| *age < before.next_age);
-        let hints = earlier.map(|(_, key)| key).filter(|key| may(key) && is_hint(key));
+        let earlier = self
+            .by_age
+            .iter()
+            .take_while(|(age, _)| *age < before.next_age);
+        let hints = earlier
+            .map(|(_, key)| key)
+            .filter(|key| may(key) && is_hint(key));
         let gone: Vec<PreferenceKey> = hints.take(count).cloned().collect();
         for key in &gone {
             self.put(key.clone(), Settings::default(), PreferenceAuthor::Client);

@@ -57,7 +57,9 @@ impl SaveRequest {
     fn subject(&self) -> SaveSubject {
         match self {
             Self::Manifest(_, stored) => SaveSubject::Scenario(stored.scenario.clone()),
-            Self::Claim(scenario, _) | Self::Forget(scenario) => SaveSubject::Scenario(scenario.clone()),
+            Self::Claim(scenario, _) | Self::Forget(scenario) => {
+                SaveSubject::Scenario(scenario.clone())
+            }
             Self::Revision(..) => SaveSubject::Revision,
             Self::AnswerTimes(_) => SaveSubject::AnswerTimes,
         }
@@ -73,9 +75,10 @@ impl SaveRequest {
 
     fn write(self) -> Write {
         match self {
-            Self::Manifest(manifest, stored) => {
-                Write::Manifest(StoredManifest { document: manifest::write(&manifest).into(), ..*stored })
-            }
+            Self::Manifest(manifest, stored) => Write::Manifest(StoredManifest {
+                document: manifest::write(&manifest).into(),
+                ..*stored
+            }),
             Self::Claim(scenario, party) => Write::Claim(scenario, party),
             Self::Forget(scenario) => Write::ForgetManifest(scenario),
             Self::Revision(revision, since) => Write::Revision(revision, since),
@@ -88,7 +91,9 @@ impl SaveRequest {
 /// replace none of other scenarios.
 fn add(gathered: &mut SaveBatch, next: SaveRequest) {
     match (gathered.get_mut(&next.subject()), next) {
-        (Some(SaveRequest::AnswerTimes(times)), SaveRequest::AnswerTimes(later)) => times.extend(later),
+        (Some(SaveRequest::AnswerTimes(times)), SaveRequest::AnswerTimes(later)) => {
+            times.extend(later)
+        }
         (_, next) => {
             gathered.insert(next.subject(), next);
         }
@@ -113,7 +118,9 @@ impl ManifestWriter {
             let mut gathered = self.gather(first, &stop).await;
             while !gathered.is_empty() {
                 let rest = gathered.keys().nth(BATCH).cloned();
-                let later = rest.map(|rest| gathered.split_off(&rest)).unwrap_or_default();
+                let later = rest
+                    .map(|rest| gathered.split_off(&rest))
+                    .unwrap_or_default();
                 self.save(std::mem::replace(&mut gathered, later)).await;
             }
         }
@@ -138,12 +145,20 @@ impl ManifestWriter {
     }
 
     async fn save(&self, batch: SaveBatch) {
-        let scenarios = batch.values().filter_map(SaveRequest::manifest_of).collect();
-        let written = self.tasks.spawn_blocking(|| batch.into_values().map(SaveRequest::write).collect());
+        let scenarios = batch
+            .values()
+            .filter_map(SaveRequest::manifest_of)
+            .collect();
+        let written = self
+            .tasks
+            .spawn_blocking(|| batch.into_values().map(SaveRequest::write).collect());
         // It fails only when the runtime is shutting down, and then no write is possible.
         let Ok(writes) = written.await else { return };
         let result = self.store.save(writes).await;
         // Fails only when the engine is gone; the remaining writes are still stored.
-        let _ = self.events.send(EngineEvent::Saved(result, scenarios)).await;
+        let _ = self
+            .events
+            .send(EngineEvent::Saved(result, scenarios))
+            .await;
     }
 }

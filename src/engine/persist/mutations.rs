@@ -9,7 +9,8 @@ use tokio::sync::mpsc;
 use crate::engine::message::{EngineEvent, ReplySender};
 use crate::engine::persist::kept_preferences::{GaveWay, KeptPreferences};
 use crate::model::{
-    Health, PreferenceAuthor, PreferenceTarget, ScenarioName, Scope, ScopePattern, Settings, SettingsPatch,
+    Health, PreferenceAuthor, PreferenceTarget, ScenarioName, Scope, ScopePattern, Settings,
+    SettingsPatch,
 };
 use crate::runtime::Stop;
 use crate::state::{StateError, StateStore, TrustDecision, Write};
@@ -29,7 +30,11 @@ pub(in crate::engine) enum Mutation {
         preview: bool,
         reply: ReplySender<Vec<Settings>>,
     },
-    Decide(ScenarioName, Option<TrustDecision>, ReplySender<Arc<Health>>),
+    Decide(
+        ScenarioName,
+        Option<TrustDecision>,
+        ReplySender<Arc<Health>>,
+    ),
 }
 
 /// Handles changes one after the other, so that two changes of the same preference cannot overwrite
@@ -53,8 +58,16 @@ impl MutationWriter {
             };
             let Some(operation) = operation else { return };
             let event = match operation {
-                Mutation::Prefer { author, changes, reply } => self.prefer(author, changes, reply).await,
-                Mutation::Reset { scopes, preview, reply } => self.reset(&scopes, preview, reply).await,
+                Mutation::Prefer {
+                    author,
+                    changes,
+                    reply,
+                } => self.prefer(author, changes, reply).await,
+                Mutation::Reset {
+                    scopes,
+                    preview,
+                    reply,
+                } => self.reset(&scopes, preview, reply).await,
                 Mutation::Decide(name, ruling, reply) => self.decide(name, ruling, reply).await,
             };
             let Some(event) = event else { continue };
@@ -68,7 +81,10 @@ impl MutationWriter {
     async fn save(&self, writes: Vec<Write>) -> Result<(), StateError> {
         let saved = self.store.save(writes).await;
         // If the engine has ended, no client reads its findings any more.
-        let _ = self.events.send(EngineEvent::Saved(saved.clone(), Vec::new())).await;
+        let _ = self
+            .events
+            .send(EngineEvent::Saved(saved.clone(), Vec::new()))
+            .await;
         saved
     }
 
@@ -95,17 +111,26 @@ impl MutationWriter {
             }
         };
         let deletes = gone.iter().cloned();
-        writes
-            .extend(deletes.map(|key| Write::Preference(key.0, key.1, Settings::default(), PreferenceAuthor::Client)));
+        writes.extend(deletes.map(|key| {
+            Write::Preference(key.0, key.1, Settings::default(), PreferenceAuthor::Client)
+        }));
         if let Err(error) = self.save(writes).await {
             let _ = reply.send(Err(error.into()));
             return None;
         }
         self.gave_way.add(gone);
-        let settings = keys.iter().map(|key| next.set().get(&key.0, &key.1).cloned().unwrap_or_default()).collect();
+        let settings = keys
+            .iter()
+            .map(|key| next.set().get(&key.0, &key.1).cloned().unwrap_or_default())
+            .collect();
         self.preferences = next;
         let preferences = Arc::new(self.preferences.set().clone());
-        Some(EngineEvent::PreferencesChanged { preferences, gave_way: self.gave_way.clone(), settings, reply })
+        Some(EngineEvent::PreferencesChanged {
+            preferences,
+            gave_way: self.gave_way.clone(),
+            settings,
+            reply,
+        })
     }
 
     /// Resets what is stored at this moment, in one write.
@@ -115,18 +140,26 @@ impl MutationWriter {
         preview: bool,
         reply: ReplySender<Vec<Settings>>,
     ) -> Option<EngineEvent> {
-        let stored = self.preferences.set().iter().filter(|(scope, _, _)| scopes.matches(scope));
+        let stored = self
+            .preferences
+            .set()
+            .iter()
+            .filter(|(scope, _, _)| scopes.matches(scope));
         if preview {
-            let _ = reply.send(Ok(stored.map(|(_, _, settings)| settings.clone()).collect()));
+            let _ = reply.send(Ok(stored
+                .map(|(_, _, settings)| settings.clone())
+                .collect()));
             return None;
         }
-        let changes: Vec<_> =
-            stored.map(|(scope, target, _)| (scope.clone(), target.clone(), SettingsPatch::reset())).collect();
+        let changes: Vec<_> = stored
+            .map(|(scope, target, _)| (scope.clone(), target.clone(), SettingsPatch::reset()))
+            .collect();
         if changes.is_empty() {
             let _ = reply.send(Ok(Vec::new()));
             return None;
         }
-        self.prefer(PreferenceAuthor::Operator, changes, reply).await
+        self.prefer(PreferenceAuthor::Operator, changes, reply)
+            .await
     }
 
     async fn decide(
@@ -135,7 +168,10 @@ impl MutationWriter {
         ruling: Option<TrustDecision>,
         reply: ReplySender<Arc<Health>>,
     ) -> Option<EngineEvent> {
-        if let Err(error) = self.save(vec![Write::Decision(name.clone(), ruling.clone())]).await {
+        if let Err(error) = self
+            .save(vec![Write::Decision(name.clone(), ruling.clone())])
+            .await
+        {
             let _ = reply.send(Err(error.into()));
             return None;
         }

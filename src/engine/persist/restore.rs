@@ -42,7 +42,11 @@ pub(in crate::engine) fn records(
             Err(why) => {
                 let message = format!("its stored manifest cannot be used: {why}");
                 let hint = "it is replaced at its next good answer";
-                findings.push(Finding::new(FindingCode::StateRepaired, message).of_scenario(&name).hint(hint));
+                findings.push(
+                    Finding::new(FindingCode::StateRepaired, message)
+                        .of_scenario(&name)
+                        .hint(hint),
+                );
             }
         }
     }
@@ -59,9 +63,15 @@ pub(in crate::engine) fn decided(
     now: Now,
 ) {
     for (name, ruling) in rulings {
-        let (Some(source), Some(_)) = (&ruling.source, &ruling.party.origin) else { continue };
+        let (Some(source), Some(_)) = (&ruling.source, &ruling.party.origin) else {
+            continue;
+        };
         let source = sources.named(source);
-        let decided = || Box::new(Scenario::decided(name, source, ruling, rulings, generation, now));
+        let decided = || {
+            Box::new(Scenario::decided(
+                name, source, ruling, rulings, generation, now,
+            ))
+        };
         records.entry(name.clone()).or_insert_with(decided);
     }
 }
@@ -76,10 +86,15 @@ fn record(
 ) -> Result<Scenario, String> {
     let accept = &config.protocol.accept;
     let most = config.refresh.max_tools;
-    let manifest =
-        manifest::read(&stored.document).map_err(|error| truncate_at_char_boundary(error, MOST_ERROR_BYTES).text)?;
-    let restored = tool_discovery::restored(manifest, accept, most).map_err(|error| error.to_string())?;
-    let Decoded { manifest, findings, quarantined } = restored;
+    let manifest = manifest::read(&stored.document)
+        .map_err(|error| truncate_at_char_boundary(error, MOST_ERROR_BYTES).text)?;
+    let restored =
+        tool_discovery::restored(manifest, accept, most).map_err(|error| error.to_string())?;
+    let Decoded {
+        manifest,
+        findings,
+        quarantined,
+    } = restored;
     let freshness = Freshness {
         generated_at: manifest.generated_at,
         fresh_until: stored.received_at,
@@ -90,16 +105,35 @@ fn record(
         // it is polled.
         manifest: Arc::new(manifest),
         quarantined: stored.quarantined + quarantined,
-        findings: findings.into_iter().map(|finding| finding.of_scenario(&stored.scenario)).collect(),
+        findings: findings
+            .into_iter()
+            .map(|finding| finding.of_scenario(&stored.scenario))
+            .collect(),
         fresh: None,
-        validators: stored.validators.clone().map(Validators::stored).unwrap_or_default(),
+        validators: stored
+            .validators
+            .clone()
+            .map(Validators::stored)
+            .unwrap_or_default(),
         term: ManifestTerm::Restored,
         freshness,
     };
     let party = stored.party.origin.is_some().then(|| stored.party.clone());
     // If parts of a document were left out, it is stored again after the next good answer.
     let is_stored = quarantined == 0;
-    let mut record = Scenario::new(stored.scenario.clone(), sources.named(&stored.source), stored.trusted, 0, now);
-    record.restore(held, party, protocols.by_id(&stored.protocol), is_stored, rulings);
+    let mut record = Scenario::new(
+        stored.scenario.clone(),
+        sources.named(&stored.source),
+        stored.trusted,
+        0,
+        now,
+    );
+    record.restore(
+        held,
+        party,
+        protocols.by_id(&stored.protocol),
+        is_stored,
+        rulings,
+    );
     Ok(record)
 }

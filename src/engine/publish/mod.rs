@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::catalog::{
-    self, CatalogEntry, CatalogReader, CatalogWriter, Change, FormerNames, Inputs, Offer, ProgramEnds, Snapshot,
-    StateTransitions, Visibility, catalog_store,
+    self, CatalogEntry, CatalogReader, CatalogWriter, Change, FormerNames, Inputs, Offer,
+    ProgramEnds, Snapshot, StateTransitions, Visibility, catalog_store,
 };
 use crate::config::Config;
 use crate::engine::now::Now;
@@ -25,8 +25,8 @@ use crate::engine::persist::manifest_writer::SaveRequest;
 use crate::engine::routes::CallRoutes;
 use crate::engine::scenario::{Scenario, ScenarioMap, log};
 use crate::model::{
-    ConfigState, Finding, Health, Isolated, Manifest, PreferenceSet, RecordedEnd, ScenarioName, StateTransition,
-    ToolCounts,
+    ConfigState, Finding, Health, Isolated, Manifest, PreferenceSet, RecordedEnd, ScenarioName,
+    StateTransition, ToolCounts,
 };
 use crate::runtime::Clock;
 use crate::state::StateError;
@@ -77,15 +77,24 @@ impl NextSnapshot {
     fn after(took: Duration, sweeping: bool, now: Instant) -> Self {
         if sweeping {
             let at = now + LONGEST_SWEEP_PAUSE.min(took * SWEEP_PAUSE);
-            return Self { unawaited: at, awaited: at };
+            return Self {
+                unawaited: at,
+                awaited: at,
+            };
         }
         let pause = took * PAUSE_TIMES;
-        Self { unawaited: now + LONGEST_PAUSE.min(pause), awaited: now + LONGEST_AWAITED_PAUSE.min(pause) }
+        Self {
+            unawaited: now + LONGEST_PAUSE.min(pause),
+            awaited: now + LONGEST_AWAITED_PAUSE.min(pause),
+        }
     }
 
     /// Without waiting.
     fn at_once(now: Instant) -> Self {
-        Self { unawaited: now, awaited: now }
+        Self {
+            unawaited: now,
+            awaited: now,
+        }
     }
 }
 
@@ -139,11 +148,24 @@ impl SnapshotPublisher {
         stored: Vec<Finding>,
         now: Now,
     ) -> (Self, CatalogReader) {
-        let offered = |record: &Scenario| Some((record.name.clone(), record.offered(now.mono, &parts.config)?));
-        let offers = records.values().filter_map(|record| offered(record)).collect();
+        let offered = |record: &Scenario| {
+            Some((
+                record.name.clone(),
+                record.offered(now.mono, &parts.config)?,
+            ))
+        };
+        let offers = records
+            .values()
+            .filter_map(|record| offered(record))
+            .collect();
         let profiles = Arc::new(parts.config.marked_profiles());
         let preferences = parts.config.effective_preferences(&stored_preferences);
-        let catalog = catalog::build(&Inputs { offers, preferences, naming: parts.config.naming, profiles });
+        let catalog = catalog::build(&Inputs {
+            offers,
+            preferences,
+            naming: parts.config.naming,
+            profiles,
+        });
         let revisions: VecDeque<_> = revision.into_iter().collect();
         let findings = Arc::new(stored.clone());
         let first = Snapshot {
@@ -196,8 +218,13 @@ impl SnapshotPublisher {
     /// Takes a scenario's offer into the catalog when it differs from what is there.
     pub(in crate::engine) fn set_offer(&mut self, name: &ScenarioName, offer: &Offer) {
         let same = match self.offers.get(name) {
-            Some(next) => next.as_ref().is_some_and(|next| same(&next.manifest, &next.visibility, offer)),
-            None => self.catalog.entry(name).is_some_and(|entry| same(&entry.manifest, &entry.visibility, offer)),
+            Some(next) => next
+                .as_ref()
+                .is_some_and(|next| same(&next.manifest, &next.visibility, offer)),
+            None => self
+                .catalog
+                .entry(name)
+                .is_some_and(|entry| same(&entry.manifest, &entry.visibility, offer)),
         };
         if !same {
             self.offers.insert(name.clone(), Some(offer.clone()));
@@ -207,7 +234,9 @@ impl SnapshotPublisher {
 
     /// Activates other preferences.
     pub(in crate::engine) fn prefer(&mut self, preferences: Arc<PreferenceSet>, config: &Config) {
-        self.catalog = self.catalog.with(Change::Preferences(config.effective_preferences(&preferences)));
+        self.catalog = self.catalog.with(Change::Preferences(
+            config.effective_preferences(&preferences),
+        ));
         self.stored_preferences = preferences;
         self.changed = true;
     }
@@ -244,7 +273,10 @@ impl SnapshotPublisher {
     }
 
     /// Marks the health of every scenario to be published again.
-    pub(in crate::engine) fn mark_all_dirty<'a>(&mut self, names: impl Iterator<Item = &'a ScenarioName>) {
+    pub(in crate::engine) fn mark_all_dirty<'a>(
+        &mut self,
+        names: impl Iterator<Item = &'a ScenarioName>,
+    ) {
         self.dirty.extend(names.cloned());
         self.changed = true;
     }
@@ -252,7 +284,8 @@ impl SnapshotPublisher {
     /// Removes a scenario that is no longer known.
     pub(in crate::engine) fn forget(&mut self, name: &ScenarioName) {
         self.offers.insert(name.clone(), None);
-        self.findings_changed |= self.scenarios.remove(name).is_some() | self.unarchived.remove(name);
+        self.findings_changed |=
+            self.scenarios.remove(name).is_some() | self.unarchived.remove(name);
         self.mark_dirty(name);
     }
 
@@ -280,17 +313,25 @@ impl SnapshotPublisher {
             self.catalog = self.catalog.with(Change::Naming(now.naming));
         }
         if !before.prefers_like(now) {
-            self.catalog = self.catalog.with(Change::Preferences(now.effective_preferences(&self.stored_preferences)));
+            self.catalog = self.catalog.with(Change::Preferences(
+                now.effective_preferences(&self.stored_preferences),
+            ));
         }
         if before.marked_profiles() != now.marked_profiles() {
-            self.catalog = self.catalog.with(Change::Profiles(Arc::new(now.marked_profiles())));
+            self.catalog = self
+                .catalog
+                .with(Change::Profiles(Arc::new(now.marked_profiles())));
         }
         self.former_names.keep_for(now.health.forget);
         self.changed = true;
     }
 
     /// Replaces the findings of a scenario.
-    pub(in crate::engine) fn scenario_findings(&mut self, name: &ScenarioName, findings: &[Finding]) {
+    pub(in crate::engine) fn scenario_findings(
+        &mut self,
+        name: &ScenarioName,
+        findings: &[Finding],
+    ) {
         let before = if findings.is_empty() {
             self.scenarios.remove(name)
         } else {
@@ -308,26 +349,45 @@ impl SnapshotPublisher {
 
     /// Records whether a scenario's manifest was queued to be saved.
     pub(in crate::engine) fn queued(&mut self, name: &ScenarioName, queued: bool) {
-        let changed = if queued { self.unarchived.remove(name) } else { self.unarchived.insert(name.clone()) };
+        let changed = if queued {
+            self.unarchived.remove(name)
+        } else {
+            self.unarchived.insert(name.clone())
+        };
         self.findings_changed |= changed;
     }
 
     /// Runs `act` once the next snapshot is published.
-    pub(in crate::engine) fn after_publish(&mut self, act: impl FnOnce(&Snapshot) + Send + 'static) {
+    pub(in crate::engine) fn after_publish(
+        &mut self,
+        act: impl FnOnce(&Snapshot) + Send + 'static,
+    ) {
         self.after.push(Box::new(act));
         self.changed = true;
     }
 
     /// When the next snapshot is published; `None` when there are no changes.
     pub(in crate::engine) fn due(&self) -> Option<Instant> {
-        let earliest = if self.after.is_empty() { self.next.unawaited } else { self.next.awaited };
+        let earliest = if self.after.is_empty() {
+            self.next.unawaited
+        } else {
+            self.next.awaited
+        };
         let has_news = self.changed || self.findings_changed;
-        if has_news { Some(earliest) } else { self.quiet_until.map(|at| at.max(earliest)) }
+        if has_news {
+            Some(earliest)
+        } else {
+            self.quiet_until.map(|at| at.max(earliest))
+        }
     }
 
     /// Whether the next snapshot takes long to make.
     pub(in crate::engine) fn is_large(&self) -> bool {
-        let changed = self.offers.values().flatten().map(|offer| offer.manifest.tools.len());
+        let changed = self
+            .offers
+            .values()
+            .flatten()
+            .map(|offer| offer.manifest.tools.len());
         changed.sum::<usize>() >= LARGE_CHANGE_TOOLS
     }
 
@@ -338,7 +398,12 @@ impl SnapshotPublisher {
 
     /// Publishes the changes, if there are any and the latest snapshot is old enough. `sweeping`
     /// says whether scenarios are awaited that were not polled yet.
-    pub(in crate::engine) fn publish_when_due(&mut self, records: &ScenarioMap, sweeping: bool, now: Now) {
+    pub(in crate::engine) fn publish_when_due(
+        &mut self,
+        records: &ScenarioMap,
+        sweeping: bool,
+        now: Now,
+    ) {
         if self.due().is_some_and(|due| due <= now.mono) {
             let begun = self.clock.now();
             self.publish(records, now);
@@ -359,12 +424,15 @@ impl SnapshotPublisher {
         }
         (self.changed, self.quiet_until) = (false, None);
         if !self.offers.is_empty() {
-            self.catalog = self.catalog.with(Change::Offers(std::mem::take(&mut self.offers)));
+            self.catalog = self
+                .catalog
+                .with(Change::Offers(std::mem::take(&mut self.offers)));
         }
         let dirty = std::mem::take(&mut self.dirty);
         if !dirty.is_empty() {
             // Before the snapshot, so that a client that sees a tool in it finds the route to it.
-            self.routes.change(records, dirty.iter(), self.next_sequence());
+            self.routes
+                .change(records, dirty.iter(), self.next_sequence());
         }
         for name in dirty {
             match records.get(&name) {
@@ -381,7 +449,8 @@ impl SnapshotPublisher {
             self.gather();
         }
         self.stamp_revision(now);
-        self.former_names.note(&self.writer.current().catalog, &self.catalog, now.wall);
+        self.former_names
+            .note(&self.writer.current().catalog, &self.catalog, now.wall);
         self.sequence += 1;
         let snapshot = Snapshot {
             catalog: self.catalog.clone(),
@@ -407,15 +476,26 @@ impl SnapshotPublisher {
     /// Sets the time of origin of the revision.
     fn stamp_revision(&mut self, now: Now) {
         let revision = self.catalog.revision().to_string();
-        if self.revisions.back().is_some_and(|(newest, _)| *newest == revision) {
+        if self
+            .revisions
+            .back()
+            .is_some_and(|(newest, _)| *newest == revision)
+        {
             return;
         }
-        let known = self.revisions.iter().position(|(known, _)| *known == revision);
-        let entry = known.and_then(|at| self.revisions.remove(at)).unwrap_or((revision, now.wall));
+        let known = self
+            .revisions
+            .iter()
+            .position(|(known, _)| *known == revision);
+        let entry = known
+            .and_then(|at| self.revisions.remove(at))
+            .unwrap_or((revision, now.wall));
         self.generated_at = entry.1;
         // If the queue is full, the next start lacks the time of this revision; nothing else is
         // lost.
-        let _ = self.saves.try_send(SaveRequest::Revision(entry.0.clone(), entry.1));
+        let _ = self
+            .saves
+            .try_send(SaveRequest::Revision(entry.0.clone(), entry.1));
         self.revisions.push_back(entry);
         if self.revisions.len() > REVISIONS {
             self.revisions.pop_front();
@@ -423,9 +503,15 @@ impl SnapshotPublisher {
     }
 }
 
-fn origin(revisions: &VecDeque<(String, Timestamp)>, catalog: &catalog::Catalog) -> Option<Timestamp> {
+fn origin(
+    revisions: &VecDeque<(String, Timestamp)>,
+    catalog: &catalog::Catalog,
+) -> Option<Timestamp> {
     let revision = catalog.revision().to_string();
-    revisions.iter().find(|(known, _)| *known == revision).map(|(_, at)| *at)
+    revisions
+        .iter()
+        .find(|(known, _)| *known == revision)
+        .map(|(_, at)| *at)
 }
 
 fn same(manifest: &Arc<Manifest>, standing: &Visibility, offer: &Offer) -> bool {
@@ -441,9 +527,28 @@ fn same_standing(a: &Visibility, b: &Visibility) -> bool {
 fn counts(entry: Option<&Arc<CatalogEntry>>, record: &Scenario) -> ToolCounts {
     let quarantined = record.held().map_or(0, |held| held.quarantined);
     let offered = record.held().map_or(0, |held| held.manifest.tools.len());
-    let Some(entry) = entry else { return ToolCounts { offered, quarantined, ..ToolCounts::default() } };
-    let disabled = entry.tools.iter().filter(|tool| !tool.effective.enabled).count();
+    let Some(entry) = entry else {
+        return ToolCounts {
+            offered,
+            quarantined,
+            ..ToolCounts::default()
+        };
+    };
+    let disabled = entry
+        .tools
+        .iter()
+        .filter(|tool| !tool.effective.enabled)
+        .count();
     // Internal tools do not count: they are in no list.
-    let published = if entry.is_published() { entry.listed.len() } else { 0 };
-    ToolCounts { offered, published, disabled, quarantined }
+    let published = if entry.is_published() {
+        entry.listed.len()
+    } else {
+        0
+    };
+    ToolCounts {
+        offered,
+        published,
+        disabled,
+        quarantined,
+    }
 }

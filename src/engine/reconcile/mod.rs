@@ -13,7 +13,9 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::discovery::{Endpoint, EndpointSet, SourceTrust};
 use crate::engine::assignment::{Assignment, address_key, redacted_address};
 use crate::engine::scenario::trust;
-use crate::model::{Finding, FindingCode, PeerIdentity, SCENARIO_NAME_MAX, ScenarioName, SourceId, Target};
+use crate::model::{
+    Finding, FindingCode, PeerIdentity, SCENARIO_NAME_MAX, ScenarioName, SourceId, Target,
+};
 
 pub(in crate::engine) mod reconciler;
 
@@ -62,7 +64,11 @@ pub(in crate::engine) fn merge(
     let mut candidates = Vec::new();
     for (source, set) in sets {
         merge.roster.findings.extend(set.findings.iter().cloned());
-        candidates.extend(set.endpoints.values().map(|endpoint| EndpointCandidate::new(*source, endpoint)));
+        candidates.extend(
+            set.endpoints
+                .values()
+                .map(|endpoint| EndpointCandidate::new(*source, endpoint)),
+        );
     }
     // The sort is stable, so equal candidates stay in the order of sources and their endpoints.
     candidates.sort_by_cached_key(|candidate| merge.rank(candidate));
@@ -90,7 +96,13 @@ impl EndpointCandidate {
         }
         let vouched = endpoint.trust == SourceTrust::Trusted;
         let is_named = vouched || endpoint.trust == SourceTrust::Proposed;
-        Self { source, party: trust::party(&endpoint), vouched, is_named, endpoint }
+        Self {
+            source,
+            party: trust::party(&endpoint),
+            vouched,
+            is_named,
+            endpoint,
+        }
     }
 }
 
@@ -108,8 +120,12 @@ struct Merge<'a> {
 
 impl<'a> Merge<'a> {
     fn new(known: &'a NameHolders, max_scenarios: usize) -> Self {
-        let identities = known.iter().filter_map(|(name, holder)| Some((&**holder.party.identity.as_ref()?, name)));
-        let origins = known.iter().filter_map(|(name, holder)| Some((&**holder.party.origin.as_ref()?, name)));
+        let identities = known
+            .iter()
+            .filter_map(|(name, holder)| Some((&**holder.party.identity.as_ref()?, name)));
+        let origins = known
+            .iter()
+            .filter_map(|(name, holder)| Some((&**holder.party.origin.as_ref()?, name)));
         Self {
             known,
             identities: identities.collect(),
@@ -125,10 +141,25 @@ impl<'a> Merge<'a> {
     /// The name that the candidate's peer is known by.
     fn home(&self, candidate: &EndpointCandidate) -> Option<(&'a ScenarioName, &'a NameHolder)> {
         let party = &candidate.party;
-        let by_identity = party.identity.as_deref().and_then(|identity| self.identities.get(identity));
-        let own = candidate.endpoint.name.as_ref().and_then(|name| self.known.get_key_value(name));
-        let own = own.filter(|(_, holder)| holder.party.same_origin(party)).map(|(name, _)| name);
-        let by_origin = || party.origin.as_deref().and_then(|origin| self.origins.get(origin)).copied();
+        let by_identity = party
+            .identity
+            .as_deref()
+            .and_then(|identity| self.identities.get(identity));
+        let own = candidate
+            .endpoint
+            .name
+            .as_ref()
+            .and_then(|name| self.known.get_key_value(name));
+        let own = own
+            .filter(|(_, holder)| holder.party.same_origin(party))
+            .map(|(name, _)| name);
+        let by_origin = || {
+            party
+                .origin
+                .as_deref()
+                .and_then(|origin| self.origins.get(origin))
+                .copied()
+        };
         let name = by_identity.copied().or(own).or_else(by_origin)?;
         Some((name, self.known.get(name)?))
     }
@@ -141,8 +172,9 @@ impl<'a> Merge<'a> {
         if candidate.vouched {
             // A known identity at its known address goes before copies of it.
             let known = self.home(candidate).map(|(_, holder)| &holder.party);
-            let moved =
-                |known: &PeerIdentity| known.same_identity(&candidate.party) && !known.same_origin(&candidate.party);
+            let moved = |known: &PeerIdentity| {
+                known.same_identity(&candidate.party) && !known.same_origin(&candidate.party)
+            };
             return u8::from(known.is_some_and(moved));
         }
         let same = |party: &PeerIdentity| trust::same(party, &candidate.party);
@@ -156,7 +188,12 @@ impl<'a> Merge<'a> {
 
     fn take(&mut self, candidate: EndpointCandidate) {
         let target = candidate.endpoint.target.as_ref();
-        let Some(claimed) = candidate.endpoint.name.clone().or_else(|| name_from_address(target?.url())) else {
+        let Some(claimed) = candidate
+            .endpoint
+            .name
+            .clone()
+            .or_else(|| name_from_address(target?.url()))
+        else {
             return;
         };
         if candidate.endpoint.ended.is_some() {
@@ -164,31 +201,53 @@ impl<'a> Merge<'a> {
             return;
         }
         let (Some(target), Some(key)) = (target, address_key(&candidate.endpoint)) else {
-            self.roster.findings.push(unplaced(&claimed, candidate.source));
+            self.roster
+                .findings
+                .push(unplaced(&claimed, candidate.source));
             return;
         };
         if let Some(owner) = self.taken_addresses.get(&key) {
             if let Some(identity) = &candidate.party.identity {
                 // Other endpoints of this identity are the same scenario.
-                self.taken_identities.entry(Arc::clone(identity)).or_insert_with(|| owner.clone());
+                self.taken_identities
+                    .entry(Arc::clone(identity))
+                    .or_insert_with(|| owner.clone());
             }
             if *owner != claimed {
                 let finding = shadowed_address(owner, &claimed, candidate.source, target);
                 self.roster.findings.push(finding);
-                if self.roster.assignments.get(owner).is_some_and(|winner| winner.source == candidate.source) {
+                if self
+                    .roster
+                    .assignments
+                    .get(owner)
+                    .is_some_and(|winner| winner.source == candidate.source)
+                {
                     // Two entries of one source cannot both be right.
-                    self.roster.findings.push(same_address(&claimed, owner, candidate.source, target));
+                    self.roster.findings.push(same_address(
+                        &claimed,
+                        owner,
+                        candidate.source,
+                        target,
+                    ));
                 }
             }
             return;
         }
-        if let Some(owner) = candidate.party.identity.as_ref().and_then(|identity| self.taken_identities.get(identity))
+        if let Some(owner) = candidate
+            .party
+            .identity
+            .as_ref()
+            .and_then(|identity| self.taken_identities.get(identity))
         {
-            self.roster.findings.push(shadowed_identity(owner, &candidate));
+            self.roster
+                .findings
+                .push(shadowed_identity(owner, &candidate));
             return;
         }
         if let Some(name) = self.lives_elsewhere(&candidate) {
-            self.roster.findings.push(shadowed_identity(name, &candidate));
+            self.roster
+                .findings
+                .push(shadowed_identity(name, &candidate));
             return;
         }
         let Some(name) = self.named(&candidate, &claimed) else {
@@ -204,22 +263,30 @@ impl<'a> Merge<'a> {
             return;
         }
         if name != claimed {
-            self.roster.findings.extend(self.renamed(&name, &claimed, &candidate));
+            self.roster
+                .findings
+                .extend(self.renamed(&name, &claimed, &candidate));
         }
         self.taken_addresses.insert(key, name.clone());
         if let Some(identity) = &candidate.party.identity {
-            self.taken_identities.insert(Arc::clone(identity), name.clone());
+            self.taken_identities
+                .insert(Arc::clone(identity), name.clone());
         }
-        self.roster
-            .assignments
-            .insert(name, Assignment { source: candidate.source, endpoint: Arc::new(candidate.endpoint) });
+        self.roster.assignments.insert(
+            name,
+            Assignment {
+                source: candidate.source,
+                endpoint: Arc::new(candidate.endpoint),
+            },
+        );
     }
 
     /// The name of the scenario with the candidate's identity, if it may still answer elsewhere:
     /// the identity may appear at another place only once the known endpoint is really gone.
     fn lives_elsewhere(&self, candidate: &EndpointCandidate) -> Option<&'a ScenarioName> {
         let (name, holder) = self.home(candidate)?;
-        let same = candidate.party.identity.is_some() && holder.party.same_identity(&candidate.party);
+        let same =
+            candidate.party.identity.is_some() && holder.party.same_identity(&candidate.party);
         // A scenario that waits for approval is listed nowhere, so a new port of its host may be
         // polled at once.
         let elsewhere = if candidate.vouched {
@@ -240,7 +307,10 @@ impl<'a> Merge<'a> {
             self.untaken += 1;
             return;
         }
-        let place = Assignment { source: candidate.source, endpoint: Arc::new(candidate.endpoint) };
+        let place = Assignment {
+            source: candidate.source,
+            endpoint: Arc::new(candidate.endpoint),
+        };
         self.roster.assignments.insert(claimed, place);
     }
 
@@ -257,41 +327,70 @@ impl<'a> Merge<'a> {
         }
         if let Some(winner) = self.roster.assignments.get(claimed) {
             let two = winner.endpoint.identity.is_some() && candidate.party.identity.is_some();
-            return if candidate.is_named && !two { None } else { self.own_name(candidate, claimed) };
+            return if candidate.is_named && !two {
+                None
+            } else {
+                self.own_name(candidate, claimed)
+            };
         }
-        let Some(holder) = self.known.get(claimed) else { return Some(claimed.clone()) };
+        let Some(holder) = self.known.get(claimed) else {
+            return Some(claimed.clone());
+        };
         let identities = [&holder.party.identity, &candidate.party.identity];
         let is_taken = if candidate.is_named {
             holder.lives && identities.iter().all(|identity| identity.is_some())
         } else {
             // Without identities, the host is the best sign that a scenario was restarted.
-            let kin = identities.iter().all(|identity| identity.is_none()) && holder.party.same_host(&candidate.party);
+            let kin = identities.iter().all(|identity| identity.is_none())
+                && holder.party.same_host(&candidate.party);
             holder.lives || !kin
         };
-        if is_taken { self.own_name(candidate, claimed) } else { Some(claimed.clone()) }
+        if is_taken {
+            self.own_name(candidate, claimed)
+        } else {
+            Some(claimed.clone())
+        }
     }
 
     /// A name that only the same identity (or address) can have: the announced name with a short
     /// hash of it.
-    fn own_name(&self, candidate: &EndpointCandidate, claimed: &ScenarioName) -> Option<ScenarioName> {
+    fn own_name(
+        &self,
+        candidate: &EndpointCandidate,
+        claimed: &ScenarioName,
+    ) -> Option<ScenarioName> {
         let identity = candidate.party.identity.as_deref().map(str::to_owned);
         let seed = identity.or_else(|| address_key(&candidate.endpoint))?;
         let hash = format!("{:032x}", xxh3_128(seed.as_bytes()));
         // The longer hash is for a peer that found another seed with the same short hash.
         [&hash[..8], &hash[..]].into_iter().find_map(|hash| {
             let room = SCENARIO_NAME_MAX.saturating_sub(hash.len() + 1);
-            let name: ScenarioName =
-                format!("{}-{hash}", &claimed.as_str()[..claimed.as_str().len().min(room)]).parse().ok()?;
+            let name: ScenarioName = format!(
+                "{}-{hash}",
+                &claimed.as_str()[..claimed.as_str().len().min(room)]
+            )
+            .parse()
+            .ok()?;
             let others = self.known.get(&name).is_some_and(|holder| {
-                !holder.party.same_identity(&candidate.party) && !holder.party.same_origin(&candidate.party)
+                !holder.party.same_identity(&candidate.party)
+                    && !holder.party.same_origin(&candidate.party)
             });
             (!others && !self.roster.assignments.contains_key(&name)).then_some(name)
         })
     }
 
     /// Reports that a scenario does not get its announced name because of another scenario.
-    fn renamed(&self, name: &ScenarioName, claimed: &ScenarioName, candidate: &EndpointCandidate) -> Option<Finding> {
-        let placed = self.roster.assignments.get(claimed).map(|place| trust::party(&place.endpoint));
+    fn renamed(
+        &self,
+        name: &ScenarioName,
+        claimed: &ScenarioName,
+        candidate: &EndpointCandidate,
+    ) -> Option<Finding> {
+        let placed = self
+            .roster
+            .assignments
+            .get(claimed)
+            .map(|place| trust::party(&place.endpoint));
         let party = placed.or_else(|| Some(self.known.get(claimed)?.party.clone()))?;
         if party.same_identity(&candidate.party) {
             return None;
@@ -300,29 +399,45 @@ impl<'a> Merge<'a> {
             "it announces itself as `{claimed}`, but that name belongs to the scenario {party}; this is the scenario {}",
             candidate.party
         );
-        let hint = format!("it is known as `{name}` here; give one of them another name where it is announced");
-        Some(Finding::new(FindingCode::NameTaken, message).of_scenario(name).hint(hint))
+        let hint = format!(
+            "it is known as `{name}` here; give one of them another name where it is announced"
+        );
+        Some(
+            Finding::new(FindingCode::NameTaken, message)
+                .of_scenario(name)
+                .hint(hint),
+        )
     }
 
     fn finish(mut self) -> MergedEndpoints {
         if self.untaken > 0 {
-            let message = format!("{} scenarios beyond the first {} were not taken", self.untaken, self.max_scenarios);
+            let message = format!(
+                "{} scenarios beyond the first {} were not taken",
+                self.untaken, self.max_scenarios
+            );
             let hint = "raise `refresh.max_scenarios`, or find out which program announces so many";
-            self.roster.findings.push(Finding::new(FindingCode::EntryIgnored, message).hint(hint));
+            self.roster
+                .findings
+                .push(Finding::new(FindingCode::EntryIgnored, message).hint(hint));
         }
         self.roster
     }
 }
 
 fn unplaced(claimed: &ScenarioName, source: SourceId) -> Finding {
-    let message = format!("{source} names it without an address, and not as one whose process has ended");
+    let message =
+        format!("{source} names it without an address, and not as one whose process has ended");
     let hint = "the program that brings this source has to give one of the two";
-    Finding::new(FindingCode::EntryIgnored, message).of_scenario(claimed).hint(hint)
+    Finding::new(FindingCode::EntryIgnored, message)
+        .of_scenario(claimed)
+        .hint(hint)
 }
 
 fn nameless(claimed: &ScenarioName, candidate: &EndpointCandidate) -> Finding {
-    let message =
-        format!("the scenario {} cannot be distinguished from others that announce this name", candidate.party);
+    let message = format!(
+        "the scenario {} cannot be distinguished from others that announce this name",
+        candidate.party
+    );
     Finding::new(FindingCode::EntryIgnored, message)
         .of_scenario(claimed)
         .hint("give it another name where it is announced")
@@ -337,29 +452,68 @@ fn shadowed_identity(owner: &ScenarioName, candidate: &EndpointCandidate) -> Fin
     Finding::new(FindingCode::SourceShadowed, message).of_scenario(owner)
 }
 
-fn shadowed_name(name: &ScenarioName, winner: &Assignment, source: SourceId, target: &Target) -> Finding {
-    let there = winner.endpoint.target.as_ref().map(redacted_address).unwrap_or_default();
-    let message =
-        format!("{source} has it at {}, but {} has it at {there} and wins", redacted_address(target), winner.source);
+fn shadowed_name(
+    name: &ScenarioName,
+    winner: &Assignment,
+    source: SourceId,
+    target: &Target,
+) -> Finding {
+    let there = winner
+        .endpoint
+        .target
+        .as_ref()
+        .map(redacted_address)
+        .unwrap_or_default();
+    let message = format!(
+        "{source} has it at {}, but {} has it at {there} and wins",
+        redacted_address(target),
+        winner.source
+    );
     Finding::new(FindingCode::SourceShadowed, message).of_scenario(name)
 }
 
-fn shadowed_address(owner: &ScenarioName, name: &ScenarioName, source: SourceId, target: &Target) -> Finding {
-    let message = format!("{source} calls {} `{name}`, but it is known as `{owner}`", redacted_address(target));
+fn shadowed_address(
+    owner: &ScenarioName,
+    name: &ScenarioName,
+    source: SourceId,
+    target: &Target,
+) -> Finding {
+    let message = format!(
+        "{source} calls {} `{name}`, but it is known as `{owner}`",
+        redacted_address(target)
+    );
     Finding::new(FindingCode::SourceShadowed, message).of_scenario(owner)
 }
 
-fn same_address(name: &ScenarioName, owner: &ScenarioName, source: SourceId, target: &Target) -> Finding {
+fn same_address(
+    name: &ScenarioName,
+    owner: &ScenarioName,
+    source: SourceId,
+    target: &Target,
+) -> Finding {
     let address = redacted_address(target);
-    let message = format!("{source} names {address} for it and for `{owner}`, which is listed there");
+    let message =
+        format!("{source} names {address} for it and for `{owner}`, which is listed there");
     let hint = "start one of the two on another port, or remove the entry that is out of date";
-    Finding::new(FindingCode::SourceShadowed, message).of_scenario(name).hint(hint)
+    Finding::new(FindingCode::SourceShadowed, message)
+        .of_scenario(name)
+        .hint(hint)
 }
 
 /// A name for an endpoint whose source knows only the address.
 fn name_from_address(url: &Url) -> Option<ScenarioName> {
-    let host: String = url.host_str()?.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    format!("{}-{}", host.trim_matches('-'), url.port_or_known_default()?).parse().ok()
+    let host: String = url
+        .host_str()?
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    format!(
+        "{}-{}",
+        host.trim_matches('-'),
+        url.port_or_known_default()?
+    )
+    .parse()
+    .ok()
 }
 
 #[cfg(test)]
@@ -378,7 +532,11 @@ mod tests {
                 (EndpointId(format!("{name}{url}").into()), endpoint)
             })
             .collect();
-        EndpointSet { initial_scan_done: true, endpoints, findings: Vec::new() }
+        EndpointSet {
+            initial_scan_done: true,
+            endpoints,
+            findings: Vec::new(),
+        }
     }
 
     fn merged(sets: &[(SourceId, EndpointSet)]) -> MergedEndpoints {
@@ -392,7 +550,10 @@ mod tests {
             (SourceId::STATIC, set(&[("files", "http://127.0.0.1:1")])),
         ]);
         assert_eq!(roster.assignments.len(), 1);
-        assert_eq!(roster.assignments.values().next().unwrap().source, SourceId::STATIC);
+        assert_eq!(
+            roster.assignments.values().next().unwrap().source,
+            SourceId::STATIC
+        );
         assert_eq!(roster.findings[0].code, FindingCode::SourceShadowed);
     }
 
@@ -402,8 +563,19 @@ mod tests {
             (SourceId::STATIC, set(&[("mine", "http://localhost:1/")])),
             (SourceId::VROOLI, set(&[("files", "http://127.0.0.1:1")])),
         ]);
-        assert_eq!(roster.assignments.keys().map(ToString::to_string).collect::<Vec<_>>(), ["mine"]);
-        assert!(roster.findings[0].message.contains("known as `mine`"), "{:?}", roster.findings);
+        assert_eq!(
+            roster
+                .assignments
+                .keys()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>(),
+            ["mine"]
+        );
+        assert!(
+            roster.findings[0].message.contains("known as `mine`"),
+            "{:?}",
+            roster.findings
+        );
     }
 
     #[test]
@@ -416,7 +588,10 @@ mod tests {
 
     #[test]
     fn a_nameless_endpoint_is_named_after_its_address() {
-        let roster = merged(&[(SourceId::MDNS, set(&[("", "http://[::1]:7/"), ("", "http://10.0.0.3:8/")]))]);
+        let roster = merged(&[(
+            SourceId::MDNS,
+            set(&[("", "http://[::1]:7/"), ("", "http://10.0.0.3:8/")]),
+        )]);
         let names: Vec<_> = roster.assignments.keys().map(ToString::to_string).collect();
         assert_eq!(names, ["1-7", "10-0-0-3-8"]);
     }
@@ -432,19 +607,50 @@ mod tests {
             (EndpointId(format!("{at}").into()), endpoint)
         };
         let endpoints = entries.iter().enumerate().map(entry).collect();
-        BTreeMap::from([(SourceId::MDNS, EndpointSet { initial_scan_done: true, endpoints, findings: Vec::new() })])
+        BTreeMap::from([(
+            SourceId::MDNS,
+            EndpointSet {
+                initial_scan_done: true,
+                endpoints,
+                findings: Vec::new(),
+            },
+        )])
     }
 
     fn known(name: &str, identity: &str, origin: &str, lives: bool) -> NameHolders {
         let identity = (!identity.is_empty()).then(|| identity.into());
-        let party = PeerIdentity { identity, origin: Some(origin.into()) };
-        NameHolders::from([(name.parse().unwrap(), NameHolder { party, lives, pending_claimant: None })])
+        let party = PeerIdentity {
+            identity,
+            origin: Some(origin.into()),
+        };
+        NameHolders::from([(
+            name.parse().unwrap(),
+            NameHolder {
+                party,
+                lives,
+                pending_claimant: None,
+            },
+        )])
     }
 
     /// Name and host of each assignment.
     fn placed(roster: &MergedEndpoints) -> Vec<(String, String)> {
-        let host = |place: &Assignment| place.endpoint.target.as_ref().unwrap().url().host_str().unwrap().to_owned();
-        roster.assignments.iter().map(|(name, place)| (name.to_string(), host(place))).collect()
+        let host = |place: &Assignment| {
+            place
+                .endpoint
+                .target
+                .as_ref()
+                .unwrap()
+                .url()
+                .host_str()
+                .unwrap()
+                .to_owned()
+        };
+        roster
+            .assignments
+            .iter()
+            .map(|(name, place)| (name.to_string(), host(place)))
+            .collect()
     }
 
     #[test]
@@ -461,11 +667,22 @@ mod tests {
         assert_eq!(before, placed(&after));
         assert_eq!(before.len(), 3);
         assert_eq!(before[0], ("files".into(), "10.0.0.1".into()));
-        assert_eq!(after.findings.iter().filter(|finding| finding.code == FindingCode::NameTaken).count(), 2);
+        assert_eq!(
+            after
+                .findings
+                .iter()
+                .filter(|finding| finding.code == FindingCode::NameTaken)
+                .count(),
+            2
+        );
         // Also when the holder of the name is not announced.
         let alone = placed(&merge(&announced(&entries[..1]), &NameHolders::new(), 100));
         assert_eq!(alone, [("files".to_owned(), "10.0.0.1".to_owned())]);
-        let stranger = merge(&announced(&[("files", "http://10.0.0.2/", "id-2")]), &known, 100);
+        let stranger = merge(
+            &announced(&[("files", "http://10.0.0.2/", "id-2")]),
+            &known,
+            100,
+        );
         assert!(before.contains(&placed(&stranger)[0]));
     }
 
@@ -486,27 +703,52 @@ mod tests {
         ] {
             let known = known("files", identity, "http://10.0.0.1:80", lives);
             let roster = merge(&announced(&[("files", url, heard_identity)]), &known, 100);
-            let got = roster.assignments.keys().next().map(|name| name.as_str() == "files");
-            assert_eq!(got, takes, "{identity} {lives} {heard_identity} {url}: {:?}", roster.findings);
+            let got = roster
+                .assignments
+                .keys()
+                .next()
+                .map(|name| name.as_str() == "files");
+            assert_eq!(
+                got, takes,
+                "{identity} {lives} {heard_identity} {url}: {:?}",
+                roster.findings
+            );
         }
     }
 
     #[test]
     fn a_flood_of_strangers_pushes_nobody_out() {
-        let strangers: Vec<_> = (0..50).map(|n| (format!("s{n}"), format!("http://10.0.1.{n}/"))).collect();
-        let mut entries: Vec<_> = strangers.iter().map(|(name, url)| (name.as_str(), url.as_str(), "")).collect();
+        let strangers: Vec<_> = (0..50)
+            .map(|n| (format!("s{n}"), format!("http://10.0.1.{n}/")))
+            .collect();
+        let mut entries: Vec<_> = strangers
+            .iter()
+            .map(|(name, url)| (name.as_str(), url.as_str(), ""))
+            .collect();
         entries.push(("files", "http://10.0.0.1/", "id-1"));
         let mut sets = announced(&entries);
         sets.insert(SourceId::VROOLI, set(&[("desk", "http://127.0.0.1:1")]));
-        let roster = merge(&sets, &known("files", "id-1", "http://10.0.0.1:80", true), 3);
+        let roster = merge(
+            &sets,
+            &known("files", "id-1", "http://10.0.0.1:80", true),
+            3,
+        );
         let names: Vec<_> = roster.assignments.keys().map(ToString::to_string).collect();
         assert_eq!(names, ["desk", "files", "s0"]);
-        assert!(roster.findings.iter().any(|finding| finding.message.starts_with("49 scenarios beyond")));
+        assert!(
+            roster
+                .findings
+                .iter()
+                .any(|finding| finding.message.starts_with("49 scenarios beyond"))
+        );
     }
 
     #[test]
     fn too_many_are_counted_not_lost_silently() {
-        let sets = BTreeMap::from([(SourceId::STATIC, set(&[("a", "http://h:1"), ("b", "http://h:2")]))]);
+        let sets = BTreeMap::from([(
+            SourceId::STATIC,
+            set(&[("a", "http://h:1"), ("b", "http://h:2")]),
+        )]);
         let roster = merge(&sets, &NameHolders::new(), 1);
         assert_eq!(roster.assignments.len(), 1);
         assert!(roster.findings[0].message.starts_with("1 scenarios beyond"));

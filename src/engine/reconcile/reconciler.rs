@@ -52,7 +52,10 @@ impl Reconciler {
         now: Now,
     ) -> Self {
         Self {
-            sets: sources.into_iter().map(|id| (id, EndpointSet::default())).collect(),
+            sets: sources
+                .into_iter()
+                .map(|id| (id, EndpointSet::default()))
+                .collect(),
             assigned: BTreeMap::new(),
             settling: Some(now.mono + SETTLING),
             claims,
@@ -70,7 +73,11 @@ impl Reconciler {
                     .hint("its last endpoints stay active; restart the daemon to start it again");
                 // A source that ended before it finished its first search has not shown that
                 // unnamed scenarios are gone.
-                self.sets.entry(error.id).or_default().findings.push(finding);
+                self.sets
+                    .entry(error.id)
+                    .or_default()
+                    .findings
+                    .push(finding);
             }
         }
     }
@@ -94,8 +101,16 @@ impl Reconciler {
         max_scenarios: usize,
         now: Now,
     ) -> (Vec<(ScenarioName, Assignment)>, Effects) {
-        let gone = |party: &PeerIdentity| NameHolder { party: party.clone(), lives: false, pending_claimant: None };
-        let mut known: NameHolders = self.claims.iter().map(|(name, party)| (name.clone(), gone(party))).collect();
+        let gone = |party: &PeerIdentity| NameHolder {
+            party: party.clone(),
+            lives: false,
+            pending_claimant: None,
+        };
+        let mut known: NameHolders = self
+            .claims
+            .iter()
+            .map(|(name, party)| (name.clone(), gone(party)))
+            .collect();
         known.extend(holders);
         let mut merged = merge(&self.sets, &known, max_scenarios);
         for (name, place) in &mut merged.assignments {
@@ -107,13 +122,19 @@ impl Reconciler {
         let mut effects = Effects::default();
         if now.mono >= self.claims_until {
             // If this is not stored, the next start gives the claims up again.
-            effects.store.extend(std::mem::take(&mut self.claims).into_keys().map(SaveRequest::Forget));
+            effects.store.extend(
+                std::mem::take(&mut self.claims)
+                    .into_keys()
+                    .map(SaveRequest::Forget),
+            );
         }
         let news = merged
             .assignments
             .iter()
             .filter(|(name, place)| self.assigned.get(*name) != Some(place) || !is_known(name));
-        let news: Vec<_> = news.map(|(name, place)| (name.clone(), place.clone())).collect();
+        let news: Vec<_> = news
+            .map(|(name, place)| (name.clone(), place.clone()))
+            .collect();
         for (name, _) in &news {
             self.claims.remove(name);
         }
@@ -137,7 +158,9 @@ impl Reconciler {
     /// source can keep it. At the start, what was restored and was not named yet (`was_named`) also
     /// waits for the others, for one of them may be about to name it.
     pub(in crate::engine) fn may_leave(&self, source: SourceId, was_named: bool) -> bool {
-        let others = was_named || self.settling.is_none() || self.sets.values().all(|set| set.initial_scan_done);
+        let others = was_named
+            || self.settling.is_none()
+            || self.sets.values().all(|set| set.initial_scan_done);
         others && self.has_settled(source)
     }
 
@@ -155,6 +178,8 @@ impl Reconciler {
     /// Whether a source has finished its first search. A source that does not run counts as
     /// finished.
     fn has_settled(&self, source: SourceId) -> bool {
-        self.sets.get(&source).is_none_or(|set| set.initial_scan_done)
+        self.sets
+            .get(&source)
+            .is_none_or(|set| set.initial_scan_done)
     }
 }

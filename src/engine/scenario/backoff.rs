@@ -15,15 +15,23 @@ pub(in crate::engine) struct Backoff {
 impl Backoff {
     /// The first wait is about `base`; no wait is longer than `max` (or `base`, if that is longer).
     pub(in crate::engine) fn new(base: Duration, max: Duration) -> Self {
-        Self { base, max: max.max(base) }
+        Self {
+            base,
+            max: max.max(base),
+        }
     }
 
     /// The wait after a failure, given the wait before it and a random number in `0.0..1.0`:
     /// uniform between the base and three times the previous wait, so that many scenarios that
     /// failed together do not come back together.
     pub(in crate::engine) fn next(self, previous: Option<Duration>, random: f64) -> Duration {
-        let ceiling = previous.map_or(self.base, |wait| wait.saturating_mul(3)).clamp(self.base, self.max);
-        self.base + ceiling.saturating_sub(self.base).mul_f64(random.clamp(0.0, 1.0))
+        let ceiling = previous
+            .map_or(self.base, |wait| wait.saturating_mul(3))
+            .clamp(self.base, self.max);
+        self.base
+            + ceiling
+                .saturating_sub(self.base)
+                .mul_f64(random.clamp(0.0, 1.0))
     }
 
     /// Of programs that are started here, whatever the configuration says of requests: a start
@@ -35,15 +43,21 @@ impl Backoff {
     /// The double of the wait before, or the base after none; up to a tenth is subtracted.
     pub(in crate::engine) fn doubled(self, previous: Option<Duration>, random: f64) -> Duration {
         let wait = previous.map_or(self.base, |wait| wait.saturating_mul(2).max(self.base));
-        wait.min(self.max).mul_f64(1.0 - SHORTER * random.clamp(0.0, 1.0))
+        wait.min(self.max)
+            .mul_f64(1.0 - SHORTER * random.clamp(0.0, 1.0))
     }
 
     /// The wait after this many refused connections in a row of a scenario that has answered: 1, 2,
     /// 4, ... times the base. It is probably starting again, and a refusal costs very little, so it
     /// is polled at a steady pace; up to a tenth is subtracted.
     pub(in crate::engine) fn doubling(self, failures: u32, random: f64) -> Duration {
-        let wait = self.base.saturating_mul(1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX));
-        wait.min(self.max).mul_f64(1.0 - SHORTER * random.clamp(0.0, 1.0))
+        let wait = self.base.saturating_mul(
+            1_u32
+                .checked_shl(failures.saturating_sub(1))
+                .unwrap_or(u32::MAX),
+        );
+        wait.min(self.max)
+            .mul_f64(1.0 - SHORTER * random.clamp(0.0, 1.0))
     }
 }
 
@@ -62,14 +76,21 @@ mod tests {
             wait = Some(next);
         }
         assert_eq!(waits[0], Duration::from_secs(1));
-        assert!(waits.windows(2).all(|pair| pair[0] <= pair[1] || pair[1] > Duration::from_secs(59)));
+        assert!(
+            waits
+                .windows(2)
+                .all(|pair| pair[0] <= pair[1] || pair[1] > Duration::from_secs(59))
+        );
         assert!(waits[9] > Duration::from_secs(59) && waits[9] <= Duration::from_secs(60));
     }
 
     #[test]
     fn the_least_wait_is_the_base() {
         let backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
-        assert_eq!(backoff.next(Some(Duration::from_secs(40)), 0.0), Duration::from_secs(1));
+        assert_eq!(
+            backoff.next(Some(Duration::from_secs(40)), 0.0),
+            Duration::from_secs(1)
+        );
     }
 
     #[test]
@@ -89,7 +110,9 @@ mod tests {
     #[test]
     fn what_refuses_is_probed_at_one_two_four() {
         let backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
-        let waits: Vec<_> = [1, 2, 3, 6, 7, 40].map(|failures| backoff.doubling(failures, 0.0).as_secs()).into();
+        let waits: Vec<_> = [1, 2, 3, 6, 7, 40]
+            .map(|failures| backoff.doubling(failures, 0.0).as_secs())
+            .into();
         assert_eq!(waits, [1, 2, 4, 32, 60, 60]);
         assert_eq!(backoff.doubling(2, 1.0), Duration::from_millis(1800));
     }

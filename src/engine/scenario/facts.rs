@@ -88,7 +88,12 @@ pub(super) enum StateNotice {
 impl CurrentState {
     /// The state of a scenario that was just found.
     pub(super) fn new(now: Timestamp) -> Self {
-        Self { lifecycle: Lifecycle::Connecting, reason: "not polled yet".into(), since: now, reported: None }
+        Self {
+            lifecycle: Lifecycle::Connecting,
+            reason: "not polled yet".into(),
+            since: now,
+            reported: None,
+        }
     }
 
     pub(super) fn lifecycle(&self) -> Lifecycle {
@@ -116,7 +121,12 @@ impl CurrentState {
 
     /// Sets another state and reason. Returns whether the visible state changed, and whether the
     /// visible reason changed.
-    pub(super) fn enter(&mut self, lifecycle: Lifecycle, reason: String, now: Timestamp) -> (bool, bool) {
+    pub(super) fn enter(
+        &mut self,
+        lifecycle: Lifecycle,
+        reason: String,
+        now: Timestamp,
+    ) -> (bool, bool) {
         let turned = self.lifecycle.shown() != lifecycle.shown();
         if turned {
             self.since = now;
@@ -131,6 +141,10 @@ impl CurrentState {
     pub(super) fn mark_announced(&mut self) -> StateNotice {
         let state = self.lifecycle.shown();
         let before = self.reported.replace(state);
-        if before == Some(state) { StateNotice::Already } else { StateNotice::Anew { before } }
+        if before == Some(state) {
+            StateNotice::Already
+        } else {
+            StateNotice::Anew { before }
+        }
     }
 }

@@ -27,7 +27,11 @@ use crate::transports::Transports;
 pub(in crate::engine) enum ScenarioInput<'a> {
     /// A poll ended. `goodbye` says whether a source that stopped naming it is believed; `random`
     /// is in `0.0..1.0`.
-    Polled { answered: Box<PollResult>, goodbye: bool, random: f64 },
+    Polled {
+        answered: Box<PollResult>,
+        goodbye: bool,
+        random: f64,
+    },
     /// A source names it, at this endpoint.
     Assigned(&'a Assignment, AssignContext<'a>),
     /// No source names it any more; `dismissed` when the configuration decided that.
@@ -46,14 +50,21 @@ pub(in crate::engine) enum ScenarioInput<'a> {
     /// A call over a route of this generation reports this.
     Called { generation: u64, report: CallReport },
     /// A poll of this generation has waited long for an answer.
-    Waits { generation: u64, awaited: Box<Awaited> },
+    Waits {
+        generation: u64,
+        awaited: Box<Awaited>,
+    },
     /// A session reports that its list may have changed: it is to be listed by this time.
     Hinted(Instant),
     /// The same, and its changes are no longer signalled.
     Unfollowed(Instant),
     /// Its session ended by itself; `why` is the reason, and `followed` says whether its changes
     /// were signalled.
-    Ended { at: Instant, why: String, followed: bool },
+    Ended {
+        at: Instant,
+        why: String,
+        followed: bool,
+    },
     /// Its data could not be stored.
     NotStored,
 }
@@ -70,31 +81,53 @@ pub(in crate::engine) struct AssignContext<'a> {
 
 impl Scenario {
     /// Handles an input, and returns its effects.
-    pub(in crate::engine) fn handle(&mut self, input: ScenarioInput<'_>, config: &Config, now: Now) -> Effects {
+    pub(in crate::engine) fn handle(
+        &mut self,
+        input: ScenarioInput<'_>,
+        config: &Config,
+        now: Now,
+    ) -> Effects {
         match input {
-            ScenarioInput::Polled { answered, goodbye, random } => {
+            ScenarioInput::Polled {
+                answered,
+                goodbye,
+                random,
+            } => {
                 let before = self.fingerprint();
                 poll_result::apply(self, *answered, config, goodbye, now, random);
                 let is_same = before.is_some() && before == self.fingerprint();
-                let settled = if is_same { ChangeKind::Confirmed } else { ChangeKind::Changed };
+                let settled = if is_same {
+                    ChangeKind::Confirmed
+                } else {
+                    ChangeKind::Changed
+                };
                 let mut effects = Effects::scenario(&self.name, settled);
                 effects.store.extend(self.take_save());
                 effects.notify.push(Notice::Polled(self.name.clone()));
                 return effects;
             }
-            ScenarioInput::Assigned(assignment, world) => return self.assigned(assignment, world, config, now),
+            ScenarioInput::Assigned(assignment, world) => {
+                return self.assigned(assignment, world, config, now);
+            }
             ScenarioInput::Left { dismissed } => return self.left(dismissed, now),
-            ScenarioInput::DecisionsChanged(decisions) => return self.ruled(decisions, config, now),
+            ScenarioInput::DecisionsChanged(decisions) => {
+                return self.ruled(decisions, config, now);
+            }
             ScenarioInput::Silenced(until) => self.silenced = Some(until),
             ScenarioInput::Reprieved(until) => self.reprieve = Some(until),
-            ScenarioInput::Replanned { followed, random } => self.replanned(followed, config, now, random),
+            ScenarioInput::Replanned { followed, random } => {
+                self.replanned(followed, config, now, random)
+            }
             ScenarioInput::Reread => self.polls.unconditional |= self.may_be_polled(),
             ScenarioInput::Called { generation, report } => {
                 if self.called(generation, report, &config.refresh, now) {
                     return Effects::scenario(&self.name, ChangeKind::Changed);
                 }
             }
-            ScenarioInput::Waits { generation, awaited } => {
+            ScenarioInput::Waits {
+                generation,
+                awaited,
+            } => {
                 if self.waits(generation, awaited, now) {
                     let mut effects = Effects::scenario(&self.name, ChangeKind::Changed);
                     effects.notify.push(Notice::Waits(self.name.clone()));
@@ -129,11 +162,23 @@ impl Scenario {
     fn fingerprint(&self) -> Option<(Digest, usize, u64, u32, bool)> {
         let held = self.offer.as_ref().filter(|_| self.is_steady())?;
         let restarts = self.restarts.count();
-        Some((held.manifest.digest, held.quarantined, self.polls.generation, restarts, self.is_listed()))
+        Some((
+            held.manifest.digest,
+            held.quarantined,
+            self.polls.generation,
+            restarts,
+            self.is_listed(),
+        ))
     }
 
     /// The scenario is new, or its endpoint changed.
-    fn assigned(&mut self, place: &Assignment, world: AssignContext<'_>, config: &Config, now: Now) -> Effects {
+    fn assigned(
+        &mut self,
+        place: &Assignment,
+        world: AssignContext<'_>,
+        config: &Config,
+        now: Now,
+    ) -> Effects {
         let vouched = place.endpoint.trust == SourceTrust::Trusted;
         let party = trust::party(&place.endpoint);
         let mut effects = Effects::default();
@@ -149,18 +194,29 @@ impl Scenario {
         self.source = place.source;
         self.approval.vouch(vouched);
         // Where it was stays known of a process that has ended and whose file names no address.
-        self.party = self.party.take().filter(|_| party.origin.is_none()).or(Some(party));
+        self.party = self
+            .party
+            .take()
+            .filter(|_| party.origin.is_none())
+            .or(Some(party));
         let mut effects = effects.and(self.ruled(world.decisions, config, now));
         let protocol_changed = self.apply_protocol(known.as_ref(), place, world.protocols);
         // A scenario without an address gets it here, whatever is known of its former place.
         let known = known.filter(|_| self.target.is_some());
-        let elsewhere = known.as_ref().is_none_or(|known| known.endpoint.target != place.endpoint.target);
-        let restarted = was_absent || known.as_ref().is_some_and(|known| assignment::restarted(known, place));
+        let elsewhere = known
+            .as_ref()
+            .is_none_or(|known| known.endpoint.target != place.endpoint.target);
+        let restarted = was_absent
+            || known
+                .as_ref()
+                .is_some_and(|known| assignment::restarted(known, place));
         if restarted {
             self.restarts.suspect();
             effects.close.push(self.name.clone());
         }
-        let was_ended = known.as_ref().is_some_and(|known| known.endpoint.ended.is_some());
+        let was_ended = known
+            .as_ref()
+            .is_some_and(|known| known.endpoint.ended.is_some());
         if self.ended().is_some() {
             // Another program may have its port by now, so it is not polled.
             self.void();
@@ -170,25 +226,44 @@ impl Scenario {
             effects.notify.push(Notice::Polled(self.name.clone()));
         } else if elsewhere || was_ended {
             effects = effects.and(self.moved(place, world.transports, config, now));
-        } else if protocol_changed && self.is_trusted() || restarted && (self.is_trusted() || self.offer.is_none()) {
+        } else if protocol_changed && self.is_trusted()
+            || restarted && (self.is_trusted() || self.offer.is_none())
+        {
             self.restart_poll(self.earliest(config, now), now);
         } else if restarted {
-            self.plan_poll_at(self.after_last_attempt(config.refresh.max_interval, now), now);
+            self.plan_poll_at(
+                self.after_last_attempt(config.refresh.max_interval, now),
+                now,
+            );
         }
         effects.store.extend(self.take_save());
-        effects.publish.push(Dirty::Scenario(self.name.clone(), ChangeKind::Changed));
+        effects
+            .publish
+            .push(Dirty::Scenario(self.name.clone(), ChangeKind::Changed));
         effects
     }
 
     /// The scenario moved: it is polled at its new address.
-    fn moved(&mut self, place: &Assignment, transports: &Transports, config: &Config, now: Now) -> Effects {
+    fn moved(
+        &mut self,
+        place: &Assignment,
+        transports: &Transports,
+        config: &Config,
+        now: Now,
+    ) -> Effects {
         let mut effects = Effects::default();
-        let Some(target) = place.endpoint.target.clone() else { return effects };
+        let Some(target) = place.endpoint.target.clone() else {
+            return effects;
+        };
         match transports.check(&target) {
             Ok(()) => {
                 self.target = Some(target);
                 self.silent_since = None;
-                let at = if self.is_trusted() { now.mono } else { self.earliest(config, now) };
+                let at = if self.is_trusted() {
+                    now.mono
+                } else {
+                    self.earliest(config, now)
+                };
                 self.restart_poll(at, now);
                 // Before the first poll only the stored validators are known, and the protocol that
                 // stored them judges whether they are of this address.
@@ -206,14 +281,21 @@ impl Scenario {
     /// often it is polled: a scenario that waits for approval is not polled at once when it moves,
     /// and not because it restarts or comes back.
     fn earliest(&self, config: &Config, now: Now) -> Instant {
-        let gap = if self.is_trusted() { config.refresh.forced_gap } else { config.refresh.min_interval };
+        let gap = if self.is_trusted() {
+            config.refresh.forced_gap
+        } else {
+            config.refresh.min_interval
+        };
         self.after_last_attempt(gap, now)
     }
 
     /// Its name now belongs to another program: nothing known of the former one may be used for the
     /// new one.
     fn start_over(&mut self, source: SourceId, vouched: bool, generation: u64, now: Now) {
-        let old = std::mem::replace(self, Self::new(self.name.clone(), source, vouched, generation, now));
+        let old = std::mem::replace(
+            self,
+            Self::new(self.name.clone(), source, vouched, generation, now),
+        );
         // The store still has the former one's data; the next save replaces it. Clients that wait
         // get the next answer.
         (self.kept, self.claimed, self.waiters) = (old.kept, old.claimed, old.waiters);
@@ -224,10 +306,20 @@ impl Scenario {
 
     /// Applies the protocol that a source names; if the source no longer names one, the protocol is
     /// detected again. Returns whether it changed.
-    fn apply_protocol(&mut self, known: Option<&Assignment>, place: &Assignment, protocols: &Protocols) -> bool {
+    fn apply_protocol(
+        &mut self,
+        known: Option<&Assignment>,
+        place: &Assignment,
+        protocols: &Protocols,
+    ) -> bool {
         let before = self.protocol.as_ref().map(|protocol| protocol.id());
-        let named = place.endpoint.protocol.as_deref().and_then(|id| protocols.by_id(id));
-        let was_named = known.is_some_and(|known| known.source == place.source && known.endpoint.protocol.is_some());
+        let named = place
+            .endpoint
+            .protocol
+            .as_deref()
+            .and_then(|id| protocols.by_id(id));
+        let was_named = known
+            .is_some_and(|known| known.source == place.source && known.endpoint.protocol.is_some());
         if named.is_some() || was_named {
             self.protocol = named;
         }
@@ -250,7 +342,14 @@ impl Scenario {
         self.restart_poll(now.mono, now);
         if !polled {
             // None of its tools is published, so no last poll is needed.
-            self.mark_absent(if dismissed { RemovedBy::Configuration } else { RemovedBy::Source }, now);
+            self.mark_absent(
+                if dismissed {
+                    RemovedBy::Configuration
+                } else {
+                    RemovedBy::Source
+                },
+                now,
+            );
         }
         let mut effects = Effects::scenario(&self.name, ChangeKind::Changed);
         if dismissed {
@@ -262,9 +361,23 @@ impl Scenario {
     }
 
     /// Applies the operators' decisions.
-    fn ruled(&mut self, decisions: &BTreeMap<ScenarioName, TrustDecision>, config: &Config, now: Now) -> Effects {
-        let announced = self.place.as_ref().and_then(|place| place.endpoint.name.as_ref());
-        let verdict = trust::judge(decisions, &self.name, self.party.as_ref(), announced, self.approval.is_vouched());
+    fn ruled(
+        &mut self,
+        decisions: &BTreeMap<ScenarioName, TrustDecision>,
+        config: &Config,
+        now: Now,
+    ) -> Effects {
+        let announced = self
+            .place
+            .as_ref()
+            .and_then(|place| place.endpoint.name.as_ref());
+        let verdict = trust::judge(
+            decisions,
+            &self.name,
+            self.party.as_ref(),
+            announced,
+            self.approval.is_vouched(),
+        );
         let ruled = self.approval.rule(&self.name, verdict);
         let mut effects = Effects::default();
         if self.is_blocked() {
@@ -272,16 +385,25 @@ impl Scenario {
             // It will not be polled, so readiness stops waiting for it; a waiting client gets the
             // reason at the next evaluation.
             effects.notify.push(Notice::Released(self.name.clone()));
-        } else if ruled.was_refused && self.target.is_some() && self.presence == SourcePresence::Named {
+        } else if ruled.was_refused
+            && self.target.is_some()
+            && self.presence == SourcePresence::Named
+        {
             self.restart_poll(now.mono, now);
         } else if self.target.is_some() && self.is_trusted() && !ruled.was_given {
             self.let_in_now(config, now);
-        } else if self.target.is_some() && !self.is_trusted() && ruled.was_given && self.polls.last.is_some() {
+        } else if self.target.is_some()
+            && !self.is_trusted()
+            && ruled.was_given
+            && self.polls.last.is_some()
+        {
             self.plan_poll_at(now.mono + config.refresh.max_interval, now);
         }
         if ruled.is_news {
             effects.store.extend(self.take_save());
-            effects.publish.push(Dirty::Scenario(self.name.clone(), ChangeKind::Changed));
+            effects
+                .publish
+                .push(Dirty::Scenario(self.name.clone(), ChangeKind::Changed));
         }
         effects
     }
@@ -289,8 +411,13 @@ impl Scenario {
     /// Publishes what it answered while it waited, and polls it again if that was long ago. It is
     /// polled now if its answer could not be read, or is being read only in part.
     fn let_in_now(&mut self, config: &Config, now: Now) {
-        let unread = self.offer.is_none() || self.last_error.is_some() || self.polls.under_way.is_some();
-        let gap = if unread { config.refresh.forced_gap } else { config.refresh.min_interval };
+        let unread =
+            self.offer.is_none() || self.last_error.is_some() || self.polls.under_way.is_some();
+        let gap = if unread {
+            config.refresh.forced_gap
+        } else {
+            config.refresh.min_interval
+        };
         let at = self.after_last_attempt(gap, now);
         if unread {
             self.restart_poll(at, now);
@@ -303,7 +430,9 @@ impl Scenario {
     /// scenario keeps its back-off, and a scenario that is being polled gets its plan with the
     /// answer.
     fn replanned(&mut self, followed: bool, config: &Config, now: Now, random: f64) {
-        let (Some((planned, _)), Some((last, _))) = (self.polls.next, self.polls.last) else { return };
+        let (Some((planned, _)), Some((last, _))) = (self.polls.next, self.polls.last) else {
+            return;
+        };
         if self.polls.under_way.is_some() || self.failures > 0 {
             return;
         }
@@ -322,7 +451,11 @@ impl Scenario {
             planned
         };
         // Polls that become due by this change run soon, but not all at once.
-        let at = if at > now.mono { at } else { planned.min(now.mono + schedule::RELOAD_SPREAD.mul_f64(random)) };
+        let at = if at > now.mono {
+            at
+        } else {
+            planned.min(now.mono + schedule::RELOAD_SPREAD.mul_f64(random))
+        };
         self.plan_poll_at(at, now);
     }
 
@@ -346,7 +479,11 @@ impl Scenario {
         }
         let stored = StoredManifest {
             scenario: self.name.clone(),
-            url: self.target.as_ref().map(Target::to_string).unwrap_or_default(),
+            url: self
+                .target
+                .as_ref()
+                .map(Target::to_string)
+                .unwrap_or_default(),
             source: self.source.as_str().into(),
             party: self.party.clone().unwrap_or_default(),
             trusted: self.approval.is_vouched(),
@@ -357,7 +494,10 @@ impl Scenario {
             quarantined: held.quarantined,
             validators: held.validators.text().cloned(),
         };
-        Some(SaveRequest::Manifest(Arc::clone(&held.manifest), Box::new(stored)))
+        Some(SaveRequest::Manifest(
+            Arc::clone(&held.manifest),
+            Box::new(stored),
+        ))
     }
 
     /// When it last confirmed its stored manifest, unless the store has that. It counts as stored
@@ -375,7 +515,10 @@ impl Scenario {
     /// For a scenario that waits for approval only the peer that has the name is stored: after a
     /// restart, another peer that announces the same name first must not be taken for it.
     fn take_claim(&mut self) -> Option<SaveRequest> {
-        let party = self.party.clone().filter(|party| self.claimed.as_ref() != Some(party))?;
+        let party = self
+            .party
+            .clone()
+            .filter(|party| self.claimed.as_ref() != Some(party))?;
         self.kept = None;
         self.claimed = Some(party.clone());
         Some(SaveRequest::Claim(self.name.clone(), party))
@@ -408,7 +551,13 @@ impl Scenario {
         is_stored: bool,
         decisions: &BTreeMap<ScenarioName, TrustDecision>,
     ) {
-        let verdict = trust::judge(decisions, &self.name, party.as_ref(), None, self.approval.is_vouched());
+        let verdict = trust::judge(
+            decisions,
+            &self.name,
+            party.as_ref(),
+            None,
+            self.approval.is_vouched(),
+        );
         self.approval.rule(&self.name, verdict);
         (self.party, self.protocol) = (party, protocol);
         self.last_success = Some(held.freshness.received_at);

@@ -41,9 +41,18 @@ pub(in crate::engine) struct Evaluation {
 
 impl Scenario {
     /// Evaluates the scenario. Clients that wait for an answer which cannot come get an error.
-    pub(in crate::engine) fn evaluate(&mut self, config: &Config, isolated: bool, now: Now) -> Evaluation {
+    pub(in crate::engine) fn evaluate(
+        &mut self,
+        config: &Config,
+        isolated: bool,
+        now: Now,
+    ) -> Evaluation {
         self.dismiss_waiters();
-        let Assessment { state, reason, until } = assess(self, now.mono, &config.health, isolated);
+        let Assessment {
+            state,
+            reason,
+            until,
+        } = assess(self, now.mono, &config.health, isolated);
         let (turned, reworded) = self.current.enter(state, reason, now.wall);
         if state == Lifecycle::Down {
             self.withdraw();
@@ -51,10 +60,20 @@ impl Scenario {
         let reason = self.current.reason().to_owned();
         let turn = match self.current.mark_announced() {
             StateNotice::Already => None,
-            StateNotice::Anew { before } => Some(self.turned(before, Some(self.state()), reason, now)),
+            StateNotice::Anew { before } => {
+                Some(self.turned(before, Some(self.state()), reason, now))
+            }
         };
-        let poll = self.polls.next.filter(|_| self.polls.under_way.is_none() && self.may_be_polled()).map(|(at, _)| at);
-        let until = [until, self.forgotten_at(config), standing_until(self, now.mono, config)];
+        let poll = self
+            .polls
+            .next
+            .filter(|_| self.polls.under_way.is_none() && self.may_be_polled())
+            .map(|(at, _)| at);
+        let until = [
+            until,
+            self.forgotten_at(config),
+            standing_until(self, now.mono, config),
+        ];
         Evaluation {
             turn,
             is_news: turned || reworded,
@@ -72,7 +91,11 @@ impl Scenario {
 
     /// Records that it is down: only a good answer brings its tools back.
     fn withdraw(&mut self) {
-        if let Some(held) = self.offer.as_mut().filter(|held| held.term != ManifestTerm::Ended) {
+        if let Some(held) = self
+            .offer
+            .as_mut()
+            .filter(|held| held.term != ManifestTerm::Ended)
+        {
             held.term = ManifestTerm::Withdrawn;
         }
     }
@@ -80,7 +103,10 @@ impl Scenario {
     /// What it offers the catalog now.
     pub(in crate::engine) fn offered(&self, now: Instant, config: &Config) -> Option<Offer> {
         let manifest = Arc::clone(&self.offer.as_ref()?.manifest);
-        Some(Offer { manifest, visibility: standing(self, now, config) })
+        Some(Offer {
+            manifest,
+            visibility: standing(self, now, config),
+        })
     }
 
     /// Its findings, apart from its state.
@@ -90,7 +116,9 @@ impl Scenario {
             return self.approval.finding().cloned().into_iter().collect();
         }
         let held = self.offer.iter().flat_map(|held| held.findings.iter());
-        let own = held.chain(self.failure_finding.as_deref()).chain(self.approval.finding());
+        let own = held
+            .chain(self.failure_finding.as_deref())
+            .chain(self.approval.finding());
         own.cloned().chain(lost_finding(self)).collect()
     }
 }
@@ -99,10 +127,20 @@ impl Scenario {
 /// scenario goes down for its failures.
 fn assess(record: &Scenario, now: Instant, health: &HealthConfig, isolated: bool) -> Assessment {
     let (answered, until) = answered(record, now, health, isolated);
-    let state =
-        [decided(record), named(record), answered].into_iter().fold(record.current.lifecycle(), lifecycle::next);
-    let until = until.filter(|_| !matches!(state, Lifecycle::Pending | Lifecycle::Blocked | Lifecycle::Removed(_)));
-    Assessment { state, reason: reason(record, state, isolated), until }
+    let state = [decided(record), named(record), answered]
+        .into_iter()
+        .fold(record.current.lifecycle(), lifecycle::next);
+    let until = until.filter(|_| {
+        !matches!(
+            state,
+            Lifecycle::Pending | Lifecycle::Blocked | Lifecycle::Removed(_)
+        )
+    });
+    Assessment {
+        state,
+        reason: reason(record, state, isolated),
+        until,
+    }
 }
 
 /// What operators and sources decided about the scenario.
@@ -118,7 +156,9 @@ fn decided(record: &Scenario) -> LifecycleInput {
 fn named(record: &Scenario) -> LifecycleInput {
     match record.presence {
         SourcePresence::Absent { by, .. } => LifecycleInput::Absent(by),
-        SourcePresence::Named | SourcePresence::Leaving | SourcePresence::Unnamed => LifecycleInput::Present,
+        SourcePresence::Named | SourcePresence::Leaving | SourcePresence::Unnamed => {
+            LifecycleInput::Present
+        }
     }
 }
 
@@ -145,10 +185,14 @@ fn answered(
     // Only failures count against it: time spent waiting for its first answer does not.
     let lost_at = (often && !isolated).then_some(ends);
     // Without a manifest there is nothing to keep, also while the daemon is isolated.
-    let Some(held) = &record.offer else { return (LifecycleInput::Unanswered, None) };
+    let Some(held) = &record.offer else {
+        return (LifecycleInput::Unanswered, None);
+    };
     match held.term {
         ManifestTerm::Ended | ManifestTerm::Withdrawn => (LifecycleInput::Returned, lost_at),
-        ManifestTerm::Until(live) if now < live && record.failures == 0 => (LifecycleInput::Fresh, Some(live)),
+        ManifestTerm::Until(live) if now < live && record.failures == 0 => {
+            (LifecycleInput::Fresh, Some(live))
+        }
         ManifestTerm::Until(live) if now < live && !often => (LifecycleInput::Doubtful, Some(live)),
         ManifestTerm::Until(_) if record.failures == 0 => (LifecycleInput::Aged, None),
         ManifestTerm::Restored if !often => (LifecycleInput::Unanswered, None),
@@ -163,7 +207,10 @@ fn grace_ends(record: &Scenario, health: &HealthConfig) -> Instant {
 }
 
 /// The visibility of a scenario's tools in its current state.
-#[expect(clippy::match_same_arms, reason = "one line for each rule, in the order of the table of states")]
+#[expect(
+    clippy::match_same_arms,
+    reason = "one line for each rule, in the order of the table of states"
+)]
 fn standing(record: &Scenario, now: Instant, config: &Config) -> Visibility {
     let withdrawn = || Visibility::Withdrawn(record.current.reason().to_owned());
     // Applies only when `cache.last_good` is off; it keeps the last good answer longer than that
@@ -179,7 +226,9 @@ fn standing(record: &Scenario, now: Instant, config: &Config) -> Visibility {
         // A scenario that was absent or down is published again only after its next good answer.
         Lifecycle::Incompatible | Lifecycle::NeedsAuthorization if has_ended(record) => withdrawn(),
         Lifecycle::Incompatible if now < refused_until(record, config) => Visibility::Published,
-        Lifecycle::NeedsAuthorization if now < grace_ends(record, &config.health) && !lapsed => Visibility::Published,
+        Lifecycle::NeedsAuthorization if now < grace_ends(record, &config.health) && !lapsed => {
+            Visibility::Published
+        }
         Lifecycle::Incompatible | Lifecycle::NeedsAuthorization => withdrawn(),
         Lifecycle::Connecting | Lifecycle::Live | Lifecycle::Stale if lapsed => withdrawn(),
         Lifecycle::Connecting | Lifecycle::Live | Lifecycle::Stale => Visibility::Published,
@@ -191,12 +240,17 @@ fn has_ended(record: &Scenario) -> bool {
     record
         .offer
         .as_ref()
-        .is_some_and(|AcceptedManifest { term, .. }| matches!(term, ManifestTerm::Ended | ManifestTerm::Withdrawn))
+        .is_some_and(|AcceptedManifest { term, .. }| {
+            matches!(term, ManifestTerm::Ended | ManifestTerm::Withdrawn)
+        })
 }
 
 /// Whether it was absent since its last good answer.
 fn was_absent(record: &Scenario) -> bool {
-    record.offer.as_ref().is_some_and(|AcceptedManifest { term, .. }| *term == ManifestTerm::Ended)
+    record
+        .offer
+        .as_ref()
+        .is_some_and(|AcceptedManifest { term, .. }| *term == ManifestTerm::Ended)
 }
 
 /// When the visibility changes by time alone.
@@ -206,12 +260,19 @@ fn standing_until(record: &Scenario, now: Instant, config: &Config) -> Option<In
         Lifecycle::NeedsAuthorization => Some(grace_ends(record, &config.health)),
         _ => None,
     };
-    ends.into_iter().chain(lapses_at(record)).filter(|ends| now < *ends).min()
+    ends.into_iter()
+        .chain(lapses_at(record))
+        .filter(|ends| now < *ends)
+        .min()
 }
 
 /// Until when the last good tools stay of a scenario whose protocol version is out of range.
 fn refused_until(record: &Scenario, config: &Config) -> Instant {
-    record.obstacle.as_ref().map_or(record.grace_from, |obstacle| obstacle.since) + config.protocol.incompatible_grace
+    record
+        .obstacle
+        .as_ref()
+        .map_or(record.grace_from, |obstacle| obstacle.since)
+        + config.protocol.incompatible_grace
 }
 
 /// The finding for a scenario that is down and has never listed its tools; no finding about
@@ -220,17 +281,26 @@ fn lost_finding(record: &Scenario) -> Option<Finding> {
     if record.current.lifecycle() != Lifecycle::Down || record.offer.is_some() {
         return None;
     }
-    let error = || record.last_error.as_ref().map(|error| error.message.as_str());
+    let error = || {
+        record
+            .last_error
+            .as_ref()
+            .map(|error| error.message.as_str())
+    };
     let what = record.ended().or_else(error).unwrap_or("no good answer");
     let message = format!("down, and its tools were never listed: {what}");
     let finding = Finding::new(FindingCode::Withdrawn, message).of_scenario(&record.name);
     let name = &record.name;
     let end = match (record.is_named(), record.source.spec().has_entries) {
         (true, true) => format!("to have it gone, take it out with `callsheet remove {name}`"),
-        (true, false) => format!("to have it gone, take it out of its source, or `callsheet block {name}`"),
+        (true, false) => {
+            format!("to have it gone, take it out of its source, or `callsheet block {name}`")
+        }
         (false, _) => format!("`callsheet forget {name}` ends it"),
     };
-    Some(finding.hint(format!("its tools are listed at its first good answer; {end}")))
+    Some(finding.hint(format!(
+        "its tools are listed at its first good answer; {end}"
+    )))
 }
 
 /// When the active answer forbids its own use, if it does.
@@ -246,14 +316,20 @@ fn reason(record: &Scenario, state: Lifecycle, isolated: bool) -> String {
         Lifecycle::Pending => pending(record),
         Lifecycle::Removed(by) => removed(record, by),
         Lifecycle::Down => down(record),
-        Lifecycle::Incompatible | Lifecycle::NeedsAuthorization => {
-            record.obstacle.as_ref().map_or_else(|| failing(record), |obstacle| obstacle.message.clone())
-        }
+        Lifecycle::Incompatible | Lifecycle::NeedsAuthorization => record
+            .obstacle
+            .as_ref()
+            .map_or_else(|| failing(record), |obstacle| obstacle.message.clone()),
         Lifecycle::Connecting => connecting(record),
         Lifecycle::Live => live(record),
         Lifecycle::Stale => {
             let kept = isolated && record.failures > 0;
-            stale(record) + if kept { "; it is kept while the daemon is isolated" } else { "" }
+            stale(record)
+                + if kept {
+                    "; it is kept while the daemon is isolated"
+                } else {
+                    ""
+                }
         }
     }
 }
@@ -262,14 +338,32 @@ fn reason(record: &Scenario, state: Lifecycle, isolated: bool) -> String {
 /// it.
 fn pending(record: &Scenario) -> String {
     let name = &record.name;
-    let proposal = record.place.as_ref().filter(|place| place.endpoint.trust == SourceTrust::Proposed);
+    let proposal = record
+        .place
+        .as_ref()
+        .filter(|place| place.endpoint.trust == SourceTrust::Proposed);
     if let Some(target) = proposal.and_then(|place| place.endpoint.target.as_ref()) {
         return proposed(record, target);
     }
-    let at = record.party.as_ref().map(|party| format!(" {party}")).unwrap_or_default();
-    let why = record.approval.note().map(|note| format!(" again: {note}")).unwrap_or_default();
-    let there = if record.presence == SourcePresence::Named { "" } else { "; it is not announced any more" };
-    let unread = record.last_error.as_ref().filter(|error| error.kind == "too-large");
+    let at = record
+        .party
+        .as_ref()
+        .map(|party| format!(" {party}"))
+        .unwrap_or_default();
+    let why = record
+        .approval
+        .note()
+        .map(|note| format!(" again: {note}"))
+        .unwrap_or_default();
+    let there = if record.presence == SourcePresence::Named {
+        ""
+    } else {
+        "; it is not announced any more"
+    };
+    let unread = record
+        .last_error
+        .as_ref()
+        .filter(|error| error.kind == "too-large");
     let next = match unread {
         Some(error) => format!("its tools cannot be read: {}", error.message),
         None => format!("`callsheet trust {name}` publishes its tools"),
@@ -283,17 +377,41 @@ fn pending(record: &Scenario) -> String {
 /// Why an entry of a client's file waits, with exactly what would be started or contacted.
 fn proposed(record: &Scenario, target: &Target) -> String {
     let name = &record.name;
-    let why = record.approval.note().map(|note| format!(" again: {note}")).unwrap_or_default();
-    let list = |names: Vec<&str>| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let why = record
+        .approval
+        .note()
+        .map(|note| format!(" again: {note}"))
+        .unwrap_or_default();
+    let list = |names: Vec<&str>| {
+        if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        }
+    };
     let what = match target {
         Target::Stdio(program) => {
-            let folder = program.cwd().map(|cwd| format!(" in {}", cwd.display())).unwrap_or_default();
+            let folder = program
+                .cwd()
+                .map(|cwd| format!(" in {}", cwd.display()))
+                .unwrap_or_default();
             let variables = list(program.env().keys().map(String::as_str).collect());
-            format!("would start {}{folder}, with these variables: {variables}", redacted_address(target))
+            format!(
+                "would start {}{folder}, with these variables: {variables}",
+                redacted_address(target)
+            )
         }
         Target::Http(http) => {
-            let headers = list(http.headers.iter().map(|(header, _)| header.as_str()).collect());
-            format!("would contact {}, with these headers: {headers}", redacted_address(target))
+            let headers = list(
+                http.headers
+                    .iter()
+                    .map(|(header, _)| header.as_str())
+                    .collect(),
+            );
+            format!(
+                "would contact {}, with these headers: {headers}",
+                redacted_address(target)
+            )
         }
         Target::InProcess(_) | Target::Bundle(_) => format!("would use {target}"),
     };
@@ -321,17 +439,26 @@ fn stale(record: &Scenario) -> String {
 }
 
 fn connecting(record: &Scenario) -> String {
-    let restored = if record.offer.is_some() { "; its tools are those of its last good answer" } else { "" };
+    let restored = if record.offer.is_some() {
+        "; its tools are those of its last good answer"
+    } else {
+        ""
+    };
     match (&record.last_error, record.place.is_some()) {
         (Some(error), _) => format!("not working yet: {}{restored}", error.message),
-        (None, true) if record.offer.is_some() => format!("being polled for the first time since the start{restored}"),
+        (None, true) if record.offer.is_some() => {
+            format!("being polled for the first time since the start{restored}")
+        }
         (None, true) => "being polled for the first time".into(),
         (None, false) => format!("no source has named it yet{restored}"),
     }
 }
 
 fn failing(record: &Scenario) -> String {
-    let what = record.last_error.as_ref().map_or("no good answer", |error| error.message.as_str());
+    let what = record
+        .last_error
+        .as_ref()
+        .map_or("no good answer", |error| error.message.as_str());
     match record.failures {
         1 => format!("the last poll failed: {what}"),
         n => format!("the last {n} polls failed: {what}"),
@@ -345,7 +472,10 @@ fn down(record: &Scenario) -> String {
     }
     match &record.last_error {
         _ if !was_absent(record) && record.failures > 0 => failing(record),
-        Some(error) => format!("a source names it again, but it has given no good answer yet: {}", error.message),
+        Some(error) => format!(
+            "a source names it again, but it has given no good answer yet: {}",
+            error.message
+        ),
         None => "a source names it again, but it has given no good answer yet".into(),
     }
 }
@@ -354,10 +484,16 @@ fn removed(record: &Scenario, by: RemovedBy) -> String {
     match (by, record.source.spec().absence, &record.last_error) {
         (RemovedBy::Configuration, SourceAbsence::Decision(reason), _) => reason.into(),
         (RemovedBy::Configuration, _, _) => {
-            format!("`{}` found it, which the configuration has switched off", record.source)
+            format!(
+                "`{}` found it, which the configuration has switched off",
+                record.source
+            )
         }
         (RemovedBy::Source, _, Some(error)) => {
-            format!("no source names it any more, and it does not answer: {}", error.message)
+            format!(
+                "no source names it any more, and it does not answer: {}",
+                error.message
+            )
         }
         (RemovedBy::Source, _, None) => "no source names it any more".into(),
     }

@@ -10,7 +10,9 @@ impl Scenario {
     pub(in crate::engine) fn health(&self, counts: ToolCounts) -> Health {
         let manifest = self.offer.as_ref().map(|held| &held.manifest);
         let text = |pick: fn(&Manifest) -> &Arc<str>, most| {
-            manifest.map(|manifest| cut(pick(manifest), most)).filter(|text| !text.is_empty())
+            manifest
+                .map(|manifest| cut(pick(manifest), most))
+                .filter(|text| !text.is_empty())
         };
         Health {
             name: self.name.clone(),
@@ -32,10 +34,16 @@ impl Scenario {
             last_attempt: self.polls.last.map(|(_, wall)| wall),
             last_error: self.last_error.clone(),
             program_end: self.program_end.clone(),
-            next_attempt: self.polls.next.filter(|_| self.may_be_polled()).map(|(_, wall)| wall),
+            next_attempt: self
+                .polls
+                .next
+                .filter(|_| self.may_be_polled())
+                .map(|(_, wall)| wall),
             awaited: self.awaited.as_deref().cloned(),
             failures_in_a_row: self.failures,
-            latency_ms: self.latency.map(|latency| u64::try_from(latency.as_millis()).unwrap_or(u64::MAX)),
+            latency_ms: self
+                .latency
+                .map(|latency| u64::try_from(latency.as_millis()).unwrap_or(u64::MAX)),
             restarts: self.restarts.count(),
             last_restart: self.restarts.last(),
         }
@@ -46,6 +54,10 @@ impl Scenario {
 fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),
-        Some(_) => text.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
+        Some(_) => text
+            .chars()
+            .take(most.saturating_sub(1))
+            .chain(['…'])
+            .collect(),
     }
 }

@@ -102,9 +102,14 @@ pub(in crate::engine) enum LifecycleInput {
 }
 
 /// The state that follows. Total: every input has a meaning in every state.
-#[expect(clippy::match_same_arms, reason = "one line for each rule; the order of the lines is the order of precedence")]
+#[expect(
+    clippy::match_same_arms,
+    reason = "one line for each rule; the order of the lines is the order of precedence"
+)]
 pub(in crate::engine) fn next(state: Lifecycle, input: LifecycleInput) -> Lifecycle {
-    use Lifecycle::{Blocked, Connecting, Down, Incompatible, Live, NeedsAuthorization, Pending, Removed, Stale};
+    use Lifecycle::{
+        Blocked, Connecting, Down, Incompatible, Live, NeedsAuthorization, Pending, Removed, Stale,
+    };
     match (input, state) {
         (LifecycleInput::Rejected, _) => Blocked,
         (LifecycleInput::Unapproved, _) => Pending,
@@ -169,28 +174,76 @@ mod tests {
     /// For each input the state that follows each of `STATES`.
     const TABLE: [(LifecycleInput, &str); 15] = [
         //                                           PCLSNDIscB
-        (LifecycleInput::Rejected, /*                     */ "BBBBBBBBBB"),
-        (LifecycleInput::Unapproved, /*                   */ "PPPPPPPPPP"),
-        (LifecycleInput::Approved, /*                     */ "CCLSNDIscC"),
-        (LifecycleInput::Absent(RemovedBy::Source), /*    */ "PssssssssB"),
-        (LifecycleInput::Absent(RemovedBy::Configuration), "PccccccccB"),
-        (LifecycleInput::Present, /*                      */ "PCLSNDIDDB"),
-        (LifecycleInput::Unanswered, /*                   */ "PCCCNDIscB"),
-        (LifecycleInput::Returned, /*                     */ "PDDDNDIscB"),
-        (LifecycleInput::Fresh, /*                        */ "PLLLLLLscB"),
-        (LifecycleInput::Aged, /*                         */ "PSSSSSSscB"),
-        (LifecycleInput::Doubtful, /*                     */ "PLLLNDIscB"),
-        (LifecycleInput::Failing, /*                      */ "PSSSNDIscB"),
-        (LifecycleInput::Unauthorized, /*                 */ "PNNNNNNscB"),
-        (LifecycleInput::OutOfRange, /*                   */ "PIIIIIIscB"),
-        (LifecycleInput::Lost, /*                         */ "PDDDDDDscB"),
+        (
+            LifecycleInput::Rejected,
+            /*                     */ "BBBBBBBBBB",
+        ),
+        (
+            LifecycleInput::Unapproved,
+            /*                   */ "PPPPPPPPPP",
+        ),
+        (
+            LifecycleInput::Approved,
+            /*                     */ "CCLSNDIscC",
+        ),
+        (
+            LifecycleInput::Absent(RemovedBy::Source),
+            /*    */ "PssssssssB",
+        ),
+        (
+            LifecycleInput::Absent(RemovedBy::Configuration),
+            "PccccccccB",
+        ),
+        (
+            LifecycleInput::Present,
+            /*                      */ "PCLSNDIDDB",
+        ),
+        (
+            LifecycleInput::Unanswered,
+            /*                   */ "PCCCNDIscB",
+        ),
+        (
+            LifecycleInput::Returned,
+            /*                     */ "PDDDNDIscB",
+        ),
+        (
+            LifecycleInput::Fresh,
+            /*                        */ "PLLLLLLscB",
+        ),
+        (
+            LifecycleInput::Aged,
+            /*                         */ "PSSSSSSscB",
+        ),
+        (
+            LifecycleInput::Doubtful,
+            /*                     */ "PLLLNDIscB",
+        ),
+        (
+            LifecycleInput::Failing,
+            /*                      */ "PSSSNDIscB",
+        ),
+        (
+            LifecycleInput::Unauthorized,
+            /*                 */ "PNNNNNNscB",
+        ),
+        (
+            LifecycleInput::OutOfRange,
+            /*                   */ "PIIIIIIscB",
+        ),
+        (
+            LifecycleInput::Lost,
+            /*                         */ "PDDDDDDscB",
+        ),
     ];
 
     #[test]
     fn every_input_in_every_state_leads_where_the_table_says() {
         for (input, expected) in TABLE {
             for ((_, state), letter) in STATES.into_iter().zip(expected.chars()) {
-                let follows = STATES.iter().find(|(known, _)| *known == letter).map(|(_, state)| *state);
+                let follows = STATES
+                    .iter()
+                    .find(|(known, _)| *known == letter)
+                    .map(|(_, state)| *state);
                 assert_eq!(Some(next(state, input)), follows, "{input:?} in {state:?}");
             }
         }
@@ -208,7 +261,10 @@ mod tests {
 
     #[test]
     fn states_have_the_words_that_are_promised() {
-        let words: Vec<_> = STATES.iter().map(|(_, state)| state.shown().as_str()).collect();
+        let words: Vec<_> = STATES
+            .iter()
+            .map(|(_, state)| state.shown().as_str())
+            .collect();
         let expected = "pending connecting live stale needs-authorization down incompatible removed removed blocked";
         assert_eq!(words.join(" "), expected);
     }

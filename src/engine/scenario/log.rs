@@ -42,5 +42,9 @@ pub(in crate::engine) fn turned(turn: &StateTransition) {
 
 /// The text in one line.
 fn plain(text: &dyn Display) -> String {
-    text.to_string().chars().take(REASON_CHARACTERS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.to_string()
+        .chars()
+        .take(REASON_CHARACTERS_MAX)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }

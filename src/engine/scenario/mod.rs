@@ -23,8 +23,8 @@ use crate::engine::scenario::stamps::AnswerStamps;
 use crate::engine::scenario::trust::TrustStatus;
 use crate::engine::sessions::link::SessionLink;
 use crate::model::{
-    Awaited, Digest, Finding, Freshness, Health, LastError, Manifest, PeerIdentity, ProgramEnd, ScenarioName,
-    ScenarioState, SourceId, StateTransition, Target,
+    Awaited, Digest, Finding, Freshness, Health, LastError, Manifest, PeerIdentity, ProgramEnd,
+    ScenarioName, ScenarioState, SourceId, StateTransition, Target,
 };
 use crate::protocols::{Protocol, Validators, Validity};
 
@@ -137,7 +137,10 @@ pub(in crate::engine) struct KeptManifest {
 impl AcceptedManifest {
     /// What the store should have of it.
     fn to_keep(&self) -> KeptManifest {
-        KeptManifest { digest: self.manifest.digest, validators: self.validators.text().cloned() }
+        KeptManifest {
+            digest: self.manifest.digest,
+            validators: self.validators.text().cloned(),
+        }
     }
 }
 
@@ -201,7 +204,11 @@ impl Scenario {
     /// source vouches for both, and they are not the same peer. What one peer said must never be
     /// published as another's.
     pub(in crate::engine) fn is_another(&self, party: &PeerIdentity, vouched: bool) -> bool {
-        !(self.approval.is_vouched() && vouched) && self.party.as_ref().is_none_or(|before| !trust::same(before, party))
+        !(self.approval.is_vouched() && vouched)
+            && self
+                .party
+                .as_ref()
+                .is_none_or(|before| !trust::same(before, party))
     }
 
     /// Whether it is healthy, and its next answer is expected to bring no change.
@@ -273,7 +280,10 @@ impl Scenario {
 
     /// Why its process does not run, if the source that names it knows that.
     pub(in crate::engine) fn ended(&self) -> Option<&str> {
-        let place = self.place.as_ref().filter(|_| self.presence == SourcePresence::Named);
+        let place = self
+            .place
+            .as_ref()
+            .filter(|_| self.presence == SourcePresence::Named);
         place?.endpoint.ended.as_deref()
     }
 
@@ -317,7 +327,13 @@ impl Scenario {
 
     /// Whether the configuration dropped it.
     pub(in crate::engine) fn is_dismissed(&self) -> bool {
-        matches!(self.presence, SourcePresence::Absent { by: RemovedBy::Configuration, .. })
+        matches!(
+            self.presence,
+            SourcePresence::Absent {
+                by: RemovedBy::Configuration,
+                ..
+            }
+        )
     }
 
     /// The state as operators and programs see it.
@@ -328,7 +344,10 @@ impl Scenario {
     /// Marks it as absent: no source names it, and it does not answer. Its earlier answers do not
     /// apply to what may come back.
     pub(in crate::engine) fn mark_absent(&mut self, by: RemovedBy, now: Now) {
-        self.presence = SourcePresence::Absent { since: now.mono, by };
+        self.presence = SourcePresence::Absent {
+            since: now.mono,
+            by,
+        };
         self.latest = LastPoll::Unanswered;
         if let Some(held) = &mut self.offer {
             held.term = ManifestTerm::Ended;
@@ -339,10 +358,14 @@ impl Scenario {
     /// When it is forgotten, if it does not appear again before.
     pub(in crate::engine) fn forgotten_at(&self, config: &Config) -> Option<Instant> {
         match self.presence {
-            SourcePresence::Absent { since, .. } if self.is_trusted() => Some(since + config.health.forget),
+            SourcePresence::Absent { since, .. } if self.is_trusted() => {
+                Some(since + config.health.forget)
+            }
             // Of a scenario that was never approved only the name is remembered, and announcing
             // many names is easy.
-            SourcePresence::Absent { since, .. } => Some(since + config.health.forget.min(config.refresh.max_interval)),
+            SourcePresence::Absent { since, .. } => {
+                Some(since + config.health.forget.min(config.refresh.max_interval))
+            }
             SourcePresence::Named | SourcePresence::Leaving | SourcePresence::Unnamed => None,
         }
     }
@@ -385,6 +408,14 @@ impl Scenario {
         let name = self.name.clone();
         let at = now.wall;
         let restarts = self.restarts.count();
-        StateTransition { name, from, to, reason, at, restarts, failures_in_a_row: self.failures }
+        StateTransition {
+            name,
+            from,
+            to,
+            reason,
+            at,
+            restarts,
+            failures_in_a_row: self.failures,
+        }
     }
 }

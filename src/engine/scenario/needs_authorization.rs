@@ -37,35 +37,57 @@ pub(super) fn needs_authorization(record: &Scenario, error: &ListError, message:
         }
         _ => (None, NONE.to_owned()),
     };
-    let message = missing.map_or_else(|| message.to_owned(), |missing| format!("{message}: {missing}"));
-    Finding::new(FindingCode::NeedsAuthorization, message).of_scenario(name).hint(hint)
+    let message = missing.map_or_else(
+        || message.to_owned(),
+        |missing| format!("{message}: {missing}"),
+    );
+    Finding::new(FindingCode::NeedsAuthorization, message)
+        .of_scenario(name)
+        .hint(hint)
 }
 
 /// What is wrong with the credential that it was shown, or that it was shown none.
 fn refused(record: &Scenario, challenge: Option<&Challenge>) -> (&'static str, String) {
     let name = &record.name;
     let endpoint = record.place.as_ref().map(|place| &place.endpoint);
-    let is_module = endpoint.is_some_and(|endpoint| endpoint.protocol.as_deref() == Some(module::ID));
-    let Some(target) = endpoint.and_then(|endpoint| endpoint.target.as_ref()).and_then(Target::http) else {
+    let is_module =
+        endpoint.is_some_and(|endpoint| endpoint.protocol.as_deref() == Some(module::ID));
+    let Some(target) = endpoint
+        .and_then(|endpoint| endpoint.target.as_ref())
+        .and_then(Target::http)
+    else {
         return ("no credential is configured for it", NONE.to_owned());
     };
     let lacks_scope = challenge.is_some_and(Challenge::lacks_scope);
     match &target.auth {
         Some(Auth::OAuth(client)) if client.token_url.is_none() => ("not logged in", login(record)),
-        Some(Auth::OAuth(_)) if lacks_scope => {
-            ("its token does not allow enough", "add the scopes that it wants to its `auth.oauth.scopes`".to_owned())
-        }
+        Some(Auth::OAuth(_)) if lacks_scope => (
+            "its token does not allow enough",
+            "add the scopes that it wants to its `auth.oauth.scopes`".to_owned(),
+        ),
         Some(_) => {
-            let key = if is_module { format!("module_settings.tokens.{name}") } else { "auth".to_owned() };
-            ("it does not accept the credential that it is shown", format!("correct its `{key}`"))
+            let key = if is_module {
+                format!("module_settings.tokens.{name}")
+            } else {
+                "auth".to_owned()
+            };
+            (
+                "it does not accept the credential that it is shown",
+                format!("correct its `{key}`"),
+            )
         }
-        None if !target.headers.is_empty() => {
-            ("it does not accept the headers that it is shown", "correct its `headers`, or set its `auth`".to_owned())
-        }
-        None if has_password(target) => {
-            ("it does not accept the name and password of its address", "correct its `url`".to_owned())
-        }
-        None if is_module => ("no bearer token is configured for it", format!("set `module_settings.tokens.{name}`")),
+        None if !target.headers.is_empty() => (
+            "it does not accept the headers that it is shown",
+            "correct its `headers`, or set its `auth`".to_owned(),
+        ),
+        None if has_password(target) => (
+            "it does not accept the name and password of its address",
+            "correct its `url`".to_owned(),
+        ),
+        None if is_module => (
+            "no bearer token is configured for it",
+            format!("set `module_settings.tokens.{name}`"),
+        ),
         None if target.login.is_some() && challenge.is_some_and(Challenge::is_bearer) => (
             "it wants a bearer token, and none is configured for it",
             format!("{}; or set its `auth` to a token", login(record)),
@@ -74,8 +96,13 @@ fn refused(record: &Scenario, challenge: Option<&Challenge>) -> (&'static str, S
             "it wants a bearer token, and none is configured for it",
             "set its `auth` to a token, or to `{ oauth = ... }`".to_owned(),
         ),
-        None if challenge.is_some_and(|challenge| challenge.status == 403 && challenge.scheme.is_empty()) => {
-            ("it refuses this client, and no credential is configured for it", NONE.to_owned())
+        None if challenge
+            .is_some_and(|challenge| challenge.status == 403 && challenge.scheme.is_empty()) =>
+        {
+            (
+                "it refuses this client, and no credential is configured for it",
+                NONE.to_owned(),
+            )
         }
         None => ("no credential is configured for it", NONE.to_owned()),
     }
@@ -83,7 +110,10 @@ fn refused(record: &Scenario, challenge: Option<&Challenge>) -> (&'static str, S
 
 /// How a person logs in.
 fn login(record: &Scenario) -> String {
-    format!("log in with `callsheet login {}`, or on its page", record.name)
+    format!(
+        "log in with `callsheet login {}`, or on its page",
+        record.name
+    )
 }
 
 fn has_password(target: &HttpTarget) -> bool {

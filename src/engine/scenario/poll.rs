@@ -48,12 +48,21 @@ impl Scenario {
             // Any program on the network can be found and wait for approval, so only a limited part
             // of such an answer is read.
             max_body: is_untrusted.then_some(config.refresh.max_pending_body),
-            judged: held.filter(|held| held.manifest.sent_findings.get().is_some()).map(|held| held.manifest.digest),
+            judged: held
+                .filter(|held| held.manifest.sent_findings.get().is_some())
+                .map(|held| held.manifest.digest),
             whole_after: config.refresh.max_interval,
         };
         let name = self.name.clone();
         let protocol = self.protocol.clone();
-        Some(DuePoll { name, generation: self.polls.generation, target, protocol, request, is_untrusted })
+        Some(DuePoll {
+            name,
+            generation: self.polls.generation,
+            target,
+            protocol,
+            request,
+            is_untrusted,
+        })
     }
 
     /// Records that the due poll is under way.
@@ -84,7 +93,13 @@ impl Scenario {
     /// Handles the report of a call over a route of this generation. Reports about a former process
     /// are ignored, and so are ended sessions, which are known already: the next session is made
     /// after its wait. Returns whether a poll was planned.
-    pub(super) fn called(&mut self, generation: u64, report: CallReport, refresh: &RefreshConfig, now: Now) -> bool {
+    pub(super) fn called(
+        &mut self,
+        generation: u64,
+        report: CallReport,
+        refresh: &RefreshConfig,
+        now: Now,
+    ) -> bool {
         let ended = self.session.as_ref().is_some_and(|link| link.ended);
         let is_news = match report {
             CallReport::Answered => self.failures > 0,
@@ -138,7 +153,9 @@ impl Scenario {
 
     /// Whether it may be polled now or later.
     pub(in crate::engine) fn may_be_polled(&self) -> bool {
-        self.target.as_ref().is_some_and(|target| self.is_trusted() || self.may_be_looked_at(target))
+        self.target
+            .as_ref()
+            .is_some_and(|target| self.is_trusted() || self.may_be_looked_at(target))
             && !self.is_blocked()
             && !self.is_absent()
             && self.ended().is_none()
@@ -148,8 +165,14 @@ impl Scenario {
     /// before that, no credential is sent, and no protocol is spoken whose requests do more than
     /// look.
     fn may_be_looked_at(&self, target: &Target) -> bool {
-        let is_harmless = self.protocol.as_ref().is_none_or(|protocol| protocol.is_probed_untrusted());
-        let is_proposed = self.place.as_ref().is_some_and(|place| place.endpoint.trust == SourceTrust::Proposed);
+        let is_harmless = self
+            .protocol
+            .as_ref()
+            .is_none_or(|protocol| protocol.is_probed_untrusted());
+        let is_proposed = self
+            .place
+            .as_ref()
+            .is_some_and(|place| place.endpoint.trust == SourceTrust::Proposed);
         is_harmless
             && !is_proposed
             && target.http().is_none_or(|http| !http.has_credentials())
@@ -187,8 +210,14 @@ impl Scenario {
     /// Plans the next poll, for whatever reason: not before the scenario has rested from the one
     /// before.
     pub(super) fn plan_poll_at(&mut self, at: Instant, now: Now) {
-        let at = self.polls.last.map_or(at, |(last, _)| at.max(last + self.polls.rest));
-        let wall = now.wall.saturating_add(at.saturating_duration_since(now.mono)).unwrap_or(now.wall);
+        let at = self
+            .polls
+            .last
+            .map_or(at, |(last, _)| at.max(last + self.polls.rest));
+        let wall = now
+            .wall
+            .saturating_add(at.saturating_duration_since(now.mono))
+            .unwrap_or(now.wall);
         self.polls.next = Some((at, wall));
     }
 
@@ -200,7 +229,10 @@ impl Scenario {
 
     /// The time when `gap` has passed since the last poll; `now` if it has passed already.
     pub(super) fn after_last_attempt(&self, gap: Duration, now: Now) -> Instant {
-        self.polls.last.map_or(now.mono, |(at, _)| at + gap).max(now.mono)
+        self.polls
+            .last
+            .map_or(now.mono, |(at, _)| at + gap)
+            .max(now.mono)
     }
 
     /// Plans a listing for a hint. After a failed poll the back-off stays, and the poll after it
@@ -218,7 +250,9 @@ impl Scenario {
             return false;
         }
         let begun = now.mono.checked_sub(awaited.waited).unwrap_or(now.mono);
-        awaited.waited = now.mono.saturating_duration_since(*self.silent_since.get_or_insert(begun));
+        awaited.waited = now
+            .mono
+            .saturating_duration_since(*self.silent_since.get_or_insert(begun));
         if self.awaited.is_none() {
             self.failures += 1;
         }
@@ -233,7 +267,11 @@ impl Scenario {
         let message = awaited.message();
         let finding = Finding::new(FindingCode::NoAnswer, message.clone()).of_scenario(&self.name);
         self.failure_finding = Some(Box::new(finding.hint(awaited.hint())));
-        self.last_error = Some(LastError { kind: "timeout".into(), message, at: now.wall });
+        self.last_error = Some(LastError {
+            kind: "timeout".into(),
+            message,
+            at: now.wall,
+        });
     }
 
     /// The poll has ended or is void: its result is counted instead of its wait.
@@ -262,7 +300,11 @@ impl Scenario {
     /// again.
     pub(super) fn lost(&mut self, why: String, at: Instant, now: Now) {
         self.restarts.suspect();
-        self.last_error = Some(LastError { kind: "ended".into(), message: why, at: now.wall });
+        self.last_error = Some(LastError {
+            kind: "ended".into(),
+            message: why,
+            at: now.wall,
+        });
         self.restart_poll(at, now);
     }
 
@@ -273,14 +315,21 @@ impl Scenario {
         self.polls.next = None;
         self.failures += 1;
         self.latest = LastPoll::Failed;
-        self.last_error = Some(LastError { kind: error.kind().into(), message: error.to_string(), at: now.wall });
+        self.last_error = Some(LastError {
+            kind: error.kind().into(),
+            message: error.to_string(),
+            at: now.wall,
+        });
     }
 }
 
 /// The validators that make a poll conditional, if the last answer had any.
 fn known(held: &AcceptedManifest) -> Option<Known> {
     let validators = &held.validators;
-    validators.any().then(|| Known { digest: held.manifest.digest, validators: validators.clone() })
+    validators.any().then(|| Known {
+        digest: held.manifest.digest,
+        validators: validators.clone(),
+    })
 }
 
 #[cfg(test)]
@@ -294,7 +343,11 @@ mod tests {
     }
 
     fn ten_seconds() -> Awaited {
-        Awaited { answer_to: "initialize", waited: Duration::from_secs(10), output: None }
+        Awaited {
+            answer_to: "initialize",
+            waited: Duration::from_secs(10),
+            output: None,
+        }
     }
 
     #[tokio::test]
@@ -302,15 +355,27 @@ mod tests {
         let clock = Clock::system();
         let begin = clock.now();
         let wall = clock.wall();
-        let at = |second| Now { mono: begin + Duration::from_secs(second), wall };
+        let at = |second| Now {
+            mono: begin + Duration::from_secs(second),
+            wall,
+        };
         let mut scenario = Scenario::new("hang".parse().unwrap(), SourceId::STATIC, true, 0, at(0));
         scenario.poll_began(poll());
         assert!(scenario.waits(0, Box::new(ten_seconds()), at(10)));
-        assert_eq!(scenario.last_error.as_ref().unwrap().message, "no answer for 10 s");
+        assert_eq!(
+            scenario.last_error.as_ref().unwrap().message,
+            "no answer for 10 s"
+        );
         scenario.void();
         scenario.poll_began(poll());
         assert!(scenario.waits(1, Box::new(ten_seconds()), at(490)));
-        assert_eq!(scenario.last_error.as_ref().unwrap().message, "no answer for 8 min");
-        assert_eq!(scenario.awaited.as_ref().unwrap().waited, Duration::from_secs(490));
+        assert_eq!(
+            scenario.last_error.as_ref().unwrap().message,
+            "no answer for 8 min"
+        );
+        assert_eq!(
+            scenario.awaited.as_ref().unwrap().waited,
+            Duration::from_secs(490)
+        );
     }
 }

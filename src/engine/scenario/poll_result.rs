@@ -14,7 +14,9 @@ use crate::engine::scenario::facts::{LastPoll, ManifestTerm, Obstacle, SourcePre
 use crate::engine::scenario::lifecycle::RemovedBy;
 use crate::engine::scenario::needs_authorization::needs_authorization;
 use crate::engine::scenario::{AcceptedManifest, Scenario, log, restart, schedule, trust};
-use crate::model::{Finding, FindingCode, Freshness, LastError, Manifest, ProgramEnd, SHOWN_NAME, Target};
+use crate::model::{
+    Finding, FindingCode, Freshness, LastError, Manifest, ProgramEnd, SHOWN_NAME, Target,
+};
 use crate::protocols::{ListError, Listing, Protocol, Validity, module};
 use crate::transports::TransportError;
 
@@ -36,7 +38,15 @@ pub(in crate::engine) fn apply(
             succeeded(record, protocol, &validity, followed, config, now, random);
             record.polls.listed = Some(record.polls.generation);
         }
-        Ok((protocol, Listing::Manifest { mut manifest, findings, quarantined, mut validity })) => {
+        Ok((
+            protocol,
+            Listing::Manifest {
+                mut manifest,
+                findings,
+                quarantined,
+                mut validity,
+            },
+        )) => {
             record.polls.rest = schedule::rest_after(manifest.tools.len(), &config.refresh);
             let foreign = refuse_foreign_base(record, &mut manifest);
             count_age(record, &manifest, &mut validity);
@@ -65,9 +75,19 @@ pub(in crate::engine) fn apply(
 /// Takes the age that an answer has by its own time stamp off its lifetime, as far as the
 /// connection has not done so by its `Age`.
 fn count_age(record: &mut Scenario, manifest: &Manifest, fresh: &mut Validity) {
-    let is_equal = record.offer.as_ref().is_some_and(|held| held.manifest.digest == manifest.digest);
-    let age = record.stamps.age(manifest.generated_at, is_equal, fresh.received, fresh.received_at);
-    fresh.fresh_for = fresh.fresh_for.saturating_sub(age.saturating_sub(fresh.age));
+    let is_equal = record
+        .offer
+        .as_ref()
+        .is_some_and(|held| held.manifest.digest == manifest.digest);
+    let age = record.stamps.age(
+        manifest.generated_at,
+        is_equal,
+        fresh.received,
+        fresh.received_at,
+    );
+    fresh.fresh_for = fresh
+        .fresh_for
+        .saturating_sub(age.saturating_sub(fresh.age));
 }
 
 /// The changes that every good answer brings.
@@ -104,13 +124,20 @@ fn succeeded(
     let plan = schedule::after_success(fresh, followed, &config.refresh, random);
     // A scenario that waits for approval may not say how often it is polled: its list only has to
     // be known.
-    let next = if record.is_trusted() { plan.next_poll } else { now.mono + config.refresh.max_interval };
+    let next = if record.is_trusted() {
+        plan.next_poll
+    } else {
+        now.mono + config.refresh.max_interval
+    };
     record.plan_poll_at(next, now);
     if let Some(held) = &mut record.offer {
         held.term = ManifestTerm::Until(plan.live_until);
         held.fresh = Some(fresh.clone());
         held.validators = fresh.validators.clone();
-        held.freshness = Freshness { generated_at: held.freshness.generated_at, ..shown(fresh) };
+        held.freshness = Freshness {
+            generated_at: held.freshness.generated_at,
+            ..shown(fresh)
+        };
     }
     plan
 }
@@ -124,7 +151,10 @@ fn accept_manifest(
     fresh: &Validity,
     plan: schedule::PollPlan,
 ) {
-    let freshness = Freshness { generated_at: manifest.generated_at, ..shown(fresh) };
+    let freshness = Freshness {
+        generated_at: manifest.generated_at,
+        ..shown(fresh)
+    };
     if let Some(held) = &mut record.offer
         && held.manifest.digest == manifest.digest
     {
@@ -151,11 +181,17 @@ fn accept_manifest(
 /// Whether the answer itself is the only sign of a restart; a restart that was suspected before is
 /// counted as soon as an answer comes.
 fn shows_restart(record: &Scenario, manifest: &Manifest, fresh: &Validity) -> bool {
-    let before = record.offer.as_ref().filter(|_| record.answered && !record.restarts.are_suspected());
+    let before = record
+        .offer
+        .as_ref()
+        .filter(|_| record.answered && !record.restarts.are_suspected());
     before.is_some_and(|held| {
         restart::sign(&held.manifest, manifest).is_some()
             || held.manifest.digest != manifest.digest
-                && held.fresh.as_ref().is_some_and(|held| restart::went_back(held, fresh))
+                && held
+                    .fresh
+                    .as_ref()
+                    .is_some_and(|held| restart::went_back(held, fresh))
     })
 }
 
@@ -181,12 +217,17 @@ fn confirm(record: &mut Scenario, restarted: bool, config: &Config, now: Now) {
 fn refuse_foreign_base(record: &Scenario, manifest: &mut Manifest) -> Option<Finding> {
     let place = record.place.as_ref()?;
     let target = place.endpoint.target.as_ref()?;
-    let base = manifest.scenario.base_url.as_deref().filter(|base| !base.is_empty())?;
+    let base = manifest
+        .scenario
+        .base_url
+        .as_deref()
+        .filter(|base| !base.is_empty())?;
     if !trust::merely_found(place.source, place.endpoint.trust) {
         return None;
     }
     let own = Url::parse(base).is_ok_and(|base| {
-        base.host_str() == target.url().host_str() || trust::host(&Target::at(base)) == trust::host(target)
+        base.host_str() == target.url().host_str()
+            || trust::host(&Target::at(base)) == trust::host(target)
     });
     if own {
         return None;
@@ -205,17 +246,33 @@ fn refuse_foreign_base(record: &Scenario, manifest: &mut Manifest) -> Option<Fin
 }
 
 fn shown(fresh: &Validity) -> Freshness {
-    let fresh_until = fresh.received_at.saturating_add(fresh.fresh_for).unwrap_or(fresh.received_at);
-    Freshness { generated_at: None, fresh_until, received_at: fresh.received_at }
+    let fresh_until = fresh
+        .received_at
+        .saturating_add(fresh.fresh_for)
+        .unwrap_or(fresh.received_at);
+    Freshness {
+        generated_at: None,
+        fresh_until,
+        received_at: fresh.received_at,
+    }
 }
 
 /// Files the findings of a listing under the name of the scenario.
 fn named(findings: Vec<Finding>, record: &Scenario, manifest: &Manifest) -> Vec<Finding> {
-    let mut findings: Vec<_> = findings.into_iter().map(|finding| finding.of_scenario(&record.name)).collect();
+    let mut findings: Vec<_> = findings
+        .into_iter()
+        .map(|finding| finding.of_scenario(&record.name))
+        .collect();
     let own = manifest.scenario.name.as_ref();
     // This was already reported when it could not get the name that its source gives it.
-    let announced = record.place.as_ref().and_then(|place| place.endpoint.name.as_ref());
-    let counts = record.protocol.as_ref().is_none_or(|protocol| protocol.names_scenarios());
+    let announced = record
+        .place
+        .as_ref()
+        .and_then(|place| place.endpoint.name.as_ref());
+    let counts = record
+        .protocol
+        .as_ref()
+        .is_none_or(|protocol| protocol.names_scenarios());
     if counts
         && !own.is_empty()
         && own != record.name.as_str()
@@ -225,9 +282,21 @@ fn named(findings: Vec<Finding>, record: &Scenario, manifest: &Manifest) -> Vec<
         let shown: String = own.chars().take(120).collect();
         let message = format!("it calls itself `{}`", shown.escape_debug());
         let hint = "its tools are filed under the name it was found by";
-        let is_module = record.protocol.as_ref().is_some_and(|protocol| protocol.id() == module::ID);
-        let at = if is_module { "/module_name" } else { "/scenario/name" };
-        findings.push(Finding::new(FindingCode::NameMismatch, message).of_scenario(&record.name).at(at).hint(hint));
+        let is_module = record
+            .protocol
+            .as_ref()
+            .is_some_and(|protocol| protocol.id() == module::ID);
+        let at = if is_module {
+            "/module_name"
+        } else {
+            "/scenario/name"
+        };
+        findings.push(
+            Finding::new(FindingCode::NameMismatch, message)
+                .of_scenario(&record.name)
+                .at(at)
+                .hint(hint),
+        );
     }
     findings
 }
@@ -240,19 +309,39 @@ fn noted(record: &mut Scenario, error: &ListError, unread: Option<&str>, now: No
     if counts(error) && unread.is_none() {
         record.latest = latest;
     }
-    record.last_error = Some(LastError { kind: error.kind().into(), message: message.clone(), at: now.wall });
+    record.last_error = Some(LastError {
+        kind: error.kind().into(),
+        message: message.clone(),
+        at: now.wall,
+    });
     if latest != LastPoll::Failed {
-        let since = record.obstacle.take().map_or(now.mono, |obstacle| obstacle.since);
-        record.obstacle = Some(Obstacle { since, message: message.clone() });
+        let since = record
+            .obstacle
+            .take()
+            .map_or(now.mono, |obstacle| obstacle.since);
+        record.obstacle = Some(Obstacle {
+            since,
+            message: message.clone(),
+        });
     }
-    if record.obstacle.is_none() || latest != LastPoll::Failed || !matches!(error, ListError::Transport(_)) {
+    if record.obstacle.is_none()
+        || latest != LastPoll::Failed
+        || !matches!(error, ListError::Transport(_))
+    {
         // A poll without an answer does not remove the reason why its tools are not listed.
         record.failure_finding = finding(record, error, &message).map(Box::new);
     }
 }
 
 /// The changes that every failure brings. The active manifest stays.
-fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bool, now: Now, random: f64) {
+fn failed(
+    record: &mut Scenario,
+    error: &ListError,
+    config: &Config,
+    goodbye: bool,
+    now: Now,
+    random: f64,
+) {
     let unread = unread_while_pending(record, error, config);
     record.limit_to_lifetime();
     noted(record, error, unread.as_deref(), now);
@@ -264,8 +353,11 @@ fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bo
         // It answers, but in no known version: this is no failure, and it is polled slowly.
         record.failures = 0;
         record.polls.backoff = None;
-        let pace =
-            if record.is_trusted() { config.protocol.incompatible_interval } else { config.refresh.max_interval };
+        let pace = if record.is_trusted() {
+            config.protocol.incompatible_interval
+        } else {
+            config.refresh.max_interval
+        };
         record.plan_poll_at(now.mono + pace, now);
         return;
     }
@@ -294,7 +386,10 @@ fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bo
         return;
     }
     if !record.is_trusted() && record.failures >= config.health.failures {
-        record.plan_poll_at(schedule::retry_at(now.mono, config.refresh.max_interval, retry_after), now);
+        record.plan_poll_at(
+            schedule::retry_at(now.mono, config.refresh.max_interval, retry_after),
+            now,
+        );
         return;
     }
     let backoff = Backoff::new(config.refresh.backoff_base, config.refresh.backoff_max);
@@ -307,13 +402,18 @@ fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bo
         backoff.next(record.polls.backoff, random)
     };
     record.polls.backoff = Some(wait);
-    record.plan_poll_at(schedule::retry_at(now.mono, wait.max(Duration::from_millis(1)), retry_after), now);
+    record.plan_poll_at(
+        schedule::retry_at(now.mono, wait.max(Duration::from_millis(1)), retry_after),
+        now,
+    );
 }
 
 /// The reason shown in health for an answer that is too large only because its scenario waits for
 /// approval.
 fn unread_while_pending(record: &Scenario, error: &ListError, config: &Config) -> Option<String> {
-    let ListError::Transport(TransportError::TooLarge { limit, .. }) = error else { return None };
+    let ListError::Transport(TransportError::TooLarge { limit, .. }) = error else {
+        return None;
+    };
     let unread = !record.is_trusted() && *limit < config.refresh.max_body;
     unread.then(|| {
         format!(
@@ -327,15 +427,22 @@ fn unread_while_pending(record: &Scenario, error: &ListError, config: &Config) -
 /// Whether the error counts as a failure. 429 means "alive but busy", so it is no step towards
 /// `down`.
 fn counts(error: &ListError) -> bool {
-    !matches!(error, ListError::Transport(TransportError::Status { status: 429, .. }))
+    !matches!(
+        error,
+        ListError::Transport(TransportError::Status { status: 429, .. })
+    )
 }
 
 /// What a failed poll counts as.
 fn latest(error: &ListError) -> LastPoll {
     match error {
         ListError::Incompatible { .. } => LastPoll::OutOfRange,
-        ListError::Transport(TransportError::Status { status: 401 | 403, .. }) => LastPoll::Unauthorized,
-        ListError::Transport(TransportError::Credential { error, .. }) if error.needs_operator() => {
+        ListError::Transport(TransportError::Status {
+            status: 401 | 403, ..
+        }) => LastPoll::Unauthorized,
+        ListError::Transport(TransportError::Credential { error, .. })
+            if error.needs_operator() =>
+        {
             LastPoll::Unauthorized
         }
         _ => LastPoll::Failed,
@@ -353,22 +460,29 @@ fn finding(record: &Scenario, error: &ListError, message: &str) -> Option<Findin
         ),
         // Health already shows it; a finding would repeat it.
         ListError::Transport(_) => return None,
-        ListError::Incompatible { .. } => {
-            (FindingCode::VersionRefused, "update the scenario, or widen `protocol.accept` in the configuration")
-        }
-        ListError::NotThisProtocol(_) => {
-            (FindingCode::ManifestRefused, "check the address: its answer is not a tool manifest")
-        }
+        ListError::Incompatible { .. } => (
+            FindingCode::VersionRefused,
+            "update the scenario, or widen `protocol.accept` in the configuration",
+        ),
+        ListError::NotThisProtocol(_) => (
+            FindingCode::ManifestRefused,
+            "check the address: its answer is not a tool manifest",
+        ),
         ListError::VersionUnreadable(_) => (
             FindingCode::VersionUnreadable,
             "write `protocol_version` as a text such as \"1.0\"; until then the last good manifest stays",
         ),
         ListError::Malformed(_) => {
-            let hint = "fix the scenario's manifest; its last good one stays active within `health.grace`";
+            let hint =
+                "fix the scenario's manifest; its last good one stays active within `health.grace`";
             (FindingCode::ManifestRefused, hint)
         }
     };
-    Some(Finding::new(code, message).of_scenario(&record.name).hint(hint))
+    Some(
+        Finding::new(code, message)
+            .of_scenario(&record.name)
+            .hint(hint),
+    )
 }
 
 /// How the program ended that the poll spoke to, if that is why it failed.

@@ -30,7 +30,9 @@ pub(in crate::engine) fn sign(before: &Manifest, after: &Manifest) -> Option<Sig
     }
     match (before.generated_at, after.generated_at) {
         // Clocks of one machine may differ by less than a second.
-        (Some(before), Some(after)) if before.duration_since(after).as_secs() >= 1 => Some(Sign::Backwards),
+        (Some(before), Some(after)) if before.duration_since(after).as_secs() >= 1 => {
+            Some(Sign::Backwards)
+        }
         _ => None,
     }
 }
@@ -38,7 +40,10 @@ pub(in crate::engine) fn sign(before: &Manifest, after: &Manifest) -> Option<Sig
 /// Whether an answer of other content was last modified before the active one (RFC 9110 section
 /// 8.8.2): an older build.
 pub(in crate::engine) fn went_back(before: &Validity, after: &Validity) -> bool {
-    before.modified.zip(after.modified).is_some_and(|(before, after)| after < before)
+    before
+        .modified
+        .zip(after.modified)
+        .is_some_and(|(before, after)| after < before)
 }
 
 /// The known restarts of one scenario.

@@ -49,14 +49,23 @@ pub(in crate::engine) struct PollGrid {
 impl PollGrid {
     /// The grid is fine compared with the interval at which one scenario is polled.
     pub(in crate::engine) fn new(first: Instant, rules: &RefreshConfig) -> Self {
-        Self { first, apart: ROUND.min(rules.min_interval / 64).max(Duration::from_millis(1)) }
+        Self {
+            first,
+            apart: ROUND
+                .min(rules.min_interval / 64)
+                .max(Duration::from_millis(1)),
+        }
     }
 
     /// The first of these times that is not before `at`.
     pub(in crate::engine) fn after(&self, at: Instant) -> Instant {
         let past = at.saturating_duration_since(self.first).as_nanos() % self.apart.as_nanos();
         let past = u64::try_from(past).map_or(Duration::ZERO, Duration::from_nanos);
-        if past.is_zero() { at } else { at + self.apart.saturating_sub(past) }
+        if past.is_zero() {
+            at
+        } else {
+            at + self.apart.saturating_sub(past)
+        }
     }
 }
 
@@ -75,17 +84,34 @@ pub(in crate::engine) fn after_success(
     rules: &RefreshConfig,
     random: f64,
 ) -> PollPlan {
-    let Validity { received, fresh_for: lifetime, took, .. } = *validity;
+    let Validity {
+        received,
+        fresh_for: lifetime,
+        took,
+        ..
+    } = *validity;
     let eager = lifetime.mul_f64(EAGER - SPREAD * random);
     let spread_floor = rules.min_interval.mul_f64(1.0 + SPREAD / 2.0 * random);
-    let wait = if eager >= rules.min_interval { eager } else { spread_floor }.min(rules.max_interval);
+    let wait = if eager >= rules.min_interval {
+        eager
+    } else {
+        spread_floor
+    }
+    .min(rules.max_interval);
     let next_ask = received + wait;
     // The time of the request was subtracted from the lifetime; a slow answer is not a short-lived
     // one. An answer that is stale on arrival stays stale.
     let covered = followed || !lifetime.is_zero() && lifetime + took >= rules.min_interval;
     let fresh_until = validity.fresh_until();
-    let live_until = if covered { fresh_until.max(next_ask + rules.timeout) } else { fresh_until };
-    PollPlan { next_poll: next_ask, live_until }
+    let live_until = if covered {
+        fresh_until.max(next_ask + rules.timeout)
+    } else {
+        fresh_until
+    };
+    PollPlan {
+        next_poll: next_ask,
+        live_until,
+    }
 }
 
 /// How long after a list of so many tools the same scenario is not polled again, whatever hints,
@@ -94,7 +120,9 @@ pub(in crate::engine) fn after_success(
 /// few hundredths of one core at most.
 pub(in crate::engine) fn rest_after(tools: usize, rules: &RefreshConfig) -> Duration {
     let tools = u32::try_from(tools).unwrap_or(u32::MAX);
-    REST_FOR_A_TOOL.saturating_mul(tools).min(rules.min_interval)
+    REST_FOR_A_TOOL
+        .saturating_mul(tools)
+        .min(rules.min_interval)
 }
 
 /// When the last good answer of a failing scenario may no longer be used, according to the answer
@@ -106,12 +134,18 @@ pub(in crate::engine) fn lapses_at(validity: Option<&Validity>, failures: u32) -
 /// The permits for polls of scenarios that wait for approval; however many are found, they do not
 /// delay the others.
 pub(in crate::engine) fn untrusted_permits(refresh: &RefreshConfig) -> Arc<Semaphore> {
-    Arc::new(Semaphore::new((refresh.concurrency / UNTRUSTED_SHARE).max(1)))
+    Arc::new(Semaphore::new(
+        (refresh.concurrency / UNTRUSTED_SHARE).max(1),
+    ))
 }
 
 /// When to poll again after a failure: after the back-off, or later when the scenario sent
 /// `Retry-After`.
-pub(in crate::engine) fn retry_at(now: Instant, wait: Duration, retry_after: Option<Duration>) -> Instant {
+pub(in crate::engine) fn retry_at(
+    now: Instant,
+    wait: Duration,
+    retry_after: Option<Duration>,
+) -> Instant {
     now + retry_after.map_or(wait, |requested| requested.max(wait))
 }
 
@@ -146,7 +180,10 @@ mod tests {
         let received = clock.now();
         let took = Duration::from_secs(took);
         let mut headers = http::HeaderMap::new();
-        headers.insert(http::header::CACHE_CONTROL, format!("max-age={lifetime}").parse().unwrap());
+        headers.insert(
+            http::header::CACHE_CONTROL,
+            format!("max-age={lifetime}").parse().unwrap(),
+        );
         let head = ResponseHead {
             status: http::StatusCode::OK,
             headers,
@@ -156,7 +193,10 @@ mod tests {
         };
         let fresh = cache_policy::freshness(&head, rules().default_lifetime.into());
         let plan = after_success(&fresh.into(), false, &rules(), random);
-        ((plan.next_poll - received).as_secs_f64(), (plan.live_until - received).as_secs_f64())
+        (
+            (plan.next_poll - received).as_secs_f64(),
+            (plan.live_until - received).as_secs_f64(),
+        )
     }
 
     #[test]
@@ -194,12 +234,21 @@ mod tests {
         let first = crate::runtime::Clock::following(jiff::Timestamp::UNIX_EPOCH).now();
         for (interval, apart) in [(60_000, 100), (640, 10), (20, 1)] {
             let min_interval = Duration::from_millis(interval);
-            let rounds = PollGrid::new(first, &RefreshConfig { min_interval, ..rules() });
+            let rounds = PollGrid::new(
+                first,
+                &RefreshConfig {
+                    min_interval,
+                    ..rules()
+                },
+            );
             let of = |micros| rounds.after(first + Duration::from_micros(micros)) - first;
             let apart = Duration::from_millis(apart);
             assert_eq!([of(0), of(1)], [Duration::ZERO, apart], "{interval}");
             assert_eq!(rounds.after(first + apart * 7), first + apart * 7);
-            assert_eq!(rounds.after(first + apart * 7 + Duration::from_nanos(1)), first + apart * 8);
+            assert_eq!(
+                rounds.after(first + apart * 7 + Duration::from_nanos(1)),
+                first + apart * 8
+            );
         }
     }
 

@@ -44,11 +44,16 @@ impl AnswerStamps {
             self.lag = match self.lag {
                 None => (is_equal && !advanced.is_zero()).then_some(lag),
                 // Both clocks went on alike, whatever was done to one of them before.
-                Some(_) if !advanced.is_zero() && advanced.abs_diff(passed) <= TOLERANCE => Some(lag),
+                Some(_) if !advanced.is_zero() && advanced.abs_diff(passed) <= TOLERANCE => {
+                    Some(lag)
+                }
                 Some(known) => Some(known.min(lag)),
             };
         }
-        let age = self.lag.and_then(|known| Duration::try_from(lag - known).ok()).unwrap_or_default();
+        let age = self
+            .lag
+            .and_then(|known| Duration::try_from(lag - known).ok())
+            .unwrap_or_default();
         if age > TOLERANCE { age } else { Duration::ZERO }
     }
 }
@@ -66,7 +71,9 @@ mod tests {
         let at = |seconds: i64| origin + SignedDuration::from_secs(seconds);
         let age = |(comes, stamp, is_equal): &(i64, i64, bool)| {
             let received = start + Duration::from_secs(comes.unsigned_abs());
-            stamps.age(Some(at(*stamp)), *is_equal, received, at(*comes)).as_secs()
+            stamps
+                .age(Some(at(*stamp)), *is_equal, received, at(*comes))
+                .as_secs()
         };
         answers.iter().map(age).collect()
     }
@@ -74,13 +81,38 @@ mod tests {
     #[test]
     fn only_stamps_of_answers_give_an_age() {
         // Its clock is 300 s behind. The third answer is one of a cache, the fourth the same one.
-        let cached = [(0, -300, true), (60, -240, true), (120, -1_200, true), (180, -1_200, true), (240, -60, true)];
+        let cached = [
+            (0, -300, true),
+            (60, -240, true),
+            (120, -1_200, true),
+            (180, -1_200, true),
+            (240, -60, true),
+        ];
         assert_eq!(ages(&cached), [0, 0, 1_020, 1_080, 0]);
         // A stamp that never moves, and one that moves with the content.
-        assert_eq!(ages(&[(0, -9_000, true), (60, -9_000, true), (120, -9_000, true)]), [0; 3]);
-        assert_eq!(ages(&[(0, -9_000, true), (60, 50, false), (120, 50, true), (9_000, 50, true)]), [0; 4]);
+        assert_eq!(
+            ages(&[(0, -9_000, true), (60, -9_000, true), (120, -9_000, true)]),
+            [0; 3]
+        );
+        assert_eq!(
+            ages(&[
+                (0, -9_000, true),
+                (60, 50, false),
+                (120, 50, true),
+                (9_000, 50, true)
+            ]),
+            [0; 4]
+        );
         // This machine's clock is set an hour forward: that is no age of the answers after the
         // next.
-        assert_eq!(ages(&[(0, 0, true), (60, 60, true), (3_720, 120, true), (3_780, 180, true)])[3], 0);
+        assert_eq!(
+            ages(&[
+                (0, 0, true),
+                (60, 60, true),
+                (3_720, 120, true),
+                (3_780, 180, true)
+            ])[3],
+            0
+        );
     }
 }

@@ -63,7 +63,13 @@ pub(super) struct TrustChange {
 impl TrustStatus {
     /// The status that follows from the source alone.
     pub(super) fn new(vouched: bool) -> Self {
-        Self { vouched, decision: None, note: None, finding: None, was_given: vouched }
+        Self {
+            vouched,
+            decision: None,
+            note: None,
+            finding: None,
+            was_given: vouched,
+        }
     }
 
     /// Sets whether its source is trusted for it.
@@ -102,25 +108,41 @@ impl TrustStatus {
         self.decision = verdict.decision;
         self.note = verdict.note;
         self.was_given = self.is_given();
-        TrustChange { was_refused, was_given, is_news }
+        TrustChange {
+            was_refused,
+            was_given,
+            is_news,
+        }
     }
 }
 
 /// The peer at an endpoint. That of a proposed one is all of its entry: an approval never counts
 /// for another version of it.
 pub(in crate::engine) fn party(endpoint: &Endpoint) -> PeerIdentity {
-    let origin = endpoint.target.as_ref().map(|target| match (target, endpoint.trust) {
-        (Target::Http(target), SourceTrust::Proposed) => format!("{}:0", target.fingerprinted()),
-        _ => target.origin(),
-    });
-    PeerIdentity { identity: endpoint.identity.clone(), origin: origin.map(Into::into) }
+    let origin = endpoint
+        .target
+        .as_ref()
+        .map(|target| match (target, endpoint.trust) {
+            (Target::Http(target), SourceTrust::Proposed) => {
+                format!("{}:0", target.fingerprinted())
+            }
+            _ => target.origin(),
+        });
+    PeerIdentity {
+        identity: endpoint.identity.clone(),
+        origin: origin.map(Into::into),
+    }
 }
 
 /// The host of a target's origin.
 pub(in crate::engine) fn host(target: &Target) -> String {
     let origin = target.origin();
-    let host = origin.split_once("://").map_or(origin.as_str(), |(_, host)| host);
-    host.rsplit_once(':').map_or(host, |(host, _)| host).to_owned()
+    let host = origin
+        .split_once("://")
+        .map_or(origin.as_str(), |(_, host)| host);
+    host.rsplit_once(':')
+        .map_or(host, |(host, _)| host)
+        .to_owned()
 }
 
 /// Whether an answer of `before` may be used for `now`.
@@ -142,16 +164,33 @@ pub(in crate::engine) fn judge(
 ) -> TrustVerdict {
     let own = rulings.get(name);
     if own.is_some_and(|ruling| ruling.decision == Decision::Blocked) {
-        return TrustVerdict { decision: Some(Decision::Blocked), note: None };
+        return TrustVerdict {
+            decision: Some(Decision::Blocked),
+            note: None,
+        };
     }
     if let Some(note) = blocked_as(rulings, party, announced, vouched) {
-        return TrustVerdict { decision: Some(Decision::Blocked), note: Some(note) };
+        return TrustVerdict {
+            decision: Some(Decision::Blocked),
+            note: Some(note),
+        };
     }
-    let Some(yes) = own else { return TrustVerdict::default() };
+    let Some(yes) = own else {
+        return TrustVerdict::default();
+    };
     match party.map(|party| covers(&yes.party, party)) {
-        Some(Ok(())) => TrustVerdict { decision: Some(Decision::Trusted), note: None },
-        Some(Err(why)) => TrustVerdict { decision: None, note: Some(why) },
-        None => TrustVerdict { decision: None, note: Some("it is not known where it is".into()) },
+        Some(Ok(())) => TrustVerdict {
+            decision: Some(Decision::Trusted),
+            note: None,
+        },
+        Some(Err(why)) => TrustVerdict {
+            decision: None,
+            note: Some(why),
+        },
+        None => TrustVerdict {
+            decision: None,
+            note: Some("it is not known where it is".into()),
+        },
     }
 }
 
@@ -186,15 +225,28 @@ fn covers(given: &PeerIdentity, now: &PeerIdentity) -> Result<(), String> {
         Err("its command, arguments, variables, folder, address or headers changed since an operator accepted them"
             .into())
     } else {
-        Err(format!("the approval under its name was given for the scenario {given}, but this is the scenario {now}"))
+        Err(format!(
+            "the approval under its name was given for the scenario {given}, but this is the scenario {now}"
+        ))
     }
 }
 
 /// The finding that says why an approval does not count.
-pub(in crate::engine) fn withheld(name: &ScenarioName, verdict: &TrustVerdict, vouched: bool) -> Option<Finding> {
-    let note = verdict.note.as_ref().filter(|_| verdict.decision.is_none() && !vouched)?;
+pub(in crate::engine) fn withheld(
+    name: &ScenarioName,
+    verdict: &TrustVerdict,
+    vouched: bool,
+) -> Option<Finding> {
+    let note = verdict
+        .note
+        .as_ref()
+        .filter(|_| verdict.decision.is_none() && !vouched)?;
     let hint = format!("if it is the same scenario at a new address, run `callsheet trust {name}`");
-    Some(Finding::new(FindingCode::TrustWithheld, note.clone()).of_scenario(name).hint(hint))
+    Some(
+        Finding::new(FindingCode::TrustWithheld, note.clone())
+            .of_scenario(name)
+            .hint(hint),
+    )
 }
 
 /// Whether an address was only found: no operator configured it, and this machine did not start it.
@@ -204,7 +256,9 @@ pub(in crate::engine) fn merely_found(source: SourceId, trust: SourceTrust) -> b
 
 /// Removes everything from the address of a target that could be a secret for the server there.
 pub(in crate::engine) fn bare(target: Target) -> Target {
-    let Target::Http(found) = target else { return target };
+    let Target::Http(found) = target else {
+        return target;
+    };
     let mut found = Arc::unwrap_or_clone(found);
     // Neither fails for an address with a host.
     let _ = found.url.set_username("");
@@ -221,25 +275,56 @@ mod tests {
 
     fn at(identity: &str, origin: &str) -> PeerIdentity {
         let text = |text: &str| (!text.is_empty()).then(|| text.into());
-        PeerIdentity { identity: text(identity), origin: text(origin) }
+        PeerIdentity {
+            identity: text(identity),
+            origin: text(origin),
+        }
     }
 
     fn rulings(decision: Decision, party: PeerIdentity) -> BTreeMap<ScenarioName, TrustDecision> {
-        BTreeMap::from([("pantry".parse().unwrap(), TrustDecision { decision, party, source: None })])
+        BTreeMap::from([(
+            "pantry".parse().unwrap(),
+            TrustDecision {
+                decision,
+                party,
+                source: None,
+            },
+        )])
     }
 
     #[test]
     fn trust_in_a_name_does_not_lift_a_block_of_its_identity() {
         let here = at("7", "http://10.0.0.5:80");
-        let decided = |decision| TrustDecision { decision, party: here.clone(), source: None };
+        let decided = |decision| TrustDecision {
+            decision,
+            party: here.clone(),
+            source: None,
+        };
         let both = BTreeMap::from([
             ("pantry".parse().unwrap(), decided(Decision::Trusted)),
             ("kitchen".parse().unwrap(), decided(Decision::Blocked)),
         ]);
         for vouched in [false, true] {
-            let verdict = judge(&both, &"pantry".parse().unwrap(), Some(&here), None, vouched);
-            assert_eq!(verdict.decision, Some(Decision::Blocked), "vouched: {vouched}");
-            assert!(verdict.note.as_ref().is_some_and(|note| note.contains("`kitchen`")), "{:?}", verdict.note);
+            let verdict = judge(
+                &both,
+                &"pantry".parse().unwrap(),
+                Some(&here),
+                None,
+                vouched,
+            );
+            assert_eq!(
+                verdict.decision,
+                Some(Decision::Blocked),
+                "vouched: {vouched}"
+            );
+            assert!(
+                verdict
+                    .note
+                    .as_ref()
+                    .is_some_and(|note| note.contains("`kitchen`")),
+                "{:?}",
+                verdict.note
+            );
         }
     }
 
@@ -261,8 +346,18 @@ mod tests {
             (at(id, ""), at(id, here), false),
         ] {
             let name = "pantry".parse().unwrap();
-            let verdict = judge(&rulings(Decision::Trusted, given.clone()), &name, Some(&now), Some(&name), false);
-            assert_eq!(verdict.decision == Some(Decision::Trusted), counts, "{given} {now}");
+            let verdict = judge(
+                &rulings(Decision::Trusted, given.clone()),
+                &name,
+                Some(&now),
+                Some(&name),
+                false,
+            );
+            assert_eq!(
+                verdict.decision == Some(Decision::Trusted),
+                counts,
+                "{given} {now}"
+            );
             assert_eq!(verdict.note.is_none(), counts, "{verdict:?}");
         }
     }
@@ -284,8 +379,18 @@ mod tests {
         ] {
             let rulings = rulings(Decision::Blocked, at(id, here));
             let announced = announced.parse().unwrap();
-            let verdict = judge(&rulings, &name.parse().unwrap(), Some(&now), Some(&announced), vouched);
-            assert_eq!(verdict.decision == Some(Decision::Blocked), blocked, "{name} {now} {vouched}");
+            let verdict = judge(
+                &rulings,
+                &name.parse().unwrap(),
+                Some(&now),
+                Some(&announced),
+                vouched,
+            );
+            assert_eq!(
+                verdict.decision == Some(Decision::Blocked),
+                blocked,
+                "{name} {now} {vouched}"
+            );
         }
     }
 
@@ -293,14 +398,25 @@ mod tests {
     fn an_origin_is_where_is_connected_to() {
         let target = |url: &str, dial: Option<&str>| {
             let dial = dial.map(|dial| dial.parse().unwrap());
-            Target::from(HttpTarget { dial, ..HttpTarget::at(url.parse().unwrap()) })
+            Target::from(HttpTarget {
+                dial,
+                ..HttpTarget::at(url.parse().unwrap())
+            })
         };
         for (url, dial, expected) in [
             ("http://LocalHost/x", None, "http://localhost:80"),
             ("http://[::1]:7/", None, "http://localhost:7"),
             ("http://127.0.0.2:7/", None, "http://127.0.0.2:7"),
-            ("https://box.local/", Some("10.0.0.5:81"), "https://10.0.0.5:81"),
-            ("http://box.local/", Some("[fe80::1%2]:81"), "http://[fe80::1%2]:81"),
+            (
+                "https://box.local/",
+                Some("10.0.0.5:81"),
+                "https://10.0.0.5:81",
+            ),
+            (
+                "http://box.local/",
+                Some("[fe80::1%2]:81"),
+                "http://[fe80::1%2]:81",
+            ),
         ] {
             assert_eq!(target(url, dial).origin(), expected);
         }

@@ -6,7 +6,9 @@
 use futures_util::future::BoxFuture;
 
 use crate::model::Target;
-use crate::protocols::{Call, CallError, CallIo, EndReason, ListError, ListRequest, Listing, Outcome, Relay, Session};
+use crate::protocols::{
+    Call, CallError, CallIo, EndReason, ListError, ListRequest, Listing, Outcome, Relay, Session,
+};
 use crate::transports::TransportError;
 
 /// A session that has ended.
@@ -21,11 +23,18 @@ impl EndedSession {
     /// A replacement for the session with this target, which ended for this reason, and whose last
     /// errors stay readable.
     pub(super) fn new(target: &Target, reason: EndReason, errors: Vec<String>) -> Self {
-        Self { address: target.to_string(), reason, errors }
+        Self {
+            address: target.to_string(),
+            reason,
+            errors,
+        }
     }
 
     fn error(&self) -> TransportError {
-        TransportError::Broken { url: self.address.clone(), message: self.reason.to_string() }
+        TransportError::Broken {
+            url: self.address.clone(),
+            message: self.reason.to_string(),
+        }
     }
 
     fn unsent<'a, T: Send + 'a>(&self) -> BoxFuture<'a, Result<T, CallError>> {
@@ -38,7 +47,11 @@ impl Session for EndedSession {
         Box::pin(std::future::ready(Err(self.error().into())))
     }
 
-    fn call<'a>(&'a self, _: &'a Call, _: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn call<'a>(
+        &'a self,
+        _: &'a Call,
+        _: &'a dyn CallIo,
+    ) -> BoxFuture<'a, Result<Outcome, CallError>> {
         self.unsent()
     }
 
@@ -46,7 +59,11 @@ impl Session for EndedSession {
         self.errors.clone()
     }
 
-    fn relay<'a>(&'a self, _: &'a Relay, _: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn relay<'a>(
+        &'a self,
+        _: &'a Relay,
+        _: &'a dyn CallIo,
+    ) -> BoxFuture<'a, Result<Outcome, CallError>> {
         self.unsent()
     }
 }

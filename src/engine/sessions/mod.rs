@@ -99,7 +99,10 @@ enum Life {
 /// How far the hints of a session are followed.
 enum Hints {
     /// They are not followed, until this time if there is one.
-    Off { until: Option<Instant>, wait: Option<Duration> },
+    Off {
+        until: Option<Instant>,
+        wait: Option<Duration>,
+    },
     /// There is a stream, and changes since it was opened may have been missed.
     Listening(HintStream),
     /// Every change is signalled.
@@ -139,20 +142,38 @@ struct HintStream {
 
 impl Hints {
     fn off() -> Self {
-        Self::Off { until: None, wait: None }
+        Self::Off {
+            until: None,
+            wait: None,
+        }
     }
 }
 
 impl Sessions {
     /// Starts without sessions. Reports of sessions are sent to `events`.
-    pub(in crate::engine) fn new(transports: Transports, events: mpsc::Sender<EngineEvent>) -> Self {
-        Self { transports, events, kept: BTreeMap::new(), made: 0 }
+    pub(in crate::engine) fn new(
+        transports: Transports,
+        events: mpsc::Sender<EngineEvent>,
+    ) -> Self {
+        Self {
+            transports,
+            events,
+            kept: BTreeMap::new(),
+            made: 0,
+        }
     }
 
     /// A listing made a session; it replaces any other one.
-    pub(in crate::engine) fn connected(&mut self, name: &ScenarioName, made_of: Connected, now: Instant) {
+    pub(in crate::engine) fn connected(
+        &mut self,
+        name: &ScenarioName,
+        made_of: Connected,
+        now: Instant,
+    ) {
         let before = self.kept.remove(name);
-        let wait = before.and_then(|before| matches!(before.life, Life::Ended).then_some(before.wait)).flatten();
+        let wait = before
+            .and_then(|before| matches!(before.life, Life::Ended).then_some(before.wait))
+            .flatten();
         self.made += 1;
         let end = made_of.session.ended().map(|ended| {
             let reporter = self.reporter(name, self.made);
@@ -184,7 +205,9 @@ impl Sessions {
             return None;
         };
         if let Some(kept) = self.kept.get_mut(name) {
-            if kept.made_of.target == *spec.target && Arc::ptr_eq(&kept.made_of.protocol, spec.protocol) {
+            if kept.made_of.target == *spec.target
+                && Arc::ptr_eq(&kept.made_of.protocol, spec.protocol)
+            {
                 if !spec.followed {
                     kept.hints = Hints::off();
                 }
@@ -198,7 +221,15 @@ impl Sessions {
         let session = self.make(spec)?;
         let target = spec.target.clone();
         let protocol = Arc::clone(spec.protocol);
-        self.connected(name, Connected { target, protocol, session }, now);
+        self.connected(
+            name,
+            Connected {
+                target,
+                protocol,
+                session,
+            },
+            now,
+        );
         self.kept.get(name).map(KeptSession::link)
     }
 
@@ -210,7 +241,9 @@ impl Sessions {
 
     /// Whether every change of a scenario is signalled.
     pub(in crate::engine) fn is_followed(&self, name: &ScenarioName) -> bool {
-        self.kept.get(name).is_some_and(|kept| matches!(kept.hints, Hints::Followed(_)))
+        self.kept
+            .get(name)
+            .is_some_and(|kept| matches!(kept.hints, Hints::Followed(_)))
     }
 
     /// Closes the session: the scenario is another process now, or no longer known.
@@ -220,7 +253,9 @@ impl Sessions {
 
     /// Whether a hint waits for a listing.
     pub(in crate::engine) fn is_hinted(&self, name: &ScenarioName) -> bool {
-        self.kept.get(name).is_some_and(|kept| kept.hinted == Hinted::Waiting)
+        self.kept
+            .get(name)
+            .is_some_and(|kept| kept.hinted == Hinted::Waiting)
     }
 
     /// Handles the report of a session. Reports of an earlier session are dropped, and so are
@@ -233,8 +268,10 @@ impl Sessions {
         refresh: &RefreshConfig,
         now: Instant,
     ) -> SessionEffect {
-        let Some(kept) =
-            self.kept.get_mut(&report.name).filter(|kept| kept.number == report.number && kept.is_living())
+        let Some(kept) = self
+            .kept
+            .get_mut(&report.name)
+            .filter(|kept| kept.number == report.number && kept.is_living())
         else {
             return SessionEffect::None;
         };
@@ -247,7 +284,11 @@ impl Sessions {
 
     /// Records that a listing of a scenario begins.
     pub(in crate::engine) fn begun(&mut self, name: &ScenarioName) {
-        if let Some(kept) = self.kept.get_mut(name).filter(|kept| kept.hinted == Hinted::Waiting) {
+        if let Some(kept) = self
+            .kept
+            .get_mut(name)
+            .filter(|kept| kept.hinted == Hinted::Waiting)
+        {
             kept.hinted = Hinted::Listing;
         }
     }
@@ -274,21 +315,37 @@ impl Sessions {
 
     /// Follows the hints of a session, if it gives any and they are not followed already.
     fn follow(&mut self, name: &ScenarioName, now: Instant) {
-        let Some(kept) = self.kept.get(name) else { return };
-        let Hints::Off { until, wait } = kept.hints else { return };
+        let Some(kept) = self.kept.get(name) else {
+            return;
+        };
+        let Hints::Off { until, wait } = kept.hints else {
+            return;
+        };
         if until.is_some_and(|until| now < until) {
             return;
         }
-        let Some(hints) = kept.made_of.session.hints() else { return };
-        let reader = self.reporter(name, kept.number).hints(hints, self.transports.clock());
+        let Some(hints) = kept.made_of.session.hints() else {
+            return;
+        };
+        let reader = self
+            .reporter(name, kept.number)
+            .hints(hints, self.transports.clock());
         let reader = self.watch(reader);
         if let Some(kept) = self.kept.get_mut(name) {
-            kept.hints = Hints::Listening(HintStream { since: now, wait, _reader: reader });
+            kept.hints = Hints::Listening(HintStream {
+                since: now,
+                wait,
+                _reader: reader,
+            });
         }
     }
 
     fn reporter(&self, name: &ScenarioName, number: u64) -> Reporter {
-        Reporter { name: name.clone(), number, events: self.events.clone() }
+        Reporter {
+            name: name.clone(),
+            number,
+            events: self.events.clone(),
+        }
     }
 
     fn watch(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
@@ -300,13 +357,19 @@ impl Sessions {
         if !spec.protocol.is_connectionless() {
             return None;
         }
-        spec.protocol.connect(spec.target, &self.transports).now_or_never()?.ok()
+        spec.protocol
+            .connect(spec.target, &self.transports)
+            .now_or_never()?
+            .ok()
     }
 }
 
 impl KeptSession {
     fn link(&self) -> SessionLink {
-        SessionLink { session: Arc::clone(&self.made_of.session), ended: !self.is_living() }
+        SessionLink {
+            session: Arc::clone(&self.made_of.session),
+            ended: !self.is_living(),
+        }
     }
 
     fn is_living(&self) -> bool {
@@ -331,14 +394,18 @@ impl KeptSession {
     }
 
     fn hints_ended(&mut self, refresh: &RefreshConfig, now: Instant) -> SessionEffect {
-        let (Hints::Listening(stream) | Hints::Followed(stream)) = std::mem::replace(&mut self.hints, Hints::off())
+        let (Hints::Listening(stream) | Hints::Followed(stream)) =
+            std::mem::replace(&mut self.hints, Hints::off())
         else {
             return SessionEffect::None;
         };
         let lived = now.saturating_duration_since(stream.since) >= SETTLED;
         let wait = wait(stream.since, stream.wait, refresh, now);
         let until = if lived { now } else { now + wait };
-        self.hints = Hints::Off { until: Some(until), wait: Some(wait) };
+        self.hints = Hints::Off {
+            until: Some(until),
+            wait: Some(wait),
+        };
         SessionEffect::Unfollowed(until)
     }
 
@@ -347,10 +414,16 @@ impl KeptSession {
     fn ended(&mut self, reason: EndReason, refresh: &RefreshConfig, now: Instant) -> SessionEffect {
         let wait = match self.made_of.target {
             Target::Stdio(_) => restart_wait(self.since, self.wait, now),
-            Target::Http(_) | Target::InProcess(_) | Target::Bundle(_) => wait(self.since, self.wait, refresh, now),
+            Target::Http(_) | Target::InProcess(_) | Target::Bundle(_) => {
+                wait(self.since, self.wait, refresh, now)
+            }
         };
         let errors = self.made_of.session.recent_errors();
-        self.made_of.session = Arc::new(EndedSession::new(&self.made_of.target, reason.clone(), errors));
+        self.made_of.session = Arc::new(EndedSession::new(
+            &self.made_of.target,
+            reason.clone(),
+            errors,
+        ));
         (self.life, self.hints, self.wait) = (Life::Ended, Hints::off(), Some(wait));
         SessionEffect::Gone(now + wait, reason)
     }
@@ -358,7 +431,8 @@ impl KeptSession {
     /// Hints without a change are followed at growing intervals.
     fn learn(&mut self, outcome: ListOutcome, refresh: &RefreshConfig, now: Instant) {
         if matches!(self.hinted, Hinted::Listing | Hinted::Again) {
-            self.pace.learn(outcome == ListOutcome::Changed, refresh, now);
+            self.pace
+                .learn(outcome == ListOutcome::Changed, refresh, now);
         }
         self.hinted = match self.hinted {
             Hinted::No | Hinted::Listing => Hinted::No,
@@ -376,9 +450,16 @@ fn restart_wait(since: Instant, before: Option<Duration>, now: Instant) -> Durat
 /// The wait before a new session or stream replaces the one made at `since`; `before` is the wait
 /// before that one. The first wait is short, so that calls that wait for the next session
 /// (`calls.reroute_wait`) get it.
-fn wait(since: Instant, before: Option<Duration>, refresh: &RefreshConfig, now: Instant) -> Duration {
+fn wait(
+    since: Instant,
+    before: Option<Duration>,
+    refresh: &RefreshConfig,
+    now: Instant,
+) -> Duration {
     match before.filter(|_| now.saturating_duration_since(since) < SETTLED) {
         None => refresh.backoff_base / 4,
-        before => Backoff::new(refresh.backoff_base, refresh.backoff_max).next(before, fastrand::f64()),
+        before => {
+            Backoff::new(refresh.backoff_base, refresh.backoff_max).next(before, fastrand::f64())
+        }
     }
 }

@@ -27,7 +27,11 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn new(now: Instant) -> Self {
-        Self { gap: GAP, window: now, listings: 0 }
+        Self {
+            gap: GAP,
+            window: now,
+            listings: 0,
+        }
     }
 
     /// The shortest time between two listings.
@@ -72,8 +76,16 @@ mod tests {
 
     #[test]
     fn hints_without_end_cost_a_few_listings_whether_they_show_changes_or_not() {
-        assert!((60..80).contains(&in_an_hour(false)), "{}", in_an_hour(false));
-        assert!((60..=60 * 40).contains(&in_an_hour(true)), "{}", in_an_hour(true));
+        assert!(
+            (60..80).contains(&in_an_hour(false)),
+            "{}",
+            in_an_hour(false)
+        );
+        assert!(
+            (60..=60 * 40).contains(&in_an_hour(true)),
+            "{}",
+            in_an_hour(true)
+        );
     }
 
     #[test]

@@ -32,7 +32,11 @@ pub(super) struct Reporter {
 impl Reporter {
     /// Sends a report. Returns whether the loop still runs.
     async fn report(&self, news: News) -> bool {
-        let news = SessionNews { name: self.name.clone(), number: self.number, news };
+        let news = SessionNews {
+            name: self.name.clone(),
+            number: self.number,
+            news,
+        };
         self.events.send(EngineEvent::Session(news)).await.is_ok()
     }
 
@@ -48,7 +52,9 @@ impl Reporter {
         let mut hints = AssertUnwindSafe(hints).catch_unwind().fuse();
         while let Some(Ok(mut hint)) = hints.next().await {
             for _ in 0..HINTS_AT_ONCE_MAX {
-                let Some(Some(Ok(next))) = hints.next().now_or_never() else { break };
+                let Some(Some(Ok(next))) = hints.next().now_or_never() else {
+                    break;
+                };
                 if next == Hint::Following {
                     hint = next;
                 }

@@ -32,8 +32,13 @@ pub fn merge(schema: &mut Value, context: &mut Context) -> Result<(), TransformE
             each_once(names);
         }
         if lost {
-            let message = "`allOf` was merged; of a keyword in several parts only the first was kept";
-            context.lossy(format_args!("{}/allOf", place.pointer), message, "write one schema without `allOf`");
+            let message =
+                "`allOf` was merged; of a keyword in several parts only the first was kept";
+            context.lossy(
+                format_args!("{}/allOf", place.pointer),
+                message,
+                "write one schema without `allOf`",
+            );
         }
         Ok(())
     })
@@ -59,7 +64,9 @@ fn into(members: &mut Map<String, Value>, branch: Map<String, Value>) -> bool {
             }
             // Names that repeat are taken out once all are together; a branch that repeats says no
             // more than it said.
-            (Value::Array(known), Value::Array(more)) if keyword == "required" || keyword == "allOf" => {
+            (Value::Array(known), Value::Array(more))
+                if keyword == "required" || keyword == "allOf" =>
+            {
                 known.extend(more);
             }
             (known, value) => whole &= *known == value,

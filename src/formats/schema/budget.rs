@@ -43,10 +43,18 @@ pub struct TransformBudget {
 impl TransformBudget {
     /// The budget of a schema that takes so many bytes, by [`weight`].
     pub fn for_size(size: usize) -> Self {
-        let growth = size.saturating_mul(GROWTH).min(MOST_GROWTH).saturating_add(FREE_GROWTH);
+        let growth = size
+            .saturating_mul(GROWTH)
+            .min(MOST_GROWTH)
+            .saturating_add(FREE_GROWTH);
         let most = size.saturating_add(growth);
         let whole = most.saturating_mul(PASSES);
-        Self { whole, left: whole, most, written: 0 }
+        Self {
+            whole,
+            left: whole,
+            most,
+            written: 0,
+        }
     }
 
     /// Bytes that were read, copied and written so far.
@@ -57,19 +65,30 @@ impl TransformBudget {
     /// Begins a step over a schema that takes so many bytes now, and pays for reading it once.
     pub(super) fn begin(&mut self, size: usize) -> Result<(), TransformError> {
         self.written = 0;
-        if size > self.most { Err(TransformError::TooLarge) } else { self.charge(size) }
+        if size > self.most {
+            Err(TransformError::TooLarge)
+        } else {
+            self.charge(size)
+        }
     }
 
     /// Pays for bytes that are read once more, or looked up.
     pub fn charge(&mut self, bytes: usize) -> Result<(), TransformError> {
-        self.left = self.left.checked_sub(bytes).ok_or(TransformError::TooLarge)?;
+        self.left = self
+            .left
+            .checked_sub(bytes)
+            .ok_or(TransformError::TooLarge)?;
         Ok(())
     }
 
     /// Pays for bytes that are added to the schema, or to what will take its place.
     pub fn write(&mut self, bytes: usize) -> Result<(), TransformError> {
         self.written = self.written.saturating_add(bytes);
-        if self.written > self.most { Err(TransformError::TooLarge) } else { self.charge(bytes) }
+        if self.written > self.most {
+            Err(TransformError::TooLarge)
+        } else {
+            self.charge(bytes)
+        }
     }
 
     /// A copy of a value, which is paid for before it is made.
@@ -84,7 +103,10 @@ pub fn weight(value: &Value) -> usize {
     let held = match value {
         Value::String(text) => text.len(),
         Value::Array(items) => items.iter().map(weight).sum(),
-        Value::Object(members) => members.iter().map(|(name, value)| MEMBER + name.len() + weight(value)).sum(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| MEMBER + name.len() + weight(value))
+            .sum(),
         _ => 0,
     };
     VALUE + held
@@ -102,13 +124,25 @@ mod tests {
         assert_eq!(budget.begin(1_000), Ok(()));
         let most = 1_000 + 1_000 * GROWTH + FREE_GROWTH;
         assert_eq!(budget.write(most), Ok(()));
-        assert_eq!(budget.write(1), Err(TransformError::TooLarge), "more than a step may write");
-        assert_eq!(budget.begin(most + 1), Err(TransformError::TooLarge), "more than a schema may have");
+        assert_eq!(
+            budget.write(1),
+            Err(TransformError::TooLarge),
+            "more than a step may write"
+        );
+        assert_eq!(
+            budget.begin(most + 1),
+            Err(TransformError::TooLarge),
+            "more than a schema may have"
+        );
         assert_eq!(budget.begin(1_000), Ok(()));
         assert_eq!(budget.write(1), Ok(()), "the next step writes anew");
         let left = PASSES * most - budget.spent();
         assert_eq!(budget.charge(left), Ok(()));
-        assert_eq!(budget.charge(1), Err(TransformError::TooLarge), "more than all steps may spend");
+        assert_eq!(
+            budget.charge(1),
+            Err(TransformError::TooLarge),
+            "more than all steps may spend"
+        );
         let large = 100 << 20;
         assert_eq!(
             TransformBudget::for_size(large).begin(large + MOST_GROWTH + FREE_GROWTH + 1),
@@ -121,7 +155,10 @@ mod tests {
         let value = json!({"enum": [1, "two"]});
         let mut budget = TransformBudget::for_size(weight(&value));
         assert_eq!(budget.copy(&value).as_ref(), Ok(&value));
-        assert_eq!(budget.spent(), 4 * VALUE + MEMBER + "enum".len() + "two".len());
+        assert_eq!(
+            budget.spent(),
+            4 * VALUE + MEMBER + "enum".len() + "two".len()
+        );
         let large = Value::from(vec![0; 10_000]);
         assert_eq!(budget.copy(&large), Err(TransformError::TooLarge));
     }

@@ -16,14 +16,26 @@ use crate::model::finding::near;
 /// Closes every object; those that take members of any name are refused.
 pub fn close_objects(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_object(schema, |members, place| {
-        let open = |what: &str| Err(TransformError::Unsupported(format!("{what} at `{}`", near(place.pointer))));
-        if members.is_empty() || !["type", "enum", "anyOf"].iter().any(|keyword| members.contains_key(*keyword)) {
+        let open = |what: &str| {
+            Err(TransformError::Unsupported(format!(
+                "{what} at `{}`",
+                near(place.pointer)
+            )))
+        };
+        if members.is_empty()
+            || !["type", "enum", "anyOf"]
+                .iter()
+                .any(|keyword| members.contains_key(*keyword))
+        {
             return open("a value of any type");
         }
         if !names(members).any(|name| name == "object") && !members.contains_key("properties") {
             return Ok(());
         }
-        let described = members.get("properties").and_then(Value::as_object).is_some_and(|known| !known.is_empty());
+        let described = members
+            .get("properties")
+            .and_then(Value::as_object)
+            .is_some_and(|known| !known.is_empty());
         let free = match members.get("additionalProperties") {
             Some(Value::Bool(false)) => return Ok(()),
             Some(_) => true,
@@ -41,19 +53,39 @@ pub fn close_objects(schema: &mut Value, context: &mut Context) -> Result<(), Tr
 /// Requires every property; one that was optional may be null instead.
 pub fn require_all(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_object(schema, |members, _| {
-        let required = members.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let Some(properties) = members.get("properties").and_then(Value::as_object) else { return Ok(()) };
+        let required = members
+            .get("required")
+            .and_then(Value::as_array)
+            .map_or(&[][..], Vec::as_slice);
+        let Some(properties) = members.get("properties").and_then(Value::as_object) else {
+            return Ok(());
+        };
         let names: HashSet<&str> = required.iter().filter_map(Value::as_str).collect();
-        let optional: Vec<bool> = properties.keys().map(|name| !names.contains(name.as_str())).collect();
+        let optional: Vec<bool> = properties
+            .keys()
+            .map(|name| !names.contains(name.as_str()))
+            .collect();
         // Also for an empty list: the vendor requires the member itself.
         if properties.len() != required.len() || properties.is_empty() {
-            context.budget.write(properties.keys().map(|name| VALUE + name.len()).sum())?;
-            let all: Vec<Value> = properties.keys().map(|name| Value::from(name.as_str())).collect();
+            context
+                .budget
+                .write(properties.keys().map(|name| VALUE + name.len()).sum())?;
+            let all: Vec<Value> = properties
+                .keys()
+                .map(|name| Value::from(name.as_str()))
+                .collect();
             context.silent();
             members.insert("required".into(), all.into());
         }
-        let properties = members.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten();
-        properties.zip(optional).filter(|(_, optional)| *optional).for_each(|((_, schema), _)| nullable(schema));
+        let properties = members
+            .get_mut("properties")
+            .and_then(Value::as_object_mut)
+            .into_iter()
+            .flatten();
+        properties
+            .zip(optional)
+            .filter(|(_, optional)| *optional)
+            .for_each(|((_, schema), _)| nullable(schema));
         Ok(())
     })
 }
@@ -61,7 +93,9 @@ pub fn require_all(schema: &mut Value, context: &mut Context) -> Result<(), Tran
 /// Lists of types become alternatives, each with the keywords of the whole.
 pub fn one_type_each(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_object(schema, |members, place| {
-        let Some(Value::Array(types)) = members.get_mut("type") else { return Ok(()) };
+        let Some(Value::Array(types)) = members.get_mut("type") else {
+            return Ok(());
+        };
         let types = std::mem::take(types);
         context.silent();
         if place.role == Role::Root || types.len() == 1 || members.contains_key("anyOf") {
@@ -69,7 +103,11 @@ pub fn one_type_each(schema: &mut Value, context: &mut Context) -> Result<(), Tr
             members.insert("type".into(), types.into_iter().next().unwrap_or_default());
             if several {
                 let message = "of several types the first stays";
-                context.lossy(format_args!("{}/type", place.pointer), message, "use `anyOf` with one type in each");
+                context.lossy(
+                    format_args!("{}/type", place.pointer),
+                    message,
+                    "use `anyOf` with one type in each",
+                );
             }
             return Ok(());
         }
@@ -97,7 +135,11 @@ fn alternatives(
             _ => *name != "null",
         };
         let mut left = Some(value);
-        let mut accepting = types.iter().zip(&mut each).filter(|(name, _)| takes(name)).peekable();
+        let mut accepting = types
+            .iter()
+            .zip(&mut each)
+            .filter(|(name, _)| takes(name))
+            .peekable();
         while let Some((name, one)) = accepting.next() {
             // What only one of them takes is moved, so that what stands within is not copied level
             // by level.
@@ -137,19 +179,27 @@ fn names(members: &Map<String, Value>) -> impl Iterator<Item = &str> {
         Some(Value::Array(names)) => (None, Some(names)),
         _ => (None, None),
     };
-    one.into_iter().chain(list.into_iter().flatten().filter_map(Value::as_str))
+    one.into_iter()
+        .chain(list.into_iter().flatten().filter_map(Value::as_str))
 }
 
 fn nullable(schema: &mut Value) {
-    let Some(members) = schema.as_object_mut() else { return };
+    let Some(members) = schema.as_object_mut() else {
+        return;
+    };
     if let Some(Value::Array(branches)) = members.get_mut("anyOf") {
-        if !branches.iter().any(|branch| branch.get("type").is_some_and(|name| name == "null")) {
+        if !branches
+            .iter()
+            .any(|branch| branch.get("type").is_some_and(|name| name == "null"))
+        {
             branches.push(json!({"type": "null"}));
         }
         return;
     }
     match members.get_mut("type") {
-        Some(Value::Array(names)) if !names.iter().any(|name| name == "null") => names.push("null".into()),
+        Some(Value::Array(names)) if !names.iter().any(|name| name == "null") => {
+            names.push("null".into())
+        }
         Some(name) if name.is_string() && *name != "null" => *name = json!([name.take(), "null"]),
         _ => {}
     }
@@ -191,7 +241,10 @@ mod tests {
             let mut schema = json!({"type": "object", "properties": {"a": open}});
             let mut context = Context::for_schema(&schema);
             assert!(
-                matches!(close_objects(&mut schema, &mut context), Err(TransformError::Unsupported(_))),
+                matches!(
+                    close_objects(&mut schema, &mut context),
+                    Err(TransformError::Unsupported(_))
+                ),
                 "{schema}"
             );
         }
@@ -202,15 +255,13 @@ mod tests {
         let mut schema = json!({"type": "object", "properties": {"a": {"type": ["array", "null"], "items": {"type": "string"}, "description": "d"}}});
         let mut context = Context::for_schema(&schema);
         one_type_each(&mut schema, &mut context).unwrap();
-        let expected =
-            json!({"description": "d", "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]});
+        let expected = json!({"description": "d", "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]});
         assert_eq!(schema["properties"]["a"].to_string(), expected.to_string());
     }
 
     #[test]
     fn each_alternative_has_the_values_of_its_type() {
-        let mut schema =
-            json!({"items": {"type": ["integer", "string", "null"], "enum": [1, "a", null, 2], "title": "t"}});
+        let mut schema = json!({"items": {"type": ["integer", "string", "null"], "enum": [1, "a", null, 2], "title": "t"}});
         let mut context = Context::for_schema(&schema);
         one_type_each(&mut schema, &mut context).unwrap();
         let expected = json!({"items": {"anyOf": [{"type": "integer", "enum": [1, 2], "title": "t"},

@@ -81,7 +81,11 @@ impl Context {
     }
 
     /// Runs a step.
-    pub(super) fn run(&mut self, step: Transform, schema: &mut Value) -> Result<(), TransformError> {
+    pub(super) fn run(
+        &mut self,
+        step: Transform,
+        schema: &mut Value,
+    ) -> Result<(), TransformError> {
         self.read_again()?;
         let before = std::mem::take(&mut self.changed);
         (step.run)(schema, self)?;
@@ -109,7 +113,11 @@ impl Context {
         self.changed = true;
         if self.notes.len() < MAX_NOTES {
             let pointer = near(&truncate_at_char_boundary(place, POINTER).text).to_owned();
-            self.notes.push(TransformNote { pointer, message: truncate_at_char_boundary(message, MESSAGE).text, hint });
+            self.notes.push(TransformNote {
+                pointer,
+                message: truncate_at_char_boundary(message, MESSAGE).text,
+                hint,
+            });
         } else {
             self.further += 1;
         }
@@ -124,8 +132,15 @@ impl Context {
     /// something.
     pub(super) fn finish(mut self) -> (Vec<TransformNote>, Vec<Transform>) {
         if self.further > 0 {
-            let message = format!("{} further places of this schema were changed", self.further);
-            self.notes.push(TransformNote { pointer: String::new(), message, hint: "" });
+            let message = format!(
+                "{} further places of this schema were changed",
+                self.further
+            );
+            self.notes.push(TransformNote {
+                pointer: String::new(),
+                message,
+                hint: "",
+            });
         }
         (self.notes, self.by)
     }
@@ -158,9 +173,15 @@ mod tests {
             context.lossy("/a", "b", "");
         }
         let (notes, _) = context.finish();
-        assert!((MESSAGE - 1..=MESSAGE).contains(&notes[0].message.len()), "a whole character");
+        assert!(
+            (MESSAGE - 1..=MESSAGE).contains(&notes[0].message.len()),
+            "a whole character"
+        );
         assert!(notes[0].pointer.starts_with("/properties/") && notes[0].pointer.len() <= POINTER);
         assert!(notes[0].pointer.ends_with('ö'), "a whole step");
-        assert_eq!(notes[MAX_NOTES].message, "1 further places of this schema were changed");
+        assert_eq!(
+            notes[MAX_NOTES].message,
+            "1 further places of this schema were changed"
+        );
     }
 }

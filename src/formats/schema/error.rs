@@ -35,9 +35,13 @@ impl TransformError {
                 "nest at most 127 levels, escape characters in whole pairs, and keep numbers within a double"
             }
             Self::Reference(_) => "put what is referred to under `$defs` of the same schema",
-            Self::TooLarge => "write the schema without references that repeat large parts or lead back to themselves",
+            Self::TooLarge => {
+                "write the schema without references that repeat large parts or lead back to themselves"
+            }
             Self::Unsupported(_) => "rename or simplify it, or use another format",
-            Self::NotAnObject(_) => "give the schema the type `object` and make each argument one of its properties",
+            Self::NotAnObject(_) => {
+                "give the schema the type `object` and make each argument one of its properties"
+            }
         }
     }
 }

@@ -21,14 +21,27 @@ const SCHEMA_READ_WORK: usize = 512;
 
 /// Folds the branches at the root into its properties.
 pub fn flat_root(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
-    let barred = |members: &Map<String, Value>| BARRED.iter().copied().filter(|k| members.contains_key(*k)).collect();
+    let barred = |members: &Map<String, Value>| {
+        BARRED
+            .iter()
+            .copied()
+            .filter(|k| members.contains_key(*k))
+            .collect()
+    };
     let present: Vec<&str> = schema.as_object().map(barred).unwrap_or_default();
     if present.is_empty() {
         return Ok(());
     }
     let root: &Value = schema;
-    let shape = Fold { root, budget: &mut context.budget, within: Vec::new() }.shape(root)?;
-    let Some(members) = schema.as_object_mut() else { return Ok(()) };
+    let shape = Fold {
+        root,
+        budget: &mut context.budget,
+        within: Vec::new(),
+    }
+    .shape(root)?;
+    let Some(members) = schema.as_object_mut() else {
+        return Ok(());
+    };
     for keyword in present {
         take(members, keyword);
         let (message, hint) = outcome(keyword);
@@ -38,7 +51,10 @@ pub fn flat_root(schema: &mut Value, context: &mut Context) -> Result<(), Transf
     if shape.required.is_empty() {
         take(members, "required");
     } else {
-        members.insert("required".into(), shape.required.into_iter().map(|(name, _)| name).collect());
+        members.insert(
+            "required".into(),
+            shape.required.into_iter().map(|(name, _)| name).collect(),
+        );
     }
     Ok(())
 }
@@ -50,7 +66,9 @@ fn outcome(keyword: &str) -> (String, &'static str) {
             "write it at single properties, or in the description",
         ),
         "$ref" | "allOf" => (
-            format!("`{keyword}` at the root was folded into its properties: LLM requests take none there"),
+            format!(
+                "`{keyword}` at the root was folded into its properties: LLM requests take none there"
+            ),
             "write the properties at the root",
         ),
         _ => (
@@ -84,7 +102,9 @@ impl<'a> Fold<'a> {
     /// more than it said already.
     fn shape(&mut self, schema: &'a Value) -> Result<FoldedObject, TransformError> {
         self.budget.charge(SCHEMA_READ_WORK)?;
-        let Some(members) = schema.as_object() else { return Ok(FoldedObject::default()) };
+        let Some(members) = schema.as_object() else {
+            return Ok(FoldedObject::default());
+        };
         if self.within.iter().any(|outer| std::ptr::eq(*outer, schema)) {
             return Ok(FoldedObject::default());
         }
@@ -104,8 +124,12 @@ impl<'a> Fold<'a> {
         }
         for keyword in ["anyOf", "oneOf"] {
             // A branch that is not an object can be met by no arguments at all.
-            let mut objects = list(members, keyword).iter().filter(|branch| may_be_object(branch));
-            let Some(first) = objects.next() else { continue };
+            let mut objects = list(members, keyword)
+                .iter()
+                .filter(|branch| may_be_object(branch));
+            let Some(first) = objects.next() else {
+                continue;
+            };
             let mut either = self.shape(first)?;
             for branch in objects {
                 either = either.or(self.shape(branch)?);
@@ -115,7 +139,8 @@ impl<'a> Fold<'a> {
         }
         self.settle(&mut shape, "allOf")?;
         // Each caller that takes the names over moves each of them once more.
-        self.budget.charge((shape.properties.len() + shape.required.len()) * MEMBER)?;
+        self.budget
+            .charge((shape.properties.len() + shape.required.len()) * MEMBER)?;
         self.within.pop();
         Ok(shape)
     }
@@ -138,7 +163,10 @@ impl<'a> Fold<'a> {
     /// Takes descriptions out that stand in a list of several for the second time.
     fn settle(&mut self, shape: &mut FoldedObject, keyword: &str) -> Result<(), TransformError> {
         for name in std::mem::take(&mut shape.joined) {
-            if let Some(Value::Array(list)) = shape.properties.get_mut(&name).and_then(|joined| joined.get_mut(keyword))
+            if let Some(Value::Array(list)) = shape
+                .properties
+                .get_mut(&name)
+                .and_then(|joined| joined.get_mut(keyword))
             {
                 self.budget.charge(list.iter().map(weight).sum())?;
                 each_once(list);
@@ -161,7 +189,8 @@ impl FoldedObject {
 
     /// One of them holds: every property of either, and required what both require.
     fn or(mut self, other: Self) -> Self {
-        self.required.retain(|name, _| other.required.contains_key(name));
+        self.required
+            .retain(|name, _| other.required.contains_key(name));
         self.join(other.properties, "anyOf");
         self
     }
@@ -180,8 +209,10 @@ impl FoldedObject {
             if *known == schema {
                 continue;
             }
-            if let Some(Value::Array(list)) =
-                known.as_object_mut().filter(|known| known.len() == 1).and_then(|known| known.get_mut(keyword))
+            if let Some(Value::Array(list)) = known
+                .as_object_mut()
+                .filter(|known| known.len() == 1)
+                .and_then(|known| known.get_mut(keyword))
             {
                 list.push(schema);
             } else {
@@ -194,7 +225,10 @@ impl FoldedObject {
 }
 
 fn list<'a>(members: &'a Map<String, Value>, keyword: &str) -> &'a [Value] {
-    members.get(keyword).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    members
+        .get(keyword)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 fn may_be_object(schema: &Value) -> bool {
@@ -282,24 +316,38 @@ mod tests {
 
     #[test]
     fn a_large_definition_is_not_taken_over_again_and_again() {
-        let large: Map<String, Value> =
-            (0..100).map(|n| (format!("p{n}"), json!({"description": "x".repeat(10_000)}))).collect();
-        let branches: Vec<Value> = (0..200).map(|n| json!({"$ref": "#/$defs/large", "title": n.to_string()})).collect();
+        let large: Map<String, Value> = (0..100)
+            .map(|n| (format!("p{n}"), json!({"description": "x".repeat(10_000)})))
+            .collect();
+        let branches: Vec<Value> = (0..200)
+            .map(|n| json!({"$ref": "#/$defs/large", "title": n.to_string()}))
+            .collect();
         let mut schema = json!({"type": "object", "properties": {"own": {}}, "anyOf": branches[..5],
             "$defs": {"large": {"properties": large}}});
-        assert_eq!(fold(schema.clone()).unwrap()["properties"].as_object().unwrap().len(), 101);
+        assert_eq!(
+            fold(schema.clone()).unwrap()["properties"]
+                .as_object()
+                .unwrap()
+                .len(),
+            101
+        );
         schema["anyOf"] = branches.into();
         assert_eq!(fold(schema), Err(TransformError::TooLarge));
     }
 
     #[test]
     fn many_branches_are_all_folded() {
-        let branch =
-            |n: usize| json!({"properties": {"kind": {"const": n}, format!("p{n}"): {}}, "required": ["kind"]});
+        let branch = |n: usize| json!({"properties": {"kind": {"const": n}, format!("p{n}"): {}}, "required": ["kind"]});
         let branches: Vec<Value> = (0..2_000).map(branch).collect();
         let folded = fold(json!({"type": "object", "oneOf": branches})).unwrap();
         assert_eq!(folded["properties"].as_object().unwrap().len(), 2_001);
-        assert_eq!(folded["properties"]["kind"]["anyOf"].as_array().unwrap().len(), 2_000);
+        assert_eq!(
+            folded["properties"]["kind"]["anyOf"]
+                .as_array()
+                .unwrap()
+                .len(),
+            2_000
+        );
         assert_eq!(folded["required"], json!(["kind"]));
     }
 

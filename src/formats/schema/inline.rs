@@ -17,7 +17,12 @@ pub fn inline(schema: &mut Value, context: &mut Context) -> Result<(), Transform
         return Ok(());
     }
     let root = std::mem::take(schema);
-    let mut writer = Inline { root: &root, budget: &mut context.budget, within: vec![&root], circles: false };
+    let mut writer = Inline {
+        root: &root,
+        budget: &mut context.budget,
+        within: vec![&root],
+        circles: false,
+    };
     *schema = writer.write(&root, 0)?;
     let circles = writer.circles;
     context.silent();
@@ -35,7 +40,10 @@ pub fn inline(schema: &mut Value, context: &mut Context) -> Result<(), Transform
 fn mentions(schema: &mut Value) -> Result<bool, TransformError> {
     let mut found = false;
     each_object(schema, |members, _| {
-        found |= GONE.iter().chain(&["$ref", "$dynamicRef"]).any(|keyword| members.contains_key(*keyword));
+        found |= GONE
+            .iter()
+            .chain(&["$ref", "$dynamicRef"])
+            .any(|keyword| members.contains_key(*keyword));
         Ok(())
     })?;
     Ok(found)
@@ -57,7 +65,9 @@ impl<'a> Inline<'a> {
         if depth > SCHEMA_LEVELS_MAX {
             return Err(TransformError::TooLarge);
         }
-        let Some(members) = schema.as_object() else { return self.budget.copy(schema) };
+        let Some(members) = schema.as_object() else {
+            return self.budget.copy(schema);
+        };
         self.budget.write(VALUE)?;
         let mut written = Map::new();
         for (keyword, held) in members {
@@ -67,7 +77,10 @@ impl<'a> Inline<'a> {
             self.budget.write(MEMBER + keyword.len())?;
             written.insert(keyword.clone(), self.held(keyword, held, depth)?);
         }
-        let target = ["$ref", "$dynamicRef"].iter().find_map(|keyword| members.get(*keyword)).and_then(Value::as_str);
+        let target = ["$ref", "$dynamicRef"]
+            .iter()
+            .find_map(|keyword| members.get(*keyword))
+            .and_then(Value::as_str);
         if let Some(target) = target {
             for (keyword, value) in self.follow(target, depth)? {
                 // What stands beside a reference says it more precisely.
@@ -77,11 +90,18 @@ impl<'a> Inline<'a> {
         Ok(Value::Object(written))
     }
 
-    fn held(&mut self, keyword: &str, held: &'a Value, depth: usize) -> Result<Value, TransformError> {
+    fn held(
+        &mut self,
+        keyword: &str,
+        held: &'a Value,
+        depth: usize,
+    ) -> Result<Value, TransformError> {
         match (holds(keyword), held) {
             (Some((Holds::List | Holds::One, _)), Value::Array(list)) => {
                 self.budget.write(VALUE)?;
-                list.iter().map(|inner| self.write(inner, depth + 1)).collect()
+                list.iter()
+                    .map(|inner| self.write(inner, depth + 1))
+                    .collect()
             }
             (Some((Holds::Map, _)), Value::Object(map)) => {
                 self.budget.write(VALUE)?;
@@ -144,7 +164,10 @@ mod tests {
         defs.insert("l40".into(), json!({}));
         let mut schema = json!({"properties": {"a": {"$ref": "#/$defs/l0"}}, "$defs": defs});
         let mut context = Context::for_schema(&schema);
-        assert_eq!(inline(&mut schema, &mut context), Err(TransformError::TooLarge));
+        assert_eq!(
+            inline(&mut schema, &mut context),
+            Err(TransformError::TooLarge)
+        );
     }
 
     #[test]
@@ -167,12 +190,19 @@ mod tests {
         let name = "n".repeat(20_000);
         let mut defs = Map::from_iter([(name.clone(), json!({}))]);
         for level in 0..10 {
-            let next = if level == 0 { name.clone() } else { format!("l{}", level - 1) };
+            let next = if level == 0 {
+                name.clone()
+            } else {
+                format!("l{}", level - 1)
+            };
             let next = json!({"$ref": format!("#/$defs/{next}")});
             defs.insert(format!("l{level}"), json!({"anyOf": [next, next]}));
         }
         let mut schema = json!({"properties": {"a": {"$ref": "#/$defs/l9"}}, "$defs": defs});
         let mut context = Context::for_schema(&schema);
-        assert_eq!(inline(&mut schema, &mut context), Err(TransformError::TooLarge));
+        assert_eq!(
+            inline(&mut schema, &mut context),
+            Err(TransformError::TooLarge)
+        );
     }
 }

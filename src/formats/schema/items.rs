@@ -13,7 +13,8 @@ use super::{Context, TransformError, take};
 pub fn array_items(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_object(schema, |members, _| {
         if matches!(members.get("items"), Some(Value::Array(_))) {
-            let rest = take(members, "additionalItems").unwrap_or_else(|| Value::Object(Map::new()));
+            let rest =
+                take(members, "additionalItems").unwrap_or_else(|| Value::Object(Map::new()));
             // In the place of the old list, so that the order of the others stays; the first items
             // come last.
             let first = members.insert("items".into(), rest).unwrap_or_default();

@@ -26,11 +26,19 @@ pub struct Vocabulary {
 
 /// Removes what the target does not support; one note for what moved into descriptions, one for
 /// what is lost.
-pub fn keep(schema: &mut Value, context: &mut Context, vocabulary: &Vocabulary) -> Result<(), TransformError> {
+pub fn keep(
+    schema: &mut Value,
+    context: &mut Context,
+    vocabulary: &Vocabulary,
+) -> Result<(), TransformError> {
     let mut folded = BTreeSet::new();
     let mut lost = BTreeSet::new();
     each_object(schema, |members, place| {
-        let known = if place.role == Role::Root { vocabulary.at_root } else { vocabulary.elsewhere };
+        let known = if place.role == Role::Root {
+            vocabulary.at_root
+        } else {
+            vocabulary.elsewhere
+        };
         let describes = known.contains(&"description");
         let before = members.len();
         let mut texts = Vec::new();
@@ -53,7 +61,12 @@ pub fn keep(schema: &mut Value, context: &mut Context, vocabulary: &Vocabulary) 
         }
         describe(members, &texts, context)
     })?;
-    note_keywords(context, &folded, vocabulary.target, "moved into the description");
+    note_keywords(
+        context,
+        &folded,
+        vocabulary.target,
+        "moved into the description",
+    );
     note_keywords(context, &lost, vocabulary.target, "left out");
     Ok(())
 }
@@ -71,7 +84,9 @@ fn text_of(keyword: &str, value: &Value) -> KeywordText {
     match keyword {
         "$schema" | "$id" | "$comment" | "$anchor" => KeywordText::Nothing,
         // Beside an open object, that it is open.
-        "additionalProperties" if *value == Value::Bool(true) || value.as_object().is_some_and(Map::is_empty) => {
+        "additionalProperties"
+            if *value == Value::Bool(true) || value.as_object().is_some_and(Map::is_empty) =>
+        {
             KeywordText::Nothing
         }
         // Whether further members are allowed, an LLM that keeps to those described need not know.
@@ -81,11 +96,17 @@ fn text_of(keyword: &str, value: &Value) -> KeywordText {
             // No text of so many characters has more bytes.
             let most = FITS * char::MAX.len_utf8();
             let cut = match value {
-                Value::String(text) => truncate_at_char_boundary(format_args!("{keyword}: {text}"), most),
+                Value::String(text) => {
+                    truncate_at_char_boundary(format_args!("{keyword}: {text}"), most)
+                }
                 other => truncate_at_char_boundary(format_args!("{keyword}: {other}"), most),
             };
             let fits = !cut.is_cut && cut.text.chars().count() <= FITS;
-            if fits { KeywordText::Text(cut.text) } else { KeywordText::Unsaid }
+            if fits {
+                KeywordText::Text(cut.text)
+            } else {
+                KeywordText::Unsaid
+            }
         }
     }
 }
@@ -99,13 +120,19 @@ pub(super) fn describe(
     if texts.is_empty() {
         return Ok(());
     }
-    context.budget.write(texts.iter().map(|text| text.len() + " ()".len()).sum())?;
+    context
+        .budget
+        .write(texts.iter().map(|text| text.len() + " ()".len()).sum())?;
     let before = match members.get_mut("description") {
         Some(Value::String(text)) => std::mem::take(text),
         _ => String::new(),
     };
     let all = texts.iter().fold(before, |mut all, text| {
-        let parts = if all.is_empty() { ["", text, ""] } else { [" (", text, ")"] };
+        let parts = if all.is_empty() {
+            ["", text, ""]
+        } else {
+            [" (", text, ")"]
+        };
         all.extend(parts);
         all
     });
@@ -117,10 +144,21 @@ fn note_keywords(context: &mut Context, keywords: &BTreeSet<String>, target: &st
     if keywords.is_empty() {
         return;
     }
-    let shown = keywords.iter().take(12).map(|keyword| format!("`{}`", truncate_at_char_boundary(keyword, 40).text));
+    let shown = keywords
+        .iter()
+        .take(12)
+        .map(|keyword| format!("`{}`", truncate_at_char_boundary(keyword, 40).text));
     let shown = shown.collect::<Vec<_>>().join(", ");
-    let further = if keywords.len() > 12 { format!(" and {} others", keywords.len() - 12) } else { String::new() };
-    context.lossy("", format_args!("`{target}` does not support {shown}{further}: {what}"), "");
+    let further = if keywords.len() > 12 {
+        format!(" and {} others", keywords.len() - 12)
+    } else {
+        String::new()
+    };
+    context.lossy(
+        "",
+        format_args!("`{target}` does not support {shown}{further}: {what}"),
+        "",
+    );
 }
 
 #[cfg(test)]
@@ -149,19 +187,35 @@ mod tests {
         let notes = context.finish().0;
         let messages: Vec<_> = notes.iter().map(|note| note.message.as_str()).collect();
         assert_eq!(messages.len(), 2);
-        assert!(messages[0].contains("`default`, `minimum`, `pattern`: moved into the description"), "{}", messages[0]);
-        assert!(messages[1].contains("`enum`, `title`: left out"), "{}", messages[1]);
+        assert!(
+            messages[0].contains("`default`, `minimum`, `pattern`: moved into the description"),
+            "{}",
+            messages[0]
+        );
+        assert!(
+            messages[1].contains("`enum`, `title`: left out"),
+            "{}",
+            messages[1]
+        );
     }
 
     #[test]
     fn a_text_of_exactly_the_limit_fits() {
         let at_root = &["type", "description"];
-        let vocabulary = Vocabulary { target: "t", at_root, elsewhere: &[], takes: |_, _| true };
+        let vocabulary = Vocabulary {
+            target: "t",
+            at_root,
+            elsewhere: &[],
+            takes: |_, _| true,
+        };
         let described = |length: usize| {
-            let mut schema = json!({"type": "string", "pattern": "\u{e4}".repeat(length - "pattern: ".len())});
+            let mut schema =
+                json!({"type": "string", "pattern": "\u{e4}".repeat(length - "pattern: ".len())});
             let mut context = Context::for_schema(&schema);
             keep(&mut schema, &mut context, &vocabulary).unwrap();
-            context.finish().0[0].message.contains("moved into the description")
+            context.finish().0[0]
+                .message
+                .contains("moved into the description")
         };
         assert!(described(FITS));
         assert!(!described(FITS + 1));

@@ -66,7 +66,11 @@ impl<'a> Applied<'a> {
 
     /// The schema as it came.
     pub(super) fn undone(self, raw: &'a JsonText) -> Self {
-        Self { json: Cow::Borrowed(raw.get()), by: Vec::new(), ..self }
+        Self {
+            json: Cow::Borrowed(raw.get()),
+            by: Vec::new(),
+            ..self
+        }
     }
 }
 
@@ -82,8 +86,8 @@ pub(super) fn apply_within<'a>(
     check: &mut dyn FnMut(&mut Value) -> Result<(), TransformError>,
 ) -> Result<Applied<'a>, TransformError> {
     // A value tree nests at most 128 levels, so the steps may recurse.
-    let mut schema: Value =
-        serde_json::from_str(raw.get()).map_err(|error| TransformError::Unreadable(error.to_string()))?;
+    let mut schema: Value = serde_json::from_str(raw.get())
+        .map_err(|error| TransformError::Unreadable(error.to_string()))?;
     let mut context = Context::for_schema(&schema);
     for step in steps {
         context.run(*step, &mut schema)?;
@@ -93,16 +97,28 @@ pub(super) fn apply_within<'a>(
     check(&mut schema)?;
     let work = context.budget.spent();
     if !context.changed() {
-        return Ok(Applied { json: Cow::Borrowed(raw.get()), notes: Vec::new(), by: Vec::new(), work });
+        return Ok(Applied {
+            json: Cow::Borrowed(raw.get()),
+            notes: Vec::new(),
+            by: Vec::new(),
+            work,
+        });
     }
     let json = schema.to_string();
     drop(schema);
     if !crate::json::soundness::is_sound(&json) {
         // Folding can nest a schema deeper than it came.
-        return Err(TransformError::Unreadable("it nests too deeply once its references are followed".into()));
+        return Err(TransformError::Unreadable(
+            "it nests too deeply once its references are followed".into(),
+        ));
     }
     let (notes, by) = context.finish();
-    Ok(Applied { json: Cow::Owned(json), notes, by, work })
+    Ok(Applied {
+        json: Cow::Owned(json),
+        notes,
+        by,
+        work,
+    })
 }
 
 /// The steps that every LLM vendor needs.
@@ -120,7 +136,8 @@ pub(super) const COMMON: &[Transform] = &steps![
 ];
 
 /// The steps for targets that compile patterns, as `OpenAI` does.
-pub(super) const COMPILED: &[Transform] = &join::<{ COMMON.len() + 1 }>(COMMON, &steps![patterns::common_patterns]);
+pub(super) const COMPILED: &[Transform] =
+    &join::<{ COMMON.len() + 1 }>(COMMON, &steps![patterns::common_patterns]);
 
 /// The steps for a target that takes few keywords and no references; its own vocabulary comes last.
 pub(super) const SIMPLE: &[Transform] = &steps![
@@ -143,12 +160,22 @@ pub(super) const SIMPLE: &[Transform] = &steps![
 ];
 
 /// Two lists of steps, one behind the other. `N` is the length of both together.
-pub(super) const fn join<const N: usize>(first: &[Transform], second: &[Transform]) -> [Transform; N] {
-    assert!(first.len() + second.len() == N, "N is the length of both lists");
+pub(super) const fn join<const N: usize>(
+    first: &[Transform],
+    second: &[Transform],
+) -> [Transform; N] {
+    assert!(
+        first.len() + second.len() == N,
+        "N is the length of both lists"
+    );
     let mut joined = [first[0]; N];
     let mut at = 0;
     while at < N {
-        joined[at] = if at < first.len() { first[at] } else { second[at - first.len()] };
+        joined[at] = if at < first.len() {
+            first[at]
+        } else {
+            second[at - first.len()]
+        };
         at += 1;
     }
     joined

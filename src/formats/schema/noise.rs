@@ -45,7 +45,9 @@ fn says_nothing(keyword: &str, value: &Value, nullable: bool) -> bool {
         ("const", Value::Null) => false,
         ("default", Value::Null) => !nullable,
         (_, Value::Null) => true,
-        ("enum" | "required" | "allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(list)) => list.is_empty(),
+        ("enum" | "required" | "allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(list)) => {
+            list.is_empty()
+        }
         ("type" | "format" | "pattern", Value::String(text)) => text.is_empty(),
         _ => false,
     }

@@ -30,7 +30,11 @@ pub fn sound_patterns(schema: &mut Value, context: &mut Context) -> Result<(), T
     keep(schema, context, is_sound)
 }
 
-fn keep(schema: &mut Value, context: &mut Context, reads: fn(&str) -> bool) -> Result<(), TransformError> {
+fn keep(
+    schema: &mut Value,
+    context: &mut Context,
+    reads: fn(&str) -> bool,
+) -> Result<(), TransformError> {
     each_object(schema, |members, place| {
         if let Some(Value::String(pattern)) = members.get("pattern") {
             context.budget.charge(cost(pattern))?;
@@ -48,13 +52,21 @@ fn keep(schema: &mut Value, context: &mut Context, reads: fn(&str) -> bool) -> R
                 context.lossy(format_args!("{}/pattern", place.pointer), message, HINT);
             }
         }
-        let Some(Value::Object(named)) = members.get_mut("patternProperties") else { return Ok(()) };
-        context.budget.charge(named.keys().map(|pattern| cost(pattern)).sum())?;
+        let Some(Value::Object(named)) = members.get_mut("patternProperties") else {
+            return Ok(());
+        };
+        context
+            .budget
+            .charge(named.keys().map(|pattern| cost(pattern)).sum())?;
         let before = named.len();
         named.retain(|pattern, _| is_read(pattern, reads));
         if named.len() < before {
             let message = "members of `patternProperties` were left out: not every engine reads their patterns";
-            context.lossy(format_args!("{}/patternProperties", place.pointer), message, HINT);
+            context.lossy(
+                format_args!("{}/patternProperties", place.pointer),
+                message,
+                HINT,
+            );
         }
         Ok(())
     })
@@ -68,7 +80,11 @@ fn is_read(pattern: &str, reads: fn(&str) -> bool) -> bool {
 
 /// What parsing a pattern costs, roughly: its tree has a node for each character.
 fn cost(pattern: &str) -> usize {
-    pattern.len().min(PARSED_PATTERN_BYTES_MAX).saturating_mul(NODE) + VALUE
+    pattern
+        .len()
+        .min(PARSED_PATTERN_BYTES_MAX)
+        .saturating_mul(NODE)
+        + VALUE
 }
 
 fn is_sound(pattern: &str) -> bool {
@@ -95,7 +111,9 @@ fn neutral(pattern: &str) -> String {
 }
 
 fn is_common(pattern: &str) -> bool {
-    Parser::new().parse(pattern).is_ok_and(|ast| ast::visit(&ast, PortableSyntax).is_ok())
+    Parser::new()
+        .parse(pattern)
+        .is_ok_and(|ast| ast::visit(&ast, PortableSyntax).is_ok())
 }
 
 /// Finds what means the same everywhere.
@@ -117,8 +135,14 @@ impl ast::Visitor for PortableSyntax {
         let common = match ast {
             Ast::Flags(_) | Ast::ClassUnicode(_) => false,
             Ast::Literal(literal) => is_plain(literal),
-            Ast::Assertion(at) => matches!(at.kind, StartLine | EndLine | WordBoundary | NotWordBoundary),
-            Ast::Repetition(held) => !matches!(*held.ast, Ast::Repetition(_) | Ast::Assertion(_) | Ast::Empty(_)),
+            Ast::Assertion(at) => matches!(
+                at.kind,
+                StartLine | EndLine | WordBoundary | NotWordBoundary
+            ),
+            Ast::Repetition(held) => !matches!(
+                *held.ast,
+                Ast::Repetition(_) | Ast::Assertion(_) | Ast::Empty(_)
+            ),
             Ast::Group(group) => match &group.kind {
                 GroupKind::CaptureIndex(_) => true,
                 GroupKind::CaptureName { .. } => false,
@@ -139,7 +163,10 @@ impl ast::Visitor for PortableSyntax {
         if common { Ok(()) } else { Err(NotPortable) }
     }
 
-    fn visit_class_set_binary_op_pre(&mut self, _: &ast::ClassSetBinaryOp) -> Result<(), NotPortable> {
+    fn visit_class_set_binary_op_pre(
+        &mut self,
+        _: &ast::ClassSetBinaryOp,
+    ) -> Result<(), NotPortable> {
         Err(NotPortable)
     }
 }
@@ -149,7 +176,9 @@ fn is_plain(literal: &Literal) -> bool {
     match &literal.kind {
         LiteralKind::Verbatim | LiteralKind::Meta | LiteralKind::Superfluous => true,
         LiteralKind::HexFixed(kind) => !matches!(kind, HexLiteralKind::UnicodeLong),
-        LiteralKind::Special(kind) => !matches!(kind, SpecialLiteralKind::Bell | SpecialLiteralKind::Space),
+        LiteralKind::Special(kind) => {
+            !matches!(kind, SpecialLiteralKind::Bell | SpecialLiteralKind::Space)
+        }
         LiteralKind::Octal | LiteralKind::HexBrace(_) => false,
     }
 }

@@ -45,11 +45,16 @@ pub fn no_booleans(schema: &mut Value, context: &mut Context) -> Result<(), Tran
     each_object(schema, |members, place| {
         for (keyword, held) in members {
             let inner: Vec<&mut Value> = match (keyword.as_str(), held) {
-                ("properties" | "$defs" | "patternProperties" | "dependentSchemas", Value::Object(map)) => {
-                    map.values_mut().collect()
+                (
+                    "properties" | "$defs" | "patternProperties" | "dependentSchemas",
+                    Value::Object(map),
+                ) => map.values_mut().collect(),
+                ("allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(list)) => {
+                    list.iter_mut().collect()
                 }
-                ("allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(list)) => list.iter_mut().collect(),
-                ("items" | "contains" | "not" | "if" | "then" | "else" | "propertyNames", one) => vec![one],
+                ("items" | "contains" | "not" | "if" | "then" | "else" | "propertyNames", one) => {
+                    vec![one]
+                }
                 _ => continue,
             };
             for schema in inner.into_iter().filter(|schema| schema.is_boolean()) {

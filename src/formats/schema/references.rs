@@ -11,7 +11,10 @@ use super::{Context, TransformError};
 pub fn local_references(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     let mut targets = Vec::new();
     each_object(schema, |members, _| {
-        for target in ["$ref", "$dynamicRef"].iter().filter_map(|keyword| members.get(*keyword)?.as_str()) {
+        for target in ["$ref", "$dynamicRef"]
+            .iter()
+            .filter_map(|keyword| members.get(*keyword)?.as_str())
+        {
             context.budget.charge(VALUE + LOOKUP * target.len())?;
             targets.push(target.to_owned());
         }
@@ -25,7 +28,8 @@ pub fn local_references(schema: &mut Value, context: &mut Context) -> Result<(),
 
 /// What a reference within the schema points at (RFC 6901 section 6).
 pub(super) fn find<'a>(root: &'a Value, target: &str) -> Option<&'a Value> {
-    root.pointer(target.strip_prefix('#')?).filter(|found| found.is_object() || found.is_boolean())
+    root.pointer(target.strip_prefix('#')?)
+        .filter(|found| found.is_object() || found.is_boolean())
 }
 
 #[cfg(test)]
@@ -43,10 +47,13 @@ mod tests {
             ("http://127.0.0.1/s", false),
             ("a.json#/b", false),
         ] {
-            let mut schema =
-                json!({"properties": {"x": {"$ref": target}, "$ref": {"type": "string"}}, "$defs": {"a": {}}});
+            let mut schema = json!({"properties": {"x": {"$ref": target}, "$ref": {"type": "string"}}, "$defs": {"a": {}}});
             let mut context = Context::for_schema(&schema);
-            assert_eq!(local_references(&mut schema, &mut context).is_ok(), held, "{target}");
+            assert_eq!(
+                local_references(&mut schema, &mut context).is_ok(),
+                held,
+                "{target}"
+            );
         }
     }
 }

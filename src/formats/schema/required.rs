@@ -14,10 +14,15 @@ use super::{Context, TransformError, take};
 pub fn known_required(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_object(schema, |members, place| {
         let described = members.contains_key("properties");
-        if place.role == Role::Branch || (place.role == Role::Definition && !described) || open_ended(members) {
+        if place.role == Role::Branch
+            || (place.role == Role::Definition && !described)
+            || open_ended(members)
+        {
             return Ok(());
         }
-        let Some(Value::Array(required)) = members.get("required") else { return Ok(()) };
+        let Some(Value::Array(required)) = members.get("required") else {
+            return Ok(());
+        };
         let mut known = HashSet::new();
         names_described(members, &mut known);
         let is_known = |name: &Value| name.as_str().is_some_and(|name| known.contains(name));
@@ -43,7 +48,9 @@ pub fn known_required(schema: &mut Value, context: &mut Context) -> Result<(), T
 /// Whether properties may be described where the walk does not look: behind a reference or by a
 /// pattern.
 fn open_ended(members: &Map<String, Value>) -> bool {
-    let here = ["$ref", "$dynamicRef", "patternProperties"].iter().any(|keyword| members.contains_key(*keyword));
+    let here = ["$ref", "$dynamicRef", "patternProperties"]
+        .iter()
+        .any(|keyword| members.contains_key(*keyword));
     here || branches(members).any(open_ended)
 }
 
@@ -59,9 +66,13 @@ fn names_described<'a>(members: &'a Map<String, Value>, names: &mut HashSet<&'a 
 
 /// The schemas that apply to the same value.
 fn branches(members: &Map<String, Value>) -> impl Iterator<Item = &Map<String, Value>> {
-    let lists =
-        ["allOf", "anyOf", "oneOf"].into_iter().filter_map(|keyword| members.get(keyword)?.as_array()).flatten();
-    let singles = ["if", "then", "else"].into_iter().filter_map(|keyword| members.get(keyword));
+    let lists = ["allOf", "anyOf", "oneOf"]
+        .into_iter()
+        .filter_map(|keyword| members.get(keyword)?.as_array())
+        .flatten();
+    let singles = ["if", "then", "else"]
+        .into_iter()
+        .filter_map(|keyword| members.get(keyword));
     lists.chain(singles).filter_map(Value::as_object)
 }
 
@@ -99,6 +110,10 @@ mod tests {
             "c": {"$ref": "#/$defs/c", "required": ["z"]},
             "d": {"patternProperties": {"^x": {}}, "required": ["x1"]},
         }, "$defs": {"mixin": {"required": ["id"]}}});
-        assert_eq!(check(schema.clone(), &schema).len(), 0, "there is nothing in it");
+        assert_eq!(
+            check(schema.clone(), &schema).len(),
+            0,
+            "there is nothing in it"
+        );
     }
 }

@@ -8,7 +8,10 @@ use super::{Context, TransformError, short};
 /// refused.
 pub fn object_root(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     let Some(members) = schema.as_object_mut() else {
-        return Err(TransformError::NotAnObject(format!("no members (`{}`)", short(schema))));
+        return Err(TransformError::NotAnObject(format!(
+            "no members (`{}`)",
+            short(schema)
+        )));
     };
     match members.get("type") {
         Some(Value::String(name)) if name == "object" => {}
@@ -20,7 +23,12 @@ pub fn object_root(schema: &mut Value, context: &mut Context) -> Result<(), Tran
                 "write the type `object` at the root",
             );
         }
-        Some(other) => return Err(TransformError::NotAnObject(format!("the type `{}`", short(other)))),
+        Some(other) => {
+            return Err(TransformError::NotAnObject(format!(
+                "the type `{}`",
+                short(other)
+            )));
+        }
         None => {
             // First, where people look for it.
             members.shift_insert(0, "type".into(), "object".into());
@@ -45,15 +53,29 @@ mod tests {
         let mut bare = json!({"title": "t"});
         let mut context = Context::for_schema(&bare);
         object_root(&mut bare, &mut context).unwrap();
-        assert_eq!(bare.to_string(), r#"{"type":"object","title":"t","properties":{}}"#);
+        assert_eq!(
+            bare.to_string(),
+            r#"{"type":"object","title":"t","properties":{}}"#
+        );
         assert!(context.changed());
 
         let mut nullable = json!({"type": ["object", "null"], "properties": {}});
         object_root(&mut nullable, &mut context).unwrap();
         assert_eq!(nullable.to_string(), r#"{"type":"object","properties":{}}"#);
 
-        for mut other in [json!({"type": "string"}), json!(true), json!([]), json!({"type": ["array"]})] {
-            assert!(matches!(object_root(&mut other, &mut context), Err(TransformError::NotAnObject(_))), "{other}");
+        for mut other in [
+            json!({"type": "string"}),
+            json!(true),
+            json!([]),
+            json!({"type": ["array"]}),
+        ] {
+            assert!(
+                matches!(
+                    object_root(&mut other, &mut context),
+                    Err(TransformError::NotAnObject(_))
+                ),
+                "{other}"
+            );
         }
         assert_eq!(context.finish().0.len(), 1, "only the second is noted");
     }

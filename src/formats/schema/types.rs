@@ -11,14 +11,26 @@ use super::{Context, TransformError, take};
 /// Turns `anyOf` into a list of types where that means the same: each branch has types of its own,
 /// and all its other keywords apply to these alone. No note. The branches are moved, since what
 /// stands within them would else be copied level by level.
-pub fn alternatives_to_types(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
+pub fn alternatives_to_types(
+    schema: &mut Value,
+    context: &mut Context,
+) -> Result<(), TransformError> {
     each_object(schema, |members, _| {
-        let Some(Value::Array(branches)) = members.get("anyOf") else { return Ok(()) };
-        let Some(keywords) = keywords(branches) else { return Ok(()) };
-        if keywords.iter().any(|keyword| *keyword != "description" && members.contains_key(*keyword)) {
+        let Some(Value::Array(branches)) = members.get("anyOf") else {
+            return Ok(());
+        };
+        let Some(keywords) = keywords(branches) else {
+            return Ok(());
+        };
+        if keywords
+            .iter()
+            .any(|keyword| *keyword != "description" && members.contains_key(*keyword))
+        {
             return Ok(());
         }
-        let Some(Value::Array(branches)) = take(members, "anyOf") else { return Ok(()) };
+        let Some(Value::Array(branches)) = take(members, "anyOf") else {
+            return Ok(());
+        };
         for (keyword, value) in merged(branches) {
             // What stands around the alternatives describes the whole.
             members.entry(keyword).or_insert(value);
@@ -68,7 +80,10 @@ fn merged(branches: Vec<Value>) -> Map<String, Value> {
     let mut rest = Map::new();
     let mut values: Option<Vec<Value>> = None;
     for mut branch in branches {
-        let members = branch.as_object_mut().map(std::mem::take).unwrap_or_default();
+        let members = branch
+            .as_object_mut()
+            .map(std::mem::take)
+            .unwrap_or_default();
         let listed = members.contains_key("enum");
         let before = types.len();
         for (keyword, value) in members {
@@ -79,7 +94,10 @@ fn merged(branches: Vec<Value>) -> Map<String, Value> {
                 (_, value) => drop(rest.insert(keyword, value)),
             }
         }
-        if let Some(values) = values.as_mut().filter(|_| !listed && types[before..] == ["null"]) {
+        if let Some(values) = values
+            .as_mut()
+            .filter(|_| !listed && types[before..] == ["null"])
+        {
             values.push(Value::Null);
         }
     }
@@ -89,7 +107,11 @@ fn merged(branches: Vec<Value>) -> Map<String, Value> {
         }
         rest.insert("enum".into(), values.into());
     }
-    let types = if types.len() == 1 { types.remove(0) } else { types.into() };
+    let types = if types.len() == 1 {
+        types.remove(0)
+    } else {
+        types.into()
+    };
     rest.shift_insert(0, "type".into(), types);
     rest
 }
@@ -121,7 +143,10 @@ mod tests {
             &json!({"anyOf": [{"type": "null"}, {"type": "string", "enum": ["x"]}]}),
             &json!({"type": ["null", "string"], "enum": ["x", null]}),
         );
-        check(&json!({"anyOf": [{"type": "string"}]}), &json!({"type": "string"}));
+        check(
+            &json!({"anyOf": [{"type": "string"}]}),
+            &json!({"type": "string"}),
+        );
     }
 
     #[test]

@@ -32,8 +32,9 @@ pub fn to_2020(schema: &mut Value, context: &mut Context) -> Result<(), Transfor
         if members.get("dependencies").is_some_and(Value::is_object)
             && let Some(Value::Object(dependencies)) = take(members, "dependencies")
         {
-            let (lists, schemas): (Map<_, _>, Map<_, _>) =
-                dependencies.into_iter().partition(|(_, held)| held.is_array());
+            let (lists, schemas): (Map<_, _>, Map<_, _>) = dependencies
+                .into_iter()
+                .partition(|(_, held)| held.is_array());
             for (keyword, held) in [("dependentRequired", lists), ("dependentSchemas", schemas)] {
                 if !held.is_empty() && !members.contains_key(keyword) {
                     members.insert(keyword.into(), Value::Object(held));
@@ -57,8 +58,13 @@ pub(crate) fn number_all_strict_bounds(schema: &mut Value) -> Result<(), Transfo
 /// there was such a flag.
 pub(super) fn number_strict_bounds(members: &mut Map<String, Value>) -> bool {
     let mut changed = false;
-    for (bound, strict) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
-        let Some(Value::Bool(flag)) = members.get(strict) else { continue };
+    for (bound, strict) in [
+        ("minimum", "exclusiveMinimum"),
+        ("maximum", "exclusiveMaximum"),
+    ] {
+        let Some(Value::Bool(flag)) = members.get(strict) else {
+            continue;
+        };
         changed = true;
         if *flag && members.get(bound).is_some_and(Value::is_number) {
             if let Some(number) = take(members, bound) {
@@ -74,13 +80,25 @@ pub(super) fn number_strict_bounds(members: &mut Map<String, Value>) -> bool {
 
 /// Only at the root, where references look for it; a schema with both keeps both.
 fn rename_definitions(schema: &mut Value, context: &mut Context) -> bool {
-    let Some(members) = schema.as_object_mut() else { return false };
+    let Some(members) = schema.as_object_mut() else {
+        return false;
+    };
     if !members.contains_key("definitions") || members.contains_key("$defs") {
         return false;
     }
     let renamed = std::mem::take(members).into_iter();
-    *members =
-        renamed.map(|(key, value)| (if key == "definitions" { "$defs".to_owned() } else { key }, value)).collect();
+    *members = renamed
+        .map(|(key, value)| {
+            (
+                if key == "definitions" {
+                    "$defs".to_owned()
+                } else {
+                    key
+                },
+                value,
+            )
+        })
+        .collect();
     context.silent();
     true
 }
@@ -97,7 +115,8 @@ mod tests {
             "properties": {"sub": {"$recursiveRef": "#"}, "$recursiveRef": {"type": "string"}}});
         let mut context = Context::for_schema(&schema);
         to_2020(&mut schema, &mut context).unwrap();
-        let expected = json!({"properties": {"sub": {"$ref": "#"}, "$recursiveRef": {"type": "string"}}});
+        let expected =
+            json!({"properties": {"sub": {"$ref": "#"}, "$recursiveRef": {"type": "string"}}});
         assert_eq!(schema.to_string(), expected.to_string());
     }
 

@@ -19,7 +19,9 @@ pub fn is_2020(schema: &str) -> bool {
 }
 
 fn is_valid(schema: &Value) -> bool {
-    let dialect = schema.get("$schema").is_none_or(|dialect| dialect == DIALECT);
+    let dialect = schema
+        .get("$schema")
+        .is_none_or(|dialect| dialect == DIALECT);
     dialect
         && schema.get("type").is_some_and(|kind| kind == "object")
         && !has_boolean_property(schema)
@@ -37,12 +39,16 @@ fn has_boolean_property(schema: &Value) -> bool {
 /// Whether anything is referred to that is not in the schema itself.
 fn refers_outside(schema: &Value) -> bool {
     match schema {
-        Value::Object(members) => members.iter().any(|(keyword, value)| match (keyword.as_str(), value) {
-            ("$ref" | "$dynamicRef", Value::String(target)) => !target.starts_with('#'),
-            // Names of older drafts, which readers of this one do not know.
-            ("definitions" | "$recursiveRef" | "dependencies", _) => true,
-            _ => refers_outside(value),
-        }),
+        Value::Object(members) => {
+            members
+                .iter()
+                .any(|(keyword, value)| match (keyword.as_str(), value) {
+                    ("$ref" | "$dynamicRef", Value::String(target)) => !target.starts_with('#'),
+                    // Names of older drafts, which readers of this one do not know.
+                    ("definitions" | "$recursiveRef" | "dependencies", _) => true,
+                    _ => refers_outside(value),
+                })
+        }
         Value::Array(items) => items.iter().any(refers_outside),
         _ => false,
     }

@@ -80,7 +80,11 @@ pub fn each_object(
     root: &mut Value,
     mut visit: impl FnMut(&mut Map<String, Value>, &SchemaLocation<'_>) -> Result<(), TransformError>,
 ) -> Result<(), TransformError> {
-    each_schema(root, |schema, place| schema.as_object_mut().map_or(Ok(()), |members| visit(members, place)))
+    each_schema(root, |schema, place| {
+        schema
+            .as_object_mut()
+            .map_or(Ok(()), |members| visit(members, place))
+    })
 }
 
 fn descend(
@@ -90,10 +94,21 @@ fn descend(
     depth: usize,
     visit: &mut Visit<'_>,
 ) -> Result<(), TransformError> {
-    visit(schema, &SchemaLocation { pointer, role, depth })?;
-    let Some(members) = schema.as_object_mut() else { return Ok(()) };
+    visit(
+        schema,
+        &SchemaLocation {
+            pointer,
+            role,
+            depth,
+        },
+    )?;
+    let Some(members) = schema.as_object_mut() else {
+        return Ok(());
+    };
     for (keyword, held) in members {
-        let Some((shape, role)) = holds(keyword) else { continue };
+        let Some((shape, role)) = holds(keyword) else {
+            continue;
+        };
         let depth = depth + usize::from(matches!(keyword.as_str(), "properties" | "items"));
         let outer = pointer.len();
         push_step(pointer, keyword);
@@ -107,9 +122,13 @@ fn descend(
         match (shape, held) {
             // Draft 7 wrote a list of schemas for the first items.
             (Holds::List | Holds::One, Value::Array(list)) => {
-                list.iter_mut().enumerate().try_for_each(|(index, inner)| inside(&index.to_string(), inner))?;
+                list.iter_mut()
+                    .enumerate()
+                    .try_for_each(|(index, inner)| inside(&index.to_string(), inner))?;
             }
-            (Holds::Map, Value::Object(map)) => map.iter_mut().try_for_each(|(name, inner)| inside(name, inner))?,
+            (Holds::Map, Value::Object(map)) => map
+                .iter_mut()
+                .try_for_each(|(name, inner)| inside(name, inner))?,
             (Holds::One, inner) => descend(inner, pointer, role, depth, visit)?,
             (Holds::List | Holds::Map, _) => {}
         }
@@ -145,7 +164,10 @@ mod tests {
             Ok(())
         };
         each_schema(&mut schema, visit).unwrap();
-        let seen: Vec<_> = seen.iter().map(|(pointer, role, depth)| (pointer.as_str(), *role, *depth)).collect();
+        let seen: Vec<_> = seen
+            .iter()
+            .map(|(pointer, role, depth)| (pointer.as_str(), *role, *depth))
+            .collect();
         assert_eq!(
             seen,
             [

@@ -9,7 +9,9 @@ use serde_json::{Map, Value};
 use super::walk::{Holds, Role, each_schema, holds};
 use super::{Context, TransformError, each_once, short, take, upgrade};
 
-const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
+const TYPES: [&str; 7] = [
+    "string", "number", "integer", "boolean", "array", "object", "null",
+];
 
 /// Removes keywords with an invalid value.
 pub fn well_formed(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
@@ -27,8 +29,15 @@ pub fn well_formed(schema: &mut Value, context: &mut Context) -> Result<(), Tran
             // Whether a root that is not a schema can be offered at all is not decided here.
             _ if place.role == Role::Root => {}
             other => {
-                let message = format!("`{}` is not a schema, so any value is accepted there", short(other));
-                context.lossy(place.pointer, message, "write an object, or `true` for anything");
+                let message = format!(
+                    "`{}` is not a schema, so any value is accepted there",
+                    short(other)
+                );
+                context.lossy(
+                    place.pointer,
+                    message,
+                    "write an object, or `true` for anything",
+                );
                 *other = Value::Object(Map::new());
             }
         }
@@ -43,7 +52,10 @@ fn take_odd(members: &mut Map<String, Value>, pointer: &str, context: &mut Conte
         if !fits {
             context.lossy(
                 format_args!("{pointer}/{keyword}"),
-                format_args!("`{keyword}` was left out: `{}` is not a valid value for it", short(value)),
+                format_args!(
+                    "`{keyword}` was left out: `{}` is not a valid value for it",
+                    short(value)
+                ),
                 hint(keyword),
             );
         }
@@ -57,17 +69,20 @@ fn acceptable(keyword: &str, value: &Value) -> bool {
     match keyword {
         "type" => match value {
             Value::String(name) => is_type(name),
-            Value::Array(names) => !names.is_empty() && names.iter().all(|name| name.as_str().is_some_and(is_type)),
+            Value::Array(names) => {
+                !names.is_empty() && names.iter().all(|name| name.as_str().is_some_and(is_type))
+            }
             _ => false,
         },
         "enum" | "examples" | "required" => value.is_array(),
-        "title" | "description" | "pattern" | "format" | "$ref" | "$schema" | "$id" | "$anchor" | "$comment" => {
-            value.is_string()
-        }
+        "title" | "description" | "pattern" | "format" | "$ref" | "$schema" | "$id" | "$anchor"
+        | "$comment" => value.is_string(),
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => value.is_number(),
         "multipleOf" => value.as_f64().is_some_and(|number| number > 0.0),
         "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" => {
-            value.as_f64().is_some_and(|number| number >= 0.0 && number.fract() == 0.0)
+            value
+                .as_f64()
+                .is_some_and(|number| number >= 0.0 && number.fract() == 0.0)
         }
         "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" => value.is_boolean(),
         // What holds one schema was looked at as a schema itself.
@@ -94,12 +109,18 @@ fn each_type_once(members: &mut Map<String, Value>, context: &mut Context) {
 
 /// Only names, each once.
 fn repair_required(members: &mut Map<String, Value>, pointer: &str, context: &mut Context) {
-    let Some(Value::Array(names)) = members.get_mut("required") else { return };
+    let Some(Value::Array(names)) = members.get_mut("required") else {
+        return;
+    };
     let written = names.len();
     names.retain(Value::is_string);
     if names.len() < written {
         let message = "what is not a name was taken out of `required`";
-        context.lossy(format_args!("{pointer}/required"), message, hint("required"));
+        context.lossy(
+            format_args!("{pointer}/required"),
+            message,
+            hint("required"),
+        );
     }
     if each_once(names) {
         context.silent();

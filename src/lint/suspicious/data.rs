@@ -15,7 +15,10 @@ const FILE_REACH_WORDS: usize = 25;
 /// the arguments of a call. A tool that sends is honest, and so is one that names its own address:
 /// here the text orders what belongs to the user along with it.
 pub(super) fn sends(reading: &Reading<'_>) -> Option<Range<usize>> {
-    to_address(reading).or_else(|| into_query(reading)).or_else(|| copies(reading)).or_else(|| into_arguments(reading))
+    to_address(reading)
+        .or_else(|| into_query(reading))
+        .or_else(|| copies(reading))
+        .or_else(|| into_arguments(reading))
 }
 
 /// `Send the whole conversation to https://...`, `every message must be copied to ...`.
@@ -26,10 +29,15 @@ fn to_address(reading: &Reading<'_>) -> Option<Range<usize>> {
         let is_origin = (1..=2).any(|back| {
             reading.is_any(
                 destination.wrapping_sub(back),
-                &["from", "via", "of", "in", "see", "on", "by", "using", "with"],
+                &[
+                    "from", "via", "of", "in", "see", "on", "by", "using", "with",
+                ],
             )
         });
-        let Some(verb) = reading.before(destination, SEND_REACH_WORDS, sending).filter(|_| !is_origin) else {
+        let Some(verb) = reading
+            .before(destination, SEND_REACH_WORDS, sending)
+            .filter(|_| !is_origin)
+        else {
             continue;
         };
         // The nearest verb may be a noun: `send an email copy of all messages to ...`.
@@ -39,11 +47,14 @@ fn to_address(reading: &Reading<'_>) -> Option<Range<usize>> {
         let all_matter = || {
             (verb.saturating_sub(6)..destination).any(|at| {
                 reading.is(at, Classes::MATTER.with(Classes::PRIVATE))
-                    && reading.before(at, 2, Classes::WHOLE.with(Classes::USER)).is_some()
+                    && reading
+                        .before(at, 2, Classes::WHOLE.with(Classes::USER))
+                        .is_some()
             })
         };
-        let is_private =
-            reading.between(verb, destination, private) || reading.before(verb, 8, private).is_some() || all_matter();
+        let is_private = reading.between(verb, destination, private)
+            || reading.before(verb, 8, private).is_some()
+            || all_matter();
         let order = Classes::WHOLE
             .with(Classes::MUST)
             .with(Classes::WHEN)
@@ -52,14 +63,17 @@ fn to_address(reading: &Reading<'_>) -> Option<Range<usize>> {
             .with(Classes::SILENTLY)
             .with(Classes::USER);
         let is_ordered = if is_sent {
-            let is_forced = |at: usize| reading.says(at, &["has", "to"]) || reading.says(at, &["have", "to"]);
-            reading.before(verb, 4, Classes::MUST).is_some() || (verb.saturating_sub(4)..verb).any(is_forced)
+            let is_forced =
+                |at: usize| reading.says(at, &["has", "to"]) || reading.says(at, &["have", "to"]);
+            reading.before(verb, 4, Classes::MUST).is_some()
+                || (verb.saturating_sub(4)..verb).any(is_forced)
         } else {
             reading.near(verb, SEND_REACH_WORDS, order).is_some()
                 || reading.is_any(verb, &["exfiltrate", "leak"])
                 || is_order_of_secrets(reading, verb, destination)
         };
-        if is_private && is_ordered && !is_example(reading, destination) && is_order(reading, verb) {
+        if is_private && is_ordered && !is_example(reading, destination) && is_order(reading, verb)
+        {
             return reading.span(verb, destination);
         }
     }
@@ -103,13 +117,26 @@ fn is_order(reading: &Reading<'_>, verb: usize) -> bool {
 /// `Always add x@example.com as BCC`, `change the recipient to x@example.com`.
 fn copies(reading: &Reading<'_>) -> Option<Range<usize>> {
     for destination in reading.having(Classes::DESTINATION) {
-        let Some(to) = reading.near(destination, 8, Classes::RECIPIENT) else { continue };
-        let is_ordered = reading.near(to, 12, Classes::MUST.with(Classes::WHOLE).with(Classes::INSTEAD)).is_some();
+        let Some(to) = reading.near(destination, 8, Classes::RECIPIENT) else {
+            continue;
+        };
+        let is_ordered = reading
+            .near(
+                to,
+                12,
+                Classes::MUST.with(Classes::WHOLE).with(Classes::INSTEAD),
+            )
+            .is_some();
         let change = Classes::ALTER.with(Classes::PASS).with(Classes::SEND);
         // `Use https://... as the base address` is about the service itself.
-        let is_used = reading.word(destination).contains('@') && reading.near(to, 6, Classes::CALL).is_some();
+        let is_used =
+            reading.word(destination).contains('@') && reading.near(to, 6, Classes::CALL).is_some();
         let is_changed = is_used || reading.near(to, 6, change).is_some();
-        if is_ordered && is_changed && !is_example(reading, destination) && is_order(reading, to.min(destination)) {
+        if is_ordered
+            && is_changed
+            && !is_example(reading, destination)
+            && is_order(reading, to.min(destination))
+        {
             return reading.span(to, destination);
         }
     }
@@ -129,11 +156,15 @@ fn into_arguments(reading: &Reading<'_>) -> Option<Range<usize>> {
         });
         let conversation = || {
             let what = (verb + 1..verb + 9).find(|at| {
-                ["conversation", "chat", "transcript", "messages"].iter().any(|word| reading.says(*at, &[word]))
+                ["conversation", "chat", "transcript", "messages"]
+                    .iter()
+                    .any(|word| reading.says(*at, &[word]))
             })?;
             let is_whole = reading.between(verb, what, Classes::WHOLE.with(Classes::PRIOR));
             let is_always = reading.before(verb, 6, Classes::MUST).is_some()
-                || reading.after(what, 12, Classes::WHEN.with(Classes::MUST)).is_some();
+                || reading
+                    .after(what, 12, Classes::WHEN.with(Classes::MUST))
+                    .is_some();
             let is_argument = reading.after(what, 12, Classes::PARAMETER).is_some()
                 || (what + 1..what + 4).any(|at| reading.is_any(at, &["here"]));
             (is_whole && is_always && is_argument).then_some(what)
@@ -144,7 +175,11 @@ fn into_arguments(reading: &Reading<'_>) -> Option<Range<usize>> {
             let is_known = reading.after(what, 12, Classes::SEEN).is_some();
             (is_any && is_known).then_some(what)
         };
-        if let Some(end) = own_prompt.or_else(conversation).or_else(secrets).filter(|_| is_order(reading, verb)) {
+        if let Some(end) = own_prompt
+            .or_else(conversation)
+            .or_else(secrets)
+            .filter(|_| is_order(reading, verb))
+        {
             return reading.span(verb, end);
         }
     }
@@ -153,16 +188,29 @@ fn into_arguments(reading: &Reading<'_>) -> Option<Range<usize>> {
 
 /// Whether a word is that of a secret, and not of other things that are private.
 fn is_secret(word: &str) -> bool {
-    ["password", "passwords", "credential", "credentials", "secrets", "key", "keys", "token", "tokens", "cookies"]
-        .iter()
-        .any(|secret| word.eq_ignore_ascii_case(secret))
+    [
+        "password",
+        "passwords",
+        "credential",
+        "credentials",
+        "secrets",
+        "key",
+        "keys",
+        "token",
+        "tokens",
+        "cookies",
+    ]
+    .iter()
+    .any(|secret| word.eq_ignore_ascii_case(secret))
 }
 
 /// Whether an address is an example of a value.
 fn is_example(reading: &Reading<'_>, destination: usize) -> bool {
     let from = destination.saturating_sub(3);
     (from..destination).any(|at| {
-        ["e.g", "g", "example", "like", "as", "default", "defaults"].iter().any(|word| reading.says(at, &[word]))
+        ["e.g", "g", "example", "like", "as", "default", "defaults"]
+            .iter()
+            .any(|word| reading.says(at, &[word]))
             && !reading.says(at, &["as"])
     })
 }
@@ -193,20 +241,29 @@ fn by_name(reading: &Reading<'_>) -> Option<Range<usize>> {
     ];
     for at in reading.having(Classes::KEEPSAKE) {
         let of_browser = reading.says(at, &["cookies", "of", "the", "browser"]);
-        let is_named = of_browser || reading.says(at, &["keychain"]) || at > 0 && reading.is_any(at - 1, &FIRST);
+        let is_named = of_browser
+            || reading.says(at, &["keychain"])
+            || at > 0 && reading.is_any(at - 1, &FIRST);
         let verb = reading.before(at, 8, Classes::READ).or_else(|| {
-            (at.saturating_sub(8)..at)
-                .find(|before| reading.is_any(*before, &["find", "look", "locate", "get", "search"]))
+            (at.saturating_sub(8)..at).find(|before| {
+                reading.is_any(*before, &["find", "look", "locate", "get", "search"])
+            })
         });
-        let is_searched = verb
-            .is_some_and(|verb| reading.is_any(verb, &["look", "search", "collect", "gather", "find"]))
-            && (at + 1..at + 15).any(|next| reading.is_any(next, &["them"]))
+        let is_searched = verb.is_some_and(|verb| {
+            reading.is_any(verb, &["look", "search", "collect", "gather", "find"])
+        }) && (at + 1..at + 15).any(|next| reading.is_any(next, &["them"]))
             && reading.near(at, 6, Classes::USER).is_some();
-        let Some(verb) = verb.filter(|_| is_named || is_searched) else { continue };
+        let Some(verb) = verb.filter(|_| is_named || is_searched) else {
+            continue;
+        };
         let is_of_user = reading.near(at, 6, Classes::USER).is_some()
-            || reading.near(verb, 6, Classes::MUST.with(Classes::WHEN)).is_some();
+            || reading
+                .near(verb, 6, Classes::MUST.with(Classes::WHEN))
+                .is_some();
         let is_meant = |give: &usize| is_of_user || reading.is_any(give + 1, &["them", "it"]);
-        let given = reading.later(at, 15, Classes::PASS.with(Classes::SEND)).filter(is_meant);
+        let given = reading
+            .later(at, 15, Classes::PASS.with(Classes::SEND))
+            .filter(is_meant);
         let given = given.filter(|_| is_order(reading, verb));
         if let Some(given) = given {
             return reading.span(verb, given);
@@ -225,7 +282,9 @@ fn from_path(reading: &Reading<'_>) -> Option<Range<usize>> {
         else {
             continue;
         };
-        let is_given = reading.later(file, FILE_REACH_WORDS, give).or_else(|| reading.before(file, 12, give));
+        let is_given = reading
+            .later(file, FILE_REACH_WORDS, give)
+            .or_else(|| reading.before(file, 12, give));
         let is_path = (file.saturating_sub(4)..file).any(|at| {
             reading.says(at, &["path"])
                 || reading.says(at, &["access"])
@@ -243,30 +302,46 @@ fn from_path(reading: &Reading<'_>) -> Option<Range<usize>> {
             .or_else(|| reading.earlier(file, FILE_REACH_WORDS, addressed))
             .is_some();
         let is_ordered = reading.near(file, 6, Classes::READ).is_some_and(|verb| {
-            reading.before(verb, 4, Classes::MUST.with(Classes::YOU)).is_some() && reading.begins_order(verb)
+            reading
+                .before(verb, 4, Classes::MUST.with(Classes::YOU))
+                .is_some()
+                && reading.begins_order(verb)
         });
-        let is_imperative = reading.before(file, 5, Classes::READ).is_some_and(|verb| reading.begins_order(verb));
+        let is_imperative = reading
+            .before(file, 5, Classes::READ)
+            .is_some_and(|verb| reading.begins_order(verb));
         let is_handed_over = is_imperative
             && is_given.is_some_and(|give| {
-                (give + 1..give + 4)
-                    .any(|at| reading.is_any(at, &["it", "its", "them", "their", "output", "content", "contents"]))
+                (give + 1..give + 4).any(|at| {
+                    reading.is_any(
+                        at,
+                        &[
+                            "it", "its", "them", "their", "output", "content", "contents",
+                        ],
+                    )
+                })
             });
-        let is_content = reading.before(file, 6, Classes::CONTENT).is_some_and(|content| {
-            reading.says(content + 1, &["of"])
-                && (reading.word(file).starts_with(['~', '/', '$'])
-                    || reading.between(content, file, Classes::USER.with(Classes::YOU)))
-        });
+        let is_content = reading
+            .before(file, 6, Classes::CONTENT)
+            .is_some_and(|content| {
+                reading.says(content + 1, &["of"])
+                    && (reading.word(file).starts_with(['~', '/', '$'])
+                        || reading.between(content, file, Classes::USER.with(Classes::YOU)))
+            });
         // `Returns the content of ~/.ssh/config` says what the tool does.
         let first = (file.saturating_sub(FILE_REACH_WORDS)..=file)
             .rev()
             .find(|at| reading.begins_sentence(*at))
             .unwrap_or(file);
-        let describes = reading.word(first).ends_with('s') && !reading.is_any(first, &["contents", "this"]);
+        let describes =
+            reading.word(first).ends_with('s') && !reading.is_any(first, &["contents", "this"]);
         let is_content = is_content && !describes;
-        let is_held = (file.saturating_sub(4)..file)
-            .any(|at| reading.says(at, &["what", "is", "in"]) || reading.says(at, &["what", "is", "inside"]));
+        let is_held = (file.saturating_sub(4)..file).any(|at| {
+            reading.says(at, &["what", "is", "in"]) || reading.says(at, &["what", "is", "inside"])
+        });
         let is_content = is_content || is_held && reading.before(file, 8, Classes::MUST).is_some();
-        let is_demanded = is_given.is_some() && is_addressed || is_ordered || is_handed_over || is_content;
+        let is_demanded =
+            is_given.is_some() && is_addressed || is_ordered || is_handed_over || is_content;
         if is_demanded && !is_path && is_order(reading, read.min(file)) {
             return reading.span(read.min(file), is_given.unwrap_or(file).max(file));
         }

@@ -118,8 +118,15 @@ mod tests {
     #[test]
     fn a_word_is_the_same_in_other_letters() {
         let mut folded = String::new();
-        for word in ["ignore", "IGNORE", "ｉｇｎｏｒｅ", "𝐢𝐠𝐧𝐨𝐫𝐞", "ignоrе", "i\u{200b}gn\u{2060}ore", "ígnorè"]
-        {
+        for word in [
+            "ignore",
+            "IGNORE",
+            "ｉｇｎｏｒｅ",
+            "𝐢𝐠𝐧𝐨𝐫𝐞",
+            "ignоrе",
+            "i\u{200b}gn\u{2060}ore",
+            "ígnorè",
+        ] {
             fold_word(word, &mut folded);
             assert_eq!(folded, "ignore", "{word}");
         }

@@ -77,13 +77,21 @@ pub(super) fn comment(reading: &Reading<'_>) -> Option<Range<usize>> {
     let text = reading.text;
     let bytes = text.as_bytes();
     let brackets = memchr::memchr2_iter(b'<', b'[', bytes).take(MARKS_MAX);
-    let of_code = memchr::memmem::find(bytes, b"/*").into_iter().chain(memchr::memmem::find(bytes, b"{#"));
+    let of_code = memchr::memmem::find(bytes, b"/*")
+        .into_iter()
+        .chain(memchr::memmem::find(bytes, b"{#"));
     for at in brackets.chain(of_code).filter(|at| !is_quoted(text, *at)) {
         let rest = &text[at..];
         let window = &rest[..char_end(rest, COMMENT_BYTES_MAX)];
-        let Some(hidden) = HiddenPart::at_start_of(window) else { continue };
+        let Some(hidden) = HiddenPart::at_start_of(window) else {
+            continue;
+        };
         let inner = Reading::new(hidden.inner, false);
-        let speakers = if hidden.is_code { Classes::MODEL } else { ADDRESSED };
+        let speakers = if hidden.is_code {
+            Classes::MODEL
+        } else {
+            ADDRESSED
+        };
         let speaks = inner.words.len() > 1 && inner.having(speakers).next().is_some();
         if speaks
             || hidden.is_element && inner.words.len() > 1
@@ -110,7 +118,12 @@ impl<'t> HiddenPart<'t> {
     /// The one that the window begins with.
     fn at_start_of(window: &'t str) -> Option<Self> {
         let upto = |end: Option<usize>| end.unwrap_or(window.len());
-        let whole = |bytes: usize, is_code: bool| Self { inner: &window[..bytes], bytes, is_code, is_element: false };
+        let whole = |bytes: usize, is_code: bool| Self {
+            inner: &window[..bytes],
+            bytes,
+            is_code,
+            is_element: false,
+        };
         if let Some(inner) = window.strip_prefix("<!--") {
             let length = inner.find("-->").unwrap_or(inner.len());
             return Some(Self {
@@ -124,7 +137,10 @@ impl<'t> HiddenPart<'t> {
             return Some(whole(upto(window.find('\n')), false));
         }
         if window.starts_with("/*") || window.starts_with("{#") {
-            return Some(whole(upto(window.find("*/").or_else(|| window.find("#}"))), true));
+            return Some(whole(
+                upto(window.find("*/").or_else(|| window.find("#}"))),
+                true,
+            ));
         }
         let bytes = upto(window.find("</"));
         let start = window.find('>').map_or(0, |end| (end + 1).min(bytes));
@@ -139,13 +155,21 @@ impl<'t> HiddenPart<'t> {
 
 /// Whether an element is styled so that it is not shown.
 fn is_hidden_element(window: &str) -> bool {
-    let Some(tag) = window.strip_prefix('<').and_then(|rest| rest.split_once('>')).map(|(tag, _)| tag) else {
+    let Some(tag) = window
+        .strip_prefix('<')
+        .and_then(|rest| rest.split_once('>'))
+        .map(|(tag, _)| tag)
+    else {
         return false;
     };
     if tag.len() > TAG_BYTES_MAX || !tag.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return false;
     }
-    let tag: String = tag.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect();
+    let tag: String = tag
+        .chars()
+        .filter(|c| !c.is_whitespace())
+        .flat_map(char::to_lowercase)
+        .collect();
     let styles = [
         "display:none",
         "visibility:hidden",
@@ -155,7 +179,8 @@ fn is_hidden_element(window: &str) -> bool {
         "color:white",
         "color:#fff",
     ];
-    tag.contains("style=") && styles.iter().any(|style| tag.contains(style)) || tag.ends_with("hidden") && tag.len() > 6
+    tag.contains("style=") && styles.iter().any(|style| tag.contains(style))
+        || tag.ends_with("hidden") && tag.len() > 6
 }
 
 /// Names in tags by which vendors mark who speaks.
@@ -192,8 +217,17 @@ const CLAIMS: [&str; 14] = [
 ];
 
 /// What a speaker's tag may be about.
-const SPEECHES: [&str; 9] =
-    ["instruction", "instructions", "message", "prompt", "directive", "note", "override", "reminder", "rules"];
+const SPEECHES: [&str; 9] = [
+    "instruction",
+    "instructions",
+    "message",
+    "prompt",
+    "directive",
+    "note",
+    "override",
+    "reminder",
+    "rules",
+];
 
 /// Tags that mark who speaks to a model: `<system>`, `<IMPORTANT>`, `[INST]`, `<|im_start|>`,
 /// `<<SYS>>`, `[SYSTEM DIRECTIVE]`. A provider's text that has them pretends to be another's. A
@@ -203,7 +237,9 @@ pub(super) fn pretended_tag(reading: &Reading<'_>) -> Option<Range<usize>> {
     for at in memchr::memchr2_iter(b'<', b'[', text.as_bytes()).take(MARKS_MAX) {
         let rest = &text[at..];
         let window = &rest[..char_end(rest, TAG_BYTES_MAX)];
-        let length = vendor_mark(window).or_else(|| speaker_tag(text, at, window)).or_else(|| directive(window));
+        let length = vendor_mark(window)
+            .or_else(|| speaker_tag(text, at, window))
+            .or_else(|| directive(window));
         if let Some(length) = length.filter(|_| !is_quoted(text, at)) {
             return Some(at..char_end(text, at + length + 80));
         }
@@ -276,7 +312,10 @@ fn directive(window: &str) -> Option<usize> {
     if inner.len() > 60 || window[inner.len() + 2..].starts_with('(') {
         return None;
     }
-    let words: Vec<String> = inner.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect();
+    let words: Vec<String> = inner
+        .split(|c: char| !c.is_alphanumeric())
+        .map(str::to_lowercase)
+        .collect();
     let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(&word.as_str()));
     let is_of_speaker = has(&[
         "system",
@@ -332,8 +371,15 @@ fn pretended_speaker(reading: &Reading<'_>) -> Option<Range<usize>> {
             let name = speaker.to_lowercase();
             let first = name.split([' ', '_']).next().unwrap_or_default().to_owned();
             (is_loud || is_heading)
-                && ["system", "developer", "instruction", "instructions", "assistant", "sysadmin"]
-                    .contains(&first.as_str())
+                && [
+                    "system",
+                    "developer",
+                    "instruction",
+                    "instructions",
+                    "assistant",
+                    "sysadmin",
+                ]
+                .contains(&first.as_str())
                 || [
                     "system override",
                     "system message",
@@ -346,8 +392,15 @@ fn pretended_speaker(reading: &Reading<'_>) -> Option<Range<usize>> {
                 .contains(&name.as_str())
         });
         let speaks = is_speaker && {
-            let spoken = Reading::new(&bare[char_end(bare, 6)..char_end(bare, COMMENT_BYTES_MAX)], false);
-            spoken.words.len() >= 4 && spoken.having(ADDRESSED.with(Classes::CALL)).next().is_some()
+            let spoken = Reading::new(
+                &bare[char_end(bare, 6)..char_end(bare, COMMENT_BYTES_MAX)],
+                false,
+            );
+            spoken.words.len() >= 4
+                && spoken
+                    .having(ADDRESSED.with(Classes::CALL))
+                    .next()
+                    .is_some()
         };
         if speaks {
             return Some(start..char_end(text, start + line.len().min(160)));
@@ -367,12 +420,20 @@ fn pretended_end(reading: &Reading<'_>) -> Option<Range<usize>> {
         &["end", "system", "prompt"],
     ];
     let text = reading.text;
-    let ends = reading.having(Classes::BEGINS).find(|at| PHRASES.iter().any(|phrase| reading.says(*at, phrase)));
+    let ends = reading
+        .having(Classes::BEGINS)
+        .find(|at| PHRASES.iter().any(|phrase| reading.says(*at, phrase)));
     let is_marked = |at: &usize| {
-        let Some(span) = reading.place(*at) else { return false };
+        let Some(span) = reading.place(*at) else {
+            return false;
+        };
         let marks = ["##", "{{", "[[", "==", "--"];
-        let mark = marks.iter().find(|mark| text[..span.start].ends_with(**mark));
-        reading.says(*at, &["system"]) && mark.is_some() && text[span.end..].starts_with([':', '#', '}', ']', '=', '-'])
+        let mark = marks
+            .iter()
+            .find(|mark| text[..span.start].ends_with(**mark));
+        reading.says(*at, &["system"])
+            && mark.is_some()
+            && text[span.end..].starts_with([':', '#', '}', ']', '=', '-'])
     };
     let at = ends.or_else(|| reading.having(Classes::SYSTEM).find(is_marked))?;
     let span = reading.place(at)?;
@@ -389,5 +450,8 @@ fn char_end(text: &str, at: usize) -> usize {
     if at >= text.len() {
         return text.len();
     }
-    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default()
+    (0..=at)
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or_default()
 }

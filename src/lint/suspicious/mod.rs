@@ -43,15 +43,42 @@ struct TextRule {
 
 /// Every rule but that about other tools, which needs to know the own ones.
 const RULES: [TextRule; 9] = [
-    TextRule { what: "has a control sequence", find: markup::control_sequence },
-    TextRule { what: "has text where a window does not show it", find: markup::out_of_sight },
-    TextRule { what: "has a comment or an element that is not shown", find: markup::comment },
-    TextRule { what: "pretends to be text of somebody else", find: markup::pretended_tag },
-    TextRule { what: "orders the model to disregard its instructions", find: orders::disregards },
-    TextRule { what: "gives the model another role", find: orders::takes_over },
-    TextRule { what: "orders the model to hide something from its user", find: orders::hides },
-    TextRule { what: "orders the model to send data elsewhere", find: data::sends },
-    TextRule { what: "orders the model to read a file of secrets", find: data::secret_file },
+    TextRule {
+        what: "has a control sequence",
+        find: markup::control_sequence,
+    },
+    TextRule {
+        what: "has text where a window does not show it",
+        find: markup::out_of_sight,
+    },
+    TextRule {
+        what: "has a comment or an element that is not shown",
+        find: markup::comment,
+    },
+    TextRule {
+        what: "pretends to be text of somebody else",
+        find: markup::pretended_tag,
+    },
+    TextRule {
+        what: "orders the model to disregard its instructions",
+        find: orders::disregards,
+    },
+    TextRule {
+        what: "gives the model another role",
+        find: orders::takes_over,
+    },
+    TextRule {
+        what: "orders the model to hide something from its user",
+        find: orders::hides,
+    },
+    TextRule {
+        what: "orders the model to send data elsewhere",
+        find: data::sends,
+    },
+    TextRule {
+        what: "orders the model to read a file of secrets",
+        find: data::secret_file,
+    },
 ];
 /// What the rule about other tools says.
 const REDIRECTS: &str = "says how a tool of another provider is to be used";
@@ -67,12 +94,22 @@ pub(super) fn judge(text: &str, is_name: bool, is_own: &dyn Fn(&str) -> bool) ->
     while start < text.len() {
         let end = piece_end(text, start);
         let reading = Reading::new(&text[start..end], is_name);
-        let redirected = other_tools::redirects(&reading, is_own).map(|part| Suspicion { what: REDIRECTS, part });
-        let touched =
-            RULES.iter().filter_map(|rule| (rule.find)(&reading).map(|part| Suspicion { what: rule.what, part }));
+        let redirected = other_tools::redirects(&reading, is_own).map(|part| Suspicion {
+            what: REDIRECTS,
+            part,
+        });
+        let touched = RULES.iter().filter_map(|rule| {
+            (rule.find)(&reading).map(|part| Suspicion {
+                what: rule.what,
+                part,
+            })
+        });
         for Suspicion { what, part } in touched.chain(redirected) {
             if found.iter().all(|known| known.what != what) {
-                found.push(Suspicion { what, part: part.start + start..part.end + start });
+                found.push(Suspicion {
+                    what,
+                    part: part.start + start..part.end + start,
+                });
             }
         }
         start = end;
@@ -86,6 +123,13 @@ fn piece_end(text: &str, start: usize) -> usize {
     if rest.len() <= PIECE_BYTES_MAX {
         return text.len();
     }
-    let most = (0..=PIECE_BYTES_MAX).rev().find(|at| rest.is_char_boundary(*at)).unwrap_or(rest.len());
-    start + rest[..most].rfind([' ', '\n']).filter(|at| *at > 0).unwrap_or(most)
+    let most = (0..=PIECE_BYTES_MAX)
+        .rev()
+        .find(|at| rest.is_char_boundary(*at))
+        .unwrap_or(rest.len());
+    start
+        + rest[..most]
+            .rfind([' ', '\n'])
+            .filter(|at| *at > 0)
+            .unwrap_or(most)
 }

@@ -37,15 +37,20 @@ pub(super) fn disregards(reading: &Reading<'_>) -> Option<Range<usize>> {
     }
     let which = Classes::PRIOR.with(Classes::YOU).with(Classes::SYSTEM);
     for at in reading.having(Classes::INSTRUCTIONS.with(Classes::LIMITS)) {
-        let Some(which) = reading.near(at, 5, which) else { continue };
+        let Some(which) = reading.near(at, 5, which) else {
+            continue;
+        };
         let not_applied = || {
             let not = reading.after(at, 5, Classes::NOT.with(Classes::UNABLE))?;
-            let is_lifted =
-                (not + 1..not + 3).any(|next| reading.is_any(next, &["apply", "count", "hold", "matter", "bind"]));
-            (is_lifted && reading.in_sentence(at, Classes::YOU.with(Classes::SYSTEM))).then_some(not)
+            let is_lifted = (not + 1..not + 3)
+                .any(|next| reading.is_any(next, &["apply", "count", "hold", "matter", "bind"]));
+            (is_lifted && reading.in_sentence(at, Classes::YOU.with(Classes::SYSTEM)))
+                .then_some(not)
         };
         let ignored = reading.after(at, PROHIBITION_REACH_WORDS, Classes::IGNORED);
-        let ignored = ignored.filter(|_| reading.is(at, Classes::INSTRUCTIONS)).or_else(not_applied);
+        let ignored = ignored
+            .filter(|_| reading.is(at, Classes::INSTRUCTIONS))
+            .or_else(not_applied);
         if let Some(end) = ignored.filter(|_| !is_spoken_of(reading, at)) {
             return reading.span(which.min(at), end);
         }
@@ -56,16 +61,19 @@ pub(super) fn disregards(reading: &Reading<'_>) -> Option<Range<usize>> {
 /// An order to ignore, override or not to follow instructions.
 fn ignored_instructions(reading: &Reading<'_>, at: usize) -> Option<usize> {
     let overrides = reading.is(at, Classes::OVERRIDE);
-    let not_followed =
-        reading.is(at, Classes::NOT.with(Classes::NOT_ANYWHERE)) && reading.after(at, 3, Classes::FOLLOW).is_some();
+    let not_followed = reading.is(at, Classes::NOT.with(Classes::NOT_ANYWHERE))
+        && reading.after(at, 3, Classes::FOLLOW).is_some();
     if !overrides && !not_followed && !reading.is(at, Classes::IGNORE) {
         return None;
     }
-    let message =
-        (at + 1..at + 6).find(|next| reading.is(*next, Classes::SYSTEM) && reading.says(next + 1, &["message"]));
-    let object = reading.after(at, OBJECT_REACH_WORDS, Classes::INSTRUCTIONS).or(message.map(|system| system + 1))?;
+    let message = (at + 1..at + 6)
+        .find(|next| reading.is(*next, Classes::SYSTEM) && reading.says(next + 1, &["message"]));
+    let object = reading
+        .after(at, OBJECT_REACH_WORDS, Classes::INSTRUCTIONS)
+        .or(message.map(|system| system + 1))?;
     let which = |classes: Classes| {
-        reading.between(at, object, classes) || reading.after(object, AFTER_REACH_WORDS, classes).is_some()
+        reading.between(at, object, classes)
+            || reading.after(object, AFTER_REACH_WORDS, classes).is_some()
     };
     let is_of_result = reading.after(object, 6, Classes::WITHIN).is_some();
     let is_setting = reading.in_sentence(at, Classes::WHETHER);
@@ -73,12 +81,14 @@ fn ignored_instructions(reading: &Reading<'_>, at: usize) -> Option<usize> {
         // A parameter may override the prompt or the instructions of an agent that a tool starts.
         !is_setting
             && (reading.between(at, object, Classes::YOU)
-                || reading.between(at, object, Classes::PRIOR) && reading.between(at, object, Classes::ALL))
+                || reading.between(at, object, Classes::PRIOR)
+                    && reading.between(at, object, Classes::ALL))
     } else {
         which(Classes::PRIOR) && (!is_of_result || reading.between(at, object, Classes::PRIOR))
             || reading.between(at, object, Classes::YOU)
             || reading.after(object, 2, Classes::YOU).is_some() && !is_of_result
-            || (reading.between(at, object, Classes::SYSTEM) || reading.is(object, Classes::SYSTEM)) && !is_setting
+            || (reading.between(at, object, Classes::SYSTEM) || reading.is(object, Classes::SYSTEM))
+                && !is_setting
             || reading.between(at, object, Classes::ALL) && !is_of_result && !is_setting
     };
     is_meant.then_some(object)
@@ -93,7 +103,10 @@ fn outranked(reading: &Reading<'_>, at: usize) -> Option<usize> {
         return None;
     }
     let object = reading.after(at, OBJECT_REACH_WORDS, Classes::INSTRUCTIONS)?;
-    let which = Classes::ALL.with(Classes::YOU).with(Classes::PRIOR).with(Classes::SYSTEM);
+    let which = Classes::ALL
+        .with(Classes::YOU)
+        .with(Classes::PRIOR)
+        .with(Classes::SYSTEM);
     let is_of_result = reading.after(object, 6, Classes::WITHIN).is_some();
     (reading.between(at, object, which) && !is_of_result).then_some(object)
 }
@@ -104,11 +117,17 @@ fn ignored_user(reading: &Reading<'_>, at: usize) -> Option<usize> {
     if let Some(follow) = reading.after(at, 1, Classes::FOLLOW).filter(|_| stopped) {
         return reading.after(follow, 3, Classes::USER);
     }
-    let user = reading.after(at, 4, Classes::USER).filter(|_| reading.is(at, Classes::IGNORE))?;
-    let wish = ["asked", "asks", "says", "said", "wants", "wanted", "request", "requests", "wishes"];
-    let is_bare =
-        reading.says(at, &["disregard"]) && (reading.begins_sentence(user + 1) || user + 1 == reading.words.len());
-    let wished = (user + 1..user + 3).find(|next| reading.is_any(*next, &wish)).or(is_bare.then_some(user))?;
+    let user = reading
+        .after(at, 4, Classes::USER)
+        .filter(|_| reading.is(at, Classes::IGNORE))?;
+    let wish = [
+        "asked", "asks", "says", "said", "wants", "wanted", "request", "requests", "wishes",
+    ];
+    let is_bare = reading.says(at, &["disregard"])
+        && (reading.begins_sentence(user + 1) || user + 1 == reading.words.len());
+    let wished = (user + 1..user + 3)
+        .find(|next| reading.is_any(*next, &wish))
+        .or(is_bare.then_some(user))?;
     (!reading.in_sentence(at, Classes::WHETHER)).then_some(wished)
 }
 
@@ -118,8 +137,13 @@ fn ignored_before_verb(reading: &Reading<'_>, at: usize) -> Option<usize> {
         return None;
     }
     let object = reading.near(at, ANY_ORDER_REACH_WORDS, Classes::INSTRUCTIONS)?;
-    let which = Classes::PRIOR.with(Classes::YOU).with(Classes::ALL).with(Classes::SYSTEM);
-    reading.near(object, ANY_ORDER_REACH_WORDS, which).map(|_| object)
+    let which = Classes::PRIOR
+        .with(Classes::YOU)
+        .with(Classes::ALL)
+        .with(Classes::SYSTEM);
+    reading
+        .near(object, ANY_ORDER_REACH_WORDS, which)
+        .map(|_| object)
 }
 
 /// An order to ignore the limits of a model. Rules and policies are much else, too.
@@ -144,9 +168,13 @@ fn ignored_everything(reading: &Reading<'_>, at: usize) -> Option<usize> {
     }
     let all = reading.after(at, 2, Classes::ALL)?;
     let meant = (all + 1..all + 4).find(|at| {
-        let above = reading.says(*at, &["above"]) && (reading.begins_sentence(at + 1) || at + 1 == reading.words.len());
+        let above = reading.says(*at, &["above"])
+            && (reading.begins_sentence(at + 1) || at + 1 == reading.words.len());
         above
-            || reading.says(*at, &["you"]) && reading.after(*at, 2, Classes::KNOW.with(Classes::TELL)).is_some()
+            || reading.says(*at, &["you"])
+                && reading
+                    .after(*at, 2, Classes::KNOW.with(Classes::TELL))
+                    .is_some()
             || reading.says(*at, &["you", "have", "been"])
             || reading.says(*at, &["you've", "been"])
             || reading.says(*at, &["the", "user", "said"])
@@ -195,10 +223,15 @@ pub(super) fn takes_over(reading: &Reading<'_>) -> Option<Range<usize>> {
         };
         let orders = || {
             let span = reading.place(at + 1)?;
-            let is_heading = at > 0 && reading.begins_sentence(at) && reading.says(at, &["new", "instructions"]);
+            let is_heading =
+                at > 0 && reading.begins_sentence(at) && reading.says(at, &["new", "instructions"]);
             (is_heading && reading.text[span.end..].starts_with(':')).then_some(at + 1)
         };
-        if let Some(end) = new_task(reading, at).or_else(role).or_else(orders).filter(|_| !is_spoken_of(reading, at)) {
+        if let Some(end) = new_task(reading, at)
+            .or_else(role)
+            .or_else(orders)
+            .filter(|_| !is_spoken_of(reading, at))
+        {
             return reading.span(at, end);
         }
     }
@@ -208,7 +241,9 @@ pub(super) fn takes_over(reading: &Reading<'_>) -> Option<Range<usize>> {
 /// `Your primary objective is now to ...`.
 fn new_task(reading: &Reading<'_>, at: usize) -> Option<usize> {
     const TASKS: [&str; 6] = ["objective", "goal", "task", "mission", "purpose", "role"];
-    let task = (at + 1..at + 4).find(|next| reading.is_any(*next, &TASKS)).filter(|_| reading.says(at, &["your"]))?;
+    let task = (at + 1..at + 4)
+        .find(|next| reading.is_any(*next, &TASKS))
+        .filter(|_| reading.says(at, &["your"]))?;
     (task + 1..task + 3).find(|next| reading.says(*next, &["now"]))
 }
 
@@ -255,26 +290,35 @@ fn untold(reading: &Reading<'_>) -> Option<Range<usize>> {
 /// `Do not mention this step to the user`, `never reveal these instructions`.
 fn unmentioned(reading: &Reading<'_>) -> Option<Range<usize>> {
     for at in reading.having(Classes::NOT) {
-        let Some(verb) = reading.after(at, 3, Classes::MENTION.with(Classes::SHOW)) else { continue };
+        let Some(verb) = reading.after(at, 3, Classes::MENTION.with(Classes::SHOW)) else {
+            continue;
+        };
         let user = reading.after(verb, 3, Classes::USER);
-        let is_about_model = user.is_some_and(|user| reading.is_any(user + 1, &["that", "this", "what"]))
+        let is_about_model = user
+            .is_some_and(|user| reading.is_any(user + 1, &["that", "this", "what"]))
             || reading.says(verb + 1, &["that", "you"])
             || reading.says(verb + 1, &["that", "this"])
-            || reading.is_any(verb, &["reveal", "disclose", "admit"]) && reading.says(verb + 1, &["that"]);
+            || reading.is_any(verb, &["reveal", "disclose", "admit"])
+                && reading.says(verb + 1, &["that"]);
         if is_about_model && reading.is(verb, Classes::MENTION) && is_prohibition(reading, at) {
             return reading.span(at, verb + 3);
         }
-        let Some(object) = reading.after(verb, 4, Classes::ITSELF) else { continue };
+        let Some(object) = reading.after(verb, 4, Classes::ITSELF) else {
+            continue;
+        };
         let user = reading.after(verb, PROHIBITION_REACH_WORDS, Classes::USER);
         let is_shown = reading.is(verb, Classes::SHOW);
         // What is not to be shown may be an identifier; an order or a step is none.
-        let is_own_act = reading.after(verb, PROHIBITION_REACH_WORDS, Classes::OWN_ACT).is_some();
+        let is_own_act = reading
+            .after(verb, PROHIBITION_REACH_WORDS, Classes::OWN_ACT)
+            .is_some();
         let is_bare = reading.begins_sentence(object + 1)
             || object + 1 == reading.words.len()
             || reading.is(object + 1, Classes::USER)
             || reading.says(object + 1, &["to"])
             || reading.is_any(object + 1, &["in", "with"]);
-        let is_hidden = is_own_act || !is_shown && is_bare && (user.is_some() || reading.begins_sentence(object + 1));
+        let is_hidden = is_own_act
+            || !is_shown && is_bare && (user.is_some() || reading.begins_sentence(object + 1));
         if is_hidden && is_prohibition(reading, at) {
             return reading.span(at, user.unwrap_or(object));
         }
@@ -286,25 +330,34 @@ fn unmentioned(reading: &Reading<'_>) -> Option<Range<usize>> {
 fn unknowing(reading: &Reading<'_>) -> Option<Range<usize>> {
     for user in reading.having(Classes::USER) {
         let unaware = (user + 1..user + 6).find(|at| reading.says(*at, &["unaware"]));
-        if let Some(unaware) =
-            unaware.filter(|at| reading.is_any(at - 1, &["kept", "remain", "stay", "remains", "stays", "be"]))
-        {
+        if let Some(unaware) = unaware.filter(|at| {
+            reading.is_any(
+                at - 1,
+                &["kept", "remain", "stay", "remains", "stays", "be"],
+            )
+        }) {
             return reading.span(user, unaware);
         }
         let in_the_dark = (user + 1..user + 6).find(|at| reading.says(*at, &["in", "the", "dark"]));
         if let Some(dark) = in_the_dark {
             return reading.span(user, dark + 2);
         }
-        if let Some(end) = kept_from_knowing(reading, user).filter(|_| is_prohibition(reading, user)) {
+        if let Some(end) =
+            kept_from_knowing(reading, user).filter(|_| is_prohibition(reading, user))
+        {
             return reading.span(user, end);
         }
         let not = reading.after(user, 4, Classes::NOT.with(Classes::UNABLE));
         let ought = reading.after(user, 3, Classes::OUGHT);
         let known = |not: usize| {
             let bothered = (not + 1..not + 4).find(|at| reading.is_any(*at, &["bothered"]));
-            reading.after(not, 5, Classes::KNOW.with(Classes::TELL)).or(bothered)
+            reading
+                .after(not, 5, Classes::KNOW.with(Classes::TELL))
+                .or(bothered)
         };
-        let Some(verb) = not.and_then(known) else { continue };
+        let Some(verb) = not.and_then(known) else {
+            continue;
+        };
         // What a user need not know may be an identifier; what a user need not be informed of is an
         // act.
         let is_informed = reading.says(verb - 1, &["be"])
@@ -317,7 +370,8 @@ fn unknowing(reading: &Reading<'_>) -> Option<Range<usize>> {
         if !is_informed && !is_kept_from {
             continue;
         }
-        let is_plain_sight = reading.says(verb, &["see"]) && reading.after(verb, 3, Classes::ITSELF).is_none();
+        let is_plain_sight =
+            reading.says(verb, &["see"]) && reading.after(verb, 3, Classes::ITSELF).is_none();
         if !is_plain_sight && is_prohibition(reading, verb) {
             return reading.span(user, verb);
         }
@@ -326,8 +380,9 @@ fn unknowing(reading: &Reading<'_>) -> Option<Range<usize>> {
 }
 
 /// Words behind which stands what a person is not to know.
-const ABOUT: [&str; 12] =
-    ["about", "of", "that", "why", "which", "how", "what", "when", "this", "it", "anything", "with"];
+const ABOUT: [&str; 12] = [
+    "about", "of", "that", "why", "which", "how", "what", "when", "this", "it", "anything", "with",
+];
 
 /// Whether a word is the last of its sentence.
 fn ends_clause(reading: &Reading<'_>, at: usize) -> bool {
@@ -339,15 +394,21 @@ fn ends_clause(reading: &Reading<'_>, at: usize) -> bool {
 fn kept_from_knowing(reading: &Reading<'_>, user: usize) -> Option<usize> {
     let learnt = || {
         let not = reading.before(user, 6, Classes::NOT)?;
-        let is_ought = reading.between(not, user, Classes::OUGHT.with(Classes::LET).with(Classes::MUST));
+        let is_ought = reading.between(
+            not,
+            user,
+            Classes::OUGHT.with(Classes::LET).with(Classes::MUST),
+        );
         let verb = reading.after(user, 3, Classes::KNOW)?;
-        (is_ought && reading.is_any(verb + 1, &["about", "of", "that", "this", "it"])).then_some(verb)
+        (is_ought && reading.is_any(verb + 1, &["about", "of", "that", "this", "it"]))
+            .then_some(verb)
     };
     let seen = || {
         const UNSEEN: [&str; 4] = ["invisible", "hidden", "secret", "visible"];
         let unseen = (user.saturating_sub(4)..user).find(|at| reading.is_any(*at, &UNSEEN))?;
         let ought = reading.before(unseen, 5, Classes::OUGHT)?;
-        let is_denied = reading.between(ought, unseen, Classes::NOT) || reading.is(ought, Classes::NOT);
+        let is_denied =
+            reading.between(ought, unseen, Classes::NOT) || reading.is(ought, Classes::NOT);
         let stays = ["stay", "remain", "kept", "keep"];
         let is_kept = (ought..unseen).any(|at| reading.is_any(at, &stays)) || is_denied;
         let is_itself = reading.before(ought, 3, Classes::ITSELF).is_some();
@@ -355,8 +416,8 @@ fn kept_from_knowing(reading: &Reading<'_>, user: usize) -> Option<usize> {
         (is_kept && is_itself && is_unseen).then_some(user)
     };
     let stays = || {
-        let unseen =
-            (user.saturating_sub(4)..user).find(|at| reading.is_any(*at, &["invisible", "hidden", "secret"]))?;
+        let unseen = (user.saturating_sub(4)..user)
+            .find(|at| reading.is_any(*at, &["invisible", "hidden", "secret"]))?;
         let kept = reading.is_any(unseen - unseen.min(1), &["stay", "remain"]);
         (kept && reading.before(unseen, 6, Classes::ITSELF).is_some()).then_some(user)
     };
@@ -366,8 +427,10 @@ fn kept_from_knowing(reading: &Reading<'_>, user: usize) -> Option<usize> {
 /// `Without the user's knowledge`, `so that the user does not notice`, `behind the user's back`.
 fn without_knowledge(reading: &Reading<'_>) -> Option<Range<usize>> {
     for user in reading.having(Classes::USER) {
-        let unaware =
-            reading.before(user, 2, Classes::NOT).filter(|not| reading.says(*not, &["without"])).and_then(|_| {
+        let unaware = reading
+            .before(user, 2, Classes::NOT)
+            .filter(|not| reading.says(*not, &["without"]))
+            .and_then(|_| {
                 let verb = reading.after(user, 2, Classes::KNOW)?;
                 (!reading.says(verb, &["consent"])).then_some(verb)
             });
@@ -377,13 +440,20 @@ fn without_knowledge(reading: &Reading<'_>) -> Option<Range<usize>> {
             let is_found_out = reading.says(verb, &["find", "out"])
                 || reading.says(verb, &["learn", "of"])
                 || reading.says(verb, &["learn", "about"]);
-            (is_found_out || reading.is_any(verb, &["notice", "suspect", "realize", "realise"])).then_some(verb)
+            (is_found_out || reading.is_any(verb, &["notice", "suspect", "realize", "realise"]))
+                .then_some(verb)
         };
         let behind = || {
-            let is_behind = reading.says(user + 1, &["back"]) && user > 1 && reading.says(user - 2, &["behind"]);
+            let is_behind = reading.says(user + 1, &["back"])
+                && user > 1
+                && reading.says(user - 2, &["behind"]);
             is_behind.then_some(user + 1)
         };
-        if let Some(end) = unaware.or_else(unnoticing).or_else(behind).filter(|_| !is_spoken_of(reading, user)) {
+        if let Some(end) = unaware
+            .or_else(unnoticing)
+            .or_else(behind)
+            .filter(|_| !is_spoken_of(reading, user))
+        {
             return reading.span(user, end);
         }
     }
@@ -394,19 +464,27 @@ fn without_knowledge(reading: &Reading<'_>) -> Option<Range<usize>> {
 fn hidden_from(reading: &Reading<'_>) -> Option<Range<usize>> {
     for at in reading.having(Classes::HIDE) {
         let keeps = reading.says(at, &["keep"]);
-        if keeps && (reading.says(at + 2, &["between", "us"]) || reading.says(at + 1, &["quiet", "about"])) {
+        if keeps
+            && (reading.says(at + 2, &["between", "us"])
+                || reading.says(at + 1, &["quiet", "about"]))
+        {
             return reading.span(at, at + 3);
         }
         if reading.says(at + 1, &["the", "fact"]) && is_prohibition(reading, at) {
             return reading.span(at, at + 2);
         }
-        let Some(user) = reading.after(at, PROHIBITION_REACH_WORDS, Classes::USER) else { continue };
+        let Some(user) = reading.after(at, PROHIBITION_REACH_WORDS, Classes::USER) else {
+            continue;
+        };
         let is_from = (at + 1..user).any(|at| reading.says(at, &["from"]));
         let is_of_itself = reading.says(at + 2, &["from"]) && reading.is(at + 1, Classes::ITSELF)
             || reading.between(at, user, Classes::OWN_ACT)
             || keeps
-                && (at + 1..user)
-                    .any(|at| ["secret", "hidden", "confidential"].iter().any(|own| reading.says(at, &[own])));
+                && (at + 1..user).any(|at| {
+                    ["secret", "hidden", "confidential"]
+                        .iter()
+                        .any(|own| reading.says(at, &[own]))
+                });
         // A flag of a tool may hide an item from users.
         let is_setting = reading.in_sentence(at, Classes::WHETHER);
         if is_from && is_of_itself && !is_setting && !is_spoken_of(reading, at) {
@@ -419,16 +497,26 @@ fn hidden_from(reading: &Reading<'_>) -> Option<Range<usize>> {
 /// `Omit any mention of this step`, `your answer must not contain a hint of it`, `say nothing about
 /// this to the user`.
 fn left_out(reading: &Reading<'_>) -> Option<Range<usize>> {
-    for at in reading.having(Classes::OMIT.with(Classes::NOT).with(Classes::TELL).with(Classes::MENTION)) {
-        let trace =
-            (at + 1..at + 6).find(|next| reading.is_any(*next, &["mention", "hint", "trace", "indication", "sign"]));
-        let omitted = trace.filter(|_| reading.is(at, Classes::OMIT.with(Classes::NOT))).and_then(|trace| {
-            let of = reading.says(trace + 1, &["of"]) || reading.says(trace + 1, &["that"]);
-            reading.after(trace, 4, Classes::ITSELF).filter(|_| of)
+    for at in reading.having(
+        Classes::OMIT
+            .with(Classes::NOT)
+            .with(Classes::TELL)
+            .with(Classes::MENTION),
+    ) {
+        let trace = (at + 1..at + 6).find(|next| {
+            reading.is_any(*next, &["mention", "hint", "trace", "indication", "sign"])
         });
+        let omitted = trace
+            .filter(|_| reading.is(at, Classes::OMIT.with(Classes::NOT)))
+            .and_then(|trace| {
+                let of = reading.says(trace + 1, &["of"]) || reading.says(trace + 1, &["that"]);
+                reading.after(trace, 4, Classes::ITSELF).filter(|_| of)
+            });
         let nothing = || {
             let nothing = (at + 1..at + 5).find(|next| reading.is_any(*next, &["nothing"]))?;
-            let is_to_user = reading.near(nothing, PROHIBITION_REACH_WORDS, Classes::USER).is_some();
+            let is_to_user = reading
+                .near(nothing, PROHIBITION_REACH_WORDS, Classes::USER)
+                .is_some();
             (is_to_user && reading.is(at, Classes::TELL.with(Classes::MENTION))).then_some(nothing)
         };
         let not_in_answer = || {
@@ -439,8 +527,10 @@ fn left_out(reading: &Reading<'_>) -> Option<Range<usize>> {
             (answer && reading.is(at, Classes::NOT)).then_some(object)
         };
         let not_brought_up = || {
-            let brought = reading.is(at, Classes::NOT) && (at + 1..at + 3).any(|next| reading.says(next, &["bring"]));
-            (brought && reading.is(at + 2, Classes::ITSELF) && reading.says(at + 3, &["up"])).then_some(at + 3)
+            let brought = reading.is(at, Classes::NOT)
+                && (at + 1..at + 3).any(|next| reading.says(next, &["bring"]));
+            (brought && reading.is(at + 2, Classes::ITSELF) && reading.says(at + 3, &["up"]))
+                .then_some(at + 3)
         };
         if let Some(end) = omitted
             .or_else(nothing)
@@ -462,7 +552,9 @@ fn pretended(reading: &Reading<'_>) -> Option<Range<usize>> {
             return reading.span(at, at + 1);
         }
         let is_verb = reading.is_any(at + 1, &["to", "the", "that", "your"]);
-        let user = reading.after(at, 4, Classes::USER).filter(|_| is_verb && !is_denied && !is_spoken_of(reading, at));
+        let user = reading
+            .after(at, 4, Classes::USER)
+            .filter(|_| is_verb && !is_denied && !is_spoken_of(reading, at));
         if let Some(user) = user {
             return reading.span(at, user);
         }
@@ -478,23 +570,26 @@ fn pretended(reading: &Reading<'_>) -> Option<Range<usize>> {
             })
         };
         let is_denied = reading.before(at, 3, Classes::NOT).is_some();
-        if let Some(end) =
-            outcome.and_then(is_lie).filter(|_| !is_denied && reading.is_any(at, &["tell", "say", "report"]))
+        if let Some(end) = outcome
+            .and_then(is_lie)
+            .filter(|_| !is_denied && reading.is_any(at, &["tell", "say", "report"]))
         {
             return reading.span(at, end);
         }
     }
     let happened = |at: &usize| (at + 2..at + 7).any(|next| reading.is_any(next, &["happened"]));
-    let at = reading
-        .having(Classes::WHEN)
-        .find(|at| reading.says(*at, &["if"]) && *at > 0 && reading.says(at - 1, &["as"]) && happened(at))?;
+    let at = reading.having(Classes::WHEN).find(|at| {
+        reading.says(*at, &["if"]) && *at > 0 && reading.says(at - 1, &["as"]) && happened(at)
+    })?;
     reading.span(at - 1, at + 2)
 }
 
 /// The same orders in other languages, in whatever order their words are.
 fn untold_elsewhere(reading: &Reading<'_>) -> Option<Range<usize>> {
     for user in reading.having(Classes::USER_ANYWHERE) {
-        if let Some(conceal) = reading.near(user, PROHIBITION_REACH_WORDS, Classes::CONCEAL_ANYWHERE) {
+        if let Some(conceal) =
+            reading.near(user, PROHIBITION_REACH_WORDS, Classes::CONCEAL_ANYWHERE)
+        {
             return reading.span(user, conceal);
         }
         let told = reading.near(user, PROHIBITION_REACH_WORDS, Classes::TELL_ANYWHERE);
@@ -502,9 +597,13 @@ fn untold_elsewhere(reading: &Reading<'_>) -> Option<Range<usize>> {
             reading.near(user, 5, Classes::OUGHT_ANYWHERE)?;
             reading.near(user, PROHIBITION_REACH_WORDS, Classes::KNOW_ANYWHERE)
         };
-        let Some(tell) = told.or_else(known) else { continue };
+        let Some(tell) = told.or_else(known) else {
+            continue;
+        };
         let own = Some(tell).filter(|tell| reading.is(*tell, Classes::NOT_ANYWHERE));
-        let Some(not) = own.or_else(|| reading.near(tell, 6, Classes::NOT_ANYWHERE)) else { continue };
+        let Some(not) = own.or_else(|| reading.near(tell, 6, Classes::NOT_ANYWHERE)) else {
+            continue;
+        };
         if is_prohibition(reading, not) && !reading.in_sentence(user, Classes::IF_ANYWHERE) {
             return reading.span(user.min(tell).min(not), user.max(tell).max(not));
         }
@@ -526,7 +625,13 @@ fn stealthy(reading: &Reading<'_>) -> Option<Range<usize>> {
         } else {
             let verb = reading.after(at, 3, act);
             verb.and_then(|verb| {
-                reading.after(verb, 6, Classes::PRIVATE.with(Classes::DESTINATION).with(Classes::SECRET_FILE))
+                reading.after(
+                    verb,
+                    6,
+                    Classes::PRIVATE
+                        .with(Classes::DESTINATION)
+                        .with(Classes::SECRET_FILE),
+                )
             })
         };
         if let Some(end) = found.filter(|_| !is_spoken_of(reading, at)) {

@@ -60,8 +60,8 @@ const SECRET_FILES: [&str; 36] = [
 const SECRET_FILE_BYTES_MIN: usize = 4;
 /// The last parts of domains that are no ending of a file's name.
 const DOMAINS: [&str; 22] = [
-    "com", "net", "org", "io", "dev", "ru", "cn", "xyz", "example", "test", "app", "site", "co", "info", "me", "tk",
-    "top", "cc", "biz", "online", "cloud", "invalid",
+    "com", "net", "org", "io", "dev", "ru", "cn", "xyz", "example", "test", "app", "site", "co",
+    "info", "me", "tk", "top", "cc", "biz", "online", "cloud", "invalid",
 ];
 
 /// One word of a text.
@@ -86,38 +86,69 @@ impl<'t> Reading<'t> {
     /// Reads a text. In a name, words are joined by underscores.
     pub(super) fn new(text: &'t str, is_name: bool) -> Self {
         let words = Vec::with_capacity(text.len() / 6);
-        let mut reader = TextReader { text, is_name, at: 0, sentence: 0, letters: 0, words, folded: String::new() };
+        let mut reader = TextReader {
+            text,
+            is_name,
+            at: 0,
+            sentence: 0,
+            letters: 0,
+            words,
+            folded: String::new(),
+        };
         reader.read();
-        let present = reader.words.iter().fold(Classes::default(), |all, word| all.with(word.classes));
-        Self { text, words: reader.words, present }
+        let present = reader
+            .words
+            .iter()
+            .fold(Classes::default(), |all, word| all.with(word.classes));
+        Self {
+            text,
+            words: reader.words,
+            present,
+        }
     }
 
     /// The words with one of these classes.
     pub(super) fn having(&self, classes: Classes) -> impl Iterator<Item = usize> + '_ {
-        let words = if self.present.has(classes) { self.words.as_slice() } else { &[] };
-        words.iter().enumerate().filter(move |(_, word)| word.classes.has(classes)).map(|(at, _)| at)
+        let words = if self.present.has(classes) {
+            self.words.as_slice()
+        } else {
+            &[]
+        };
+        words
+            .iter()
+            .enumerate()
+            .filter(move |(_, word)| word.classes.has(classes))
+            .map(|(at, _)| at)
     }
 
     /// Whether a word has one of these classes.
     pub(super) fn is(&self, at: usize, classes: Classes) -> bool {
-        self.words.get(at).is_some_and(|word| word.classes.has(classes))
+        self.words
+            .get(at)
+            .is_some_and(|word| word.classes.has(classes))
     }
 
     /// The first word with one of these classes among the `reach` words after one, in its sentence.
     pub(super) fn after(&self, at: usize, reach: usize, classes: Classes) -> Option<usize> {
         let end = (at + 1 + reach).min(self.words.len());
-        (at + 1..end).take_while(|next| self.is_same_sentence(at, *next)).find(|next| self.is(*next, classes))
+        (at + 1..end)
+            .take_while(|next| self.is_same_sentence(at, *next))
+            .find(|next| self.is(*next, classes))
     }
 
     /// The last word with one of these classes among the `reach` words before one, in its sentence.
     pub(super) fn before(&self, at: usize, reach: usize, classes: Classes) -> Option<usize> {
         let start = at.saturating_sub(reach);
-        (start..at).rev().take_while(|next| self.is_same_sentence(at, *next)).find(|next| self.is(*next, classes))
+        (start..at)
+            .rev()
+            .take_while(|next| self.is_same_sentence(at, *next))
+            .find(|next| self.is(*next, classes))
     }
 
     /// The nearest word with one of these classes on either side of one, in its sentence.
     pub(super) fn near(&self, at: usize, reach: usize, classes: Classes) -> Option<usize> {
-        self.after(at, reach, classes).or_else(|| self.before(at, reach, classes))
+        self.after(at, reach, classes)
+            .or_else(|| self.before(at, reach, classes))
     }
 
     /// Whether a word between two has one of these classes.
@@ -138,25 +169,32 @@ impl<'t> Reading<'t> {
 
     /// The same before one.
     pub(super) fn earlier(&self, at: usize, reach: usize, classes: Classes) -> Option<usize> {
-        (at.saturating_sub(reach)..at).rev().find(|next| self.is(*next, classes))
+        (at.saturating_sub(reach)..at)
+            .rev()
+            .find(|next| self.is(*next, classes))
     }
 
     /// A word as it is written.
     pub(super) fn word(&self, at: usize) -> &'t str {
-        self.words.get(at).map_or("", |word| &self.text[word.start..word.end])
+        self.words
+            .get(at)
+            .map_or("", |word| &self.text[word.start..word.end])
     }
 
     /// Whether these words stand one after the other from `at` on, in one sentence.
     pub(super) fn says(&self, at: usize, phrase: &[&str]) -> bool {
         let says = |(offset, wanted): (usize, &&str)| {
-            self.word(at + offset).eq_ignore_ascii_case(wanted) && self.is_same_sentence(at, at + offset)
+            self.word(at + offset).eq_ignore_ascii_case(wanted)
+                && self.is_same_sentence(at, at + offset)
         };
         phrase.iter().enumerate().all(says)
     }
 
     /// Whether a word is one of these.
     pub(super) fn is_any(&self, at: usize, words: &[&str]) -> bool {
-        words.iter().any(|word| self.word(at).eq_ignore_ascii_case(word))
+        words
+            .iter()
+            .any(|word| self.word(at).eq_ignore_ascii_case(word))
     }
 
     /// Whether a word begins its sentence.
@@ -166,7 +204,10 @@ impl<'t> Reading<'t> {
 
     /// Whether a verb is an order, and no noun or wish: no article or preposition stands around it.
     pub(super) fn begins_order(&self, at: usize) -> bool {
-        let is_noun = at > 0 && ["the", "a", "to", "its", "for"].iter().any(|word| self.says(at - 1, &[word]));
+        let is_noun = at > 0
+            && ["the", "a", "to", "its", "for"]
+                .iter()
+                .any(|word| self.says(at - 1, &[word]));
         !is_noun || self.begins_sentence(at)
     }
 
@@ -179,7 +220,9 @@ impl<'t> Reading<'t> {
     /// that begin the sentence.
     pub(super) fn span(&self, one: usize, other: usize) -> Option<Range<usize>> {
         let first = one.min(other);
-        let begins = (first.saturating_sub(BEGINNING_WORDS_MAX)..=first).rev().find(|at| self.begins_sentence(*at));
+        let begins = (first.saturating_sub(BEGINNING_WORDS_MAX)..=first)
+            .rev()
+            .find(|at| self.begins_sentence(*at));
         let start = self.words.get(begins.unwrap_or(first))?;
         let end = self.words.get(one.max(other))?;
         Some(start.start..end.end)
@@ -228,7 +271,11 @@ impl TextReader<'_> {
         self.at += c.len_utf8();
         let next = self.rest().bytes().next();
         let is_end = match c {
-            '.' => self.letters > 1 && next.is_none_or(|next| next.is_ascii_whitespace() || b"\"')<*".contains(&next)),
+            '.' => {
+                self.letters > 1
+                    && next
+                        .is_none_or(|next| next.is_ascii_whitespace() || b"\"')<*".contains(&next))
+            }
             '!' | '?' | '。' | '！' | '？' | '।' | '，' | '；' => true,
             '\n' => {
                 let line = self.rest().trim_start_matches([' ', '\t', '\r']);
@@ -244,7 +291,11 @@ impl TextReader<'_> {
         let rest = &self.text[self.at..];
         let mut ends = [0; TERM_LETTERS_MAX];
         let mut letters = 0;
-        for (index, c) in rest.char_indices().take(TERM_LETTERS_MAX).take_while(|(_, c)| is_without_blanks(*c)) {
+        for (index, c) in rest
+            .char_indices()
+            .take(TERM_LETTERS_MAX)
+            .take_while(|(_, c)| is_without_blanks(*c))
+        {
             ends[letters] = index + c.len_utf8();
             letters += 1;
         }
@@ -268,7 +319,8 @@ impl TextReader<'_> {
         for (index, c) in self.rest().char_indices() {
             let joins = c == '\'' || c == '’';
             // `don't` is one word, and `l'utilisateur` and `all'utente` are two.
-            let is_joined = joins && letters > 2 && is_contraction(&self.text[start + index + c.len_utf8()..]);
+            let is_joined =
+                joins && letters > 2 && is_contraction(&self.text[start + index + c.len_utf8()..]);
             if !is_joined && (!is_of_word(c) || is_without_blanks(c) || self.is_name && c == '_') {
                 break;
             }
@@ -301,7 +353,9 @@ impl TextReader<'_> {
         let rest = &self.text[start..];
         let is_end = |c: char| c.is_whitespace() || "\"'`()<>[]{},;，。、）（「」“”|*".contains(c);
         let end = rest.find(is_end).unwrap_or(rest.len()).min(PART_BYTES_MAX);
-        let Some(part) = rest.get(..end) else { return false };
+        let Some(part) = rest.get(..end) else {
+            return false;
+        };
         let part = part.trim_end_matches(['.', ':', '!', '?']);
         fold_word(part, &mut self.folded);
         let classes = classes_of_place(&self.folded);
@@ -314,32 +368,56 @@ impl TextReader<'_> {
     }
 
     fn push(&mut self, start: usize, end: usize, classes: Classes) {
-        self.words.push(ReadWord { start, end, sentence: self.sentence, classes });
+        self.words.push(ReadWord {
+            start,
+            end,
+            sentence: self.sentence,
+            classes,
+        });
         self.at = end;
     }
 }
 
 /// Whether the text behind an apostrophe is the end of an English word.
 fn is_contraction(rest: &str) -> bool {
-    let letters = rest.chars().take(3).take_while(|c| c.is_alphabetic()).count();
+    let letters = rest
+        .chars()
+        .take(3)
+        .take_while(|c| c.is_alphabetic())
+        .count();
     (1..=2).contains(&letters)
 }
 
 /// What a path, an address or a domain is.
 fn classes_of_place(part: &str) -> Classes {
-    let is_secret = part.len() >= SECRET_FILE_BYTES_MIN && SECRET_FILES.iter().any(|file| part.contains(file));
+    let is_secret =
+        part.len() >= SECRET_FILE_BYTES_MIN && SECRET_FILES.iter().any(|file| part.contains(file));
     // A public key and a template are there to be read.
-    if is_secret && ![".pub", ".example", ".sample", ".template"].iter().any(|ending| part.ends_with(ending)) {
+    if is_secret
+        && ![".pub", ".example", ".sample", ".template"]
+            .iter()
+            .any(|ending| part.ends_with(ending))
+    {
         return Classes::SECRET_FILE;
     }
-    let has_scheme = ["http://", "https://", "ftp://", "ws://", "wss://", "s3://", "gs://"]
-        .iter()
-        .any(|scheme| part.starts_with(scheme));
+    let has_scheme = [
+        "http://", "https://", "ftp://", "ws://", "wss://", "s3://", "gs://",
+    ]
+    .iter()
+    .any(|scheme| part.starts_with(scheme));
     let host = part.split('/').next().unwrap_or_default();
     let domain = host.rsplit_once('@').map_or(host, |(_, domain)| domain);
-    let is_number = |part: &str| (1..=3).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = |part: &str| {
+        (1..=3).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
     let numbers = domain.split(':').next().unwrap_or_default().split('.');
     let is_ip_address = numbers.clone().count() == 4 && numbers.into_iter().all(is_number);
-    let is_domain = domain.rsplit_once('.').is_some_and(|(name, last)| !name.is_empty() && DOMAINS.contains(&last));
-    if has_scheme || is_domain || is_ip_address { Classes::DESTINATION } else { Classes::default() }
+    let is_domain = domain
+        .rsplit_once('.')
+        .is_some_and(|(name, last)| !name.is_empty() && DOMAINS.contains(&last));
+    if has_scheme || is_domain || is_ip_address {
+        Classes::DESTINATION
+    } else {
+        Classes::default()
+    }
 }

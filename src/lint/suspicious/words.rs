@@ -449,7 +449,10 @@ mod tests {
 
     #[test]
     fn terms_are_found_in_texts_without_blanks() {
-        for word in VOCABULARY.iter().flat_map(|row| row.1.split_ascii_whitespace()) {
+        for word in VOCABULARY
+            .iter()
+            .flat_map(|row| row.1.split_ascii_whitespace())
+        {
             if word.chars().all(is_without_blanks) {
                 assert!(word.chars().count() <= TERM_LETTERS_MAX, "{word}");
             }

@@ -56,7 +56,14 @@ pub(super) async fn run(
     max_body: usize,
 ) -> Found {
     if tool == BuiltInTool::FetchUrl {
-        return fetch(text(&arguments, "url"), settings, transports, limit, max_body).await;
+        return fetch(
+            text(&arguments, "url"),
+            settings,
+            transports,
+            limit,
+            max_body,
+        )
+        .await;
     }
     let folders = settings.folders.clone();
     let (end, stop) = StopTrigger::new();
@@ -68,20 +75,32 @@ pub(super) async fn run(
         BuiltInTool::FetchUrl => Err("it is no tool of files".to_owned()),
     };
     let running = transports.tasks().blocking(run);
-    tokio::time::timeout(limit, running).await.unwrap_or_else(|_| Err(format!("it took longer than {limit:?}")))
+    tokio::time::timeout(limit, running)
+        .await
+        .unwrap_or_else(|_| Err(format!("it took longer than {limit:?}")))
 }
 
 fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> &'a str {
-    arguments.get(name).and_then(Value::as_str).unwrap_or_default()
+    arguments
+        .get(name)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// The real path of a file or folder that is below a shared folder, with that folder.
 fn resolve(folders: &[PathBuf], path: &str) -> Result<(PathBuf, PathBuf), String> {
     let refused = || format!("{path:?} is not below a shared folder");
     for folder in folders {
-        let Ok(folder) = folder.canonicalize() else { continue };
+        let Ok(folder) = folder.canonicalize() else {
+            continue;
+        };
         // An absolute path replaces the folder.
-        if let Some(real) = folder.join(path).canonicalize().ok().filter(|real| real.starts_with(&folder)) {
+        if let Some(real) = folder
+            .join(path)
+            .canonicalize()
+            .ok()
+            .filter(|real| real.starts_with(&folder))
+        {
             return Ok((real, folder));
         }
     }
@@ -96,12 +115,16 @@ fn read(real: &Path, folder: &Path) -> Result<String, String> {
         _ => failed(error),
     })?;
     // A part of the path may have become a link meanwhile, and be none again.
-    let opened = path_of(&file).map_or_else(|| real.canonicalize(), Ok).map_err(failed)?;
+    let opened = path_of(&file)
+        .map_or_else(|| real.canonicalize(), Ok)
+        .map_err(failed)?;
     if opened != real || !real.starts_with(folder) {
         return Err("the path changed while it was opened".to_owned());
     }
     let mut bytes = Vec::new();
-    file.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(FILE_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
     if bytes.len() as u64 > FILE_MAX {
         return Err(format!("the file is larger than {FILE_MAX} bytes"));
     }
@@ -134,8 +157,11 @@ fn list(folders: &[PathBuf], arguments: &Map<String, Value>, stop: &Stop) -> Fou
 fn search(folders: &[PathBuf], arguments: &Map<String, Value>, stop: &Stop) -> Found {
     let (root, folder) = resolve(folders, text(arguments, "path"))?;
     let pattern = pattern(arguments, "**")?;
-    let expression = RegexBuilder::new(text(arguments, "expression")).size_limit(COMPILED_MAX).build();
-    let expression = expression.map_err(|error| format!("`expression` is no regular expression: {error}"))?;
+    let expression = RegexBuilder::new(text(arguments, "expression"))
+        .size_limit(COMPILED_MAX)
+        .build();
+    let expression =
+        expression.map_err(|error| format!("`expression` is no regular expression: {error}"))?;
     let mut found = Vec::new();
     for (path, is_folder) in below(&root, stop)? {
         let name = shown(&path, &root);
@@ -144,7 +170,9 @@ fn search(folders: &[PathBuf], arguments: &Map<String, Value>, stop: &Stop) -> F
         }
         // What is no text, too large or gone has no lines.
         go_on(stop)?;
-        let Ok(text) = read(&path, &folder) else { continue };
+        let Ok(text) = read(&path, &folder) else {
+            continue;
+        };
         for (at, line) in text.lines().enumerate() {
             go_on(stop)?;
             if !expression.is_match(line) {
@@ -162,7 +190,11 @@ fn search(folders: &[PathBuf], arguments: &Map<String, Value>, stop: &Stop) -> F
 
 /// Fails once the caller waits no longer; the error is not shown.
 fn go_on(stop: &Stop) -> Result<(), String> {
-    if stop.is_stopped() { Err("the call ended".to_owned()) } else { Ok(()) }
+    if stop.is_stopped() {
+        Err("the call ended".to_owned())
+    } else {
+        Ok(())
+    }
 }
 
 /// What is below a folder, and whether it is a folder, by name. Links are not followed.
@@ -171,14 +203,20 @@ fn below(root: &Path, stop: &Stop) -> Result<Vec<(PathBuf, bool)>, String> {
     let mut folders = vec![(root.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {
         go_on(stop)?;
-        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        let Ok(entries) = fs::read_dir(&folder) else {
+            continue;
+        };
         for entry in entries.filter_map(Result::ok) {
-            let Ok(kind) = entry.file_type() else { continue };
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
             if kind.is_symlink() {
                 continue;
             }
             if found.len() == LOOKED_MAX {
-                return Err(format!("there are more than {LOOKED_MAX} files below it; name a folder further in"));
+                return Err(format!(
+                    "there are more than {LOOKED_MAX} files below it; name a folder further in"
+                ));
             }
             found.push((entry.path(), kind.is_dir()));
             if kind.is_dir() && depth < DEPTH_MAX {
@@ -193,12 +231,18 @@ fn below(root: &Path, stop: &Stop) -> Result<Vec<(PathBuf, bool)>, String> {
 /// A path as it is below `root`, with `/` between its parts.
 fn shown(path: &Path, root: &Path) -> String {
     let below = path.strip_prefix(root).unwrap_or(path);
-    below.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
+    below
+        .components()
+        .map(|part| part.as_os_str().to_string_lossy())
+        .collect::<Vec<_>>()
+        .join("/")
 }
 
 /// A pattern of names: `*` and `?` stay within one part of a path, `**` does not.
 fn pattern(arguments: &Map<String, Value>, usual: &str) -> Result<Regex, String> {
-    let written = Some(text(arguments, "pattern")).filter(|pattern| !pattern.is_empty()).unwrap_or(usual);
+    let written = Some(text(arguments, "pattern"))
+        .filter(|pattern| !pattern.is_empty())
+        .unwrap_or(usual);
     let mut expression = "^".to_owned();
     let mut rest = written;
     while let Some(c) = rest.chars().next() {
@@ -228,15 +272,32 @@ async fn fetch(
     if !url.username().is_empty() || url.password().is_some() {
         return Err("`url` has a name or password in it".to_owned());
     }
-    let dial = destination::find(&url, &settings.allowed_hosts, timeout).await.map_err(|none| none.to_string())?;
-    let target = HttpTarget { dial: Some(dial), ..HttpTarget::at(url.clone()) };
-    let upstream = transports.http(&target).map_err(|error| error.to_string())?;
+    let dial = destination::find(&url, &settings.allowed_hosts, timeout)
+        .await
+        .map_err(|none| none.to_string())?;
+    let target = HttpTarget {
+        dial: Some(dial),
+        ..HttpTarget::at(url.clone())
+    };
+    let upstream = transports
+        .http(&target)
+        .map_err(|error| error.to_string())?;
     let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/*, */*;q=0.5"))]);
-    let limits = CallLimits { timeout, max_body, headers, repeatable: true };
-    let answer = upstream.request(Method::GET, url, Bytes::new(), &limits).await.map_err(|error| error.to_string())?;
+    let limits = CallLimits {
+        timeout,
+        max_body,
+        headers,
+        repeatable: true,
+    };
+    let answer = upstream
+        .request(Method::GET, url, Bytes::new(), &limits)
+        .await
+        .map_err(|error| error.to_string())?;
     let status = answer.head.status;
     if !status.is_success() {
         return Err(format!("it answered {status}"));
     }
-    String::from_utf8(answer.body.to_vec()).map(Value::from).map_err(|_| "the answer is no text".to_owned())
+    String::from_utf8(answer.body.to_vec())
+        .map(Value::from)
+        .map_err(|_| "the answer is no text".to_owned())
 }

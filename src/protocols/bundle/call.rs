@@ -14,8 +14,8 @@ use serde_json::{Map, Value};
 use super::{BundleSession, answer, built_in, usable};
 use crate::bundles::http_tool::ResponseEncoding;
 use crate::bundles::{
-    BundleSettings, CallValues, HttpTool, PreparedRequest, RefusedValue, StoredTool, ToolAuth, ToolImplementation,
-    WrittenValue,
+    BundleSettings, CallValues, HttpTool, PreparedRequest, RefusedValue, StoredTool, ToolAuth,
+    ToolImplementation, WrittenValue,
 };
 use crate::model::{Auth, HttpTarget, JsonText, OAuthClient, Secret};
 use crate::protocols::{Call, CallError, Outcome};
@@ -54,14 +54,17 @@ impl BundleSession {
     /// Runs a tool.
     pub(super) async fn run(&self, call: &Call) -> Result<Outcome, CallError> {
         let gone = |why: &str| CallError::NotCallable(why.to_owned());
-        let bundle = self.bundle().ok_or_else(|| gone("its bundle was deleted"))?;
+        let bundle = self
+            .bundle()
+            .ok_or_else(|| gone("its bundle was deleted"))?;
         if !bundle.definition.is_enabled {
             return Err(gone("its bundle is disabled"));
         }
         let tool = bundle.tools.iter().find(|tool| tool.name() == *call.tool);
         let tool = tool.ok_or_else(|| gone("its bundle has no such tool any more"))?;
         let unread = |_| gone("the arguments are no JSON object");
-        let members = || serde_json::from_str::<Map<String, Value>>(call.arguments.get()).map_err(unread);
+        let members =
+            || serde_json::from_str::<Map<String, Value>>(call.arguments.get()).map_err(unread);
         Ok(match &tool.implementation {
             ToolImplementation::Http(http) => {
                 let arguments = WrittenValue::parse(&call.arguments).map_err(unread)?;
@@ -71,7 +74,10 @@ impl BundleSession {
                         let http = Arc::clone(http);
                         let most = call.max_body;
                         // Reading a large answer takes a while.
-                        self.transports.tasks().blocking(move || answer::outcome(&http, &answer, most)).await
+                        self.transports
+                            .tasks()
+                            .blocking(move || answer::outcome(&http, &answer, most))
+                            .await
                     }
                     Err(failure) => failure.into(),
                 }
@@ -79,23 +85,44 @@ impl BundleSession {
             ToolImplementation::BuiltIn(tool) => {
                 let settings = self.store.settings();
                 let limit = call.limit(BUILT_IN_TIMEOUT);
-                match built_in::run(*tool, members()?, &settings, &self.transports, limit, call.max_body).await {
+                match built_in::run(
+                    *tool,
+                    members()?,
+                    &settings,
+                    &self.transports,
+                    limit,
+                    call.max_body,
+                )
+                .await
+                {
                     Ok(value) => self.done(value).await,
                     Err(why) => ToolFailure("failed", why).into(),
                 }
             }
-            ToolImplementation::Function(name) => self.function(name, members()?, call.limit(FUNCTION_TIMEOUT)).await,
+            ToolImplementation::Function(name) => {
+                self.function(name, members()?, call.limit(FUNCTION_TIMEOUT))
+                    .await
+            }
         })
     }
 
     /// The outcome of a tool that gave this. Writing a large text with its escapes takes a while.
     async fn done(&self, value: Value) -> Outcome {
-        let text = self.transports.tasks().blocking(move || value.to_string()).await;
+        let text = self
+            .transports
+            .tasks()
+            .blocking(move || value.to_string())
+            .await;
         Outcome::done(JsonText::known(text))
     }
 
     /// Runs a function of the embedding program.
-    async fn function(&self, name: &str, arguments: Map<String, Value>, limit: Duration) -> Outcome {
+    async fn function(
+        &self,
+        name: &str,
+        arguments: Map<String, Value>,
+        limit: Duration,
+    ) -> Outcome {
         let Some(function) = self.store.functions().get(name) else {
             let why = format!("the function `{name}` is not registered in this program");
             return ToolFailure("unavailable", why).into();
@@ -118,8 +145,14 @@ impl BundleSession {
     ) -> Result<HttpResponse, ToolFailure> {
         let settings = self.store.settings();
         let used = usable::check(tool, &settings, self.store.functions());
-        let used = used.map_err(|unusable| ToolFailure("unavailable", format!("the tool {}", unusable.why)))?;
-        let late = || ToolFailure("timeout", format!("`{}` did not answer within {limit:?}", http.url.origin()));
+        let used = used
+            .map_err(|unusable| ToolFailure("unavailable", format!("the tool {}", unusable.why)))?;
+        let late = || {
+            ToolFailure(
+                "timeout",
+                format!("`{}` did not answer within {limit:?}", http.url.origin()),
+            )
+        };
         let whole = async {
             let mut secrets = UsedSecrets::new();
             for name in used {
@@ -132,16 +165,30 @@ impl BundleSession {
                 tool: (tool.slug.as_str(), tool.version.as_str()),
             };
             let request = http.prepare(&values, settings.max_request)?;
-            self.sent(http, &settings, &secrets, &request, call.max_body).await
+            self.sent(http, &settings, &secrets, &request, call.max_body)
+                .await
         };
         // The pauses between tries are within the limit.
-        tokio::time::timeout(limit, whole).await.unwrap_or_else(|_| Err(late()))
+        tokio::time::timeout(limit, whole)
+            .await
+            .unwrap_or_else(|_| Err(late()))
     }
 
     async fn secret(&self, name: &str, settings: &BundleSettings) -> Result<Secret, ToolFailure> {
-        let unread = |why: String| ToolFailure("unavailable", format!("the secret `{name}` cannot be read: {why}"));
-        let secret = settings.secrets.get(name).ok_or_else(|| unread("it is not configured".to_owned()))?;
-        self.transports.secret(&secret.source).await.map_err(|error| unread(error.to_string()))
+        let unread = |why: String| {
+            ToolFailure(
+                "unavailable",
+                format!("the secret `{name}` cannot be read: {why}"),
+            )
+        };
+        let secret = settings
+            .secrets
+            .get(name)
+            .ok_or_else(|| unread("it is not configured".to_owned()))?;
+        self.transports
+            .secret(&secret.source)
+            .await
+            .map_err(|error| unread(error.to_string()))
     }
 
     /// Sends a request, and sends it again where that is safe.
@@ -155,21 +202,33 @@ impl BundleSession {
     ) -> Result<HttpResponse, ToolFailure> {
         let mut headers = request.headers.clone();
         if http.encoding == ResponseEncoding::Text {
-            headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
+            headers
+                .entry(ACCEPT)
+                .or_insert(HeaderValue::from_static("*/*"));
         }
         let max_body = http.max_response.unwrap_or(max_body).min(max_body);
         // The whole call has its own limit.
-        let limits = CallLimits { timeout: http.timeout, max_body, headers, repeatable: http.is_idempotent() };
+        let limits = CallLimits {
+            timeout: http.timeout,
+            max_body,
+            headers,
+            repeatable: http.is_idempotent(),
+        };
         let mut pause = RETRY_DELAY_FIRST;
         for left in (0..=http.max_retries).rev() {
             let answered = self.once(http, settings, secrets, request, &limits).await?;
             let wait = match &answered {
-                Ok(answer) if is_overloaded(answer) && http.is_idempotent() => answer.retry_after().unwrap_or(pause),
-                Err(failed) if !failed.sent || http.is_idempotent() && is_broken(&failed.error) => pause,
+                Ok(answer) if is_overloaded(answer) && http.is_idempotent() => {
+                    answer.retry_after().unwrap_or(pause)
+                }
+                Err(failed) if !failed.sent || http.is_idempotent() && is_broken(&failed.error) => {
+                    pause
+                }
                 _ => Duration::ZERO,
             };
             if left == 0 || wait.is_zero() {
-                return answered.map_err(|failed| ToolFailure(failed.error.kind(), failed.error.to_string()));
+                return answered
+                    .map_err(|failed| ToolFailure(failed.error.kind(), failed.error.to_string()));
             }
             self.transports.clock().sleep(wait).await;
             pause = (pause * 2).min(PAUSE_MAX);
@@ -190,18 +249,31 @@ impl BundleSession {
         let origin = http.url.origin();
         let dial = match destination::find(origin, &settings.allowed_hosts, limits.timeout).await {
             Ok(dial) => dial,
-            Err(NoDestination::Unresolved(error)) => return Ok(Err(Unanswered { error, sent: false })),
+            Err(NoDestination::Unresolved(error)) => {
+                return Ok(Err(Unanswered { error, sent: false }));
+            }
             Err(refused) => {
                 let why = format!("{refused}; add it to `bundles.allowed_hosts` if it is yours");
                 return Err(ToolFailure("host_not_allowed", why));
             }
         };
         let auth = client(http, settings);
-        let target = HttpTarget { dial: Some(dial), auth, ..HttpTarget::at(origin.clone()) };
+        let target = HttpTarget {
+            dial: Some(dial),
+            auth,
+            ..HttpTarget::at(origin.clone())
+        };
         let upstream = self.transports.http(&target);
         let upstream = upstream.map_err(|error| ToolFailure(error.kind(), error.to_string()))?;
         let upstream = upstream.hiding(secrets.values());
-        Ok(upstream.request(request.method.clone(), request.url.clone(), request.body.clone(), limits).await)
+        Ok(upstream
+            .request(
+                request.method.clone(),
+                request.url.clone(),
+                request.body.clone(),
+                limits,
+            )
+            .await)
     }
 }
 
@@ -217,8 +289,18 @@ fn is_broken(error: &TransportError) -> bool {
 
 /// The client of an authorization server that a tool is.
 fn client(http: &HttpTool, settings: &BundleSettings) -> Option<Auth> {
-    let Some(ToolAuth::OAuth { token_url, client_id, client_secret, scopes }) = &http.auth else { return None };
-    let secret = client_secret.as_ref().and_then(|name| settings.secrets.get(name));
+    let Some(ToolAuth::OAuth {
+        token_url,
+        client_id,
+        client_secret,
+        scopes,
+    }) = &http.auth
+    else {
+        return None;
+    };
+    let secret = client_secret
+        .as_ref()
+        .and_then(|name| settings.secrets.get(name));
     Some(Auth::OAuth(Box::new(OAuthClient {
         token_url: Some(token_url.clone()),
         client_id: client_id.clone(),

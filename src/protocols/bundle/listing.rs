@@ -19,8 +19,16 @@ pub(super) fn decode(
     let mut tools = Vec::new();
     let mut left_out = 0;
     if bundle.definition.is_enabled {
-        bundle.findings.iter().cloned().for_each(|finding| findings.push(finding));
-        left_out += bundle.findings.iter().filter(|finding| finding.code == FindingCode::ToolQuarantined).count();
+        bundle
+            .findings
+            .iter()
+            .cloned()
+            .for_each(|finding| findings.push(finding));
+        left_out += bundle
+            .findings
+            .iter()
+            .filter(|finding| finding.code == FindingCode::ToolQuarantined)
+            .count();
         for tool in &bundle.tools {
             if !tool.is_enabled {
                 findings.push(switched_off(bundle, tool));
@@ -35,22 +43,37 @@ pub(super) fn decode(
             }
         }
     } else {
-        let message = format!("the bundle is disabled, so its {} tool(s) are not offered", bundle.tools.len());
-        let hint = format!("enable it with `callsheet bundle enable {}`", bundle.definition.id);
+        let message = format!(
+            "the bundle is disabled, so its {} tool(s) are not offered",
+            bundle.tools.len()
+        );
+        let hint = format!(
+            "enable it with `callsheet bundle enable {}`",
+            bundle.definition.id
+        );
         findings.push(Finding::new(FindingCode::Disabled, message).hint(hint));
     }
     let document = document(bundle, &tools);
-    let decoded = tool_discovery::decode_within(document.as_bytes(), &request.accept, request.bounds)?;
-    let Decoded { manifest, findings: decode_findings, quarantined } = decoded;
+    let decoded =
+        tool_discovery::decode_within(document.as_bytes(), &request.accept, request.bounds)?;
+    let Decoded {
+        manifest,
+        findings: decode_findings,
+        quarantined,
+    } = decoded;
     // Findings about the document itself are dropped, because it is generated here.
-    decode_findings.into_iter().filter(|finding| finding.tool.is_some()).for_each(|finding| findings.push(finding));
+    decode_findings
+        .into_iter()
+        .filter(|finding| finding.tool.is_some())
+        .for_each(|finding| findings.push(finding));
     Ok((manifest, findings.finish(), left_out + quarantined))
 }
 
 /// The finding for a tool that is disabled where it is stored. Its switch is above all preferences,
 /// as that of its bundle is.
 fn switched_off(bundle: &StoredBundle, tool: &StoredTool) -> Finding {
-    let finding = Finding::new(FindingCode::Disabled, "the tool is disabled in its bundle").of_tool(tool.name());
+    let finding = Finding::new(FindingCode::Disabled, "the tool is disabled in its bundle")
+        .of_tool(tool.name());
     finding.hint(format!(
         "enable it with `callsheet bundle enable {} {} {}`",
         bundle.definition.id, tool.slug, tool.version
@@ -66,21 +89,36 @@ pub(crate) fn listed_tool(bundle: &StoredBundle, tool: &StoredTool) -> Option<To
 
 /// The manifest with every tool.
 pub(super) fn whole(bundle: &StoredBundle) -> Option<Manifest> {
-    let tools: Vec<String> = bundle.tools.iter().map(|tool| offer(tool, &tool.name())).collect();
-    let decoded = tool_discovery::decode(document(bundle, &tools).as_bytes(), &AcceptedVersions::default());
+    let tools: Vec<String> = bundle
+        .tools
+        .iter()
+        .map(|tool| offer(tool, &tool.name()))
+        .collect();
+    let decoded = tool_discovery::decode(
+        document(bundle, &tools).as_bytes(),
+        &AcceptedVersions::default(),
+    );
     decoded.ok().map(|decoded| decoded.manifest)
 }
 
 /// A manifest of the Tool Discovery Protocol.
 fn document(bundle: &StoredBundle, tools: &[String]) -> String {
     let about = &bundle.definition;
-    let description = if about.description.is_empty() { &about.display_name } else { &about.description };
+    let description = if about.description.is_empty() {
+        &about.display_name
+    } else {
+        &about.description
+    };
     let document = json!({
         "protocol_version": "1.0",
         "scenario": {"name": bundle.scenario.as_str(), "version": "", "description": description},
         "categories": [],
     });
-    with_raw_member(document.to_string(), "tools", &format!("[{}]", tools.join(",")))
+    with_raw_member(
+        document.to_string(),
+        "tools",
+        &format!("[{}]", tools.join(",")),
+    )
 }
 
 /// The text of an object that has members, with one more that is JSON already: a tree of all
@@ -96,20 +134,30 @@ fn offer(tool: &StoredTool, name: &str) -> String {
     let mut metadata = Map::from_iter([
         ("enabled_by_default".to_owned(), true.into()),
         ("requires_approval".to_owned(), false.into()),
-        ("implementation_digest".to_owned(), tool.implementation_digest.as_str().into()),
+        (
+            "implementation_digest".to_owned(),
+            tool.implementation_digest.as_str().into(),
+        ),
     ]);
     if !tool.tags.is_empty() {
         metadata.insert("tags".to_owned(), json!(tool.tags));
     }
     if let ToolImplementation::Http(http) = &tool.implementation {
         let seconds = http.timeout.as_millis().div_ceil(1000);
-        metadata.insert("timeout_seconds".to_owned(), json!(u64::try_from(seconds).unwrap_or(u64::MAX)));
+        metadata.insert(
+            "timeout_seconds".to_owned(),
+            json!(u64::try_from(seconds).unwrap_or(u64::MAX)),
+        );
         metadata.insert("idempotent".to_owned(), http.is_idempotent().into());
         if let Some(most) = http.max_calls_per_minute {
             metadata.insert("rate_limit_per_minute".to_owned(), json!(most));
         }
     }
-    let description = if tool.description.is_empty() { &tool.display_name } else { &tool.description };
+    let description = if tool.description.is_empty() {
+        &tool.display_name
+    } else {
+        &tool.description
+    };
     let offer = json!({
         "name": name,
         "title": tool.display_name,

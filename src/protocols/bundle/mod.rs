@@ -25,8 +25,8 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::{
-    Call, CallError, CallIo, ConnectError, Fits, Hint, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
-    Session, Validity,
+    Call, CallError, CallIo, ConnectError, Fits, Hint, ListError, ListRequest, Listing, Outcome,
+    Protocol, ProtocolId, Session, Validity,
 };
 use crate::bundles::{BundleStore, StoredBundle};
 use crate::model::{Manifest, Target};
@@ -57,7 +57,9 @@ impl Protocol for BundleProtocol {
 
     fn fits(&self, target: &Target) -> Fits {
         match target {
-            Target::Bundle(_) => Fits::Probe { at: "the folder of bundles" },
+            Target::Bundle(_) => Fits::Probe {
+                at: "the folder of bundles",
+            },
             Target::Http(_) | Target::Stdio(_) | Target::InProcess(_) => Fits::Never,
         }
     }
@@ -71,9 +73,15 @@ impl Protocol for BundleProtocol {
             Target::Bundle(id) => {
                 let store = self.0.clone();
                 let transports = transports.clone();
-                Ok(Arc::new(BundleSession { id: id.uuid(), store, transports }) as _)
+                Ok(Arc::new(BundleSession {
+                    id: id.uuid(),
+                    store,
+                    transports,
+                }) as _)
             }
-            other => Err(ConnectError::NotThisProtocol(format!("{other} is no bundle"))),
+            other => Err(ConnectError::NotThisProtocol(format!(
+                "{other} is no bundle"
+            ))),
         };
         Box::pin(ready(session))
     }
@@ -97,17 +105,28 @@ impl BundleSession {
 
 impl Session for BundleSession {
     fn list<'a>(&'a self, request: &'a ListRequest) -> BoxFuture<'a, Result<Listing, ListError>> {
-        let listed = self.bundle().ok_or_else(|| ListError::Malformed("its bundle was deleted".to_owned()));
+        let listed = self
+            .bundle()
+            .ok_or_else(|| ListError::Malformed("its bundle was deleted".to_owned()));
         let listed = listed.and_then(|bundle| {
             let decoded = listing::decode(&bundle, &self.store, request)?;
             let validity = Validity::made_here(self.transports.clock(), LIFETIME);
             let (manifest, findings, quarantined) = decoded;
-            Ok(Listing::Manifest { manifest, findings, quarantined, validity })
+            Ok(Listing::Manifest {
+                manifest,
+                findings,
+                quarantined,
+                validity,
+            })
         });
         Box::pin(ready(listed))
     }
 
-    fn call<'a>(&'a self, call: &'a Call, _io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn call<'a>(
+        &'a self,
+        call: &'a Call,
+        _io: &'a dyn CallIo,
+    ) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(self.run(call))
     }
 

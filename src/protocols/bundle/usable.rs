@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use url::{Host, Url};
 
-use crate::bundles::{BundleSettings, BundleStore, Functions, HttpTool, StoredTool, ToolAuth, ToolImplementation};
+use crate::bundles::{
+    BundleSettings, BundleStore, Functions, HttpTool, StoredTool, ToolAuth, ToolImplementation,
+};
 use crate::model::{Finding, FindingCode, HostRule};
 
 /// Facts of the tool itself that a placeholder may name.
@@ -19,7 +21,10 @@ pub(super) struct Unusable {
 }
 
 fn unusable<T>(why: String, hint: impl Into<String>) -> Result<T, Unusable> {
-    Err(Unusable { why, hint: hint.into() })
+    Err(Unusable {
+        why,
+        hint: hint.into(),
+    })
 }
 
 /// The finding by which a tool is left out of the list, if it cannot be run here.
@@ -41,7 +46,9 @@ pub(super) fn check<'a>(
             format!("needs the function `{name}`, which is not registered"),
             "register it with `Builder::function` in the program that embeds callsheet",
         ),
-        ToolImplementation::BuiltIn(built_in) if built_in.is_usable(settings) => Ok(BTreeSet::new()),
+        ToolImplementation::BuiltIn(built_in) if built_in.is_usable(settings) => {
+            Ok(BTreeSet::new())
+        }
         ToolImplementation::BuiltIn(_) => unusable(
             "has nothing that it may read".to_owned(),
             "name folders in `bundles.folders`, or hosts in `bundles.allowed_hosts`",
@@ -52,12 +59,22 @@ pub(super) fn check<'a>(
             for name in &secrets {
                 shown_to("the secret", name, http.url.origin(), settings)?;
             }
-            if let Some(ToolAuth::OAuth { token_url, client_secret, .. }) = &http.auth {
+            if let Some(ToolAuth::OAuth {
+                token_url,
+                client_secret,
+                ..
+            }) = &http.auth
+            {
                 host(token_url, settings)?;
                 if let Some(name) = client_secret {
                     shown_to("the secret", name.as_str(), token_url, settings)?;
                     // A token gives the access of the secret that it was requested with.
-                    shown_to("a token for the secret", name.as_str(), http.url.origin(), settings)?;
+                    shown_to(
+                        "a token for the secret",
+                        name.as_str(),
+                        http.url.origin(),
+                        settings,
+                    )?;
                 }
             }
             Ok(secrets)
@@ -73,16 +90,28 @@ fn secrets<'a>(
 ) -> Result<BTreeSet<&'a str>, Unusable> {
     let is_closed = !tool.declared.is_empty() || tool.is_closed;
     let mut secrets = BTreeSet::new();
-    for name in http.names().into_iter().filter(|name| !tool.declared.contains(*name)) {
+    for name in http
+        .names()
+        .into_iter()
+        .filter(|name| !tool.declared.contains(*name))
+    {
         if settings.secrets.contains_key(name) {
             secrets.insert(name);
         } else if is_closed && !OWN.contains(&name) {
             let why = format!("uses `${{{name}}}`, which is neither a parameter nor a secret");
-            return unusable(why, format!("declare it in `argSchema`, or add `{name}` to `[bundles.secrets]`"));
+            return unusable(
+                why,
+                format!("declare it in `argSchema`, or add `{name}` to `[bundles.secrets]`"),
+            );
         }
     }
-    if let Some(name) = http.path_names().into_iter().find(|name| secrets.contains(name)) {
-        let why = format!("has the secret `{name}` in the path of its address, which messages show");
+    if let Some(name) = http
+        .path_names()
+        .into_iter()
+        .find(|name| secrets.contains(name))
+    {
+        let why =
+            format!("has the secret `{name}` in the path of its address, which messages show");
         return unusable(why, "put it into `headers`, `query`, `auth` or the body");
     }
     Ok(secrets)
@@ -103,7 +132,10 @@ fn host(url: &Url, settings: &BundleSettings) -> Result<(), Unusable> {
 /// Refuses a secret, or what it is exchanged for, that may not be sent to a host.
 fn shown_to(what: &str, name: &str, url: &Url, settings: &BundleSettings) -> Result<(), Unusable> {
     let Some(secret) = settings.secrets.get(name) else {
-        return unusable(format!("uses the secret `{name}`, which is not configured"), "add it to `[bundles.secrets]`");
+        return unusable(
+            format!("uses the secret `{name}`, which is not configured"),
+            "add it to `[bundles.secrets]`",
+        );
     };
     match url.host() {
         Some(host) if HostRule::admits_host(&secret.hosts, &host) => Ok(()),

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::model::{ActivityChoice, Extra, Facts, JsonText, META_FIELDS, TOOL_NAME_MAX, Tool, VersionCell};
+use crate::model::{
+    ActivityChoice, Extra, Facts, JsonText, META_FIELDS, TOOL_NAME_MAX, Tool, VersionCell,
+};
 
 /// The metadata of every definition: preferences say the rest.
 const METADATA: &str = r#"{"enabled_by_default":true,"requires_approval":false}"#;
@@ -74,13 +76,16 @@ impl Definition {
     /// Reads a schema of the Tool Protocol. `name` is the name of the tool, if it is written beside
     /// the schema too.
     pub fn parse(name: Option<&str>, schema: &str) -> Result<Self, DefinitionError> {
-        let schema: Value = serde_json::from_str(schema).map_err(|error| DefinitionError::NoJson(error.to_string()))?;
+        let schema: Value = serde_json::from_str(schema)
+            .map_err(|error| DefinitionError::NoJson(error.to_string()))?;
         Self::from_schema(name, schema)
     }
 
     /// The same for a schema that was read already.
     pub fn from_schema(name: Option<&str>, schema: Value) -> Result<Self, DefinitionError> {
-        let Value::Object(mut schema) = schema else { return Err(DefinitionError::NoObject("is no JSON object")) };
+        let Value::Object(mut schema) = schema else {
+            return Err(DefinitionError::NoObject("is no JSON object"));
+        };
         if schema.get("type").and_then(Value::as_str) != Some("object") {
             return Err(DefinitionError::NoObject("is not of the type `object`"));
         }
@@ -89,7 +94,11 @@ impl Definition {
         let name = tool_name(name, properties.shift_remove("_tool").as_ref())?;
         let output = output(properties.shift_remove("_output").as_ref())?;
         let named = match properties.shift_remove("_activity") {
-            Some(field) => Some(constant(&field).ok_or(DefinitionError::Activity)?.to_owned()),
+            Some(field) => Some(
+                constant(&field)
+                    .ok_or(DefinitionError::Activity)?
+                    .to_owned(),
+            ),
             None => None,
         };
         properties.shift_remove("_reasoningForCall");
@@ -97,7 +106,11 @@ impl Definition {
             return Err(DefinitionError::UnknownMetaField(name.clone()));
         }
         if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
-            required.retain(|name| !name.as_str().is_some_and(|name| META_FIELDS.contains(&name)));
+            required.retain(|name| {
+                !name
+                    .as_str()
+                    .is_some_and(|name| META_FIELDS.contains(&name))
+            });
         }
         let description = match schema.shift_remove("description") {
             Some(Value::String(text)) => text,
@@ -128,7 +141,9 @@ impl Definition {
     /// for them while the activity is not there.
     #[must_use]
     pub fn run_for(mut self, profile: &str, activity: &str) -> Self {
-        self.choice.by_profile.insert(profile.to_owned(), activity.into());
+        self.choice
+            .by_profile
+            .insert(profile.to_owned(), activity.into());
         self
     }
 
@@ -139,7 +154,10 @@ impl Definition {
 
     /// The tool that is listed for it.
     pub(super) fn tool(&self) -> Tool {
-        let facts = Facts { enabled_by_default: true, ..Facts::default() };
+        let facts = Facts {
+            enabled_by_default: true,
+            ..Facts::default()
+        };
         Tool {
             name: Arc::clone(&self.name),
             description: Arc::clone(&self.description),
@@ -158,12 +176,18 @@ impl Definition {
 fn tool_name(beside: Option<&str>, field: Option<&Value>) -> Result<String, DefinitionError> {
     let refuse = |why: String| DefinitionError::Tool(why);
     let field = field.ok_or_else(|| refuse("is missing".to_owned()))?;
-    let name = constant(field).ok_or_else(|| refuse("is not the schema of a constant text".to_owned()))?;
+    let name =
+        constant(field).ok_or_else(|| refuse("is not the schema of a constant text".to_owned()))?;
     if let Some(beside) = beside.filter(|beside| *beside != name) {
-        return Err(refuse(format!("is `{name}`, but the definition is called `{beside}`")));
+        return Err(refuse(format!(
+            "is `{name}`, but the definition is called `{beside}`"
+        )));
     }
     if !(1..=TOOL_NAME_MAX).contains(&name.len()) {
-        return Err(refuse(format!("has {} bytes, and a name has 1 to {TOOL_NAME_MAX}", name.len())));
+        return Err(refuse(format!(
+            "has {} bytes, and a name has 1 to {TOOL_NAME_MAX}",
+            name.len()
+        )));
     }
     Ok(name.to_owned())
 }
@@ -171,7 +195,8 @@ fn tool_name(beside: Option<&str>, field: Option<&Value>) -> Result<String, Defi
 /// The schema of the results.
 fn output(field: Option<&Value>) -> Result<JsonText, DefinitionError> {
     let schema = field.ok_or(DefinitionError::Output("is missing"))?;
-    let is_object = |schema: &Map<String, Value>| schema.get("type").and_then(Value::as_str) == Some("object");
+    let is_object =
+        |schema: &Map<String, Value>| schema.get("type").and_then(Value::as_str) == Some("object");
     if !schema.as_object().is_some_and(is_object) {
         return Err(DefinitionError::Output("is not the schema of an object"));
     }
@@ -196,11 +221,19 @@ mod tests {
 
     #[test]
     fn meta_fields_are_no_parameters() {
-        let tool = Definition::from_schema(Some("rate"), schema()).unwrap().tool();
+        let tool = Definition::from_schema(Some("rate"), schema())
+            .unwrap()
+            .tool();
         assert_eq!(&*tool.name, "rate");
         assert_eq!(&*tool.description, "Rates a text");
-        assert_eq!(tool.parameters.get(), r#"{"type":"object","properties":{"text":{"type":"string"}}}"#);
-        assert_eq!(tool.output().unwrap().get(), r#"{"type":"object","properties":{"stars":{"type":"number"}}}"#);
+        assert_eq!(
+            tool.parameters.get(),
+            r#"{"type":"object","properties":{"text":{"type":"string"}}}"#
+        );
+        assert_eq!(
+            tool.output().unwrap().get(),
+            r#"{"type":"object","properties":{"stars":{"type":"number"}}}"#
+        );
         assert_eq!(tool.definition.unwrap().named, None);
     }
 
@@ -220,8 +253,14 @@ mod tests {
         // An empty one names none, so that the name of the tool may bind.
         let open = with(json!({"type": "string", "const": ""})).unwrap();
         assert_eq!(named(&open), None);
-        assert_eq!(named(&open.run_by("others/judge").unwrap()).as_deref(), Some("others/judge"));
-        assert_eq!(with(json!({"type": "string"})), Err(DefinitionError::Activity));
+        assert_eq!(
+            named(&open.run_by("others/judge").unwrap()).as_deref(),
+            Some("others/judge")
+        );
+        assert_eq!(
+            with(json!({"type": "string"})),
+            Err(DefinitionError::Activity)
+        );
         assert_eq!(with(json!({"const": 7})), Err(DefinitionError::Activity));
     }
 
@@ -230,19 +269,35 @@ mod tests {
         let with = |pointer: &str, value: Value| {
             let mut schema = schema();
             *schema.pointer_mut(pointer).unwrap() = value;
-            Definition::from_schema(Some("rate"), schema).unwrap_err().to_string()
+            Definition::from_schema(Some("rate"), schema)
+                .unwrap_err()
+                .to_string()
         };
-        assert!(with("/properties/_tool/const", json!("other")).contains("is `other`, but the definition is called"));
+        assert!(
+            with("/properties/_tool/const", json!("other"))
+                .contains("is `other`, but the definition is called")
+        );
         assert!(with("/properties/_tool", json!({"type": "string"})).contains("constant text"));
-        assert!(with("/properties/_output", json!({"type": "string"})).contains("schema of an object"));
+        assert!(
+            with("/properties/_output", json!({"type": "string"})).contains("schema of an object")
+        );
         assert!(with("/type", json!("array")).contains("not of the type"));
         assert!(with("/properties", json!([])).contains("no `properties`"));
         let mut unknown = schema();
         unknown["properties"]["_speed"] = json!({});
         let refused = Definition::from_schema(None, unknown).unwrap_err();
-        assert_eq!(refused, DefinitionError::UnknownMetaField("_speed".to_owned()));
+        assert_eq!(
+            refused,
+            DefinitionError::UnknownMetaField("_speed".to_owned())
+        );
         let missing = json!({"type": "object", "properties": {"_tool": {"const": "rate"}}});
-        assert_eq!(Definition::from_schema(None, missing), Err(DefinitionError::Output("is missing")));
-        assert!(matches!(Definition::parse(None, "{"), Err(DefinitionError::NoJson(_))));
+        assert_eq!(
+            Definition::from_schema(None, missing),
+            Err(DefinitionError::Output("is missing"))
+        );
+        assert!(matches!(
+            Definition::parse(None, "{"),
+            Err(DefinitionError::NoJson(_))
+        ));
     }
 }

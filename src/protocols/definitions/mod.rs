@@ -12,7 +12,10 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::watch;
 
-use super::{ConnectError, Fits, Hint, ListError, ListRequest, Listing, Protocol, ProtocolId, Session, Validity};
+use super::{
+    ConnectError, Fits, Hint, ListError, ListRequest, Listing, Protocol, ProtocolId, Session,
+    Validity,
+};
 use crate::model::{DEFINITIONS, InProcessId, Manifest, ScenarioInfo, Target};
 use crate::runtime::Clock;
 use crate::transports::Transports;
@@ -39,7 +42,10 @@ impl DefinitionRegistry {
     /// Those of the embedding program and of the configuration. Of several with one name the last
     /// one counts.
     pub fn new(own: Vec<Definition>, configured: &[Definition]) -> Self {
-        let registry = Self { own: own.into(), all: watch::Sender::default() };
+        let registry = Self {
+            own: own.into(),
+            all: watch::Sender::default(),
+        };
         registry.configure(configured);
         registry
     }
@@ -47,7 +53,11 @@ impl DefinitionRegistry {
     /// Replaces those of the configuration, each of which goes before one of the embedding program
     /// with its name.
     pub fn configure(&self, configured: &[Definition]) {
-        let all = self.own.iter().chain(configured).map(|one| (one.name().to_owned(), one.clone()));
+        let all = self
+            .own
+            .iter()
+            .chain(configured)
+            .map(|one| (one.name().to_owned(), one.clone()));
         let all: BTreeMap<String, Definition> = all.collect();
         self.all.send_if_modified(|known| {
             let is_changed = **known != all;
@@ -79,7 +89,10 @@ impl Protocol for DefinitionRegistry {
         _target: &'a Target,
         transports: &'a Transports,
     ) -> BoxFuture<'a, Result<Arc<dyn Session>, ConnectError>> {
-        let session = DefinitionSession { definitions: self.all.subscribe(), clock: transports.clock() };
+        let session = DefinitionSession {
+            definitions: self.all.subscribe(),
+            clock: transports.clock(),
+        };
         Box::pin(ready(Ok(Arc::new(session) as Arc<dyn Session>)))
     }
 
@@ -99,7 +112,12 @@ impl Session for DefinitionSession {
         let definitions = Arc::clone(&self.definitions.borrow());
         let validity = Validity::made_here(self.clock, LIFETIME);
         let manifest = manifest(&definitions);
-        Box::pin(ready(Ok(Listing::Manifest { manifest, findings: Vec::new(), quarantined: 0, validity })))
+        Box::pin(ready(Ok(Listing::Manifest {
+            manifest,
+            findings: Vec::new(),
+            quarantined: 0,
+            validity,
+        })))
     }
 
     fn hints(&self) -> Option<BoxStream<'static, Hint>> {
@@ -118,6 +136,8 @@ fn manifest(definitions: &BTreeMap<String, Definition>) -> Manifest {
         description: "Tools that are defined by their schemas".into(),
         ..ScenarioInfo::default()
     };
-    let tools = definitions.values().map(|definition| Arc::new(definition.tool()));
+    let tools = definitions
+        .values()
+        .map(|definition| Arc::new(definition.tool()));
     Manifest::new(scenario, tools.collect()).digested()
 }

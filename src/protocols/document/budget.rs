@@ -61,15 +61,21 @@ impl DecodeBudget {
 
     /// Counts the bytes of a part of the document. They stay counted if the part is left out later.
     pub(in crate::protocols) fn take(&mut self, bytes: usize) -> Result<(), Flaw> {
-        let Some(left) = self.left.checked_sub(bytes) else { return Err(self.exceeded()) };
+        let Some(left) = self.left.checked_sub(bytes) else {
+            return Err(self.exceeded());
+        };
         self.left = left;
         Ok(())
     }
 
     /// The flaw of a part that needs more than is left.
     pub(in crate::protocols) fn exceeded(&self) -> Flaw {
-        let what = format!("takes more memory than is left of the {} bytes for a manifest of this size", self.whole);
-        Flaw::new("", what).hint("leave out what is not set, and members that the protocol does not know")
+        let what = format!(
+            "takes more memory than is left of the {} bytes for a manifest of this size",
+            self.whole
+        );
+        Flaw::new("", what)
+            .hint("leave out what is not set, and members that the protocol does not know")
     }
 }
 

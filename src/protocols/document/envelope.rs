@@ -38,7 +38,9 @@ impl<'a> Members<'a> {
 
     /// The members of an object in a text that has not been parsed yet. The outer error means that
     /// the text is not a JSON object.
-    pub(in crate::protocols) fn parse(text: &'a str) -> Result<Result<Self, Flaw>, serde_json::Error> {
+    pub(in crate::protocols) fn parse(
+        text: &'a str,
+    ) -> Result<Result<Self, Flaw>, serde_json::Error> {
         let mut members = Vec::new();
         let mut is_within = true;
         // Reads the object to its end, because the check for valid JSON comes first.
@@ -48,7 +50,11 @@ impl<'a> Members<'a> {
                 members.push((member.name, Raw::from_raw_value(member.value)));
             }
         })?;
-        Ok(if is_within { Ok(Self::new(members)) } else { Err(too_many()) })
+        Ok(if is_within {
+            Ok(Self::new(members))
+        } else {
+            Err(too_many())
+        })
     }
 
     /// Members in the order sent. Of members with the same name the last one counts.
@@ -72,13 +78,19 @@ impl<'a> Members<'a> {
 
     /// Bytes of names and values, as written.
     pub(in crate::protocols) fn bytes(&self) -> usize {
-        self.0.iter().map(|(name, raw)| name.len() + raw.get().len()).sum()
+        self.0
+            .iter()
+            .map(|(name, raw)| name.len() + raw.get().len())
+            .sum()
     }
 
     /// The first member with more than `most` bytes, and the bytes of its value, or of its name if
     /// the name alone is too long.
     pub(in crate::protocols) fn beyond(&self, most: usize) -> Option<(&str, usize)> {
-        let sized = self.0.iter().map(|(name, raw)| (name.as_ref(), raw.get().len().max(name.len())));
+        let sized = self
+            .0
+            .iter()
+            .map(|(name, raw)| (name.as_ref(), raw.get().len().max(name.len())));
         sized.into_iter().find(|(_, bytes)| *bytes > most)
     }
 
@@ -94,13 +106,22 @@ impl<'a> Members<'a> {
     }
 
     /// Takes a text out; `null` counts as absent.
-    pub(in crate::protocols) fn take_text(&mut self, name: &str) -> Result<Option<Cow<'a, str>>, Flaw> {
-        let Some(raw) = self.take_set(name) else { return Ok(None) };
+    pub(in crate::protocols) fn take_text(
+        &mut self,
+        name: &str,
+    ) -> Result<Option<Cow<'a, str>>, Flaw> {
+        let Some(raw) = self.take_set(name) else {
+            return Ok(None);
+        };
         let flaw = || match kind(raw.get()) {
-            "a text" => Flaw::new("", "is a text with a broken escape").hint("write surrogates in pairs"),
+            "a text" => {
+                Flaw::new("", "is a text with a broken escape").hint("write surrogates in pairs")
+            }
             found => Flaw::kind("", found, "a text"),
         };
-        string(raw.get()).map(Some).ok_or_else(|| flaw().within(name))
+        string(raw.get())
+            .map(Some)
+            .ok_or_else(|| flaw().within(name))
     }
 
     /// The members that are left, to be passed on.
@@ -129,7 +150,9 @@ pub(in crate::protocols) fn each_item<'a>(
     list: Raw<'a>,
     mut item: impl FnMut(usize, Raw<'a>),
 ) -> Result<usize, &'static str> {
-    members::each_item(list.get(), |index, raw| item(index, Raw::from_raw_value(raw)))
+    members::each_item(list.get(), |index, raw| {
+        item(index, Raw::from_raw_value(raw))
+    })
 }
 
 /// The text of an object's `member`, if it is an object with one. Of several the last one counts.
@@ -145,7 +168,10 @@ pub(in crate::protocols) fn own_text<'a>(object: Raw<'a>, member: &str) -> Optio
 }
 
 /// The shared text of a value of an unknown member, if other readers can read it.
-pub(in crate::protocols) fn share_unknown(raw: Raw<'_>, budget: &mut DecodeBudget) -> Result<JsonText, Flaw> {
+pub(in crate::protocols) fn share_unknown(
+    raw: Raw<'_>,
+    budget: &mut DecodeBudget,
+) -> Result<JsonText, Flaw> {
     let scanned = scan(raw.get(), |_| false, |_, _| {});
     let text = match scanned.0 {
         ScanResult::Plain => scanned.1,

@@ -48,7 +48,9 @@ impl<'a> FirstByName<'a> {
         let mut taken = BinaryHeap::new();
         let mut beyond = 0;
         let total = each_item(list, |index, raw| {
-            let Some(name) = own_text(raw, member) else { return nameless(index, raw) };
+            let Some(name) = own_text(raw, member) else {
+                return nameless(index, raw);
+            };
             let item = NamedItem { name, index, raw };
             if taken.len() < most {
                 taken.push(item);
@@ -62,7 +64,11 @@ impl<'a> FirstByName<'a> {
         let total = total.map_err(|found| Flaw::kind("", found, "a list"))?;
         let mut items = taken.into_sorted_vec();
         items.shrink_to_fit();
-        Ok(Self { items, beyond, total })
+        Ok(Self {
+            items,
+            beyond,
+            total,
+        })
     }
 }
 
@@ -75,7 +81,9 @@ impl NamedItem<'_> {
 
 impl Ord for NamedItem<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.name.cmp(&other.name).then(self.index.cmp(&other.index))
+        self.name
+            .cmp(&other.name)
+            .then(self.index.cmp(&other.index))
     }
 }
 
@@ -103,19 +111,32 @@ mod tests {
     fn first(list: &str, most: usize) -> (Vec<(String, usize)>, usize, Vec<usize>) {
         let raw: &RawValue = serde_json::from_str(list).unwrap();
         let mut nameless = Vec::new();
-        let first =
-            FirstByName::select("name", Raw::from_raw_value(raw), most, |index, _| nameless.push(index)).unwrap();
-        assert_eq!(first.total, first.items.len() + first.beyond + nameless.len());
+        let first = FirstByName::select("name", Raw::from_raw_value(raw), most, |index, _| {
+            nameless.push(index)
+        })
+        .unwrap();
+        assert_eq!(
+            first.total,
+            first.items.len() + first.beyond + nameless.len()
+        );
         let named = |item: NamedItem<'_>| (item.name.into_owned(), item.index);
-        (first.items.into_iter().map(named).collect(), first.beyond, nameless)
+        (
+            first.items.into_iter().map(named).collect(),
+            first.beyond,
+            nameless,
+        )
     }
 
     #[test]
     fn the_first_by_name_are_taken_in_whatever_order_they_are_sent() {
         let sent = r#"[{"name":"c"},{"name":"a"},{"name":"b","name":"d"},{"n\u0061me":"\u0061"},{"name":"b"}]"#;
-        let order = [("a", 1), ("a", 3), ("b", 4), ("c", 0), ("d", 2)].map(|(name, at)| (name.to_owned(), at));
+        let order = [("a", 1), ("a", 3), ("b", 4), ("c", 0), ("d", 2)]
+            .map(|(name, at)| (name.to_owned(), at));
         for most in 0..=order.len() {
-            assert_eq!(first(sent, most), (order[..most].to_vec(), order.len() - most, Vec::new()));
+            assert_eq!(
+                first(sent, most),
+                (order[..most].to_vec(), order.len() - most, Vec::new())
+            );
         }
         assert_eq!(first(sent, 100), (order.to_vec(), 0, Vec::new()));
     }
@@ -123,10 +144,15 @@ mod tests {
     #[test]
     fn items_without_a_name_are_not_selected_and_other_kinds_are_refused() {
         let sent = r#"[7,{"name":1},{"name":"b"},{"name":"\ud800"},{"\ud800":0,"name":"b"},[],{"name":"a"}]"#;
-        assert_eq!(first(sent, 1), (vec![("a".to_owned(), 6)], 1, vec![0, 1, 3, 4, 5]));
+        assert_eq!(
+            first(sent, 1),
+            (vec![("a".to_owned(), 6)], 1, vec![0, 1, 3, 4, 5])
+        );
         let raw: &RawValue = serde_json::from_str("{}").unwrap();
         assert_eq!(
-            FirstByName::select("name", Raw::from_raw_value(raw), 9, |_, _| {}).unwrap_err().what,
+            FirstByName::select("name", Raw::from_raw_value(raw), 9, |_, _| {})
+                .unwrap_err()
+                .what,
             "is an object, not a list"
         );
     }

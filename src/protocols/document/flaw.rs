@@ -22,11 +22,19 @@ pub(in crate::protocols) struct Flaw {
 
 impl Flaw {
     pub(in crate::protocols) fn new(pointer: impl Into<String>, what: impl Into<String>) -> Self {
-        Self { pointer: pointer.into(), what: what.into(), hint: None }
+        Self {
+            pointer: pointer.into(),
+            what: what.into(),
+            hint: None,
+        }
     }
 
     /// The value is of another kind than the protocol requires.
-    pub(in crate::protocols) fn kind(pointer: impl Into<String>, found: &str, wanted: &str) -> Self {
+    pub(in crate::protocols) fn kind(
+        pointer: impl Into<String>,
+        found: &str,
+        wanted: &str,
+    ) -> Self {
         Self::new(pointer, format!("is {found}, not {wanted}")).hint(format!("make it {wanted}"))
     }
 
@@ -36,18 +44,23 @@ impl Flaw {
 
     /// The part has more bytes than the limit.
     pub(in crate::protocols) fn too_large(bytes: usize, bounds: Bounds) -> Self {
-        let what = format!("is {bytes} bytes long, more than the {} of `refresh.max_tool`", bounds.part);
+        let what = format!(
+            "is {bytes} bytes long, more than the {} of `refresh.max_tool`",
+            bounds.part
+        );
         Self::new("", what).hint("shorten it, or raise `refresh.max_tool`")
     }
 
     /// A text has an escape that no reader understands.
     pub(in crate::protocols) fn broken_string() -> Self {
-        Self::new("", "has a text with a broken escape").hint("write valid Unicode escapes, surrogates in pairs")
+        Self::new("", "has a text with a broken escape")
+            .hint("write valid Unicode escapes, surrogates in pairs")
     }
 
     /// A number is beyond the range of a double.
     pub(in crate::protocols) fn number_too_large() -> Self {
-        Self::new("", "has a number that is too large for every reader").hint("write numbers within a double's range")
+        Self::new("", "has a number that is too large for every reader")
+            .hint("write numbers within a double's range")
     }
 
     pub(in crate::protocols) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -68,9 +81,19 @@ impl Flaw {
     }
 
     /// The flaw as a finding. `thing` begins the sentence.
-    pub(in crate::protocols) fn finding(self, code: FindingCode, thing: &str, tool: Option<&str>) -> Finding {
-        let place = if self.pointer.is_empty() { "the document" } else { &self.pointer };
-        let mut finding = Finding::new(code, format!("{thing}: {place} {}", self.what)).at(self.pointer);
+    pub(in crate::protocols) fn finding(
+        self,
+        code: FindingCode,
+        thing: &str,
+        tool: Option<&str>,
+    ) -> Finding {
+        let place = if self.pointer.is_empty() {
+            "the document"
+        } else {
+            &self.pointer
+        };
+        let mut finding =
+            Finding::new(code, format!("{thing}: {place} {}", self.what)).at(self.pointer);
         finding.hint = self.hint;
         finding.tool = tool.map(Into::into);
         finding
@@ -79,7 +102,12 @@ impl Flaw {
 
 /// The index of the tool that a pointer leads into.
 pub(in crate::protocols) fn tool_index(pointer: &str) -> Option<usize> {
-    pointer.strip_prefix("/tools/")?.split('/').next()?.parse().ok()
+    pointer
+        .strip_prefix("/tools/")?
+        .split('/')
+        .next()?
+        .parse()
+        .ok()
 }
 
 /// The findings of one document, limited in number.
@@ -92,12 +120,22 @@ impl DocumentFindings {
     }
 
     /// Adds a finding with this code. It is made only if it is among those that are kept.
-    pub(in crate::protocols) fn push_with(&mut self, code: FindingCode, finding: impl FnOnce() -> Finding) {
+    pub(in crate::protocols) fn push_with(
+        &mut self,
+        code: FindingCode,
+        finding: impl FnOnce() -> Finding,
+    ) {
         self.0.push_with(code, finding);
     }
 
     /// Adds a flaw as a finding. `thing` begins the sentence.
-    pub(in crate::protocols) fn flaw(&mut self, code: FindingCode, thing: &str, flaw: Flaw, tool: Option<&str>) {
+    pub(in crate::protocols) fn flaw(
+        &mut self,
+        code: FindingCode,
+        thing: &str,
+        flaw: Flaw,
+        tool: Option<&str>,
+    ) {
         self.push(flaw.finding(code, thing, tool));
     }
 
@@ -105,7 +143,12 @@ impl DocumentFindings {
     /// last the number of findings that were left out.
     pub(in crate::protocols) fn finish(self) -> Vec<Finding> {
         let mut findings = self.0.finish();
-        findings.sort_by_key(|finding| finding.pointer.as_deref().map_or(Some(usize::MAX), tool_index));
+        findings.sort_by_key(|finding| {
+            finding
+                .pointer
+                .as_deref()
+                .map_or(Some(usize::MAX), tool_index)
+        });
         findings
     }
 }

@@ -44,17 +44,26 @@ impl Exchange {
     ) -> Result<JsonText, RequestFailure> {
         let limits = CallLimits {
             timeout: transports.poll_timeout(),
-            max_body: request.max_body.unwrap_or(usize::MAX).min(transports.max_body()),
+            max_body: request
+                .max_body
+                .unwrap_or(usize::MAX)
+                .min(transports.max_body()),
             headers: HeaderMap::new(),
             repeatable: true,
         };
-        let sent = self.upstream.post(self.path, rpc::request(REQUEST, method, "{}"), &limits).await;
+        let sent = self
+            .upstream
+            .post(self.path, rpc::request(REQUEST, method, "{}"), &limits)
+            .await;
         let answer = sent.map_err(|failed| RequestFailure::Unusable(failed.error.into()))?;
         let status = answer.head.status;
         let answered = self.result(&answer.body).await;
-        let is_refused = ERROR_STATUSES.contains(&status.as_u16()) && matches!(answered, Ok(Err(_)));
+        let is_refused =
+            ERROR_STATUSES.contains(&status.as_u16()) && matches!(answered, Ok(Err(_)));
         if !status.is_success() && !is_refused {
-            return Err(RequestFailure::Unusable(answer.refused(self.upstream.shown()).into()));
+            return Err(RequestFailure::Unusable(
+                answer.refused(self.upstream.shown()).into(),
+            ));
         }
         match answered {
             Ok(Ok(result)) => Ok(result),
@@ -75,15 +84,31 @@ impl Exchange {
         };
         let tool = serde_json::Value::from(&*call.tool);
         let params = format!(r#"{{"name":{tool},"arguments":{}}}"#, call.arguments.get());
-        let answer = self.upstream.post(self.path, rpc::request(REQUEST, "tools/call", &params), &limits).await?;
+        let answer = self
+            .upstream
+            .post(
+                self.path,
+                rpc::request(REQUEST, "tools/call", &params),
+                &limits,
+            )
+            .await?;
         let status = Some(answer.head.status.as_u16());
         match self.result(&answer.body).await {
-            Ok(Ok(result)) => Ok(Outcome { status, ..Outcome::done(result) }),
+            Ok(Ok(result)) => Ok(Outcome {
+                status,
+                ..Outcome::done(result)
+            }),
             Ok(Err(RpcError { code, message, .. })) => {
-                let why =
-                    if message.is_empty() { format!("the server gives no reason (error {code})") } else { message };
+                let why = if message.is_empty() {
+                    format!("the server gives no reason (error {code})")
+                } else {
+                    message
+                };
                 let failed = Outcome::failed(status, why, Some(code.to_string()));
-                Ok(Outcome { retry_after: answer.retry_after(), ..failed })
+                Ok(Outcome {
+                    retry_after: answer.retry_after(),
+                    ..failed
+                })
             }
             Err(why) => Err(CallError::not_this_protocol(&answer, &why)),
         }
@@ -102,10 +127,14 @@ pub(super) fn result(body: &[u8]) -> Result<Result<JsonText, RpcError>, String> 
     let mut messages = rpc::parse(text)?;
     match (messages.pop(), messages.is_empty()) {
         // An error may come without the id, where the server could not read it.
-        (Some(RpcMessage::Response { id, result }), true) if id == Some(REQUEST) || id.is_none() && result.is_err() => {
+        (Some(RpcMessage::Response { id, result }), true)
+            if id == Some(REQUEST) || id.is_none() && result.is_err() =>
+        {
             Ok(result)
         }
-        (Some(RpcMessage::Response { .. }), true) => Err("it answers another request than the one sent".to_owned()),
+        (Some(RpcMessage::Response { .. }), true) => {
+            Err("it answers another request than the one sent".to_owned())
+        }
         _ => Err("it does not answer with one JSON-RPC response".to_owned()),
     }
 }

@@ -48,14 +48,30 @@ impl JsonRpcSession {
         for _ in 0..LISTINGS {
             let begun = self.transports.clock().now();
             let list = self.tools(&request).await?;
-            lists.push((list, self.transports.clock().now().saturating_duration_since(begun)));
+            lists.push((
+                list,
+                self.transports
+                    .clock()
+                    .now()
+                    .saturating_duration_since(begun),
+            ));
         }
-        let answers = Answers { identities: [before, self.stated_identity(&request).await?], lists };
-        self.transports.tasks().off_thread(move || examine(&answers)).await
+        let answers = Answers {
+            identities: [before, self.stated_identity(&request).await?],
+            lists,
+        };
+        self.transports
+            .tasks()
+            .off_thread(move || examine(&answers))
+            .await
     }
 
     async fn stated_identity(&self, request: &ListRequest) -> Result<Option<JsonText>, ListError> {
-        match self.exchange.request("server/identity", request, &self.transports).await {
+        match self
+            .exchange
+            .request("server/identity", request, &self.transports)
+            .await
+        {
             Ok(result) => Ok(Some(result)),
             Err(RequestFailure::Refused(_)) => Ok(None),
             Err(RequestFailure::Unusable(error)) => Err(error),
@@ -79,10 +95,16 @@ fn examine(answers: &Answers) -> Result<Inspected, ListError> {
         });
         first.get_or_insert((manifest, of_decoding, document));
     }
-    let Some((manifest, of_decoding, document)) = first else { return Err(refused_list(&"it was not requested")) };
+    let Some((manifest, of_decoding, document)) = first else {
+        return Err(refused_list(&"it was not requested"));
+    };
     let mut findings = of_identity(&answers.identities, tools(&document).len());
     // The list of this protocol has one page, and no changes are signalled.
-    findings.extend(check_mcp_serving(&McpServing { answers: responses, pages: (1, 0), list_changed: true }));
+    findings.extend(check_mcp_serving(&McpServing {
+        answers: responses,
+        pages: (1, 0),
+        list_changed: true,
+    }));
     findings.extend(further_page(&answers.lists[0].0));
     let broken = left_out(&of_decoding);
     let mut of_content = renumbered(&document, &manifest, &broken, check_mcp(&manifest));
@@ -96,9 +118,11 @@ fn examine(answers: &Answers) -> Result<Inspected, ListError> {
 
 /// What is wrong with the identity, and whether it is that of a list of so many tools.
 fn of_identity(identities: &[Option<JsonText>; 2], listed: usize) -> Vec<Finding> {
-    let finding = |message: String, hint: &str| Finding::new(FindingCode::ServerIdentity, message).hint(hint);
+    let finding =
+        |message: String, hint: &str| Finding::new(FindingCode::ServerIdentity, message).hint(hint);
     let [Some(before), after] = identities else {
-        let message = "it has no `server/identity`, so its tools are listed at each poll".to_owned();
+        let message =
+            "it has no `server/identity`, so its tools are listed at each poll".to_owned();
         return vec![finding(
             message,
             "answer `server/identity` with `server_id`, `tools_count` and `protocol_version`",
@@ -108,8 +132,17 @@ fn of_identity(identities: &[Option<JsonText>; 2], listed: usize) -> Vec<Finding
     let mut findings = Vec::new();
     let id = identity["server_id"].as_str();
     if id.is_none_or(|id| Uuid::parse_str(id).is_err()) {
-        let message = format!("`server_id` is no UUID, but {}", quoted_excerpt(&identity["server_id"].to_string()));
-        findings.push(finding(message, "compute a UUID from the names and descriptions of the tools").at("/server_id"));
+        let message = format!(
+            "`server_id` is no UUID, but {}",
+            quoted_excerpt(&identity["server_id"].to_string())
+        );
+        findings.push(
+            finding(
+                message,
+                "compute a UUID from the names and descriptions of the tools",
+            )
+            .at("/server_id"),
+        );
     }
     if identity["tools_count"] != listed {
         let message = format!(
@@ -121,9 +154,14 @@ fn of_identity(identities: &[Option<JsonText>; 2], listed: usize) -> Vec<Finding
     if identity["protocol_version"] != PROTOCOL_VERSION {
         let stated = quoted_excerpt(&identity["protocol_version"].to_string());
         let message = format!("`protocol_version` is not \"{PROTOCOL_VERSION}\", but {stated}");
-        findings.push(finding(message, "write `\"protocol_version\": \"1.0\"`").at("/protocol_version"));
+        findings.push(
+            finding(message, "write `\"protocol_version\": \"1.0\"`").at("/protocol_version"),
+        );
     }
-    if after.as_ref().is_none_or(|after| value(after)["server_id"] != identity["server_id"]) {
+    if after
+        .as_ref()
+        .is_none_or(|after| value(after)["server_id"] != identity["server_id"])
+    {
         findings.push(unsteady());
     }
     let mut near = CappedFindings::default();
@@ -136,7 +174,11 @@ fn of_identity(identities: &[Option<JsonText>; 2], listed: usize) -> Vec<Finding
 fn of_members(document: &Value, is_left_out: impl Fn(usize) -> bool) -> Vec<Finding> {
     let mut found = CappedFindings::default();
     near_misses(document, "", LIST, None, &mut found);
-    for (index, tool) in tools(document).iter().enumerate().filter(|(index, _)| !is_left_out(*index)) {
+    for (index, tool) in tools(document)
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !is_left_out(*index))
+    {
         let name = tool["name"].as_str();
         near_misses(tool, &format!("/tools/{index}"), TOOL, name, &mut found);
         if tool.get("inputSchema").is_none_or(Value::is_null) {
@@ -159,5 +201,8 @@ fn value(text: &JsonText) -> Value {
 }
 
 fn names(document: &Value) -> Vec<String> {
-    tools(document).iter().filter_map(|tool| Some(tool.get("name")?.as_str()?.to_owned())).collect()
+    tools(document)
+        .iter()
+        .filter_map(|tool| Some(tool.get("name")?.as_str()?.to_owned()))
+        .collect()
 }

@@ -29,7 +29,13 @@ impl KnownIdentity {
     pub(super) fn new(id: String, listed: Timestamp, address: &str, bounds: Bounds) -> Self {
         let reader = env!("CALLSHEET_VERSION").to_owned();
         let bounds = (bounds.tools, bounds.part);
-        Self { id, listed: listed.as_second(), address: address.to_owned(), bounds, reader }
+        Self {
+            id,
+            listed: listed.as_second(),
+            address: address.to_owned(),
+            bounds,
+            reader,
+        }
     }
 
     /// What is remembered, if a list of this address would be read in the same way now.
@@ -45,13 +51,16 @@ impl KnownIdentity {
     /// The same, remembered over restarts.
     pub(super) fn stored(&self) -> Validators {
         // It has no member that cannot be written.
-        serde_json::to_string(self).map(Validators::stored).unwrap_or_default()
+        serde_json::to_string(self)
+            .map(Validators::stored)
+            .unwrap_or_default()
     }
 
     /// Whether the list stands under its identity for so long. A list of the future was requested
     /// before the clock was set back, so its age is not known.
     pub(super) fn stands(&self, now: Timestamp, at_most: Duration) -> bool {
-        u64::try_from(now.as_second() - self.listed).is_ok_and(|age| Duration::from_secs(age) < at_most)
+        u64::try_from(now.as_second() - self.listed)
+            .is_ok_and(|age| Duration::from_secs(age) < at_most)
     }
 }
 
@@ -59,10 +68,18 @@ impl KnownIdentity {
 mod tests {
     use super::*;
 
-    const BOUNDS: Bounds = Bounds { tools: 10, part: 100 };
+    const BOUNDS: Bounds = Bounds {
+        tools: 10,
+        part: 100,
+    };
 
     fn known() -> KnownIdentity {
-        KnownIdentity::new("a".into(), "2026-03-04T05:06:07Z".parse().unwrap(), "http://127.0.0.1:1/rpc", BOUNDS)
+        KnownIdentity::new(
+            "a".into(),
+            "2026-03-04T05:06:07Z".parse().unwrap(),
+            "http://127.0.0.1:1/rpc",
+            BOUNDS,
+        )
     }
 
     #[test]
@@ -70,10 +87,28 @@ mod tests {
         for validators in [known().stored(), Validators::new(known())] {
             let read = |address: &str, bounds| KnownIdentity::read(&validators, address, bounds);
             assert_eq!(read("http://127.0.0.1:1/rpc", BOUNDS), Some(known()));
-            assert_eq!(read("http://127.0.0.1:2/rpc", BOUNDS), None, "another server");
-            assert_eq!(read("http://127.0.0.1:1/rpc", Bounds { tools: 11, ..BOUNDS }), None, "more is taken now");
+            assert_eq!(
+                read("http://127.0.0.1:2/rpc", BOUNDS),
+                None,
+                "another server"
+            );
+            assert_eq!(
+                read(
+                    "http://127.0.0.1:1/rpc",
+                    Bounds {
+                        tools: 11,
+                        ..BOUNDS
+                    }
+                ),
+                None,
+                "more is taken now"
+            );
         }
-        let of_another_version = known().stored().text().unwrap().replace(env!("CALLSHEET_VERSION"), "0.0.0-other");
+        let of_another_version = known()
+            .stored()
+            .text()
+            .unwrap()
+            .replace(env!("CALLSHEET_VERSION"), "0.0.0-other");
         for text in [&*of_another_version, "{}", "", "7"] {
             assert_eq!(
                 KnownIdentity::read(&Validators::stored(text), "http://127.0.0.1:1/rpc", BOUNDS),
@@ -81,7 +116,10 @@ mod tests {
                 "{text}"
             );
         }
-        assert_eq!(KnownIdentity::read(&Validators::default(), "http://127.0.0.1:1/rpc", BOUNDS), None);
+        assert_eq!(
+            KnownIdentity::read(&Validators::default(), "http://127.0.0.1:1/rpc", BOUNDS),
+            None
+        );
     }
 
     #[test]

@@ -28,8 +28,8 @@ use super::fetch::upstream;
 use super::mcp::decode_list;
 use super::tool_discovery::Decoded;
 use super::{
-    Call, CallError, CallIo, ConnectError, Fits, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
-    Session, Validators, Validity,
+    Call, CallError, CallIo, ConnectError, Fits, ListError, ListRequest, Listing, Outcome,
+    Protocol, ProtocolId, Session, Validators, Validity,
 };
 use crate::model::{Bounds, Finding, FindingCode, JsonText, Target};
 use crate::transports::Transports;
@@ -71,7 +71,9 @@ impl Protocol for JsonRpcTools {
         target: &'a Target,
         transports: &'a Transports,
     ) -> BoxFuture<'a, Result<Arc<dyn Session>, ConnectError>> {
-        Box::pin(ready(JsonRpcSession::new(target, transports).map(|session| Arc::new(session) as _)))
+        Box::pin(ready(
+            JsonRpcSession::new(target, transports).map(|session| Arc::new(session) as _),
+        ))
     }
 
     fn is_connectionless(&self) -> bool {
@@ -93,7 +95,11 @@ impl Session for JsonRpcSession {
         Box::pin(self.listed(request))
     }
 
-    fn call<'a>(&'a self, call: &'a Call, _io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn call<'a>(
+        &'a self,
+        call: &'a Call,
+        _io: &'a dyn CallIo,
+    ) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(self.exchange.call(call))
     }
 
@@ -113,7 +119,10 @@ impl JsonRpcSession {
             _ => PATH,
         };
         let upstream = upstream(target, transports)?;
-        Ok(Self { exchange: Exchange { upstream, path }, transports: transports.clone() })
+        Ok(Self {
+            exchange: Exchange { upstream, path },
+            transports: transports.clone(),
+        })
     }
 
     async fn listed(&self, request: &ListRequest) -> Result<Listing, ListError> {
@@ -122,14 +131,20 @@ impl JsonRpcSession {
         let listed = clock.wall();
         let address = &*self.exchange.upstream.shown();
         let known = request.known.as_ref();
-        let remembered = known.and_then(|known| KnownIdentity::read(&known.validators, address, request.bounds));
+        let remembered =
+            known.and_then(|known| KnownIdentity::read(&known.validators, address, request.bounds));
         let mut identity = self.identity(request).await?;
-        let same_id = remembered.as_ref().zip(identity.as_ref()).is_some_and(|(known, id)| known.id == *id);
+        let same_id = remembered
+            .as_ref()
+            .zip(identity.as_ref())
+            .is_some_and(|(known, id)| known.id == *id);
         if same_id
             && let Some((known, remembered)) = known.zip(remembered.as_ref())
             && remembered.stands(listed, request.whole_after)
         {
-            return Ok(Listing::Unchanged(self.validity(begun, known.validators.clone())));
+            return Ok(Listing::Unchanged(
+                self.validity(begun, known.validators.clone()),
+            ));
         }
         let mut list = self.tools(request).await?;
         let mut is_steady = identity.is_none();
@@ -152,7 +167,9 @@ impl JsonRpcSession {
         let (manifest, mut findings, quarantined) =
             decode_manifest(self.exchange.upstream.tasks(), bytes, decode).await?;
         findings.extend(more);
-        let same_id = remembered.zip(identity.as_ref()).is_some_and(|(known, id)| known.id == *id);
+        let same_id = remembered
+            .zip(identity.as_ref())
+            .is_some_and(|(known, id)| known.id == *id);
         if !is_steady {
             findings.push(unsteady());
         } else if same_id && known.is_some_and(|known| known.digest != manifest.digest) {
@@ -161,10 +178,19 @@ impl JsonRpcSession {
         let validators = identity.filter(|_| is_steady).map(|id| {
             let known = KnownIdentity::new(id, listed, address, request.bounds);
             // The findings of a list are not stored, so it is requested again after a restart.
-            if findings.is_empty() { known.stored() } else { Validators::new(known) }
+            if findings.is_empty() {
+                known.stored()
+            } else {
+                Validators::new(known)
+            }
         });
         let validity = self.validity(begun, validators.unwrap_or_default());
-        Ok(Listing::Manifest { manifest, findings, quarantined, validity })
+        Ok(Listing::Manifest {
+            manifest,
+            findings,
+            quarantined,
+            validity,
+        })
     }
 
     /// The identity of the list as it is now; `None` of a server that has none.
@@ -173,11 +199,18 @@ impl JsonRpcSession {
         struct ServerIdentity {
             server_id: String,
         }
-        match self.exchange.request("server/identity", request, &self.transports).await {
+        match self
+            .exchange
+            .request("server/identity", request, &self.transports)
+            .await
+        {
             Ok(result) => {
-                let identity = serde_json::from_str::<ServerIdentity>(result.get()).map_err(|error| {
-                    ListError::Malformed(format!("its answer to `server/identity` cannot be read: {error}"))
-                })?;
+                let identity =
+                    serde_json::from_str::<ServerIdentity>(result.get()).map_err(|error| {
+                        ListError::Malformed(format!(
+                            "its answer to `server/identity` cannot be read: {error}"
+                        ))
+                    })?;
                 Ok(Some(identity.server_id))
             }
             Err(RequestFailure::Refused(_)) => Ok(None),
@@ -186,10 +219,13 @@ impl JsonRpcSession {
     }
 
     async fn tools(&self, request: &ListRequest) -> Result<JsonText, ListError> {
-        self.exchange.request("tools/list", request, &self.transports).await.map_err(|failed| match failed {
-            RequestFailure::Refused(error) => refused_list(&error),
-            RequestFailure::Unusable(error) => error,
-        })
+        self.exchange
+            .request("tools/list", request, &self.transports)
+            .await
+            .map_err(|failed| match failed {
+                RequestFailure::Refused(error) => refused_list(&error),
+                RequestFailure::Unusable(error) => error,
+            })
     }
 
     fn validity(&self, begun: Instant, validators: Validators) -> Validity {
@@ -214,10 +250,16 @@ impl JsonRpcSession {
 /// # Errors
 /// It is no answer, it is an error of the server, or its list cannot be used as a whole.
 pub fn decode(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> {
-    let list = exchange::result(body).map_err(ListError::NotThisProtocol)?.map_err(|error| refused_list(&error))?;
+    let list = exchange::result(body)
+        .map_err(ListError::NotThisProtocol)?
+        .map_err(|error| refused_list(&error))?;
     let (manifest, mut findings, quarantined) = decode_list(&list, bounds, None)?;
     findings.extend(further_page(&list));
-    Ok(Decoded { manifest, findings, quarantined })
+    Ok(Decoded {
+        manifest,
+        findings,
+        quarantined,
+    })
 }
 
 fn refused_list(why: &dyn fmt::Display) -> ListError {
@@ -239,13 +281,13 @@ fn further_page(list: &JsonText) -> Option<Finding> {
 }
 
 fn unsteady() -> Finding {
-    let what = "its identity changes from one answer to the next, so its tools are listed at each poll";
+    let what =
+        "its identity changes from one answer to the next, so its tools are listed at each poll";
     Finding::new(FindingCode::ServerIdentity, what)
         .hint("compute the identity from the sorted names and descriptions of the tools")
 }
 
 fn unnoticed() -> Finding {
-    let what =
-        "its tools changed while its identity stayed the same, which is noticed each `refresh.max_interval` only";
+    let what = "its tools changed while its identity stayed the same, which is noticed each `refresh.max_interval` only";
     Finding::new(FindingCode::ServerIdentity, what).hint("change the identity when a tool changes")
 }

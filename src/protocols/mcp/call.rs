@@ -58,7 +58,11 @@ pub(super) async fn call(
     let table = server.headers.lock().clone();
     let params = table.get(&call.tool).map_or(&[][..], Vec::as_slice);
     let headers = headers::of_call(params, call.arguments.get());
-    let own = format!(r#""name":{},"arguments":{}"#, serde_json::Value::from(&*call.tool), call.arguments.get());
+    let own = format!(
+        r#""name":{},"arguments":{}"#,
+        serde_json::Value::from(&*call.tool),
+        call.arguments.get()
+    );
     let request = McpRequest {
         subject: Some(call.tool.to_string()),
         headers,
@@ -89,10 +93,13 @@ pub(super) async fn converse(
     let mut more = input.map(resumed).unwrap_or_default();
     for _ in 0..MAX_ROUNDS {
         request.params = format!("{own}{more}");
-        let reply = server.send(&request, io).await.map_err(|error| match error {
-            RequestError::SessionLost => Failed::SessionLost,
-            error => Failed::Other(error.into_call_error(address)),
-        })?;
+        let reply = server
+            .send(&request, io)
+            .await
+            .map_err(|error| match error {
+                RequestError::SessionLost => Failed::SessionLost,
+                error => Failed::Other(error.into_call_error(address)),
+            })?;
         let required = match step(reply).map_err(Failed::Other)? {
             Step::Done(outcome) => return Ok(*outcome),
             Step::NeedsInput(required) => required,
@@ -102,16 +109,25 @@ pub(super) async fn converse(
             Err(why) => return Ok(needs_input(None, why)),
         };
         if offers.resumes && !are_answered_here(&requests, interaction) {
-            return Ok(needs_input(Some(required.clone()), "it needs input to continue".to_owned()));
+            return Ok(needs_input(
+                Some(required.clone()),
+                "it needs input to continue".to_owned(),
+            ));
         }
         let given = until_cancelled(responses(&requests, interaction, io), io).await;
         let cancelled = || Failed::Other(RequestError::Cancelled.into_call_error(address));
         more = match given.ok_or_else(cancelled)? {
-            Ok(responses) => resumed(&InputRound { by_key: responses, state: required.state.clone() }),
+            Ok(responses) => resumed(&InputRound {
+                by_key: responses,
+                state: required.state.clone(),
+            }),
             Err(why) => return Ok(needs_input(None, why)),
         };
     }
-    Ok(needs_input(None, format!("it requested input {MAX_ROUNDS} times and did not end")))
+    Ok(needs_input(
+        None,
+        format!("it requested input {MAX_ROUNDS} times and did not end"),
+    ))
 }
 
 /// One request for input.
@@ -129,7 +145,10 @@ fn requests(required: &InputRound) -> Result<InputRequests<'_>, String> {
     let requests: InputRequests<'_> = serde_json::from_str(required.by_key.get())
         .map_err(|error| format!("its requests for input cannot be read: {error}"))?;
     if requests.len() > MAX_INPUTS {
-        return Err(format!("it requested {} inputs at a time, more than {MAX_INPUTS}", requests.len()));
+        return Err(format!(
+            "it requested {} inputs at a time, more than {MAX_INPUTS}",
+            requests.len()
+        ));
     }
     Ok(requests)
 }
@@ -138,7 +157,9 @@ fn requests(required: &InputRound) -> Result<InputRequests<'_>, String> {
 /// wait for.
 fn are_answered_here(requests: &InputRequests<'_>, interaction: &Interaction) -> bool {
     let configured = interaction.roots && !interaction.folders.is_empty();
-    requests.values().all(|request| configured && request.method == InputMethod::Roots.as_str())
+    requests
+        .values()
+        .all(|request| configured && request.method == InputMethod::Roots.as_str())
 }
 
 /// Gets the input that the tool needs: the text of one object. The error says what is missing.
@@ -150,12 +171,19 @@ async fn responses(
     let mut responses = Vec::new();
     for (key, request) in requests {
         let params = request.params.map(|params| JsonText::known(params.get()));
-        let response = inputs::input_response(&request.method, params.as_ref(), interaction, io).await;
+        let response =
+            inputs::input_response(&request.method, params.as_ref(), interaction, io).await;
         let Some(response) = response else {
             let method = request.method.escape_debug();
-            return Err(format!("it needs input that its caller does not give: {method}"));
+            return Err(format!(
+                "it needs input that its caller does not give: {method}"
+            ));
         };
-        responses.push(format!("{}:{}", serde_json::Value::from(&**key), response.get()));
+        responses.push(format!(
+            "{}:{}",
+            serde_json::Value::from(&**key),
+            response.get()
+        ));
     }
     Ok(JsonText::known(format!("{{{}}}", responses.join(","))))
 }
@@ -167,7 +195,11 @@ fn resumed(input: &InputRound) -> String {
         let _ = write!(members, r#","inputResponses":{}"#, input.by_key.get());
     }
     if let Some(state) = &input.state {
-        let _ = write!(members, r#","requestState":{}"#, serde_json::Value::from(&**state));
+        let _ = write!(
+            members,
+            r#","requestState":{}"#,
+            serde_json::Value::from(&**state)
+        );
     }
     members
 }

@@ -37,7 +37,9 @@ struct Block {
     text: String,
 }
 
-fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
@@ -56,7 +58,12 @@ pub(super) fn step(reply: Reply) -> Result<Step, CallError> {
     };
     let sent: CallResult<'_> = match serde_json::from_str(result.get()) {
         Ok(sent) => sent,
-        Err(error) => return Err(not_a_result(&format!("the result cannot be read: {error}"), &result)),
+        Err(error) => {
+            return Err(not_a_result(
+                &format!("the result cannot be read: {error}"),
+                &result,
+            ));
+        }
     };
     match sent.result_type.as_deref() {
         None | Some("complete") => Ok(Step::Done(Box::new(outcome(&sent, &result)))),
@@ -64,14 +71,20 @@ pub(super) fn step(reply: Reply) -> Result<Step, CallError> {
             by_key: JsonText::known(sent.input_requests.map_or("{}", RawValue::get)),
             state: sent.request_state,
         })),
-        Some(other) => Err(not_a_result(&format!("the result is of the unknown type {other:?}"), &result)),
+        Some(other) => Err(not_a_result(
+            &format!("the result is of the unknown type {other:?}"),
+            &result,
+        )),
     }
 }
 
 /// The outcome of a call that does not continue without input.
 pub(super) fn needs_input(required: Option<InputRound>, why: String) -> Outcome {
     let code = Some(INPUT_REQUIRED.to_owned());
-    Outcome { input_required: required, ..Outcome::failed(None, why, code) }
+    Outcome {
+        input_required: required,
+        ..Outcome::failed(None, why, code)
+    }
 }
 
 fn not_a_result(why: &str, result: &JsonText) -> CallError {
@@ -87,30 +100,59 @@ fn not_a_result(why: &str, result: &JsonText) -> CallError {
 /// The error that a server answered instead of a result.
 fn refused(error: &RpcError) -> Outcome {
     let document = error.data.clone();
-    Outcome { document, ..Outcome::failed(None, error.message.clone(), Some(error.code.to_string())) }
+    Outcome {
+        document,
+        ..Outcome::failed(None, error.message.clone(), Some(error.code.to_string()))
+    }
 }
 
 /// The outcome of a result. Programs get the structured content or else the text; the whole result
 /// is beside it.
 fn outcome(sent: &CallResult<'_>, whole: &JsonText) -> Outcome {
-    let text = sent.content.map(|content| texts(content.get())).unwrap_or_default();
+    let text = sent
+        .content
+        .map(|content| texts(content.get()))
+        .unwrap_or_default();
     let result = match sent.structured_content {
         // It is part of a text that was parsed as JSON.
         Some(structured) => JsonText::known(structured.get()),
         None => JsonText::known(serde_json::Value::from(&*text).to_string()),
     };
-    let error =
-        sent.is_error.then(|| if text.is_empty() { "the tool failed without a message".to_owned() } else { text });
+    let error = sent.is_error.then(|| {
+        if text.is_empty() {
+            "the tool failed without a message".to_owned()
+        } else {
+            text
+        }
+    });
     let code = sent.is_error.then(|| "tool_error".to_owned());
-    let done = Outcome { content: Some(whole.clone()), document: Some(whole.clone()), ..Outcome::done(result) };
-    if sent.is_error { Outcome { success: false, error, code, ..done } } else { done }
+    let done = Outcome {
+        content: Some(whole.clone()),
+        document: Some(whole.clone()),
+        ..Outcome::done(result)
+    };
+    if sent.is_error {
+        Outcome {
+            success: false,
+            error,
+            code,
+            ..done
+        }
+    } else {
+        done
+    }
 }
 
 /// The texts of all blocks, one below the other.
 fn texts(content: &str) -> String {
     let blocks: Vec<&RawValue> = serde_json::from_str(content).unwrap_or_default();
-    let blocks = blocks.into_iter().filter_map(|raw| serde_json::from_str::<Block>(raw.get()).ok());
-    let texts: Vec<_> = blocks.filter(|block| block.kind == "text").map(|block| block.text).collect();
+    let blocks = blocks
+        .into_iter()
+        .filter_map(|raw| serde_json::from_str::<Block>(raw.get()).ok());
+    let texts: Vec<_> = blocks
+        .filter(|block| block.kind == "text")
+        .map(|block| block.text)
+        .collect();
     texts.join("\n")
 }
 
@@ -131,30 +173,51 @@ mod tests {
 
     #[test]
     fn a_result_is_its_structured_content_or_its_text() {
-        let outcome =
-            done(r#"{"content":[{"type":"text","text":"a"},{"type":"image","data":""},{"type":"text","text":"b"}]}"#);
+        let outcome = done(
+            r#"{"content":[{"type":"text","text":"a"},{"type":"image","data":""},{"type":"text","text":"b"}]}"#,
+        );
         assert!(outcome.success);
         assert_eq!(outcome.result.unwrap().get(), "\"a\\nb\"");
-        let outcome = done(r#"{"resultType":"complete","content":[],"structuredContent":{"t": 21}}"#);
+        let outcome =
+            done(r#"{"resultType":"complete","content":[],"structuredContent":{"t": 21}}"#);
         assert_eq!(outcome.result.unwrap().get(), "{\"t\": 21}");
         let outcome = done(r#"{"content":[{"type":"text","text":"no such city"}],"isError":true}"#);
         assert!(!outcome.success);
         assert_eq!(outcome.error.as_deref(), Some("no such city"));
-        assert!(outcome.content.unwrap().get().ends_with(r#""isError":true}"#));
+        assert!(
+            outcome
+                .content
+                .unwrap()
+                .get()
+                .ends_with(r#""isError":true}"#)
+        );
     }
 
     #[test]
     fn needed_input_is_kept_as_it_came() {
         let result = r#"{"resultType":"input_required","requestState":"\u00e9","inputRequests":{"who": {"method":"elicitation/create"}}}"#;
-        let Ok(Step::NeedsInput(required)) = read(result) else { panic!("it needs input") };
-        assert_eq!(required.by_key.get(), r#"{"who": {"method":"elicitation/create"}}"#);
+        let Ok(Step::NeedsInput(required)) = read(result) else {
+            panic!("it needs input")
+        };
+        assert_eq!(
+            required.by_key.get(),
+            r#"{"who": {"method":"elicitation/create"}}"#
+        );
         assert_eq!(required.state.as_deref(), Some("\u{e9}"));
     }
 
     #[test]
     fn an_unknown_type_of_result_is_no_answer() {
-        for result in [r#"{"resultType":"task"}"#, "[]", "7", r#"{"resultType":"input_required","requestState":{}}"#] {
-            assert!(matches!(read(result), Err(CallError::NotThisProtocol { .. })), "{result}");
+        for result in [
+            r#"{"resultType":"task"}"#,
+            "[]",
+            "7",
+            r#"{"resultType":"input_required","requestState":{}}"#,
+        ] {
+            assert!(
+                matches!(read(result), Err(CallError::NotThisProtocol { .. })),
+                "{result}"
+            );
         }
     }
 }

@@ -45,7 +45,11 @@ pub(super) enum Carrier {
 }
 
 impl McpServer {
-    pub(super) fn new(carrier: Carrier, info: ServerDescription, interaction: Arc<Interaction>) -> Self {
+    pub(super) fn new(
+        carrier: Carrier,
+        info: ServerDescription,
+        interaction: Arc<Interaction>,
+    ) -> Self {
         let updates = match &carrier {
             Carrier::Lines(lines, _) => lines.incoming().updates().clone(),
             Carrier::Http(_) => UpdateSignals::default(),
@@ -92,7 +96,11 @@ impl McpServer {
     }
 
     /// Sends a request and waits for its answer.
-    pub(super) async fn send(&self, request: &McpRequest, io: &dyn CallIo) -> Result<Reply, RequestError> {
+    pub(super) async fn send(
+        &self,
+        request: &McpRequest,
+        io: &dyn CallIo,
+    ) -> Result<Reply, RequestError> {
         match &self.carrier {
             Carrier::Http(http) => Ok(http.send(request, io).await?.reply),
             Carrier::Lines(lines, revision) => lines.send(request, *revision, io).await,

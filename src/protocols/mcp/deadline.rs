@@ -32,7 +32,13 @@ impl Deadline {
     pub(super) fn new(began: Instant, request: &McpRequest) -> Self {
         let limit = request.limit;
         let longest = request.longest;
-        Self { began, limit, longest, waited: Duration::ZERO, at: began + limit.min(longest) }
+        Self {
+            began,
+            limit,
+            longest,
+            waited: Duration::ZERO,
+            at: began + limit.min(longest),
+        }
     }
 
     /// The server showed that it works on the request.
@@ -67,7 +73,10 @@ mod tests {
     async fn progress_extends_it_up_to_the_total_and_a_person_costs_nothing() {
         let clock = Clock::system();
         let seconds = Duration::from_secs;
-        let request = McpRequest { longest: seconds(100), ..McpRequest::new("tools/call", "", seconds(60), 1) };
+        let request = McpRequest {
+            longest: seconds(100),
+            ..McpRequest::new("tools/call", "", seconds(60), 1)
+        };
         let began = clock.now();
         let limit = |deadline: &Deadline| match deadline.exceeded(String::new()) {
             RequestError::Unanswered(TransportError::Timeout { limit, .. }) => limit,

@@ -20,8 +20,8 @@ use crate::json::soundness::{ScanResult, scan};
 use crate::json::write::write_string;
 use crate::lint;
 use crate::model::{
-    Bounds, Digest, Extra, Facts, Finding, FindingCode, JsonText, Manifest, ScenarioInfo, SentFindings, Tool,
-    VersionCell, gives_hints,
+    Bounds, Digest, Extra, Facts, Finding, FindingCode, JsonText, Manifest, ScenarioInfo,
+    SentFindings, Tool, VersionCell, gives_hints,
 };
 use crate::protocols::ListError;
 use crate::protocols::document::budget::{DecodeBudget, TOOL, shared_text_bytes};
@@ -59,8 +59,11 @@ pub(super) struct ToolsPage<'a> {
 impl<'a> ToolsPage<'a> {
     /// Reads a page. The error is a sentence about the answer.
     pub(super) fn parse(result: &'a JsonText) -> Result<Self, ListError> {
-        serde_json::from_str(result.get())
-            .map_err(|error| ListError::Malformed(format!("its answer to `tools/list` cannot be read: {error}")))
+        serde_json::from_str(result.get()).map_err(|error| {
+            ListError::Malformed(format!(
+                "its answer to `tools/list` cannot be read: {error}"
+            ))
+        })
     }
 }
 
@@ -68,15 +71,23 @@ impl<'a> ToolsPage<'a> {
 pub(super) fn tools_list(server: &ServerDescription) -> ServerList {
     let next = |result: &JsonText| {
         let page = ToolsPage::parse(result)?;
-        Ok(NextPage { cursor: page.next_cursor, ttl_ms: milliseconds(page.ttl_ms) })
+        Ok(NextPage {
+            cursor: page.next_cursor,
+            ttl_ms: milliseconds(page.ttl_ms),
+        })
     };
     let unknown = (!server.has_tools).then_some(r#"{"tools":[]}"#);
-    ServerList { method: "tools/list", next, unknown }
+    ServerList {
+        method: "tools/list",
+        next,
+        unknown,
+    }
 }
 
 /// A lifetime as a server writes it; zero where it gives none.
 pub(super) fn milliseconds(ttl: Option<&RawValue>) -> u64 {
-    ttl.and_then(|ttl| ttl.get().parse().ok()).unwrap_or_default()
+    ttl.and_then(|ttl| ttl.get().parse().ok())
+        .unwrap_or_default()
 }
 
 /// Decodes all pages of a list.
@@ -88,18 +99,30 @@ pub(super) fn decode(
     wants_headers: bool,
 ) -> Result<DecodedTools, ListError> {
     let refuse = |flaw: Flaw| {
-        let at = if flaw.pointer.is_empty() { "it" } else { flaw.pointer.as_str() };
-        ListError::Malformed(format!("its list of tools cannot be used: {at} {}", flaw.what))
+        let at = if flaw.pointer.is_empty() {
+            "it"
+        } else {
+            flaw.pointer.as_str()
+        };
+        ListError::Malformed(format!(
+            "its list of tools cannot be used: {at} {}",
+            flaw.what
+        ))
     };
     let list = joined(pages)?;
-    let raw: &RawValue = serde_json::from_str(&list)
-        .map_err(|error| ListError::Malformed(format!("its list of tools cannot be read: {error}")))?;
+    let raw: &RawValue = serde_json::from_str(&list).map_err(|error| {
+        ListError::Malformed(format!("its list of tools cannot be read: {error}"))
+    })?;
     let mut findings = DocumentFindings::default();
     let mut budget = DecodeBudget::for_document(list.len());
     let affordable = budget.tools();
-    let (items, beyond) =
-        tool_discovery::first_by_name(Raw::from_raw_value(raw), bounds.tools, affordable, &mut findings)
-            .map_err(refuse)?;
+    let (items, beyond) = tool_discovery::first_by_name(
+        Raw::from_raw_value(raw),
+        bounds.tools,
+        affordable,
+        &mut findings,
+    )
+    .map_err(refuse)?;
     let mut tools: Vec<Arc<Tool>> = Vec::with_capacity(items.len());
     let mut quarantined = beyond;
     let mut table = HeaderTable::new();
@@ -112,7 +135,9 @@ pub(super) fn decode(
                 }
                 tools.push(Arc::new(tool));
             }
-            Ok((tool, _)) => findings.push(tool_discovery::second(Arc::clone(&tool.name), item.index)),
+            Ok((tool, _)) => {
+                findings.push(tool_discovery::second(Arc::clone(&tool.name), item.index))
+            }
             Err(flaw) => {
                 quarantined += 1;
                 tool_discovery::quarantine(item.index, flaw, item.tool_name(), &mut findings);
@@ -121,8 +146,17 @@ pub(super) fn decode(
     }
     tools.retain(|tool| !is_for_tasks_only(tool, &mut findings));
     tools.shrink_to_fit();
-    let manifest = Manifest { protocol_version: revision.into(), ..Manifest::new(scenario(server), tools) }.digested();
-    Ok(DecodedTools { manifest, findings: findings.finish(), quarantined, headers: table })
+    let manifest = Manifest {
+        protocol_version: revision.into(),
+        ..Manifest::new(scenario(server), tools)
+    }
+    .digested();
+    Ok(DecodedTools {
+        manifest,
+        findings: findings.finish(),
+        quarantined,
+        headers: table,
+    })
 }
 
 /// Decodes a list that is no MCP server's and has the members of one: `{"tools": [...]}`. Also
@@ -133,8 +167,12 @@ pub(in crate::protocols) fn decode_list(
     judged: Option<Digest>,
 ) -> Result<(Manifest, Vec<Finding>, usize), ListError> {
     let pages = std::slice::from_ref(list);
-    let DecodedTools { mut manifest, findings, quarantined, .. } =
-        decode(pages, &ServerDescription::default(), "", bounds, false)?;
+    let DecodedTools {
+        mut manifest,
+        findings,
+        quarantined,
+        ..
+    } = decode(pages, &ServerDescription::default(), "", bounds, false)?;
     if judged != Some(manifest.digest) {
         manifest.sent_findings = sent_findings(pages, &manifest, check_tools, &findings);
     }
@@ -144,7 +182,9 @@ pub(in crate::protocols) fn decode_list(
 /// The rules for a list of a server that has no name.
 fn check_tools(manifest: &Manifest) -> Vec<Finding> {
     let findings = lint::check_mcp(manifest).into_iter();
-    findings.filter(|finding| finding.code != FindingCode::ScenarioNaming).collect()
+    findings
+        .filter(|finding| finding.code != FindingCode::ScenarioNaming)
+        .collect()
 }
 
 /// What the author of the tools on these pages should know. Pointers count the tools of all pages
@@ -156,8 +196,13 @@ pub(super) fn sent_findings(
     decoded: &[Finding],
 ) -> SentFindings {
     let whole = joined(pages).map(|list| format!("{{\"tools\":{list}}}"));
-    let document = whole.as_ref().ok().and_then(|text| SentDocument::parse(text, sent_pointer));
-    document.map(|document| document.lint(manifest, rules, decoded)).unwrap_or_default()
+    let document = whole
+        .as_ref()
+        .ok()
+        .and_then(|text| SentDocument::parse(text, sent_pointer));
+    document
+        .map(|document| document.lint(manifest, rules, decoded))
+        .unwrap_or_default()
 }
 
 /// The same place in the answer of a server, which has no metadata.
@@ -182,8 +227,14 @@ fn joined(pages: &[JsonText]) -> Result<String, ListError> {
     for page in pages {
         let page = ToolsPage::parse(page)?;
         let tools = page.tools.get();
-        let Some(inner) = tools.strip_prefix('[').and_then(|tools| tools.strip_suffix(']')) else {
-            return Err(ListError::Malformed(format!("`tools` in its list is {}, not a list", kind(tools))));
+        let Some(inner) = tools
+            .strip_prefix('[')
+            .and_then(|tools| tools.strip_suffix(']'))
+        else {
+            return Err(ListError::Malformed(format!(
+                "`tools` in its list is {}, not a list",
+                kind(tools)
+            )));
         };
         if inner.trim().is_empty() {
             continue;
@@ -234,7 +285,8 @@ fn tool(
     let within = |flaw: Flaw| flaw.within("inputSchema");
     let parameters = input_schema(members.take_set("inputSchema"), budget).map_err(within)?;
     let params = if wants_headers {
-        let invalid = |why| within(Flaw::new("", why)).hint("correct the annotation, or leave it out");
+        let invalid =
+            |why| within(Flaw::new("", why)).hint("correct the annotation, or leave it out");
         headers::annotations(parameters.get()).map_err(invalid)?
     } else {
         Vec::new()
@@ -242,7 +294,11 @@ fn tool(
     let extra = members.into_extra(budget)?;
     let tags = tags(&extra);
     let metadata = metadata(&tags);
-    budget.take(TOOL + shared_text_bytes(&name) + shared_text_bytes(&description) + shared_text_bytes(&metadata))?;
+    budget.take(
+        TOOL + shared_text_bytes(&name)
+            + shared_text_bytes(&description)
+            + shared_text_bytes(&metadata),
+    )?;
     let mut tool = Tool {
         name,
         description: description.as_ref().into(),
@@ -265,7 +321,9 @@ fn tool(
 
 /// The input schema as it was written. It has to be that of an object.
 fn input_schema(raw: Option<Raw<'_>>, budget: &mut DecodeBudget) -> Result<JsonText, Flaw> {
-    let Some(raw) = raw else { return Ok(JsonText::known(NO_PARAMETERS)) };
+    let Some(raw) = raw else {
+        return Ok(JsonText::known(NO_PARAMETERS));
+    };
     let json = raw.get();
     if !json.starts_with('{') {
         return Err(Flaw::kind("", kind(json), "an object"));
@@ -288,13 +346,19 @@ fn input_schema(raw: Option<Raw<'_>>, budget: &mut DecodeBudget) -> Result<JsonT
     }
     let text = match found {
         ScanResult::TooDeep => {
-            return Err(Flaw::new("", format!("nests deeper than {LEVELS_MAX} levels")).hint("flatten it"));
+            return Err(
+                Flaw::new("", format!("nests deeper than {LEVELS_MAX} levels")).hint("flatten it"),
+            );
         }
         ScanResult::Plain => json.to_owned(),
         ScanResult::Odd => {
             let written = budget.tree(json)?.text();
             // What every reader can read stays as it was written.
-            if written == compact { json.to_owned() } else { written }
+            if written == compact {
+                json.to_owned()
+            } else {
+                written
+            }
         }
     };
     budget.take(shared_text_bytes(&text))?;
@@ -317,15 +381,22 @@ struct Annotations {
 /// protocol are not written down as if the server had said them.
 fn tags(extra: &Extra) -> Vec<&'static str> {
     let annotations = extra.iter().find(|(name, _)| &**name == "annotations");
-    let annotations = annotations.and_then(|(_, json)| serde_json::from_str::<Annotations>(json.get()).ok());
-    let Some(annotations) = annotations else { return Vec::new() };
+    let annotations =
+        annotations.and_then(|(_, json)| serde_json::from_str::<Annotations>(json.get()).ok());
+    let Some(annotations) = annotations else {
+        return Vec::new();
+    };
     let hints = [
         (annotations.read_only, "hint:read-only"),
         (annotations.destructive, "hint:destructive"),
         (annotations.idempotent, "hint:idempotent"),
         (annotations.open_world, "hint:open-world"),
     ];
-    hints.into_iter().filter(|(hint, _)| *hint == Some(true)).map(|(_, tag)| tag).collect()
+    hints
+        .into_iter()
+        .filter(|(hint, _)| *hint == Some(true))
+        .map(|(_, tag)| tag)
+        .collect()
 }
 
 /// The metadata in the spelling of the Tool Discovery Protocol, which is what is stored.
@@ -350,13 +421,19 @@ fn is_for_tasks_only(tool: &Tool, findings: &mut DocumentFindings) -> bool {
         task_support: Option<String>,
     }
     let execution = tool.extra.iter().find(|(name, _)| &**name == "execution");
-    let execution = execution.and_then(|(_, json)| serde_json::from_str::<DeclaredExecution>(json.get()).ok());
-    let is_required = execution.and_then(|execution| execution.task_support).as_deref() == Some("required");
+    let execution =
+        execution.and_then(|(_, json)| serde_json::from_str::<DeclaredExecution>(json.get()).ok());
+    let is_required = execution
+        .and_then(|execution| execution.task_support)
+        .as_deref()
+        == Some("required");
     if is_required {
-        let finding =
-            Finding::new(FindingCode::TaskRequired, "it can be called as a task only, which callsheet cannot do")
-                .of_tool(Arc::clone(&tool.name))
-                .hint("let the server accept plain calls of it, too");
+        let finding = Finding::new(
+            FindingCode::TaskRequired,
+            "it can be called as a task only, which callsheet cannot do",
+        )
+        .of_tool(Arc::clone(&tool.name))
+        .hint("let the server accept plain calls of it, too");
         findings.push(finding);
     }
     is_required
@@ -367,9 +444,15 @@ mod tests {
     use super::*;
 
     fn decoded(pages: &[&str]) -> DecodedTools {
-        let pages: Vec<_> = pages.iter().map(|page| JsonText::parse(page).unwrap()).collect();
-        let server =
-            ServerDescription { name: "files".into(), instructions: "Use it.".into(), ..ServerDescription::default() };
+        let pages: Vec<_> = pages
+            .iter()
+            .map(|page| JsonText::parse(page).unwrap())
+            .collect();
+        let server = ServerDescription {
+            name: "files".into(),
+            instructions: "Use it.".into(),
+            ..ServerDescription::default()
+        };
         decode(&pages, &server, "2025-11-25", Bounds::NONE, true).unwrap()
     }
 
@@ -401,7 +484,12 @@ mod tests {
             r#"{"tools":[]}"#,
             r#"{"tools":[ {"name":"a"},{"name":"b"}]}"#,
         ]);
-        let names: Vec<_> = decoded.manifest.tools.iter().map(|tool| &*tool.name).collect();
+        let names: Vec<_> = decoded
+            .manifest
+            .tools
+            .iter()
+            .map(|tool| &*tool.name)
+            .collect();
         assert_eq!(names, ["a", "b"]);
         assert_eq!(decoded.manifest.tools[0].parameters.get(), NO_PARAMETERS);
         assert_eq!(decoded.findings.len(), 1, "the second `b`");
@@ -414,7 +502,12 @@ mod tests {
             r#"{{"tools":[{{"name":"ok"}},{{"name":""}},{{"name":"list","inputSchema":[]}},{{"name":"text","inputSchema":{{"type":"string"}}}},{{"name":"deep","inputSchema":{deep}}},{{"name":"head","inputSchema":{{"type":"object","properties":{{"a":{{"type":"number","x-mcp-header":"A"}}}}}}}},7]}}"#
         );
         let decoded = decoded(&[&page]);
-        let names: Vec<_> = decoded.manifest.tools.iter().map(|tool| &*tool.name).collect();
+        let names: Vec<_> = decoded
+            .manifest
+            .tools
+            .iter()
+            .map(|tool| &*tool.name)
+            .collect();
         assert_eq!(names, vec!["ok"]);
         assert_eq!(decoded.quarantined, 6);
         assert_eq!(decoded.findings.len(), 6);
@@ -424,7 +517,13 @@ mod tests {
     fn a_list_that_is_none_is_refused() {
         for page in ["{}", "[]", r#"{"tools":{}}"#, r#"{"tools":null}"#] {
             let pages = [JsonText::parse(page).unwrap()];
-            let decoded = decode(&pages, &ServerDescription::default(), "", Bounds::NONE, false);
+            let decoded = decode(
+                &pages,
+                &ServerDescription::default(),
+                "",
+                Bounds::NONE,
+                false,
+            );
             assert!(matches!(decoded, Err(ListError::Malformed(_))), "{page}");
         }
     }

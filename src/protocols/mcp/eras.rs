@@ -22,7 +22,11 @@ pub(super) enum Era {
 impl Era {
     /// That of a revision; over which transport is not known.
     pub(super) fn of(revision: McpRevision) -> Self {
-        if revision.is_modern() { Self::Modern } else { Self::Legacy }
+        if revision.is_modern() {
+            Self::Modern
+        } else {
+            Self::Legacy
+        }
     }
 }
 

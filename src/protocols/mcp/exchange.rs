@@ -103,16 +103,27 @@ pub(super) struct RequestExchange<'a, C> {
 impl<C: Connection> RequestExchange<'_, C> {
     /// Waits for the answer, within the limits of the request. A request that took too long or that
     /// its caller cancelled is withdrawn at the server.
-    pub(super) async fn run<M: Messages>(self, mut messages: M, io: &dyn CallIo) -> Result<M::Answer, RequestError> {
+    pub(super) async fn run<M: Messages>(
+        self,
+        mut messages: M,
+        io: &dyn CallIo,
+    ) -> Result<M::Answer, RequestError> {
         let answered = self.wait(&mut messages, io).await;
         drop(messages);
-        if matches!(answered, Err(RequestError::Cancelled | RequestError::Unanswered(TransportError::Timeout { .. }))) {
+        if matches!(
+            answered,
+            Err(RequestError::Cancelled | RequestError::Unanswered(TransportError::Timeout { .. }))
+        ) {
             self.connection.withdraw(self.id).await;
         }
         answered
     }
 
-    async fn wait<M: Messages>(&self, messages: &mut M, io: &dyn CallIo) -> Result<M::Answer, RequestError> {
+    async fn wait<M: Messages>(
+        &self,
+        messages: &mut M,
+        io: &dyn CallIo,
+    ) -> Result<M::Answer, RequestError> {
         let mut deadline = Deadline::new(self.connection.now(), self.request);
         loop {
             let next = tokio::select! {
@@ -141,7 +152,10 @@ impl<C: Connection> RequestExchange<'_, C> {
 }
 
 /// Waits for the work, or for the caller to cancel it (`None`).
-pub(super) async fn until_cancelled<T>(work: impl Future<Output = T>, io: &dyn CallIo) -> Option<T> {
+pub(super) async fn until_cancelled<T>(
+    work: impl Future<Output = T>,
+    io: &dyn CallIo,
+) -> Option<T> {
     tokio::select! {
         biased;
         done = work => Some(done),
@@ -157,7 +171,10 @@ pub(super) fn withdrawal(id: u64) -> String {
 
 impl<A> RequestsUnderWay<A> {
     pub(super) fn new() -> Self {
-        Self { pending: Mutex::default(), next_id: AtomicU64::new(1) }
+        Self {
+            pending: Mutex::default(),
+            next_id: AtomicU64::new(1),
+        }
     }
 
     fn pending(&self) -> MutexGuard<'_, BTreeMap<u64, Pending<A>>> {
@@ -174,21 +191,43 @@ impl<A> RequestsUnderWay<A> {
         let id = self.next_id();
         let (notes, received_notes) = mpsc::channel(NOTES_MAX);
         let (requests, received_requests) = mpsc::channel(REQUESTS_MAX);
-        self.pending().insert(id, Pending { answer, notes, requests, is_call });
-        Expected { all: self, id, notes: received_notes, requests: received_requests }
+        self.pending().insert(
+            id,
+            Pending {
+                answer,
+                notes,
+                requests,
+                is_call,
+            },
+        );
+        Expected {
+            all: self,
+            id,
+            notes: received_notes,
+            requests: received_requests,
+        }
     }
 
     /// What takes the answer with this id. A server that could not read the id can only mean the
     /// one request under way.
     pub(super) fn take(&self, id: Option<u64>) -> Option<A> {
         let mut pending = self.pending();
-        let id = id.or_else(|| pending.keys().next().copied().filter(|_| pending.len() == 1))?;
+        let id = id.or_else(|| {
+            pending
+                .keys()
+                .next()
+                .copied()
+                .filter(|_| pending.len() == 1)
+        })?;
         pending.remove(&id).map(|request| request.answer)
     }
 
     /// Forgets all requests, and gives what would have taken their answers.
     pub(super) fn take_all(&self) -> Vec<A> {
-        std::mem::take(&mut *self.pending()).into_values().map(|request| request.answer).collect()
+        std::mem::take(&mut *self.pending())
+            .into_values()
+            .map(|request| request.answer)
+            .collect()
     }
 
     /// Gives a note to the caller of the request that it names. One that names none is for the only
@@ -208,7 +247,10 @@ impl<A> RequestsUnderWay<A> {
     /// back if no call or several could be meant, or the caller has too many.
     pub(super) fn give_request(&self, request: RpcRequest) -> Result<(), RpcRequest> {
         match only_call(&self.pending()) {
-            Some(call) => call.requests.try_send(request).map_err(mpsc::error::TrySendError::into_inner),
+            Some(call) => call
+                .requests
+                .try_send(request)
+                .map_err(mpsc::error::TrySendError::into_inner),
             None => Err(request),
         }
     }
@@ -244,7 +286,11 @@ mod tests {
     use crate::model::JsonText;
 
     fn request() -> RpcRequest {
-        RpcRequest { id: JsonText::parse("1").unwrap(), method: "elicitation/create".to_owned(), params: None }
+        RpcRequest {
+            id: JsonText::parse("1").unwrap(),
+            method: "elicitation/create".to_owned(),
+            params: None,
+        }
     }
 
     /// A request of the server that names no call must not reach the caller of another one.

@@ -41,7 +41,9 @@ pub(super) fn annotations(schema: &str) -> Result<Vec<HeaderParam>, String> {
     visit(&schema, &mut Vec::new(), &mut found, &mut names)?;
     let reachable = found.len();
     if count(&schema, 0) > reachable {
-        return Err(format!("`{ANNOTATION}` is allowed on properties only, not below `items`, `anyOf` and the like"));
+        return Err(format!(
+            "`{ANNOTATION}` is allowed on properties only, not below `items`, `anyOf` and the like"
+        ));
     }
     Ok(found)
 }
@@ -57,19 +59,34 @@ fn visit(
     }
     if let Some(annotation) = schema.get(ANNOTATION).filter(|_| !path.is_empty()) {
         let name = annotation.as_str().filter(|name| !name.is_empty());
-        let name = name.ok_or_else(|| format!("`{ANNOTATION}` of `{}` is not a name", path.join(".")))?;
+        let name =
+            name.ok_or_else(|| format!("`{ANNOTATION}` of `{}` is not a name", path.join(".")))?;
         let header = format!("mcp-param-{name}").parse::<HeaderName>();
-        let header = header.map_err(|_| format!("`{ANNOTATION}` {name:?} cannot be the name of a header"))?;
+        let header = header
+            .map_err(|_| format!("`{ANNOTATION}` {name:?} cannot be the name of a header"))?;
         if !names.insert(name.to_ascii_lowercase()) {
             return Err(format!("two properties have the `{ANNOTATION}` {name:?}"));
         }
-        let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
+        let kind = schema
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         if !matches!(kind, "string" | "integer" | "boolean") {
-            return Err(format!("`{ANNOTATION}` {name:?} is of a property that is not a string, integer or boolean"));
+            return Err(format!(
+                "`{ANNOTATION}` {name:?} is of a property that is not a string, integer or boolean"
+            ));
         }
-        found.push(HeaderParam { header, path: path.clone() });
+        found.push(HeaderParam {
+            header,
+            path: path.clone(),
+        });
     }
-    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+    for (name, property) in schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
         path.push(name.clone());
         visit(property, path, found, names)?;
         path.pop();
@@ -102,7 +119,9 @@ pub(super) fn of_call(params: &[HeaderParam], arguments: &str) -> HeaderMap {
     if params.is_empty() {
         return headers;
     }
-    let Ok(arguments) = serde_json::from_str::<Value>(arguments) else { return headers };
+    let Ok(arguments) = serde_json::from_str::<Value>(arguments) else {
+        return headers;
+    };
     for param in params {
         if let Some(text) = param.text(&arguments) {
             headers.insert(param.header.clone(), header_value(&text));
@@ -140,11 +159,17 @@ pub(crate) fn header_arguments(schema: &str, arguments: &str) -> Vec<HeaderArgum
 impl HeaderParam {
     /// The text of its value in these arguments.
     fn text(&self, arguments: &Value) -> Option<String> {
-        match self.path.iter().try_fold(arguments, |value, name| value.get(name))? {
+        match self
+            .path
+            .iter()
+            .try_fold(arguments, |value, name| value.get(name))?
+        {
             Value::String(text) => Some(text.clone()),
             Value::Bool(flag) => Some(flag.to_string()),
             Value::Number(number) => {
-                let whole = number.as_i64().filter(|whole| whole.unsigned_abs() <= SAFE_INTEGER.unsigned_abs());
+                let whole = number
+                    .as_i64()
+                    .filter(|whole| whole.unsigned_abs() <= SAFE_INTEGER.unsigned_abs());
                 whole.map(|whole| whole.to_string())
             }
             _ => None,
@@ -165,25 +190,40 @@ mod tests {
         assert_eq!(headers["mcp-param-region"], "eu");
         assert_eq!(headers["mcp-param-count"], "7");
         assert!(of_call(&params, r#"{"region":null,"deep":{"n":1.5}}"#).is_empty());
-        assert_eq!(of_call(&params, r#"{"region":"ö"}"#)["mcp-param-region"], "=?base64?w7Y=?=");
+        assert_eq!(
+            of_call(&params, r#"{"region":"ö"}"#)["mcp-param-region"],
+            "=?base64?w7Y=?="
+        );
     }
 
     #[test]
     fn invalid_annotations_are_refused_with_the_reason() {
         for (properties, part) in [
-            (r#"{"a":{"type":"number","x-mcp-header":"A"}}"#, "not a string, integer or boolean"),
+            (
+                r#"{"a":{"type":"number","x-mcp-header":"A"}}"#,
+                "not a string, integer or boolean",
+            ),
             (r#"{"a":{"type":"string","x-mcp-header":""}}"#, "not a name"),
-            (r#"{"a":{"type":"string","x-mcp-header":"a b"}}"#, "name of a header"),
+            (
+                r#"{"a":{"type":"string","x-mcp-header":"a b"}}"#,
+                "name of a header",
+            ),
             (
                 r#"{"a":{"type":"string","x-mcp-header":"X"},"b":{"type":"string","x-mcp-header":"x"}}"#,
                 "two properties",
             ),
-            (r#"{"a":{"type":"array","items":{"type":"string","x-mcp-header":"X"}}}"#, "properties only"),
+            (
+                r#"{"a":{"type":"array","items":{"type":"string","x-mcp-header":"X"}}}"#,
+                "properties only",
+            ),
         ] {
             let schema = format!(r#"{{"type":"object","properties":{properties}}}"#);
             let error = annotations(&schema).unwrap_err();
             assert!(error.contains(part), "{properties}: {error}");
         }
-        assert_eq!(annotations(r#"{"type":"object","properties":{"x-mcp-header":{"type":"string"}}}"#), Ok(Vec::new()));
+        assert_eq!(
+            annotations(r#"{"type":"object","properties":{"x-mcp-header":{"type":"string"}}}"#),
+            Ok(Vec::new())
+        );
     }
 }

@@ -27,8 +27,11 @@ use crate::transports::TransportError;
 use crate::transports::http::{EventLimits, EventStream};
 
 /// What a stream of hints may cost. Servers need not send signs of life.
-pub(super) const LIMITS: EventLimits =
-    EventLimits { max_event: 64 * 1024, silence: Duration::from_secs(3600), per_minute: 1024 * 1024 };
+pub(super) const LIMITS: EventLimits = EventLimits {
+    max_event: 64 * 1024,
+    silence: Duration::from_secs(3600),
+    per_minute: 1024 * 1024,
+};
 
 /// The hints of a server, if it gives any.
 pub(super) fn hints(server: &Arc<McpServer>) -> Option<BoxStream<'static, Hint>> {
@@ -37,12 +40,16 @@ pub(super) fn hints(server: &Arc<McpServer>) -> Option<BoxStream<'static, Hint>>
     }
     match &server.carrier {
         Carrier::Lines(lines, revision) => {
-            let changes = changes(lines.incoming().changes(), server.info.list_changed && !revision.is_modern());
+            let changes = changes(
+                lines.incoming().changes(),
+                server.info.list_changed && !revision.is_modern(),
+            );
             if !(revision.is_modern() && server.info.signals_changes()) {
                 return Some(changes);
             }
             // A modern server signals changes for as long as a request to listen has no answer.
-            let listening = stream::once(listen_on_lines(Arc::clone(server))).filter_map(std::future::ready);
+            let listening =
+                stream::once(listen_on_lines(Arc::clone(server))).filter_map(std::future::ready);
             Some(stream::select(listening, changes).boxed())
         }
         Carrier::Http(http) if server.info.signals_changes() || !http.revision().is_modern() => {
@@ -58,7 +65,9 @@ fn changes(changes: watch::Receiver<u64>, follows: bool) -> BoxStream<'static, H
         changes.changed().await.ok()?;
         Some((Hint::Changed, changes))
     });
-    stream::iter(follows.then_some(Hint::Following)).chain(rest).boxed()
+    stream::iter(follows.then_some(Hint::Following))
+        .chain(rest)
+        .boxed()
 }
 
 /// Sends the request to listen. It ends when the server answers it, which may be at once. While it
@@ -80,25 +89,39 @@ fn listen_request(server: &ServerDescription, limit: Duration) -> McpRequest {
         (server.prompts_changed, r#""promptsListChanged":true"#),
         (server.resources_changed, r#""resourcesListChanged":true"#),
     ];
-    let wanted: Vec<_> = wanted.into_iter().filter(|(declared, _)| *declared).map(|(_, member)| member).collect();
+    let wanted: Vec<_> = wanted
+        .into_iter()
+        .filter(|(declared, _)| *declared)
+        .map(|(_, member)| member)
+        .collect();
     let params = format!(r#""notifications":{{{}}}"#, wanted.join(","));
     McpRequest::new("subscriptions/listen", params, limit, 64 * 1024)
 }
 
 /// Opens the stream over HTTP.
 async fn open(server: Arc<McpServer>) -> BoxStream<'static, Hint> {
-    let Carrier::Http(http) = &server.carrier else { return stream::empty().boxed() };
+    let Carrier::Http(http) = &server.carrier else {
+        return stream::empty().boxed();
+    };
     let modern = http.revision().is_modern();
-    let opened = if modern { listen(&server.info, http).await } else { http.event_stream(LIMITS).await };
+    let opened = if modern {
+        listen(&server.info, http).await
+    } else {
+        http.event_stream(LIMITS).await
+    };
     match opened {
         Ok(Some(events)) => {
             // A legacy stream carries every change from the beginning; a modern one says so first.
-            let first = stream::iter((!modern && server.info.list_changed).then_some(Hint::Following));
+            let first =
+                stream::iter((!modern && server.info.list_changed).then_some(Hint::Following));
             let hints = read(events, Arc::clone(&server));
             first.chain(hints).boxed()
         }
         // Such an answer is for good: there is no stream (MCP 2025-11-25, Streamable HTTP).
-        Ok(None) | Err(TransportError::Status { status: 400..=499, .. }) => {
+        Ok(None)
+        | Err(TransportError::Status {
+            status: 400..=499, ..
+        }) => {
             server.refuses_hints.store(true, Ordering::Relaxed);
             stream::empty().boxed()
         }
@@ -106,7 +129,10 @@ async fn open(server: Arc<McpServer>) -> BoxStream<'static, Hint> {
     }
 }
 
-async fn listen(server: &ServerDescription, http: &HttpConnection) -> Result<Option<EventStream>, TransportError> {
+async fn listen(
+    server: &ServerDescription,
+    http: &HttpConnection,
+) -> Result<Option<EventStream>, TransportError> {
     let limit = http.upstream().poll_limits().timeout;
     match http.listen(&listen_request(server, limit), LIMITS).await {
         Ok(events) => Ok(events),
@@ -115,14 +141,19 @@ async fn listen(server: &ServerDescription, http: &HttpConnection) -> Result<Opt
     }
 }
 
-fn read(events: EventStream, server: Arc<McpServer>) -> impl futures_util::Stream<Item = Hint> + Send + 'static {
+fn read(
+    events: EventStream,
+    server: Arc<McpServer>,
+) -> impl futures_util::Stream<Item = Hint> + Send + 'static {
     stream::unfold((events, server), |(mut events, server)| async move {
         loop {
             let event = events.next().await.ok()??;
             for message in rpc::parse(&event.data).unwrap_or_default() {
                 let hint = match message {
                     RpcMessage::Notification { method, params } => match method.as_str() {
-                        "notifications/subscriptions/acknowledged" if server.info.list_changed => Hint::Following,
+                        "notifications/subscriptions/acknowledged" if server.info.list_changed => {
+                            Hint::Following
+                        }
                         method if is_change(method) => Hint::Changed,
                         UPDATED => {
                             server.updates.take(params.as_ref());
@@ -130,8 +161,12 @@ fn read(events: EventStream, server: Arc<McpServer>) -> impl futures_util::Strea
                         }
                         _ => continue,
                     },
-                    RpcMessage::Response { result: Err(error), .. } => {
-                        server.refuses_hints.store(error.code == METHOD_NOT_FOUND, Ordering::Relaxed);
+                    RpcMessage::Response {
+                        result: Err(error), ..
+                    } => {
+                        server
+                            .refuses_hints
+                            .store(error.code == METHOD_NOT_FOUND, Ordering::Relaxed);
                         return None;
                     }
                     // The server ended the subscription.

@@ -12,7 +12,9 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::Instant;
 
 use super::deadline::UNTIMED;
-use super::exchange::{Arrived, Connection, Expected, Messages, RequestExchange, RequestsUnderWay, withdrawal};
+use super::exchange::{
+    Arrived, Connection, Expected, Messages, RequestExchange, RequestsUnderWay, withdrawal,
+};
 use super::inputs;
 use super::request::{McpRequest, Reply, RequestError, version_header};
 use super::revision::McpRevision;
@@ -23,7 +25,8 @@ use crate::protocols::decoding::decode_answer;
 use crate::protocols::{CallError, CallIo, InputMethod};
 use crate::transports::TransportError;
 use crate::transports::http::{
-    CallLimits, EventLimits, EventStream, HttpResponse, ResponseHead, StreamedResponse, Unanswered, Upstream,
+    CallLimits, EventLimits, EventStream, HttpResponse, ResponseHead, StreamedResponse, Unanswered,
+    Upstream,
 };
 
 /// The header with the id of a legacy session.
@@ -60,13 +63,25 @@ pub(super) struct Answered {
 
 impl HttpConnection {
     pub(super) fn new(upstream: Upstream, dialect: Dialect, interaction: Arc<Interaction>) -> Self {
-        Self { upstream, dialect, interaction, under_way: RequestsUnderWay::new() }
+        Self {
+            upstream,
+            dialect,
+            interaction,
+            under_way: RequestsUnderWay::new(),
+        }
     }
 
     /// The same server in the session that its answer to `initialize` began.
     pub(super) fn in_session(self, revision: McpRevision, head: &ResponseHead) -> Self {
-        let id = head.headers.get(SESSION_ID).filter(|id| id.len() <= SESSION_ID_MAX).cloned();
-        Self { dialect: Dialect::Session(revision, id), ..self }
+        let id = head
+            .headers
+            .get(SESSION_ID)
+            .filter(|id| id.len() <= SESSION_ID_MAX)
+            .cloned();
+        Self {
+            dialect: Dialect::Session(revision, id),
+            ..self
+        }
     }
 
     /// How the server is reached.
@@ -83,7 +98,11 @@ impl HttpConnection {
     }
 
     /// Sends a request and waits for its answer.
-    pub(super) async fn send(&self, request: &McpRequest, io: &dyn CallIo) -> Result<Answered, RequestError> {
+    pub(super) async fn send(
+        &self,
+        request: &McpRequest,
+        io: &dyn CallIo,
+    ) -> Result<Answered, RequestError> {
         let own = self.under_way.expect((), request.progress);
         let id = own.id;
         let body = rpc::request(id, request.method, &request.params(self.revision(), id));
@@ -97,8 +116,23 @@ impl HttpConnection {
         // Only a legacy server continues a stream.
         let session = matches!(self.dialect, Dialect::Session(..)).then(|| self.legacy_headers());
         let stream = StreamMessages::new(&self.upstream, session, posting, id, request.max_body);
-        let exchange = RequestExchange { connection: self, request, id };
-        match exchange.run(HttpMessages { connection: self, stream, own, answering: None }, io).await? {
+        let exchange = RequestExchange {
+            connection: self,
+            request,
+            id,
+        };
+        match exchange
+            .run(
+                HttpMessages {
+                    connection: self,
+                    stream,
+                    own,
+                    answering: None,
+                },
+                io,
+            )
+            .await?
+        {
             HttpAnswer::Document(answer) => self.document(id, answer).await,
             HttpAnswer::Streamed(head, reply) => Ok(Answered { reply, head }),
         }
@@ -106,7 +140,10 @@ impl HttpConnection {
 
     /// Sends a message that wants no answer.
     pub(super) async fn notify(&self, message: String) -> Result<(), RequestError> {
-        let limits = CallLimits { headers: self.legacy_headers(), ..self.upstream.poll_limits() };
+        let limits = CallLimits {
+            headers: self.legacy_headers(),
+            ..self.upstream.poll_limits()
+        };
         match self.upstream.post_streamed(message, &limits).await {
             Ok(_) => Ok(()),
             Err(Unanswered { error, .. }) => Err(RequestError::Unanswered(error)),
@@ -114,8 +151,13 @@ impl HttpConnection {
     }
 
     /// Opens the stream on which a legacy server signals changes. `None` if it has no such stream.
-    pub(super) async fn event_stream(&self, limits: EventLimits) -> Result<Option<EventStream>, TransportError> {
-        self.upstream.events_with("", limits, self.legacy_headers()).await
+    pub(super) async fn event_stream(
+        &self,
+        limits: EventLimits,
+    ) -> Result<Option<EventStream>, TransportError> {
+        self.upstream
+            .events_with("", limits, self.legacy_headers())
+            .await
     }
 
     /// Opens the stream on which a modern server signals changes.
@@ -160,19 +202,33 @@ impl HttpConnection {
     async fn document(&self, id: u64, answer: HttpResponse) -> Result<Answered, RequestError> {
         let status = answer.head.status;
         // What the body says of it is for people: the head says which credential is missing.
-        if answer.challenge().is_some_and(|challenge| challenge.wants_another()) {
-            return Err(RequestError::Unanswered(answer.refused(self.upstream.to_string())));
+        if answer
+            .challenge()
+            .is_some_and(|challenge| challenge.wants_another())
+        {
+            return Err(RequestError::Unanswered(
+                answer.refused(self.upstream.to_string()),
+            ));
         }
         let body = answer.body.clone();
-        let parse = move || std::str::from_utf8(&body).ok().and_then(|text| rpc::parse(text).ok());
+        let parse = move || {
+            std::str::from_utf8(&body)
+                .ok()
+                .and_then(|text| rpc::parse(text).ok())
+        };
         let messages = decode_answer(self.upstream.tasks(), answer.body.len(), parse).await;
-        let reply = messages.into_iter().flatten().find_map(|message| match message {
-            // Servers that refuse a request before reading it answer without its id.
-            RpcMessage::Response { id: given, result } if given.is_none_or(|given| given == id) => {
-                Some((given, result))
-            }
-            _ => None,
-        });
+        let reply = messages
+            .into_iter()
+            .flatten()
+            .find_map(|message| match message {
+                // Servers that refuse a request before reading it answer without its id.
+                RpcMessage::Response { id: given, result }
+                    if given.is_none_or(|given| given == id) =>
+                {
+                    Some((given, result))
+                }
+                _ => None,
+            });
         // Some servers answer 400 instead of 404 for a session that they do not know (any more).
         let refused_whole = reply.as_ref().is_none_or(|(given, _)| given.is_none());
         if matches!(self.dialect, Dialect::Session(_, Some(_)))
@@ -182,17 +238,28 @@ impl HttpConnection {
             return Err(RequestError::SessionLost);
         }
         match reply {
-            Some((_, reply)) => Ok(Answered { reply, head: Arc::new(answer.head) }),
+            Some((_, reply)) => Ok(Answered {
+                reply,
+                head: Arc::new(answer.head),
+            }),
             None if status.is_success() => {
                 let error = CallError::not_this_protocol(&answer, "the answer is not JSON-RPC");
-                Err(RequestError::NotRpc { status: status.as_u16(), error })
+                Err(RequestError::NotRpc {
+                    status: status.as_u16(),
+                    error,
+                })
             }
             None => {
                 if matches!(status.as_u16(), 401 | 403 | 429 | 500..) {
-                    return Err(RequestError::Unanswered(answer.refused(self.upstream.to_string())));
+                    return Err(RequestError::Unanswered(
+                        answer.refused(self.upstream.to_string()),
+                    ));
                 }
                 let error = CallError::not_this_protocol(&answer, "the answer is not JSON-RPC");
-                Err(RequestError::NotRpc { status: status.as_u16(), error })
+                Err(RequestError::NotRpc {
+                    status: status.as_u16(),
+                    error,
+                })
             }
         }
     }
@@ -206,7 +273,10 @@ impl HttpConnection {
         };
         match given {
             Ok(()) => Ok(()),
-            Err(request) => self.notify(inputs::response_without_caller(&request, &self.interaction)).await,
+            Err(request) => {
+                self.notify(inputs::response_without_caller(&request, &self.interaction))
+                    .await
+            }
         }
     }
 }
@@ -249,7 +319,9 @@ struct HttpMessages<'a> {
 impl HttpMessages<'_> {
     /// Waits until the answer that is being sent was sent.
     async fn until_answered(&mut self) -> Result<(), RequestError> {
-        let Some(answering) = &mut self.answering else { return Ok(()) };
+        let Some(answering) = &mut self.answering else {
+            return Ok(());
+        };
         let sent = answering.await;
         self.answering = None;
         sent
@@ -273,7 +345,8 @@ impl Messages for HttpMessages<'_> {
             match self.stream.while_waiting().await? {
                 WhileWaiting::Answer(answer) => return Ok(answer),
                 WhileWaiting::Request(request) => {
-                    let response = inputs::response_without_caller(&request, &self.connection.interaction);
+                    let response =
+                        inputs::response_without_caller(&request, &self.connection.interaction);
                     self.answering = Some(Box::pin(self.connection.notify(response)));
                 }
             }

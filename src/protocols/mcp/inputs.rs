@@ -19,7 +19,11 @@ const DECLINED: &str = r#"{"action":"decline"}"#;
 const NO_ROOTS: &str = r#"{"roots":[]}"#;
 
 /// The message that answers a request of a legacy server: by the configuration, or by the caller.
-pub(super) async fn response(request: &RpcRequest, interaction: &Interaction, io: &dyn CallIo) -> String {
+pub(super) async fn response(
+    request: &RpcRequest,
+    interaction: &Interaction,
+    io: &dyn CallIo,
+) -> String {
     let given = match InputMethod::parse(&request.method) {
         Some(method) => given(method, request.params.as_ref(), interaction, io).await,
         None => None,
@@ -53,14 +57,22 @@ async fn given(
 }
 
 /// The message with the input that was given, or with the refusal of a client that gives none.
-fn response_with(request: &RpcRequest, given: Option<JsonText>, interaction: &Interaction) -> String {
+fn response_with(
+    request: &RpcRequest,
+    given: Option<JsonText>,
+    interaction: &Interaction,
+) -> String {
     let result = match (given, InputMethod::parse(&request.method)) {
         (Some(given), _) => Ok(given),
         (None, Some(InputMethod::Elicitation)) => Ok(JsonText::known(DECLINED)),
         (None, Some(InputMethod::Roots)) if interaction.roots => Ok(JsonText::known(NO_ROOTS)),
         (None, Some(InputMethod::Sampling)) if interaction.sampling => {
             let message = "this call has no caller that samples a model".to_owned();
-            Err(RpcError { code: REJECTED, message, data: None })
+            Err(RpcError {
+                code: REJECTED,
+                message,
+                data: None,
+            })
         }
         (None, None) if request.method == PING => Ok(JsonText::known("{}")),
         (None, _) => Err(unknown_method(&request.method)),
@@ -87,9 +99,14 @@ pub(super) async fn input_response(
 
 /// The folders that the configuration names, if they are what is requested.
 fn configured_folders(method: InputMethod, interaction: &Interaction) -> Option<JsonText> {
-    let is_configured = method == InputMethod::Roots && interaction.roots && !interaction.folders.is_empty();
+    let is_configured =
+        method == InputMethod::Roots && interaction.roots && !interaction.folders.is_empty();
     is_configured.then(|| {
-        let roots: Vec<_> = interaction.folders.iter().map(|folder| json!({"uri": folder.as_str()})).collect();
+        let roots: Vec<_> = interaction
+            .folders
+            .iter()
+            .map(|folder| json!({"uri": folder.as_str()}))
+            .collect();
         JsonText::known(json!({"roots": roots}).to_string())
     })
 }
@@ -105,19 +122,32 @@ fn is_allowed(method: InputMethod, interaction: &Interaction) -> bool {
 /// The answer to a method that a client need not know.
 fn unknown_method(method: &str) -> RpcError {
     let message = format!("callsheet does not answer {}", method.escape_debug());
-    RpcError { code: METHOD_NOT_FOUND, message, data: None }
+    RpcError {
+        code: METHOD_NOT_FOUND,
+        message,
+        data: None,
+    }
 }
 
 /// What is declared to a legacy server, for all calls of its session: no caller is known yet.
 pub(super) fn session_capabilities(interaction: &Interaction) -> String {
-    let offers = CallerOffers { elicitation_form: true, sampling: true, roots: true, ..CallerOffers::default() };
+    let offers = CallerOffers {
+        elicitation_form: true,
+        sampling: true,
+        roots: true,
+        ..CallerOffers::default()
+    };
     capabilities(interaction, offers)
 }
 
 /// What is declared to a modern server with a call of a caller with these offers.
 pub(super) fn capabilities(interaction: &Interaction, offers: CallerOffers) -> String {
     let mut declared = Vec::new();
-    match (interaction.elicitation, offers.elicitation_form, offers.elicitation_url) {
+    match (
+        interaction.elicitation,
+        offers.elicitation_form,
+        offers.elicitation_url,
+    ) {
         (false, ..) | (_, false, false) => {}
         // The empty object means forms only (MCP 2026-07-28, elicitation).
         (true, true, false) => declared.push(r#""elicitation":{}"#),
@@ -152,41 +182,92 @@ mod tests {
     #[test]
     fn capabilities_follow_the_configuration_and_the_caller() {
         let none = CallerOffers::default();
-        let form = CallerOffers { elicitation_form: true, ..none };
-        let both = CallerOffers { elicitation_url: true, sampling: true, roots: true, ..form };
+        let form = CallerOffers {
+            elicitation_form: true,
+            ..none
+        };
+        let both = CallerOffers {
+            elicitation_url: true,
+            sampling: true,
+            roots: true,
+            ..form
+        };
         for (interaction, offers, expected) in [
             (Interaction::default(), none, "{}"),
             (Interaction::default(), form, r#"{"elicitation":{}}"#),
-            (Interaction::default(), both, r#"{"elicitation":{"form":{},"url":{}}}"#),
+            (
+                Interaction::default(),
+                both,
+                r#"{"elicitation":{"form":{},"url":{}}}"#,
+            ),
             (all(), none, r#"{"roots":{}}"#),
-            (all(), both, r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#),
-            (Interaction { elicitation: false, ..Interaction::default() }, both, "{}"),
+            (
+                all(),
+                both,
+                r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#,
+            ),
+            (
+                Interaction {
+                    elicitation: false,
+                    ..Interaction::default()
+                },
+                both,
+                "{}",
+            ),
         ] {
             assert_eq!(capabilities(&interaction, offers), expected);
         }
-        assert_eq!(session_capabilities(&Interaction::default()), r#"{"elicitation":{}}"#);
+        assert_eq!(
+            session_capabilities(&Interaction::default()),
+            r#"{"elicitation":{}}"#
+        );
     }
 
     #[tokio::test]
     async fn what_no_caller_answers_is_declined_as_the_era_has_it() {
         let answered = |method: &'static str, interaction: Interaction| async move {
-            let request = RpcRequest { id: JsonText::known("1"), method: method.to_owned(), params: None };
+            let request = RpcRequest {
+                id: JsonText::known("1"),
+                method: method.to_owned(),
+                params: None,
+            };
             let message = response(&request, &interaction, &NoCaller).await;
-            assert_eq!(message, response_without_caller(&request, &interaction), "it has no caller either");
-            let RpcMessage::Response { result, .. } = rpc::parse(&message).unwrap().remove(0) else { panic!() };
-            let of_request = result.map(|result| result.get().to_owned()).map_err(|error| error.code);
+            assert_eq!(
+                message,
+                response_without_caller(&request, &interaction),
+                "it has no caller either"
+            );
+            let RpcMessage::Response { result, .. } = rpc::parse(&message).unwrap().remove(0)
+            else {
+                panic!()
+            };
+            let of_request = result
+                .map(|result| result.get().to_owned())
+                .map_err(|error| error.code);
             let of_call = input_response(method, None, &interaction, &NoCaller).await;
             (of_request, of_call.map(|given| given.get().to_owned()))
         };
         let declined = || (Ok(DECLINED.to_owned()), Some(DECLINED.to_owned()));
         assert_eq!(answered("elicitation/create", all()).await, declined());
-        assert_eq!(answered("sampling/createMessage", all()).await, (Err(REJECTED), None));
+        assert_eq!(
+            answered("sampling/createMessage", all()).await,
+            (Err(REJECTED), None)
+        );
         let undeclared = answered("sampling/createMessage", Interaction::default()).await;
         assert_eq!(undeclared, (Err(METHOD_NOT_FOUND), None));
         let folders = r#"{"roots":[{"uri":"file:///srv"}]}"#.to_owned();
-        assert_eq!(answered("roots/list", all()).await, (Ok(folders.clone()), Some(folders)));
-        assert_eq!(answered("roots/list", Interaction::default()).await.0, Err(METHOD_NOT_FOUND));
-        assert_eq!(answered("tools/call", all()).await, (Err(METHOD_NOT_FOUND), None));
+        assert_eq!(
+            answered("roots/list", all()).await,
+            (Ok(folders.clone()), Some(folders))
+        );
+        assert_eq!(
+            answered("roots/list", Interaction::default()).await.0,
+            Err(METHOD_NOT_FOUND)
+        );
+        assert_eq!(
+            answered("tools/call", all()).await,
+            (Err(METHOD_NOT_FOUND), None)
+        );
         assert_eq!(answered(PING, all()).await, (Ok("{}".to_owned()), None));
     }
 }

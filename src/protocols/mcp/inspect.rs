@@ -63,15 +63,36 @@ fn examine(
         });
         first.get_or_insert((decoded, listing));
     }
-    let Some((DecodedTools { mut manifest, findings: of_decoding, .. }, pages)) = first else {
+    let Some((
+        DecodedTools {
+            mut manifest,
+            findings: of_decoding,
+            ..
+        },
+        pages,
+    )) = first
+    else {
         return Err(ListError::Malformed("its tools were not listed".to_owned()));
     };
     manifest.relayed = offered.clone();
     let document = document(&pages.results);
-    let empty = pages.results.iter().filter(|page| tools(&value(page)).is_empty()).count();
-    let serving = McpServing { answers, pages: (pages.results.len(), empty), list_changed: info.list_changed };
+    let empty = pages
+        .results
+        .iter()
+        .filter(|page| tools(&value(page)).is_empty())
+        .count();
+    let serving = McpServing {
+        answers,
+        pages: (pages.results.len(), empty),
+        list_changed: info.list_changed,
+    };
     let mut findings = check_mcp_serving(&serving);
-    let of_content = renumbered(&document, &manifest, &left_out(&of_decoding), check_mcp(&manifest));
+    let of_content = renumbered(
+        &document,
+        &manifest,
+        &left_out(&of_decoding),
+        check_mcp(&manifest),
+    );
     findings.extend(of_decoding);
     findings.extend(of_content);
     Ok(Inspected::listed(manifest, findings, names(&document)))
@@ -79,7 +100,10 @@ fn examine(
 
 /// The tools of all pages as one document.
 fn document(pages: &[JsonText]) -> Value {
-    let all: Vec<Value> = pages.iter().flat_map(|page| tools(&value(page)).to_vec()).collect();
+    let all: Vec<Value> = pages
+        .iter()
+        .flat_map(|page| tools(&value(page)).to_vec())
+        .collect();
     json!({"tools": all})
 }
 
@@ -88,5 +112,8 @@ fn value(page: &JsonText) -> Value {
 }
 
 fn names(document: &Value) -> Vec<String> {
-    tools(document).iter().filter_map(|tool| Some(tool.get("name")?.as_str()?.to_owned())).collect()
+    tools(document)
+        .iter()
+        .filter_map(|tool| Some(tool.get("name")?.as_str()?.to_owned()))
+        .collect()
 }

@@ -14,7 +14,9 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::exchange::{Arrived, Connection, Expected, Messages, RequestExchange, RequestsUnderWay, withdrawal};
+use super::exchange::{
+    Arrived, Connection, Expected, Messages, RequestExchange, RequestsUnderWay, withdrawal,
+};
 use super::inputs;
 use super::notes::Note;
 use super::request::{McpRequest, Reply, RequestError};
@@ -38,7 +40,10 @@ pub(super) trait Outgoing: Send + Sync {
 
     /// The error for a request after the connection ended.
     fn ended(&self, address: &str, reason: &EndReason) -> TransportError {
-        TransportError::Broken { url: address.to_owned(), message: reason.to_string() }
+        TransportError::Broken {
+            url: address.to_owned(),
+            message: reason.to_string(),
+        }
     }
 }
 
@@ -126,7 +131,9 @@ impl Incoming {
                     Some(_) => self.under_way.give_request(request),
                     None => Err(request),
                 };
-                given.err().map(|request| inputs::response_without_caller(&request, &self.interaction))
+                given
+                    .err()
+                    .map(|request| inputs::response_without_caller(&request, &self.interaction))
             }
         }
     }
@@ -134,11 +141,19 @@ impl Incoming {
     /// An error without what is masked.
     fn masked(&self, error: RpcError) -> RpcError {
         let mask = &self.masks.errors;
-        let data = error.data.map(|data| match mask.document(data.get().as_bytes()) {
-            Cow::Borrowed(_) => data,
-            Cow::Owned(masked) => JsonText::known(String::from_utf8_lossy(&masked).into_owned()),
-        });
-        RpcError { message: mask.text(error.message), data, code: error.code }
+        let data = error
+            .data
+            .map(|data| match mask.document(data.get().as_bytes()) {
+                Cow::Borrowed(_) => data,
+                Cow::Owned(masked) => {
+                    JsonText::known(String::from_utf8_lossy(&masked).into_owned())
+                }
+            });
+        RpcError {
+            message: mask.text(error.message),
+            data,
+            code: error.code,
+        }
     }
 
     /// Records that the connection ended: no answer comes any more.
@@ -158,7 +173,14 @@ impl Incoming {
     pub(super) fn skip(&self, line: &str) {
         let mut noise = self.noise.lock();
         if noise.first.len() < NOISE_LINES {
-            noise.first.push(self.masks.lines.text(line.to_owned()).chars().take(NOISE).collect());
+            noise.first.push(
+                self.masks
+                    .lines
+                    .text(line.to_owned())
+                    .chars()
+                    .take(NOISE)
+                    .collect(),
+            );
         }
         noise.lines += 1;
     }
@@ -191,8 +213,18 @@ impl Incoming {
 
 impl Lines {
     /// A connection whose messages go out by `outgoing` and are given to `incoming`.
-    pub(super) fn new(address: String, outgoing: Box<dyn Outgoing>, incoming: Arc<Incoming>, clock: Clock) -> Self {
-        Self { address, outgoing, incoming, clock }
+    pub(super) fn new(
+        address: String,
+        outgoing: Box<dyn Outgoing>,
+        incoming: Arc<Incoming>,
+        clock: Clock,
+    ) -> Self {
+        Self {
+            address,
+            outgoing,
+            incoming,
+            clock,
+        }
     }
 
     /// The present time.
@@ -225,15 +257,39 @@ impl Lines {
             return Err(RequestError::Unsent(self.broken(&reason)));
         }
         let id = expected.id;
-        self.notify(&rpc::request(id, request.method, &request.params(revision, id))).await?;
-        let messages = LineMessages { lines: self, expected, reply };
-        RequestExchange { connection: self, request, id }.run(messages, io).await
+        self.notify(&rpc::request(
+            id,
+            request.method,
+            &request.params(revision, id),
+        ))
+        .await?;
+        let messages = LineMessages {
+            lines: self,
+            expected,
+            reply,
+        };
+        RequestExchange {
+            connection: self,
+            request,
+            id,
+        }
+        .run(messages, io)
+        .await
     }
 
     /// Sends a request whose answer is not waited for, and gives its id.
-    pub(super) async fn begin(&self, request: &McpRequest, revision: McpRevision) -> Result<u64, RequestError> {
+    pub(super) async fn begin(
+        &self,
+        request: &McpRequest,
+        revision: McpRevision,
+    ) -> Result<u64, RequestError> {
         let id = self.incoming.under_way.next_id();
-        self.notify(&rpc::request(id, request.method, &request.params(revision, id))).await?;
+        self.notify(&rpc::request(
+            id,
+            request.method,
+            &request.params(revision, id),
+        ))
+        .await?;
         Ok(id)
     }
 
@@ -260,7 +316,10 @@ impl Lines {
         }
         let mut ended = self.incoming.ended();
         let known = tokio::time::timeout(END_KNOWN, ended.wait_for(Option::is_some)).await;
-        let reason = known.ok().and_then(Result::ok).and_then(|reason| reason.clone());
+        let reason = known
+            .ok()
+            .and_then(Result::ok)
+            .and_then(|reason| reason.clone());
         RequestError::Unanswered(reason.map_or(error, |reason| self.broken(&reason)))
     }
 

@@ -64,7 +64,9 @@ impl From<PagesError> for ListError {
     fn from(error: PagesError) -> Self {
         match error {
             PagesError::Request(error) => error.into_list_error(),
-            PagesError::Refused(method, error) => Self::Malformed(format!("it refused `{method}`: {error}")),
+            PagesError::Refused(method, error) => {
+                Self::Malformed(format!("it refused `{method}`: {error}"))
+            }
             PagesError::Unusable(error) => error,
         }
     }
@@ -89,21 +91,33 @@ pub(super) async fn pages(
     loop {
         let left = limit.saturating_sub(clock.now() - began);
         if left.is_zero() {
-            let timeout = TransportError::Timeout { url: address.to_owned(), limit };
+            let timeout = TransportError::Timeout {
+                url: address.to_owned(),
+                limit,
+            };
             return Err(PagesError::Request(RequestError::Unanswered(timeout)));
         }
         let request = McpRequest::new(list.method, params, left, max_bytes - bytes);
-        let reply = server.send(&request, &NoCaller).await.map_err(PagesError::Request)?;
+        let reply = server
+            .send(&request, &NoCaller)
+            .await
+            .map_err(PagesError::Request)?;
         let result = match reply {
             Ok(result) => result,
-            Err(error) => match list.unknown.filter(|_| error.code == METHOD_NOT_FOUND && pages.is_empty()) {
+            Err(error) => match list
+                .unknown
+                .filter(|_| error.code == METHOD_NOT_FOUND && pages.is_empty())
+            {
                 Some(empty) => JsonText::known(empty),
                 None => return Err(PagesError::Refused(list.method, error)),
             },
         };
         bytes += result.get().len();
         if bytes > max_bytes {
-            let too_large = TransportError::TooLarge { url: address.to_owned(), limit: max_bytes };
+            let too_large = TransportError::TooLarge {
+                url: address.to_owned(),
+                limit: max_bytes,
+            };
             return Err(PagesError::Request(RequestError::Unanswered(too_large)));
         }
         let NextPage { cursor, ttl_ms } = (list.next)(&result).map_err(PagesError::Unusable)?;
@@ -111,7 +125,10 @@ pub(super) async fn pages(
         pages.push(result);
         let Some(cursor) = cursor else { break };
         if pages.len() == MAX_PAGES {
-            return Err(malformed(format!("its answer to `{}` has more than {MAX_PAGES} pages", list.method)));
+            return Err(malformed(format!(
+                "its answer to `{}` has more than {MAX_PAGES} pages",
+                list.method
+            )));
         }
         params = format!(r#""cursor":{}"#, serde_json::Value::from(&*cursor));
         if !cursors.insert(cursor) {
@@ -122,5 +139,9 @@ pub(super) async fn pages(
         }
     }
     let lifetime = Duration::from_millis(lifetime).min(LIST_LIFETIME_MAX);
-    Ok(Pages { results: pages, lifetime, took: clock.now() - began })
+    Ok(Pages {
+        results: pages,
+        lifetime,
+        took: clock.now() - began,
+    })
 }

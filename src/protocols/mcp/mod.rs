@@ -91,8 +91,18 @@ impl Protocol for Mcp {
     fn fits(&self, target: &Target) -> Fits {
         match target {
             Target::Http(target) => {
-                let last = target.url.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-                if USUAL_PATHS.contains(&last) { Fits::ProbeFirst { at: AT } } else { Fits::Probe { at: AT } }
+                let last = target
+                    .url
+                    .path()
+                    .trim_end_matches('/')
+                    .rsplit('/')
+                    .next()
+                    .unwrap_or_default();
+                if USUAL_PATHS.contains(&last) {
+                    Fits::ProbeFirst { at: AT }
+                } else {
+                    Fits::Probe { at: AT }
+                }
             }
             Target::Stdio(_) => Fits::ProbeFirst { at: "its output" },
             Target::InProcess(_) | Target::Bundle(_) => Fits::Never,
@@ -133,21 +143,36 @@ impl Protocol for Mcp {
 impl Mcp {
     /// The protocol with other limits for the first answers of programs.
     pub fn with_patience(patience: Patience) -> Self {
-        Self { eras: Arc::default(), patience }
+        Self {
+            eras: Arc::default(),
+            patience,
+        }
     }
 
     /// A session with the server at a target. Sends nothing yet.
     ///
     /// # Errors
     /// The target cannot be reached at all, or is inside this program.
-    pub fn session(&self, target: &Target, transports: &Transports) -> Result<Arc<McpSession>, ConnectError> {
+    pub fn session(
+        &self,
+        target: &Target,
+        transports: &Transports,
+    ) -> Result<Arc<McpSession>, ConnectError> {
         let way = match target {
             Target::Http(http) => Way::Http(transports.http(http)?),
             Target::Stdio(program) => Way::Stdio(Arc::clone(program)),
             Target::InProcess(_) | Target::Bundle(_) => {
-                return Err(ConnectError::NotThisProtocol(format!("{target} is inside this program")));
+                return Err(ConnectError::NotThisProtocol(format!(
+                    "{target} is inside this program"
+                )));
             }
         };
-        Ok(Arc::new(McpSession::new(target, way, transports, Arc::clone(&self.eras), self.patience)))
+        Ok(Arc::new(McpSession::new(
+            target,
+            way,
+            transports,
+            Arc::clone(&self.eras),
+            self.patience,
+        )))
     }
 }

@@ -68,20 +68,34 @@ pub(super) fn judge(answered: Result<Reply, RequestError>) -> Discovered {
             RequestError::NotRpc { .. }
             | RequestError::SessionLost
             | RequestError::Cancelled
-            | RequestError::Unanswered(TransportError::Timeout { .. } | TransportError::Status { status: 500 | 501, .. }),
+            | RequestError::Unanswered(
+                TransportError::Timeout { .. }
+                | TransportError::Status {
+                    status: 500 | 501, ..
+                },
+            ),
         ) => Discovered::Legacy,
-        Err(error @ RequestError::Unanswered(TransportError::Status { status: 401 | 403, .. })) => {
-            Discovered::Unauthorized(error.into_list_error())
-        }
+        Err(
+            error @ RequestError::Unanswered(TransportError::Status {
+                status: 401 | 403, ..
+            }),
+        ) => Discovered::Unauthorized(error.into_list_error()),
         Err(error) => Discovered::Unreachable(error.into_list_error()),
     }
 }
 
 fn greeting(result: &JsonText) -> Discovered {
-    let Some(greeting) = Greeting::parse(result) else { return Discovered::Legacy };
+    let Some(greeting) = Greeting::parse(result) else {
+        return Discovered::Legacy;
+    };
     let supported = greeting.supported.unwrap_or_default();
-    let modern = supported.iter().filter_map(|text| McpRevision::parse(text)).find(|revision| revision.is_modern());
-    modern.map_or(Discovered::Legacy, |revision| Discovered::Modern(greeting.info, revision))
+    let modern = supported
+        .iter()
+        .filter_map(|text| McpRevision::parse(text))
+        .find(|revision| revision.is_modern());
+    modern.map_or(Discovered::Legacy, |revision| {
+        Discovered::Modern(greeting.info, revision)
+    })
 }
 
 fn judge_error(error: &RpcError) -> Discovered {
@@ -100,20 +114,33 @@ pub(super) fn supports_modern(error: &RpcError) -> bool {
     struct Data {
         supported: Vec<String>,
     }
-    let data = error.data.as_ref().and_then(|data| serde_json::from_str::<Data>(data.get()).ok());
+    let data = error
+        .data
+        .as_ref()
+        .and_then(|data| serde_json::from_str::<Data>(data.get()).ok());
     let supported = data.map(|data| data.supported).unwrap_or_default();
-    supported.iter().filter_map(|text| McpRevision::parse(text)).any(McpRevision::is_modern)
+    supported
+        .iter()
+        .filter_map(|text| McpRevision::parse(text))
+        .any(McpRevision::is_modern)
 }
 
 /// Reads the answer to `initialize`.
 pub(super) fn begun(result: &JsonText) -> Result<(ServerDescription, McpRevision), ListError> {
     let Some(greeting) = Greeting::parse(result) else {
-        return Err(ListError::NotThisProtocol("its answer to `initialize` is not one of MCP".to_owned()));
+        return Err(ListError::NotThisProtocol(
+            "its answer to `initialize` is not one of MCP".to_owned(),
+        ));
     };
     match (greeting.revision, greeting.version) {
         (Some(revision), _) if !revision.is_modern() => Ok((greeting.info, revision)),
-        (_, Some(seen)) => Err(ListError::Incompatible { seen, accepted: accepted() }),
-        (_, None) => Err(ListError::NotThisProtocol("its answer to `initialize` names no revision of MCP".to_owned())),
+        (_, Some(seen)) => Err(ListError::Incompatible {
+            seen,
+            accepted: accepted(),
+        }),
+        (_, None) => Err(ListError::NotThisProtocol(
+            "its answer to `initialize` names no revision of MCP".to_owned(),
+        )),
     }
 }
 
@@ -124,7 +151,10 @@ fn accepted() -> String {
 /// The reason why a server that refused `initialize` cannot be used.
 pub(super) fn refused(error: &RpcError) -> ListError {
     if error.code == UNSUPPORTED_VERSION {
-        return ListError::Incompatible { seen: error.message.clone(), accepted: accepted() };
+        return ListError::Incompatible {
+            seen: error.message.clone(),
+            accepted: accepted(),
+        };
     }
     ListError::NotThisProtocol(format!("it refused `initialize` of MCP: {error}"))
 }

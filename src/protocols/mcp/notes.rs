@@ -41,8 +41,14 @@ impl Note {
         match method {
             "notifications/progress" => {
                 let sent: ProgressParams<'_> = serde_json::from_str(params).ok()?;
-                let id = sent.progress_token.and_then(|token| token.get().parse().ok())?;
-                let progress = CallProgress { done: sent.progress, total: sent.total, message: sent.message };
+                let id = sent
+                    .progress_token
+                    .and_then(|token| token.get().parse().ok())?;
+                let progress = CallProgress {
+                    done: sent.progress,
+                    total: sent.total,
+                    message: sent.message,
+                };
                 Some((Some(id), Self::Progress(progress)))
             }
             "notifications/message" => {
@@ -50,7 +56,14 @@ impl Note {
                 // A level of another name is taken for the usual one.
                 let level = LogLevel::parse(&sent.level).unwrap_or(LogLevel::Info);
                 let data = JsonText::known(sent.data.map_or("null", RawValue::get));
-                Some((None, Self::Log(CallLog { level, logger: sent.logger, data })))
+                Some((
+                    None,
+                    Self::Log(CallLog {
+                        level,
+                        logger: sent.logger,
+                        data,
+                    }),
+                ))
             }
             _ => None,
         }

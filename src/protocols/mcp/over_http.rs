@@ -29,9 +29,14 @@ pub(super) async fn connect(
     let limit = upstream.poll_limits().timeout;
     let mut unauthorized = None;
     if !matches!(known, Some(Era::Legacy | Era::Sse)) {
-        let modern =
-            HttpConnection::new(upstream.clone(), Dialect::Modern(McpRevision::MODERN), Arc::clone(&setup.interaction));
-        setup.greeting.sends("server/discover", upstream.clock().now());
+        let modern = HttpConnection::new(
+            upstream.clone(),
+            Dialect::Modern(McpRevision::MODERN),
+            Arc::clone(&setup.interaction),
+        );
+        setup
+            .greeting
+            .sends("server/discover", upstream.clock().now());
         for _ in 0..2 {
             let answered = modern.send(&negotiate::discover(limit), &NoCaller).await;
             match negotiate::judge(answered.map(|answered| answered.reply)) {
@@ -57,31 +62,62 @@ pub(super) async fn connect(
         }
     }
     if known == Some(Era::Sse) {
-        return sse::connect(upstream, setup).await.map(|connected| (connected, Era::Sse));
+        return sse::connect(upstream, setup)
+            .await
+            .map(|connected| (connected, Era::Sse));
     }
-    connect_legacy(upstream, setup).await.map_err(|error| unauthorized.unwrap_or(error))
+    connect_legacy(upstream, setup)
+        .await
+        .map_err(|error| unauthorized.unwrap_or(error))
 }
 
 /// Greets a server in the old way.
-async fn connect_legacy(upstream: &Upstream, setup: &ServerSetup) -> Result<(McpServer, Era), ListError> {
+async fn connect_legacy(
+    upstream: &Upstream,
+    setup: &ServerSetup,
+) -> Result<(McpServer, Era), ListError> {
     let limit = upstream.poll_limits().timeout;
     setup.greeting.sends("initialize", upstream.clock().now());
-    let handshake = HttpConnection::new(upstream.clone(), Dialect::Handshake, Arc::clone(&setup.interaction));
-    match handshake.send(&negotiate::initialize(limit, setup), &NoCaller).await {
+    let handshake = HttpConnection::new(
+        upstream.clone(),
+        Dialect::Handshake,
+        Arc::clone(&setup.interaction),
+    );
+    match handshake
+        .send(&negotiate::initialize(limit, setup), &NoCaller)
+        .await
+    {
         Ok(answered) if !is_http_refusal(answered.head.status) => {
-            let (info, revision) = negotiate::begun(&answered.reply.map_err(|error| negotiate::refused(&error))?)?;
+            let (info, revision) =
+                negotiate::begun(&answered.reply.map_err(|error| negotiate::refused(&error))?)?;
             let session = handshake.in_session(revision, &answered.head);
-            session.notify(negotiate::initialized()).await.map_err(RequestError::into_list_error)?;
-            Ok((McpServer::new(Carrier::Http(session), info, Arc::clone(&setup.interaction)), Era::Legacy))
+            session
+                .notify(negotiate::initialized())
+                .await
+                .map_err(RequestError::into_list_error)?;
+            Ok((
+                McpServer::new(Carrier::Http(session), info, Arc::clone(&setup.interaction)),
+                Era::Legacy,
+            ))
         }
         Ok(answered) => {
-            let refusal = answered.reply.err().map_or_else(not_mcp, |error| negotiate::refused(&error));
+            let refusal = answered
+                .reply
+                .err()
+                .map_or_else(not_mcp, |error| negotiate::refused(&error));
             sse_or(upstream, setup, refusal).await
         }
         Err(RequestError::NotRpc { status, error }) if is_refusal(status) => {
-            sse_or(upstream, setup, ListError::NotThisProtocol(error.to_string())).await
+            sse_or(
+                upstream,
+                setup,
+                ListError::NotThisProtocol(error.to_string()),
+            )
+            .await
         }
-        Err(RequestError::NotRpc { error, .. }) => Err(ListError::NotThisProtocol(error.to_string())),
+        Err(RequestError::NotRpc { error, .. }) => {
+            Err(ListError::NotThisProtocol(error.to_string()))
+        }
         Err(error) => Err(error.into_list_error()),
     }
 }
@@ -92,10 +128,16 @@ fn not_mcp() -> ListError {
 
 /// Tries HTTP+SSE; a server that does not speak it either is refused for the reason that came
 /// before.
-async fn sse_or(upstream: &Upstream, setup: &ServerSetup, refusal: ListError) -> Result<(McpServer, Era), ListError> {
+async fn sse_or(
+    upstream: &Upstream,
+    setup: &ServerSetup,
+    refusal: ListError,
+) -> Result<(McpServer, Era), ListError> {
     match sse::connect(upstream, setup).await {
         Ok(connected) => Ok((connected, Era::Sse)),
-        Err(ListError::NotThisProtocol(_) | ListError::Transport(TransportError::Status { .. })) => Err(refusal),
+        Err(
+            ListError::NotThisProtocol(_) | ListError::Transport(TransportError::Status { .. }),
+        ) => Err(refusal),
         Err(error) => Err(error),
     }
 }

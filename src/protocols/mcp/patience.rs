@@ -13,6 +13,9 @@ pub struct Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { first: Duration::from_secs(10), start: Duration::from_secs(120) }
+        Self {
+            first: Duration::from_secs(10),
+            start: Duration::from_secs(120),
+        }
     }
 }

@@ -20,27 +20,50 @@ const NO_COMPLETION: &str = r#"{"completion":{"values":[],"total":0,"hasMore":fa
 
 impl McpSession {
     /// Sends a request and gives its outcome.
-    pub(super) async fn relay_once(&self, relay: &Relay, io: &dyn CallIo) -> Result<Outcome, CallError> {
+    pub(super) async fn relay_once(
+        &self,
+        relay: &Relay,
+        io: &dyn CallIo,
+    ) -> Result<Outcome, CallError> {
         let limit = self.relay_limit().min(relay.longest);
         let greeting = tokio::time::timeout(limit, self.server()).await;
-        let timeout = || TransportError::Timeout { url: self.address().to_owned(), limit };
-        let server = greeting.map_err(|_| CallError::Unsent(timeout()))?.map_err(ungreeted(self.address()))?;
+        let timeout = || TransportError::Timeout {
+            url: self.address().to_owned(),
+            limit,
+        };
+        let server = greeting
+            .map_err(|_| CallError::Unsent(timeout()))?
+            .map_err(ungreeted(self.address()))?;
         match self.send_relay(&server, relay, io).await {
             Err(Failed::SessionLost) => self.lose(&server),
             outcome => return outcome.map_err(|error| error.into_call_error(self.address())),
         }
         let server = self.server().await.map_err(ungreeted(self.address()))?;
-        self.send_relay(&server, relay, io).await.map_err(|error| error.into_call_error(self.address()))
+        self.send_relay(&server, relay, io)
+            .await
+            .map_err(|error| error.into_call_error(self.address()))
     }
 
-    async fn send_relay(&self, server: &Arc<McpServer>, relay: &Relay, io: &dyn CallIo) -> Result<Outcome, Failed> {
+    async fn send_relay(
+        &self,
+        server: &Arc<McpServer>,
+        relay: &Relay,
+        io: &dyn CallIo,
+    ) -> Result<Outcome, Failed> {
         if relay.method == RelayMethod::Complete && !server.info.completes {
             return Ok(done(NO_COMPLETION));
         }
         let params = relay.params.get().trim();
-        let members = params.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or_default();
+        let members = params
+            .strip_prefix('{')
+            .and_then(|rest| rest.strip_suffix('}'))
+            .unwrap_or_default();
         let sent: Value = serde_json::from_str(params).unwrap_or_default();
-        let subject = relay.method.subject().and_then(|member| sent[member].as_str()).map(str::to_owned);
+        let subject = relay
+            .method
+            .subject()
+            .and_then(|member| sent[member].as_str())
+            .map(str::to_owned);
         let limit = self.relay_limit().min(relay.longest);
         let request = McpRequest {
             subject,
@@ -55,5 +78,8 @@ impl McpSession {
 /// The outcome with this result.
 fn done(result: &str) -> Outcome {
     let result = crate::model::JsonText::known(result);
-    Outcome { content: Some(result.clone()), ..Outcome::done(result) }
+    Outcome {
+        content: Some(result.clone()),
+        ..Outcome::done(result)
+    }
 }

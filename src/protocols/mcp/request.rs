@@ -63,7 +63,12 @@ pub(super) enum RequestError {
 
 impl McpRequest {
     /// A request with these members of `params`, without progress.
-    pub(super) fn new(method: &'static str, params: impl Into<String>, limit: Duration, max_body: usize) -> Self {
+    pub(super) fn new(
+        method: &'static str,
+        params: impl Into<String>,
+        limit: Duration,
+        max_body: usize,
+    ) -> Self {
         Self {
             method,
             params: params.into(),
@@ -90,18 +95,31 @@ impl McpRequest {
     pub(super) fn params(&self, revision: McpRevision, id: u64) -> String {
         let mut meta = Vec::new();
         if revision.is_modern() {
-            meta.push(format!(r#""io.modelcontextprotocol/protocolVersion":"{revision}""#));
-            meta.push(format!(r#""io.modelcontextprotocol/clientInfo":{}"#, client_info()));
-            meta.push(format!(r#""io.modelcontextprotocol/clientCapabilities":{}"#, self.capabilities));
+            meta.push(format!(
+                r#""io.modelcontextprotocol/protocolVersion":"{revision}""#
+            ));
+            meta.push(format!(
+                r#""io.modelcontextprotocol/clientInfo":{}"#,
+                client_info()
+            ));
+            meta.push(format!(
+                r#""io.modelcontextprotocol/clientCapabilities":{}"#,
+                self.capabilities
+            ));
         }
         if let Some(level) = self.log_level.filter(|_| revision.is_modern()) {
-            meta.push(format!(r#""io.modelcontextprotocol/logLevel":"{}""#, level.as_str()));
+            meta.push(format!(
+                r#""io.modelcontextprotocol/logLevel":"{}""#,
+                level.as_str()
+            ));
         }
         if self.progress {
             meta.push(format!(r#""progressToken":{id}"#));
         }
         let trace = self.trace.iter().flat_map(TraceContext::members);
-        meta.extend(trace.map(|(name, value)| format!(r#""{name}":{}"#, serde_json::Value::from(value))));
+        meta.extend(
+            trace.map(|(name, value)| format!(r#""{name}":{}"#, serde_json::Value::from(value))),
+        );
         let mut members = self.params.clone();
         if !meta.is_empty() {
             if !members.is_empty() {
@@ -117,7 +135,10 @@ impl McpRequest {
     /// The headers that a modern server wants beside the message.
     pub(super) fn modern_headers(&self, revision: McpRevision) -> HeaderMap {
         let mut headers = self.headers.clone();
-        headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
+        headers.insert(
+            PROTOCOL_VERSION,
+            HeaderValue::from_static(revision.as_str()),
+        );
         headers.insert(METHOD, HeaderValue::from_static(self.method));
         if let Some(subject) = &self.subject {
             headers.insert(NAME, header_value(subject));
@@ -128,12 +149,18 @@ impl McpRequest {
 
 /// What callsheet says of itself.
 pub(super) fn client_info() -> String {
-    format!(r#"{{"name":"callsheet","version":"{}"}}"#, env!("CARGO_PKG_VERSION"))
+    format!(
+        r#"{{"name":"callsheet","version":"{}"}}"#,
+        env!("CARGO_PKG_VERSION")
+    )
 }
 
 /// The header in which a legacy server wants the revision (from 2025-06-18 on).
 pub(super) fn version_header(revision: McpRevision) -> (HeaderName, HeaderValue) {
-    (PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()))
+    (
+        PROTOCOL_VERSION,
+        HeaderValue::from_static(revision.as_str()),
+    )
 }
 
 /// A text as the value of a header: as it is where that is visible ASCII, otherwise in base64 with
@@ -142,7 +169,11 @@ pub(crate) fn header_value(text: &str) -> HeaderValue {
     let plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
         && text.trim() == text
         && !(text.starts_with("=?base64?") && text.ends_with("?="));
-    let value = if plain { text.to_owned() } else { format!("=?base64?{}?=", BASE64_STANDARD.encode(text)) };
+    let value = if plain {
+        text.to_owned()
+    } else {
+        format!("=?base64?{}?=", BASE64_STANDARD.encode(text))
+    };
     // Visible ASCII and base64 can always be written.
     HeaderValue::try_from(value).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
@@ -160,7 +191,10 @@ impl RequestError {
 
     /// The reason why a call has no outcome.
     pub(super) fn into_call_error(self, address: &str) -> CallError {
-        let broken = |message: &str| TransportError::Broken { url: address.to_owned(), message: message.to_owned() };
+        let broken = |message: &str| TransportError::Broken {
+            url: address.to_owned(),
+            message: message.to_owned(),
+        };
         match self {
             Self::Unsent(error) => CallError::Unsent(error),
             Self::Unanswered(error) => CallError::Unanswered(error),
@@ -201,6 +235,9 @@ mod tests {
         );
         request.params = r#""cursor":"""#.to_owned();
         request.progress = true;
-        assert_eq!(request.params(McpRevision::V20250618, 4), r#"{"cursor":"","_meta":{"progressToken":4}}"#);
+        assert_eq!(
+            request.params(McpRevision::V20250618, 4),
+            r#"{"cursor":"","_meta":{"progressToken":4}}"#
+        );
     }
 }

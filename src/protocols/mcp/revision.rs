@@ -17,11 +17,23 @@ pub(super) enum McpRevision {
 /// The names of all revisions that can be spoken, newest first.
 pub(crate) const REVISIONS: [&str; 5] = {
     let all = McpRevision::ALL;
-    [all[0].as_str(), all[1].as_str(), all[2].as_str(), all[3].as_str(), all[4].as_str()]
+    [
+        all[0].as_str(),
+        all[1].as_str(),
+        all[2].as_str(),
+        all[3].as_str(),
+        all[4].as_str(),
+    ]
 };
 
 impl McpRevision {
-    const ALL: [Self; 5] = [Self::V20260728, Self::V20251125, Self::V20250618, Self::V20250326, Self::V20241105];
+    const ALL: [Self; 5] = [
+        Self::V20260728,
+        Self::V20251125,
+        Self::V20250618,
+        Self::V20250326,
+        Self::V20241105,
+    ];
 
     /// The newest revision without a handshake.
     pub(super) const MODERN: Self = Self::V20260728;
@@ -30,7 +42,9 @@ impl McpRevision {
 
     /// The revision of this name, if it is supported.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|revision| revision.as_str() == text)
+        Self::ALL
+            .into_iter()
+            .find(|revision| revision.as_str() == text)
     }
 
     /// Its name on the wire.

@@ -15,7 +15,10 @@ const TEXT: usize = 16 * 1024;
 
 /// A server, as it describes itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a capability by itself")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a capability by itself"
+)]
 pub(super) struct ServerDescription {
     pub(super) name: String,
     pub(super) title: String,
@@ -118,9 +121,13 @@ impl Greeting {
     /// Reads the answer. `None` if it is not an object, or has members of another kind.
     pub(super) fn parse(result: &JsonText) -> Option<Self> {
         let sent: Sent<'_> = serde_json::from_str(result.get()).ok()?;
-        let (of_meta, via) = sent.meta.map_or((None, None), |meta| (meta.server_info, meta.via));
+        let (of_meta, via) = sent
+            .meta
+            .map_or((None, None), |meta| (meta.server_info, meta.via));
         let info = sent.server_info.or(of_meta);
-        let info: Implementation = info.and_then(|info| serde_json::from_str(info.get()).ok()).unwrap_or_default();
+        let info: Implementation = info
+            .and_then(|info| serde_json::from_str(info.get()).ok())
+            .unwrap_or_default();
         let info = ServerDescription {
             name: bounded(info.name),
             title: bounded(info.title.unwrap_or_default()),
@@ -131,14 +138,28 @@ impl Greeting {
             resources_changed: changes(sent.capabilities.resources.as_ref()),
             has_tools: sent.capabilities.tools.is_some(),
             has_logging: sent.capabilities.logging.is_some(),
-            updates_resources: sent.capabilities.resources.as_ref().is_some_and(|list| list.subscribe),
+            updates_resources: sent
+                .capabilities
+                .resources
+                .as_ref()
+                .is_some_and(|list| list.subscribe),
             has_prompts: sent.capabilities.prompts.is_some(),
             has_resources: sent.capabilities.resources.is_some(),
             completes: sent.capabilities.completions.is_some(),
-            via: via.and_then(|via| serde_json::from_str(via.get()).ok()).unwrap_or_default(),
+            via: via
+                .and_then(|via| serde_json::from_str(via.get()).ok())
+                .unwrap_or_default(),
         };
-        let revision = sent.protocol_version.as_deref().and_then(McpRevision::parse);
-        Some(Self { info, revision, supported: sent.supported_versions, version: sent.protocol_version })
+        let revision = sent
+            .protocol_version
+            .as_deref()
+            .and_then(McpRevision::parse);
+        Some(Self {
+            info,
+            revision,
+            supported: sent.supported_versions,
+            version: sent.protocol_version,
+        })
     }
 }
 
@@ -175,7 +196,14 @@ mod tests {
             "serverInfo":{"name":"files","version":"1"},"instructions":"Use it."}"#;
         let greeting = Greeting::parse(&JsonText::parse(legacy).unwrap()).unwrap();
         assert_eq!(greeting.revision, Some(McpRevision::V20250618));
-        let ServerDescription { name, version, instructions, list_changed, has_tools, .. } = greeting.info;
+        let ServerDescription {
+            name,
+            version,
+            instructions,
+            list_changed,
+            has_tools,
+            ..
+        } = greeting.info;
         assert_eq!(&*name, "files");
         assert_eq!(&*version, "1");
         assert_eq!(&*instructions, "Use it.");

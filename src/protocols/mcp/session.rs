@@ -30,12 +30,13 @@ use super::through_daemons;
 use crate::lint;
 use crate::model::finding::quoted_excerpt;
 use crate::model::{
-    Awaited, Bounds, Finding, FindingCode, ProgramOutput, REPORTED_AFTER, RelayedOffers, StdioTarget, Target,
+    Awaited, Bounds, Finding, FindingCode, ProgramOutput, REPORTED_AFTER, RelayedOffers,
+    StdioTarget, Target,
 };
 use crate::protocols::decoding::decode_manifest;
 use crate::protocols::{
-    Call, CallError, CallIo, EndReason, Hint, ListError, ListRequest, Listing, Outcome, Relay, Session, Validators,
-    Validity,
+    Call, CallError, CallIo, EndReason, Hint, ListError, ListRequest, Listing, Outcome, Relay,
+    Session, Validators, Validity,
 };
 use crate::transports::http::Upstream;
 use crate::transports::stdio::StderrTail;
@@ -73,7 +74,13 @@ pub struct McpSession {
 }
 
 impl McpSession {
-    pub(super) fn new(target: &Target, way: Way, transports: &Transports, eras: Arc<Eras>, patience: Patience) -> Self {
+    pub(super) fn new(
+        target: &Target,
+        way: Way,
+        transports: &Transports,
+        eras: Arc<Eras>,
+        patience: Patience,
+    ) -> Self {
         Self {
             address: target.to_string().into(),
             target: target.clone(),
@@ -109,7 +116,9 @@ impl McpSession {
             // What was remembered may be wrong.
             self.eras.forget(&self.target);
         }
-        if let (Some(_), Err(ListError::NotThisProtocol(_) | ListError::Incompatible { .. })) = (known, &greeted) {
+        if let (Some(_), Err(ListError::NotThisProtocol(_) | ListError::Incompatible { .. })) =
+            (known, &greeted)
+        {
             greeted = self.greet(self.setup.era()).await;
         }
         let (server, era) = greeted?;
@@ -127,7 +136,15 @@ impl McpSession {
         match &self.way {
             Way::Http(upstream) => over_http::connect(upstream, known, &self.setup).await,
             Way::Stdio(target) => {
-                stdio::connect(&self.transports, target, &self.setup, known, self.patience, &self.stderr).await
+                stdio::connect(
+                    &self.transports,
+                    target,
+                    &self.setup,
+                    known,
+                    self.patience,
+                    &self.stderr,
+                )
+                .await
             }
         }
     }
@@ -171,7 +188,15 @@ impl McpSession {
     async fn pages(&self, server: &Arc<McpServer>, max_body: usize) -> Result<Pages, PagesError> {
         let limit = self.transports.poll_timeout();
         let list = tools_list(&server.info);
-        let result = pages(server, list, limit, max_body, &self.address, self.transports.clock()).await;
+        let result = pages(
+            server,
+            list,
+            limit,
+            max_body,
+            &self.address,
+            self.transports.clock(),
+        )
+        .await;
         if result.is_ok() {
             server.has_listed.store(true, Ordering::Relaxed);
         }
@@ -180,7 +205,10 @@ impl McpSession {
 
     /// All pages, after greeting the server anew where that helps: its session is gone, or it
     /// claimed a revision that it does not speak.
-    pub(super) async fn listed(&self, max_body: usize) -> Result<(Arc<McpServer>, Pages), ListError> {
+    pub(super) async fn listed(
+        &self,
+        max_body: usize,
+    ) -> Result<(Arc<McpServer>, Pages), ListError> {
         let server = self.server().await?;
         let failed = match self.pages(&server, max_body).await {
             Ok(pages) => return Ok((server, pages)),
@@ -189,7 +217,8 @@ impl McpSession {
         let claims = server.revision().is_modern() && !server.has_listed.load(Ordering::Relaxed);
         match &failed {
             PagesError::Request(RequestError::SessionLost) => {}
-            PagesError::Refused(..) | PagesError::Request(RequestError::Unanswered(TransportError::Timeout { .. }))
+            PagesError::Refused(..)
+            | PagesError::Request(RequestError::Unanswered(TransportError::Timeout { .. }))
                 if claims =>
             {
                 self.eras.remember(&self.target, Era::Legacy);
@@ -203,11 +232,25 @@ impl McpSession {
     }
 
     /// What the server offers besides tools. The last good lists are kept for a list that fails.
-    pub(super) async fn offers(&self, server: &McpServer, max_body: usize, bounds: Bounds) -> ListedOffers {
+    pub(super) async fn offers(
+        &self,
+        server: &McpServer,
+        max_body: usize,
+        bounds: Bounds,
+    ) -> ListedOffers {
         let known = self.offered.lock().clone();
         let limit = self.transports.poll_timeout();
         let clock = self.transports.clock();
-        let listed = offers::list(server, &known, limit, max_body, bounds, &self.address, clock).await;
+        let listed = offers::list(
+            server,
+            &known,
+            limit,
+            max_body,
+            bounds,
+            &self.address,
+            clock,
+        )
+        .await;
         *self.offered.lock() = listed.offers.clone();
         listed
     }
@@ -219,7 +262,14 @@ impl McpSession {
         };
         let most = self.transports.max_body();
         let max_body = request.max_body.map_or(most, |own| own.min(most));
-        let (server, Pages { results, lifetime, took }) = self.listed(max_body).await?;
+        let (
+            server,
+            Pages {
+                results,
+                lifetime,
+                took,
+            },
+        ) = self.listed(max_body).await?;
         let info = server.info.clone();
         let revision = server.revision().as_str();
         let bounds = request.bounds;
@@ -230,9 +280,18 @@ impl McpSession {
         let work = move || decode(&results, &info, revision, bounds, wants_headers);
         let decoded = decode_manifest(self.transports.tasks(), results_bytes, work).await?;
         let decoded = through_daemons::follow(decoded, &server.info.via, self.transports.own_id())?;
-        let DecodedTools { mut manifest, mut findings, quarantined, headers } = decoded;
-        let offered = self.offers(&server, max_body.saturating_sub(results_bytes), bounds).await;
-        let lifetime = offered.lifetime.map_or(lifetime, |shortest| shortest.min(lifetime));
+        let DecodedTools {
+            mut manifest,
+            mut findings,
+            quarantined,
+            headers,
+        } = decoded;
+        let offered = self
+            .offers(&server, max_body.saturating_sub(results_bytes), bounds)
+            .await;
+        let lifetime = offered
+            .lifetime
+            .map_or(lifetime, |shortest| shortest.min(lifetime));
         findings.extend(offered.findings);
         if !offered.offers.is_empty() {
             manifest.relayed = offered.offers;
@@ -242,7 +301,8 @@ impl McpSession {
             let judged = manifest.clone();
             let decoded = findings.clone();
             let work = move || sent_findings(&pages, &judged, lint::check_mcp, &decoded);
-            manifest.sent_findings = decode_manifest(self.transports.tasks(), results_bytes, work).await;
+            manifest.sent_findings =
+                decode_manifest(self.transports.tasks(), results_bytes, work).await;
         }
         findings.extend(output_noise(&server));
         *server.headers.lock() = Arc::new(headers);
@@ -259,7 +319,12 @@ impl McpSession {
             modified: None,
             validators: Validators::default(),
         };
-        Ok(Listing::Manifest { manifest, findings, quarantined, validity })
+        Ok(Listing::Manifest {
+            manifest,
+            findings,
+            quarantined,
+            validity,
+        })
     }
 
     fn call_limit(&self, call: &Call) -> Duration {
@@ -273,8 +338,13 @@ impl McpSession {
     async fn call_once(&self, called: &Call, io: &dyn CallIo) -> Result<Outcome, CallError> {
         let limit = self.call_limit(called);
         let greeting = tokio::time::timeout(limit, self.server()).await;
-        let timeout = || TransportError::Timeout { url: self.address.to_string(), limit };
-        let server = greeting.map_err(|_| CallError::Unsent(timeout()))?.map_err(ungreeted(&self.address))?;
+        let timeout = || TransportError::Timeout {
+            url: self.address.to_string(),
+            limit,
+        };
+        let server = greeting
+            .map_err(|_| CallError::Unsent(timeout()))?
+            .map_err(ungreeted(&self.address))?;
         let outcome = call::call(&server, called, io, limit, &self.address).await;
         let lost = matches!(&outcome, Err(call::Failed::SessionLost));
         let stale_headers = matches!(&outcome, Ok(outcome) if call::wants_other_headers(outcome));
@@ -305,14 +375,17 @@ fn keep_headers(server: &McpServer, pages: &Pages) {
 
 /// The finding about lines of a program that are no messages.
 pub(super) fn output_noise(server: &McpServer) -> Option<Finding> {
-    let Carrier::Lines(lines, _) = &server.carrier else { return None };
+    let Carrier::Lines(lines, _) = &server.carrier else {
+        return None;
+    };
     let Noise { lines, first } = lines.incoming().noise();
     (lines > 0).then(|| {
         let message = format!(
             "{lines} lines of its output are no messages, the first is {}",
             quoted_excerpt(first.first().map_or("", String::as_str))
         );
-        Finding::new(FindingCode::OutputNoise, message).hint("let the program write its log to standard error")
+        Finding::new(FindingCode::OutputNoise, message)
+            .hint("let the program write its log to standard error")
     })
 }
 
@@ -321,7 +394,10 @@ pub(super) fn ungreeted(address: &str) -> impl FnOnce(ListError) -> CallError {
     move |error| {
         CallError::Unsent(match error {
             ListError::Transport(error) => error,
-            other => TransportError::Broken { url: address.to_owned(), message: other.to_string() },
+            other => TransportError::Broken {
+                url: address.to_owned(),
+                message: other.to_string(),
+            },
         })
     }
 }
@@ -331,15 +407,26 @@ impl Session for McpSession {
         Box::pin(self.list_once(request))
     }
 
-    fn call<'a>(&'a self, call: &'a Call, io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn call<'a>(
+        &'a self,
+        call: &'a Call,
+        io: &'a dyn CallIo,
+    ) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(self.call_once(call, io))
     }
 
-    fn relay<'a>(&'a self, request: &'a Relay, io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn relay<'a>(
+        &'a self,
+        request: &'a Relay,
+        io: &'a dyn CallIo,
+    ) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(self.relay_once(request, io))
     }
 
-    fn updates<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<BoxStream<'static, ()>, CallError>> {
+    fn updates<'a>(
+        &'a self,
+        uri: &'a str,
+    ) -> BoxFuture<'a, Result<BoxStream<'static, ()>, CallError>> {
         Box::pin(self.follow(uri))
     }
 
@@ -348,7 +435,10 @@ impl Session for McpSession {
     }
 
     fn recent_errors(&self) -> Vec<String> {
-        self.stderr.load_full().map(|stderr| stderr.lines()).unwrap_or_default()
+        self.stderr
+            .load_full()
+            .map(|stderr| stderr.lines())
+            .unwrap_or_default()
     }
 
     fn masked(&self, text: String) -> String {
@@ -365,23 +455,45 @@ impl Session for McpSession {
         let waited = now.saturating_duration_since(under_way.since);
         let answer_to = under_way.unanswered(now);
         let output = matches!(self.way, Way::Stdio(_)).then(|| ProgramOutput {
-            stdout: under_way.process.as_ref().map(|process| process.incoming.noise().first).unwrap_or_default(),
-            stderr: self.stderr.load_full().map(|stderr| stderr.last(SHOWN_LINES)).unwrap_or_default(),
+            stdout: under_way
+                .process
+                .as_ref()
+                .map(|process| process.incoming.noise().first)
+                .unwrap_or_default(),
+            stderr: self
+                .stderr
+                .load_full()
+                .map(|stderr| stderr.last(SHOWN_LINES))
+                .unwrap_or_default(),
         });
         // A process that follows a silent one had no time to write: what was reported stays.
         let is_new = |since| now.saturating_duration_since(since) < REPORTED_AFTER;
-        let is_started_again =
-            under_way.process.as_ref().is_some_and(|process| is_new(process.since) && !is_new(under_way.since));
-        if is_started_again && output.as_ref().is_some_and(|output| *output == ProgramOutput::default()) {
+        let is_started_again = under_way
+            .process
+            .as_ref()
+            .is_some_and(|process| is_new(process.since) && !is_new(under_way.since));
+        if is_started_again
+            && output
+                .as_ref()
+                .is_some_and(|output| *output == ProgramOutput::default())
+        {
             return None;
         }
-        Some(Awaited { answer_to, waited, output })
+        Some(Awaited {
+            answer_to,
+            waited,
+            output,
+        })
     }
 
     fn ended(&self) -> Option<BoxFuture<'static, EndReason>> {
         let mut ended = self.ended.subscribe();
         Some(Box::pin(async move {
-            let reason = ended.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+            let reason = ended
+                .wait_for(Option::is_some)
+                .await
+                .ok()
+                .and_then(|reason| reason.clone());
             match reason {
                 Some(reason) => reason,
                 // The session itself was dropped.

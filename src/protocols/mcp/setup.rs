@@ -59,16 +59,24 @@ pub(super) struct GreetedProcess {
 impl GreetingUnderWay {
     /// The request that is waited for. One that was just sent is not waited for yet.
     pub(super) fn unanswered(&self, now: Instant) -> &'static str {
-        let is_waited_for = |(_, sent): &&(&'static str, Instant)| now.saturating_duration_since(*sent) >= JUST_SENT;
+        let is_waited_for = |(_, sent): &&(&'static str, Instant)| {
+            now.saturating_duration_since(*sent) >= JUST_SENT
+        };
         let waited_for = self.requests.iter().rev().find(is_waited_for);
-        waited_for.or(self.requests.first()).map_or("initialize", |(request, _)| *request)
+        waited_for
+            .or(self.requests.first())
+            .map_or("initialize", |(request, _)| *request)
     }
 }
 
 impl GreetingProgress {
     /// It begins.
     pub(super) fn begin(&self, since: Instant) {
-        *self.now() = Some(GreetingUnderWay { since, requests: Vec::new(), process: None });
+        *self.now() = Some(GreetingUnderWay {
+            since,
+            requests: Vec::new(),
+            process: None,
+        });
     }
 
     /// This request is sent now.
@@ -81,7 +89,10 @@ impl GreetingProgress {
     /// A process was started for it.
     pub(super) fn started(&self, incoming: &Arc<Incoming>, now: Instant) {
         if let Some(under_way) = self.now().as_mut() {
-            under_way.process = Some(GreetedProcess { since: now, incoming: Arc::clone(incoming) });
+            under_way.process = Some(GreetedProcess {
+                since: now,
+                incoming: Arc::clone(incoming),
+            });
         }
     }
 
@@ -99,7 +110,11 @@ impl ServerSetup {
     pub(super) fn new(target: &Target) -> Self {
         let interaction = Arc::new(target.interaction().cloned().unwrap_or_default());
         let revision = target.revision().and_then(McpRevision::parse);
-        Self { interaction, revision, greeting: GreetingProgress::default() }
+        Self {
+            interaction,
+            revision,
+            greeting: GreetingProgress::default(),
+        }
     }
 
     /// The era in which it is greeted first, if that is configured.
@@ -109,6 +124,8 @@ impl ServerSetup {
 
     /// The revision of a handshake.
     pub(super) fn handshake(&self) -> McpRevision {
-        self.revision.filter(|revision| !revision.is_modern()).unwrap_or(McpRevision::LEGACY)
+        self.revision
+            .filter(|revision| !revision.is_modern())
+            .unwrap_or(McpRevision::LEGACY)
     }
 }

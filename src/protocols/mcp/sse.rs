@@ -40,9 +40,18 @@ impl Outgoing for Posts {
 
 async fn post(upstream: &Upstream, message: String) -> Result<(), TransportError> {
     // `json_rpc` writes the method before the parameters, so no argument can look like it.
-    let is_repeatable = !message.split(r#","params":"#).next().is_some_and(|head| head.ends_with(CALL));
-    let headers = [version_header(McpRevision::V20241105)].into_iter().collect();
-    let limits = CallLimits { headers, repeatable: is_repeatable, ..upstream.poll_limits() };
+    let is_repeatable = !message
+        .split(r#","params":"#)
+        .next()
+        .is_some_and(|head| head.ends_with(CALL));
+    let headers = [version_header(McpRevision::V20241105)]
+        .into_iter()
+        .collect();
+    let limits = CallLimits {
+        headers,
+        repeatable: is_repeatable,
+        ..upstream.poll_limits()
+    };
     match upstream.post("", message, &limits).await {
         // The answer comes on the stream; some servers say 200 or 204 instead of 202.
         Ok(answer) if answer.head.status.is_success() => Ok(()),
@@ -52,33 +61,61 @@ async fn post(upstream: &Upstream, message: String) -> Result<(), TransportError
 }
 
 /// Opens the stream and greets the server.
-pub(super) async fn connect(upstream: &Upstream, setup: &ServerSetup) -> Result<McpServer, ListError> {
+pub(super) async fn connect(
+    upstream: &Upstream,
+    setup: &ServerSetup,
+) -> Result<McpServer, ListError> {
     let limits = upstream.poll_limits();
-    let limits =
-        EventLimits { max_event: limits.max_body, silence: SILENCE, per_minute: limits.max_body.saturating_mul(4) };
+    let limits = EventLimits {
+        max_event: limits.max_body,
+        silence: SILENCE,
+        per_minute: limits.max_body.saturating_mul(4),
+    };
     let step = upstream.poll_limits().timeout;
-    let none = || ListError::NotThisProtocol("its address does not open a stream of events".to_owned());
+    let none =
+        || ListError::NotThisProtocol("its address does not open a stream of events".to_owned());
     let mut events = upstream.events("", limits).await?.ok_or_else(none)?;
     let first = tokio::time::timeout(step, endpoint(&mut events)).await;
-    let endpoint = first.map_err(|_| TransportError::Timeout { url: upstream.to_string(), limit: step })??;
+    let endpoint = first.map_err(|_| TransportError::Timeout {
+        url: upstream.to_string(),
+        limit: step,
+    })??;
     let posts = upstream.redirected_to(&endpoint)?;
     let incoming = Incoming::new(&setup.interaction, ProgramMasks::default());
     let reader = read(events, Arc::clone(&incoming), posts.clone());
     let reader = AbortOnDropHandle::new(upstream.tasks().spawn(reader));
-    let outgoing = Box::new(Posts { upstream: posts, _reader: reader });
+    let outgoing = Box::new(Posts {
+        upstream: posts,
+        _reader: reader,
+    });
     let lines = Lines::new(upstream.to_string(), outgoing, incoming, upstream.clock());
-    let answered = lines.send(&negotiate::initialize(step, setup), McpRevision::LEGACY, &NoCaller).await;
+    let answered = lines
+        .send(
+            &negotiate::initialize(step, setup),
+            McpRevision::LEGACY,
+            &NoCaller,
+        )
+        .await;
     let reply = answered.map_err(RequestError::into_list_error)?;
     let (info, revision) = negotiate::begun(&reply.map_err(|error| negotiate::refused(&error))?)?;
-    lines.notify(&negotiate::initialized()).await.map_err(RequestError::into_list_error)?;
-    Ok(McpServer::new(Carrier::Lines(lines, revision), info, Arc::clone(&setup.interaction)))
+    lines
+        .notify(&negotiate::initialized())
+        .await
+        .map_err(RequestError::into_list_error)?;
+    Ok(McpServer::new(
+        Carrier::Lines(lines, revision),
+        info,
+        Arc::clone(&setup.interaction),
+    ))
 }
 
 /// The address that the first event names.
 async fn endpoint(events: &mut EventStream) -> Result<String, ListError> {
     match events.next().await? {
         Some(event) if event.event == "endpoint" && !event.cut => Ok(event.data),
-        _ => Err(ListError::NotThisProtocol("its stream of events does not begin with an `endpoint`".to_owned())),
+        _ => Err(ListError::NotThisProtocol(
+            "its stream of events does not begin with an `endpoint`".to_owned(),
+        )),
     }
 }
 

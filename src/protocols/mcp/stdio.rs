@@ -63,12 +63,26 @@ pub(super) async fn connect(
         }
     }
     let lines = start(transports, target, setup, stderr)?;
-    let (info, revision) = handshake(&lines, setup, patience).await.map_err(Refused::into_list_error)?;
+    let (info, revision) = handshake(&lines, setup, patience)
+        .await
+        .map_err(Refused::into_list_error)?;
     Ok(connected(lines, info, revision, setup))
 }
 
-fn connected(lines: Lines, info: ServerDescription, revision: McpRevision, setup: &ServerSetup) -> (McpServer, Era) {
-    (McpServer::new(Carrier::Lines(lines, revision), info, Arc::clone(&setup.interaction)), Era::of(revision))
+fn connected(
+    lines: Lines,
+    info: ServerDescription,
+    revision: McpRevision,
+    setup: &ServerSetup,
+) -> (McpServer, Era) {
+    (
+        McpServer::new(
+            Carrier::Lines(lines, revision),
+            info,
+            Arc::clone(&setup.interaction),
+        ),
+        Era::of(revision),
+    )
 }
 
 /// Greets a process in the modern way and, where that fails, in the old one. `None` when another
@@ -96,14 +110,26 @@ async fn either_way(
     }
 }
 
-async fn discover(lines: &Lines, setup: &ServerSetup, patience: Patience) -> Option<(ServerDescription, McpRevision)> {
+async fn discover(
+    lines: &Lines,
+    setup: &ServerSetup,
+    patience: Patience,
+) -> Option<(ServerDescription, McpRevision)> {
     setup.greeting.sends("server/discover", lines.now());
     for _ in 0..2 {
-        let answered = lines.send(&negotiate::discover(patience.first), McpRevision::MODERN, &NoCaller).await;
+        let answered = lines
+            .send(
+                &negotiate::discover(patience.first),
+                McpRevision::MODERN,
+                &NoCaller,
+            )
+            .await;
         match negotiate::judge(answered) {
             Discovered::Modern(info, revision) => return Some((info, revision)),
             Discovered::Again => {}
-            Discovered::Legacy | Discovered::Unauthorized(_) | Discovered::Unreachable(_) => return None,
+            Discovered::Legacy | Discovered::Unauthorized(_) | Discovered::Unreachable(_) => {
+                return None;
+            }
         }
     }
     None
@@ -132,7 +158,13 @@ async fn handshake(
     patience: Patience,
 ) -> Result<(ServerDescription, McpRevision), Refused> {
     setup.greeting.sends("initialize", lines.now());
-    let answered = lines.send(&negotiate::initialize(patience.start, setup), McpRevision::LEGACY, &NoCaller).await;
+    let answered = lines
+        .send(
+            &negotiate::initialize(patience.start, setup),
+            McpRevision::LEGACY,
+            &NoCaller,
+        )
+        .await;
     let reply = answered.map_err(|error| Refused::NoAnswer(error.into_list_error()))?;
     let result = reply.map_err(|error| match error.code {
         UNSUPPORTED_VERSION => Refused::Version(negotiate::refused(&error)),
@@ -160,11 +192,23 @@ fn start(
     let reader = read(output, Arc::clone(&incoming), Arc::clone(&child));
     let reader = AbortOnDropHandle::new(transports.tasks().spawn(reader));
     let address = child.command().to_owned();
-    Ok(Lines::new(address, Box::new(Input { child, _reader: reader }), incoming, transports.clock()))
+    Ok(Lines::new(
+        address,
+        Box::new(Input {
+            child,
+            _reader: reader,
+        }),
+        incoming,
+        transports.clock(),
+    ))
 }
 
 /// Reads the output of the process to its end.
-async fn read(mut output: mpsc::Receiver<ChildLine>, incoming: Arc<Incoming>, child: Arc<ChildProcess>) {
+async fn read(
+    mut output: mpsc::Receiver<ChildLine>,
+    incoming: Arc<Incoming>,
+    child: Arc<ChildProcess>,
+) {
     while let Some(line) = output.recv().await {
         match line {
             ChildLine::Text(line) => match incoming.receive(&line) {
@@ -178,7 +222,10 @@ async fn read(mut output: mpsc::Receiver<ChildLine>, incoming: Arc<Incoming>, ch
             ChildLine::NotText(line) => incoming.skip(&line),
             // It is not known whose answer it was.
             ChildLine::TooLong => {
-                incoming.fail_all(&TransportError::TooLarge { url: child.command().to_owned(), limit: MAX_LINE });
+                incoming.fail_all(&TransportError::TooLarge {
+                    url: child.command().to_owned(),
+                    limit: MAX_LINE,
+                });
             }
         }
     }

@@ -21,8 +21,8 @@ use crate::json::rpc::{self, RpcMessage, RpcRequest};
 use crate::protocols::InputMethod;
 use crate::transports::TransportError;
 use crate::transports::http::{
-    EventLimits, EventStream, HttpResponse, ResponseHead, ResumePoint, ServerEvent, StreamedResponse, Unanswered,
-    Upstream,
+    EventLimits, EventStream, HttpResponse, ResponseHead, ResumePoint, ServerEvent,
+    StreamedResponse, Unanswered, Upstream,
 };
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -86,13 +86,24 @@ impl<'a> StreamMessages<'a> {
         max_body: usize,
     ) -> Self {
         let begin = AnswerBegin::Posting(posting);
-        Self { upstream, session, begin, events: None, ended: None, read: VecDeque::new(), id, max_body }
+        Self {
+            upstream,
+            session,
+            begin,
+            events: None,
+            ended: None,
+            read: VecDeque::new(),
+            id,
+            max_body,
+        }
     }
 
     /// The next one. The error says why none comes any more. Cancel-safe.
     pub(super) async fn next(&mut self) -> Result<Arrived<HttpAnswer>, RequestError> {
         let head = match self.begun().await? {
-            BegunAnswer::Document(answer) => return Ok(Arrived::Answer(HttpAnswer::Document(answer))),
+            BegunAnswer::Document(answer) => {
+                return Ok(Arrived::Answer(HttpAnswer::Document(answer)));
+            }
             BegunAnswer::Stream(head) => head,
         };
         loop {
@@ -118,13 +129,18 @@ impl<'a> StreamMessages<'a> {
     /// requests that need the caller. Cancel-safe.
     pub(super) async fn while_waiting(&mut self) -> Result<WhileWaiting, RequestError> {
         let head = match self.begun().await? {
-            BegunAnswer::Document(answer) => return Ok(WhileWaiting::Answer(HttpAnswer::Document(answer))),
+            BegunAnswer::Document(answer) => {
+                return Ok(WhileWaiting::Answer(HttpAnswer::Document(answer)));
+            }
             BegunAnswer::Stream(head) => head,
         };
         loop {
             for message in &self.read {
                 if let RpcMessage::Response { result, .. } = message {
-                    return Ok(WhileWaiting::Answer(HttpAnswer::Streamed(head, result.clone())));
+                    return Ok(WhileWaiting::Answer(HttpAnswer::Streamed(
+                        head,
+                        result.clone(),
+                    )));
                 }
             }
             if let Some(request) = self.take_surplus_request() {
@@ -188,7 +204,9 @@ impl<'a> StreamMessages<'a> {
                 if let Some(event) = events.next().await.map_err(RequestError::Unanswered)? {
                     return Ok(event);
                 }
-                let point = events.resume_point().or_else(|| self.ended.take().map(|(point, _)| point));
+                let point = events
+                    .resume_point()
+                    .or_else(|| self.ended.take().map(|(point, _)| point));
                 let now = self.upstream.now();
                 self.ended = point.map(|point| (point.clone(), now + point.after));
                 self.events = None;
@@ -202,20 +220,33 @@ impl<'a> StreamMessages<'a> {
                 None => None,
             };
             let message = "the stream ended before the answer".to_owned();
-            let broken =
-                || RequestError::Unanswered(TransportError::Broken { url: self.upstream.to_string(), message });
+            let broken = || {
+                RequestError::Unanswered(TransportError::Broken {
+                    url: self.upstream.to_string(),
+                    message,
+                })
+            };
             self.events = Some(again.ok_or_else(broken)?);
         }
     }
 
     /// Opens the stream again after this event. `None` if it cannot be continued.
     async fn resume(&mut self, id: &str) -> Result<Option<EventStream>, RequestError> {
-        let (Some(session), Ok(id)) = (&self.session, HeaderValue::from_str(id)) else { return Ok(None) };
+        let (Some(session), Ok(id)) = (&self.session, HeaderValue::from_str(id)) else {
+            return Ok(None);
+        };
         let mut headers = session.clone();
         headers.insert(LAST_EVENT_ID, id);
         let per_minute = self.max_body.saturating_mul(4);
-        let limits = EventLimits { max_event: self.max_body, silence: UNTIMED, per_minute };
-        self.upstream.events_with("", limits, headers).await.map_err(RequestError::Unanswered)
+        let limits = EventLimits {
+            max_event: self.max_body,
+            silence: UNTIMED,
+            per_minute,
+        };
+        self.upstream
+            .events_with("", limits, headers)
+            .await
+            .map_err(RequestError::Unanswered)
     }
 
     /// Reads one event.
@@ -224,15 +255,19 @@ impl<'a> StreamMessages<'a> {
         if event.cut {
             let url = self.upstream.to_string();
             let limit = self.max_body;
-            return Err(RequestError::Unanswered(TransportError::TooLarge { url, limit }));
+            return Err(RequestError::Unanswered(TransportError::TooLarge {
+                url,
+                limit,
+            }));
         }
         if event.event == "message" {
             // What cannot be read is no answer to this request; the stream goes on.
             let messages = rpc::parse(&event.data).unwrap_or_default();
-            self.read.extend(messages.into_iter().filter(|message| match message {
-                RpcMessage::Response { id, .. } => id.is_none_or(|id| id == self.id),
-                _ => true,
-            }));
+            self.read
+                .extend(messages.into_iter().filter(|message| match message {
+                    RpcMessage::Response { id, .. } => id.is_none_or(|id| id == self.id),
+                    _ => true,
+                }));
         }
         Ok(())
     }

@@ -20,23 +20,53 @@ pub(crate) const VIA: &str = "callsheet/via";
 
 /// Follows the chains of the tools of a daemon whose greeting names these ids. Any other server's
 /// tools do not change. Fails for the list of this daemon itself.
-pub(super) fn follow(decoded: DecodedTools, via: &[String], own_id: Option<&str>) -> Result<DecodedTools, ListError> {
+pub(super) fn follow(
+    decoded: DecodedTools,
+    via: &[String],
+    own_id: Option<&str>,
+) -> Result<DecodedTools, ListError> {
     if via.is_empty() {
         return Ok(decoded);
     }
-    let DecodedTools { mut manifest, findings, quarantined, headers } = decoded;
-    manifest.extra = with(std::mem::take(&mut manifest.extra), MEMBER, &Value::from(via));
+    let DecodedTools {
+        mut manifest,
+        findings,
+        quarantined,
+        headers,
+    } = decoded;
+    manifest.extra = with(
+        std::mem::take(&mut manifest.extra),
+        MEMBER,
+        &Value::from(via),
+    );
     for tool in &mut manifest.tools {
         if let Some((meta, chain)) = taken_apart(tool) {
             let tool = Arc::make_mut(tool);
-            let extra = with(std::mem::take(&mut tool.extra), "_meta", &Value::Object(meta));
+            let extra = with(
+                std::mem::take(&mut tool.extra),
+                "_meta",
+                &Value::Object(meta),
+            );
             tool.extra = with(extra, MEMBER, &chain);
         }
     }
-    let mut chained = Decoded { manifest, findings, quarantined };
+    let mut chained = Decoded {
+        manifest,
+        findings,
+        quarantined,
+    };
     daemon_chain::follow(&mut chained, own_id)?;
-    let Decoded { manifest, findings, quarantined } = chained;
-    Ok(DecodedTools { manifest, findings, quarantined, headers })
+    let Decoded {
+        manifest,
+        findings,
+        quarantined,
+    } = chained;
+    Ok(DecodedTools {
+        manifest,
+        findings,
+        quarantined,
+        headers,
+    })
 }
 
 /// The `_meta` of a tool without its chain, and the chain, if it has one.
@@ -50,5 +80,7 @@ fn taken_apart(tool: &Tool) -> Option<(Map<String, Value>, Value)> {
 /// The members with this one in place of one of the same name.
 fn with(extra: Extra, name: &str, value: &Value) -> Extra {
     let others = extra.into_iter().filter(|(own, _)| &**own != name);
-    others.chain([(name.into(), JsonText::known(value.to_string()))]).collect()
+    others
+        .chain([(name.into(), JsonText::known(value.to_string()))])
+        .collect()
 }

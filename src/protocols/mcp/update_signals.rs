@@ -40,15 +40,18 @@ impl UpdateSignals {
     /// Those of one resource, until the connection is dropped.
     pub(super) fn of(&self, uri: &str) -> BoxStream<'static, ()> {
         let wanted: Arc<str> = uri.into();
-        let updates = stream::unfold((self.0.subscribe(), wanted), |(mut updates, wanted)| async move {
-            loop {
-                match updates.recv().await {
-                    Ok(uri) if uri != wanted => {}
-                    Ok(_) | Err(RecvError::Lagged(_)) => return Some(((), (updates, wanted))),
-                    Err(RecvError::Closed) => return None,
+        let updates = stream::unfold(
+            (self.0.subscribe(), wanted),
+            |(mut updates, wanted)| async move {
+                loop {
+                    match updates.recv().await {
+                        Ok(uri) if uri != wanted => {}
+                        Ok(_) | Err(RecvError::Lagged(_)) => return Some(((), (updates, wanted))),
+                        Err(RecvError::Closed) => return None,
+                    }
                 }
-            }
-        });
+            },
+        );
         updates.boxed()
     }
 }
@@ -59,5 +62,7 @@ fn uri(params: &JsonText) -> Option<String> {
     struct Updated {
         uri: String,
     }
-    serde_json::from_str::<Updated>(params.get()).ok().map(|updated| updated.uri)
+    serde_json::from_str::<Updated>(params.get())
+        .ok()
+        .map(|updated| updated.uri)
 }

@@ -36,7 +36,9 @@ struct Subscribed {
 
 impl Drop for Subscribed {
     fn drop(&mut self) {
-        let Some(server) = self.server.upgrade() else { return };
+        let Some(server) = self.server.upgrade() else {
+            return;
+        };
         let listening = self.listening;
         let limit = self.limit;
         let params = member(&self.uri);
@@ -56,7 +58,9 @@ impl McpSession {
     pub(super) async fn follow(&self, uri: &str) -> Result<BoxStream<'static, ()>, CallError> {
         let server = self.server().await.map_err(ungreeted(self.address()))?;
         if !server.info.updates_resources {
-            return Err(CallError::NotCallable("it does not signal updates of its resources".to_owned()));
+            return Err(CallError::NotCallable(
+                "it does not signal updates of its resources".to_owned(),
+            ));
         }
         let limit = self.relay_limit();
         let failed = |error: RequestError| {
@@ -68,14 +72,21 @@ impl McpSession {
         let updates = server.updates.of(uri);
         let listening = match &server.carrier {
             Carrier::Http(http) if http.revision().is_modern() => {
-                let events = http.listen(&listen(uri, limit), LIMITS).await.map_err(failed)?;
-                let events =
-                    events.ok_or_else(|| CallError::NotCallable("it opens no stream of updates".to_owned()))?;
+                let events = http
+                    .listen(&listen(uri, limit), LIMITS)
+                    .await
+                    .map_err(failed)?;
+                let events = events.ok_or_else(|| {
+                    CallError::NotCallable("it opens no stream of updates".to_owned())
+                })?;
                 return Ok(read(events));
             }
-            Carrier::Lines(lines, revision) if revision.is_modern() => {
-                Some(lines.begin(&listen(uri, limit), *revision).await.map_err(failed)?)
-            }
+            Carrier::Lines(lines, revision) if revision.is_modern() => Some(
+                lines
+                    .begin(&listen(uri, limit), *revision)
+                    .await
+                    .map_err(failed)?,
+            ),
             Carrier::Http(_) | Carrier::Lines(..) => {
                 let request = McpRequest::new("resources/subscribe", member(uri), limit, ANSWER);
                 let reply = server.send(&request, &NoCaller).await.map_err(failed)?;
@@ -85,14 +96,27 @@ impl McpSession {
         };
         let uri = uri.to_owned();
         let tasks = self.transports().tasks().clone();
-        let subscribed = Subscribed { server: Arc::downgrade(&server), uri, listening, limit, tasks };
+        let subscribed = Subscribed {
+            server: Arc::downgrade(&server),
+            uri,
+            listening,
+            limit,
+            tasks,
+        };
         // The subscription ends with the stream.
-        let updates = stream::unfold((updates, subscribed), |(mut updates, subscribed)| async move {
-            updates.next().await.map(|()| ((), (updates, subscribed)))
-        });
-        let Carrier::Lines(lines, _) = &server.carrier else { return Ok(updates.boxed()) };
+        let updates = stream::unfold(
+            (updates, subscribed),
+            |(mut updates, subscribed)| async move {
+                updates.next().await.map(|()| ((), (updates, subscribed)))
+            },
+        );
+        let Carrier::Lines(lines, _) = &server.carrier else {
+            return Ok(updates.boxed());
+        };
         let mut ended = lines.incoming().ended();
-        Ok(updates.take_until(async move { ended.wait_for(Option::is_some).await.is_ok() }).boxed())
+        Ok(updates
+            .take_until(async move { ended.wait_for(Option::is_some).await.is_ok() })
+            .boxed())
     }
 }
 
@@ -102,7 +126,10 @@ fn member(uri: &str) -> String {
 }
 
 fn listen(uri: &str, limit: Duration) -> McpRequest {
-    let params = format!(r#""notifications":{{"resourceSubscriptions":[{}]}}"#, Value::from(uri));
+    let params = format!(
+        r#""notifications":{{"resourceSubscriptions":[{}]}}"#,
+        Value::from(uri)
+    );
     McpRequest::new("subscriptions/listen", params, limit, ANSWER)
 }
 
@@ -113,7 +140,9 @@ fn read(events: EventStream) -> BoxStream<'static, ()> {
             let event = events.next().await.ok()??;
             for message in rpc::parse(&event.data).unwrap_or_default() {
                 match message {
-                    RpcMessage::Notification { method, .. } if method == UPDATED => return Some(((), events)),
+                    RpcMessage::Notification { method, .. } if method == UPDATED => {
+                        return Some(((), events));
+                    }
                     // The server ended the subscription.
                     RpcMessage::Response { .. } => return None,
                     RpcMessage::Notification { .. } | RpcMessage::Request(_) => {}

@@ -48,7 +48,9 @@ pub fn error_message(error: &CallError) -> String {
         | CallError::Unanswered(TransportError::Timeout { limit, .. }) => {
             format!("Tool execution timed out ({:.0}s).", limit.as_secs_f64())
         }
-        CallError::Unsent(TransportError::Refused(_)) => "Tool execution error: Connection refused".to_owned(),
+        CallError::Unsent(TransportError::Refused(_)) => {
+            "Tool execution error: Connection refused".to_owned()
+        }
         error => format!("Tool execution error: {error}"),
     }
 }
@@ -76,7 +78,9 @@ struct ModuleResponse<'a> {
     error: Option<String>,
 }
 
-fn any<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+fn any<'de: 'a, 'a, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
@@ -87,10 +91,15 @@ fn decode(answer: &HttpResponse) -> Result<Outcome, CallError> {
         let body = String::from_utf8_lossy(&answer.body);
         let error = format!("Module returned status {}: {body}", status.as_u16());
         let retry_after = answer.retry_after();
-        return Ok(Outcome { retry_after, ..Outcome::failed(Some(status.as_u16()), error, Some(STATUS.to_owned())) });
+        return Ok(Outcome {
+            retry_after,
+            ..Outcome::failed(Some(status.as_u16()), error, Some(STATUS.to_owned()))
+        });
     }
     let not_ours = |why: &str| Err(CallError::not_this_protocol(answer, why));
-    let Ok(text) = std::str::from_utf8(&answer.body) else { return not_ours("the answer is not a text") };
+    let Ok(text) = std::str::from_utf8(&answer.body) else {
+        return not_ours("the answer is not a text");
+    };
     let Ok(sent) = serde_json::from_str::<ModuleResponse<'_>>(text) else {
         return not_ours("the answer is not a result of a module's tool");
     };
@@ -99,7 +108,11 @@ fn decode(answer: &HttpResponse) -> Result<Outcome, CallError> {
         success: sent.success,
         // The result is part of a text that was parsed as JSON above.
         result: sent.result.map(|result| JsonText::known(result.get())),
-        error: if sent.success { error } else { error.or_else(|| Some("it failed without a message".to_owned())) },
+        error: if sent.success {
+            error
+        } else {
+            error.or_else(|| Some("it failed without a message".to_owned()))
+        },
         code: None,
         running: None,
         status: Some(status.as_u16()),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::parameters;
 use crate::json::write::write_string;
 use crate::model::{
-    Bounds, Facts, Finding, FindingCode, JsonText, Manifest, Permission, ScenarioInfo, Tool, VersionCell,
+    Bounds, Facts, Finding, FindingCode, JsonText, Manifest, Permission, ScenarioInfo, Tool,
+    VersionCell,
 };
 use crate::protocols::ListError;
 use crate::protocols::document::budget::{DecodeBudget, TOOL, shared_text_bytes};
@@ -39,24 +40,39 @@ pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> 
     if let Some((name, bytes)) = members.beyond(bounds.part) {
         return Err(refuse(Flaw::too_large(bytes, bounds).within(name)));
     }
-    let name = members.take_text("module_name").map_err(refuse)?.unwrap_or_default();
-    let description = members.take_text("description").map_err(refuse)?.unwrap_or_default();
+    let name = members
+        .take_text("module_name")
+        .map_err(refuse)?
+        .unwrap_or_default();
+    let description = members
+        .take_text("description")
+        .map_err(refuse)?
+        .unwrap_or_default();
     let listed = listed.ok_or_else(|| refuse(Flaw::new("/tools", "is missing")))?;
     let mut findings = DocumentFindings::default();
     let mut budget = DecodeBudget::for_document(text.len());
     // Counted before the tools, because the tools may use all that is left; a tool beyond the
     // budget is left out alone.
     let extra = members.into_extra(&mut budget).map_err(refuse)?;
-    let (items, beyond) = tool_discovery::first_by_name(listed, bounds.tools, budget.tools(), &mut findings)
-        .map_err(|flaw| refuse(flaw.within("tools")))?;
+    let (items, beyond) =
+        tool_discovery::first_by_name(listed, bounds.tools, budget.tools(), &mut findings)
+            .map_err(|flaw| refuse(flaw.within("tools")))?;
     let (tools, malformed) = tools(items, &name, bounds, &mut budget, &mut findings);
     let scenario = ScenarioInfo {
         name: name.as_ref().into(),
         description: description.as_ref().into(),
         ..ScenarioInfo::default()
     };
-    let manifest = Manifest { extra, ..Manifest::new(scenario, tools) }.digested();
-    Ok(Decoded { manifest, findings: findings.finish(), quarantined: malformed + beyond })
+    let manifest = Manifest {
+        extra,
+        ..Manifest::new(scenario, tools)
+    }
+    .digested();
+    Ok(Decoded {
+        manifest,
+        findings: findings.finish(),
+        quarantined: malformed + beyond,
+    })
 }
 
 /// Decodes tools that are ordered by name. Malformed and repeated tools are left out with a
@@ -89,7 +105,11 @@ fn tools(
 }
 
 /// One tool, and the permission level that it needs, as written.
-fn tool(item: &NamedItem<'_>, bounds: Bounds, budget: &mut DecodeBudget) -> Result<(Tool, String), Flaw> {
+fn tool(
+    item: &NamedItem<'_>,
+    bounds: Bounds,
+    budget: &mut DecodeBudget,
+) -> Result<(Tool, String), Flaw> {
     let mut members = Members::from_raw(item.raw)?;
     let name = tool_discovery::tool_name(&mut members)?;
     let size = members.bytes();
@@ -100,17 +120,27 @@ fn tool(item: &NamedItem<'_>, bounds: Bounds, budget: &mut DecodeBudget) -> Resu
     let parameters = parameters::schema(members.take_set("parameters"), budget);
     let parameters = parameters.map_err(|flaw| flaw.within("parameters"))?;
     // A tool with no level, or with an empty one, is for every user.
-    let level = members.take_text("required_permission")?.filter(|level| !level.is_empty());
-    let level = level.map_or_else(|| Permission::Guest.to_string(), std::borrow::Cow::into_owned);
+    let level = members
+        .take_text("required_permission")?
+        .filter(|level| !level.is_empty());
+    let level = level.map_or_else(
+        || Permission::Guest.to_string(),
+        std::borrow::Cow::into_owned,
+    );
     let facts = Facts {
         enabled_by_default: true,
         required_permission: level.parse().unwrap_or(Permission::Unknown),
         ..Facts::default()
     };
-    let mut metadata = r#"{"enabled_by_default":true,"requires_approval":false,"required_permission":"#.to_owned();
+    let mut metadata =
+        r#"{"enabled_by_default":true,"requires_approval":false,"required_permission":"#.to_owned();
     write_string(&mut metadata, &level);
     metadata.push('}');
-    budget.take(TOOL + shared_text_bytes(&name) + shared_text_bytes(&description) + shared_text_bytes(&metadata))?;
+    budget.take(
+        TOOL + shared_text_bytes(&name)
+            + shared_text_bytes(&description)
+            + shared_text_bytes(&metadata),
+    )?;
     let tool = Tool {
         name,
         description: description.as_ref().into(),
@@ -127,10 +157,16 @@ fn tool(item: &NamedItem<'_>, bounds: Bounds, budget: &mut DecodeBudget) -> Resu
 
 /// Adds findings for a tool that is unusual but published.
 fn remark(tool: &Tool, index: usize, module: &str, level: &str, findings: &mut DocumentFindings) {
-    let own = tool.name.split_once('.').is_some_and(|(owner, rest)| owner == module && !rest.is_empty());
+    let own = tool
+        .name
+        .split_once('.')
+        .is_some_and(|(owner, rest)| owner == module && !rest.is_empty());
     if !own {
-        let message =
-            format!("the tool {} is not named after its module {}", quoted_excerpt(&tool.name), quoted_excerpt(module));
+        let message = format!(
+            "the tool {} is not named after its module {}",
+            quoted_excerpt(&tool.name),
+            quoted_excerpt(module)
+        );
         findings.push(
             Finding::new(FindingCode::ToolNaming, message)
                 .at(format!("/tools/{index}/name"))

@@ -28,8 +28,8 @@ use super::sent_document::SentDocument;
 use super::tool_discovery::Decoded;
 use super::tool_discovery::head::object_text;
 use super::{
-    Call, CallError, CallIo, ConnectError, Fits, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
-    Session,
+    Call, CallError, CallIo, ConnectError, Fits, ListError, ListRequest, Listing, Outcome,
+    Protocol, ProtocolId, Session,
 };
 use crate::lint;
 use crate::model::{Bounds, Digest, Target};
@@ -68,7 +68,8 @@ impl Protocol for ModuleProtocol {
         target: &'a Target,
         transports: &'a Transports,
     ) -> BoxFuture<'a, Result<Arc<dyn Session>, ConnectError>> {
-        let session = upstream(target, transports).map(|upstream| Arc::new(ModuleSession::new(upstream)) as _);
+        let session = upstream(target, transports)
+            .map(|upstream| Arc::new(ModuleSession::new(upstream)) as _);
         Box::pin(ready(session))
     }
 
@@ -101,13 +102,29 @@ impl Session for ModuleSession {
             let length = body.len();
             let bounds = request.bounds;
             let judged = request.judged;
-            let decoded = decode_manifest(self.upstream.tasks(), length, move || read(&body, bounds, judged)).await?;
-            let Decoded { manifest, findings, quarantined } = decoded;
-            Ok(Listing::Manifest { manifest, findings, quarantined, validity })
+            let decoded = decode_manifest(self.upstream.tasks(), length, move || {
+                read(&body, bounds, judged)
+            })
+            .await?;
+            let Decoded {
+                manifest,
+                findings,
+                quarantined,
+            } = decoded;
+            Ok(Listing::Manifest {
+                manifest,
+                findings,
+                quarantined,
+                validity,
+            })
         })
     }
 
-    fn call<'a>(&'a self, call: &'a Call, _io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn call<'a>(
+        &'a self,
+        call: &'a Call,
+        _io: &'a dyn CallIo,
+    ) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(call::call(&self.upstream, call))
     }
 
@@ -125,7 +142,8 @@ fn read(body: &[u8], bounds: Bounds, judged: Option<Digest>) -> Result<Decoded, 
     let mut decoded = decode_within(body, bounds)?;
     let document = SentDocument::parse(object_text(body)?, inspect::as_sent);
     if let Some(document) = document.filter(|_| judged != Some(decoded.manifest.digest)) {
-        decoded.manifest.sent_findings = document.lint(&decoded.manifest, lint::check_manifest, &decoded.findings);
+        decoded.manifest.sent_findings =
+            document.lint(&decoded.manifest, lint::check_manifest, &decoded.findings);
     }
     Ok(decoded)
 }

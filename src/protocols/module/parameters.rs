@@ -17,14 +17,19 @@ pub(super) fn schema(raw: Option<Raw<'_>>, budget: &mut DecodeBudget) -> Result<
         let mut read = Ok(());
         let count = each_item(raw, |index, raw| {
             if read.is_ok() && index < UNKNOWN_MEMBERS_MAX {
-                read = schema.add(raw, budget).map_err(|flaw| flaw.within(&index.to_string()));
+                read = schema
+                    .add(raw, budget)
+                    .map_err(|flaw| flaw.within(&index.to_string()));
             }
         });
         let count = count.map_err(|found| Flaw::kind("", found, "a list of parameters"))?;
         read?;
         if count > UNKNOWN_MEMBERS_MAX {
-            return Err(Flaw::new("", format!("has {count} parameters, more than {UNKNOWN_MEMBERS_MAX}"))
-                .hint("split the tool"));
+            return Err(Flaw::new(
+                "",
+                format!("has {count} parameters, more than {UNKNOWN_MEMBERS_MAX}"),
+            )
+            .hint("split the tool"));
         }
     }
     let written = schema.finish();
@@ -47,7 +52,10 @@ impl SchemaBuilder {
     fn add(&mut self, raw: Raw<'_>, budget: &mut DecodeBudget) -> Result<(), Flaw> {
         let parameter = ModuleParameter::decode(raw, budget)?;
         if self.names.contains(&parameter.name) {
-            let what = format!("names {} for the second time", quoted_excerpt(&parameter.name));
+            let what = format!(
+                "names {} for the second time",
+                quoted_excerpt(&parameter.name)
+            );
             return Err(Flaw::new("/name", what).hint("give each parameter of a tool its own name"));
         }
         property(&mut self.properties, &parameter);
@@ -60,7 +68,11 @@ impl SchemaBuilder {
     }
 
     fn finish(self) -> String {
-        let Self { properties, required, .. } = self;
+        let Self {
+            properties,
+            required,
+            ..
+        } = self;
         let mut schema = r#"{"type":"object","properties":{"#.to_owned();
         schema.reserve_exact(properties.len() + required.len() + 20);
         schema.push_str(&properties);
@@ -87,7 +99,9 @@ impl ModuleParameter {
     fn decode(raw: Raw<'_>, budget: &mut DecodeBudget) -> Result<Self, Flaw> {
         let mut members = Members::from_raw(raw)?;
         let name = members.take_text("name")?.filter(|name| !name.is_empty());
-        let name = name.ok_or_else(|| Flaw::new("/name", "is missing or empty").hint("give the parameter a `name`"))?;
+        let name = name.ok_or_else(|| {
+            Flaw::new("/name", "is missing or empty").hint("give the parameter a `name`")
+        })?;
         let required = match members.take_set("required").map(Raw::get) {
             None | Some("true") => true,
             Some("false") => false,
@@ -100,7 +114,9 @@ impl ModuleParameter {
             }
             keywords.push(("type".to_owned(), checked(raw, "type", budget)?));
         } else {
-            return Err(Flaw::new("/type", "is missing").hint("write its type, such as `\"string\"`"));
+            return Err(
+                Flaw::new("/type", "is missing").hint("write its type, such as `\"string\"`")
+            );
         }
         if let Some(text) = members.take_text("description")? {
             let mut written = String::new();
@@ -120,13 +136,20 @@ impl ModuleParameter {
         for (name, value) in members.into_extra(budget)? {
             keywords.push((name.to_string(), value.get().to_owned()));
         }
-        Ok(Self { name: name.into_owned(), required, keywords })
+        Ok(Self {
+            name: name.into_owned(),
+            required,
+            keywords,
+        })
     }
 }
 
 /// A value as compact text that every reader can read.
 fn checked(raw: Raw<'_>, name: &str, budget: &DecodeBudget) -> Result<String, Flaw> {
-    Ok(budget.tree(raw.get()).map_err(|flaw| flaw.within(name))?.text())
+    Ok(budget
+        .tree(raw.get())
+        .map_err(|flaw| flaw.within(name))?
+        .text())
 }
 
 fn property(properties: &mut String, parameter: &ModuleParameter) {

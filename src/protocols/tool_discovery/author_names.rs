@@ -33,8 +33,14 @@ pub enum AuthorNames {
 impl AuthorNames {
     /// Those of a document.
     pub(super) fn in_document(document: &Value) -> Self {
-        let is_camel = spelling::MANIFEST.iter().any(|(camel, _)| document.get(camel).is_some());
-        if is_camel { Self::CamelCase } else { Self::SnakeCase }
+        let is_camel = spelling::MANIFEST
+            .iter()
+            .any(|(camel, _)| document.get(camel).is_some());
+        if is_camel {
+            Self::CamelCase
+        } else {
+            Self::SnakeCase
+        }
     }
 
     /// Writes the protocol's names in the texts of a finding as the document has them.
@@ -46,7 +52,10 @@ impl AuthorNames {
         finding.hint = finding.hint.as_deref().map(in_camel_case);
         // Pointers into the document are those of the document already; one about how it is served
         // names a member of the outermost object.
-        let outermost = finding.pointer.as_deref().and_then(|pointer| pointer.strip_prefix('/'));
+        let outermost = finding
+            .pointer
+            .as_deref()
+            .and_then(|pointer| pointer.strip_prefix('/'));
         if let Some(name) = outermost.filter(|name| is_member(name)) {
             finding.pointer = Some(format!("/{}", camel(name)));
         }
@@ -56,12 +65,24 @@ impl AuthorNames {
 /// A text with the protocol's names between backticks in camelCase.
 fn in_camel_case(text: &str) -> String {
     let parts = text.split('`').enumerate();
-    let written = parts.map(|(at, part)| if at % 2 == 1 && is_member(part) { camel(part) } else { part.to_owned() });
+    let written = parts.map(|(at, part)| {
+        if at % 2 == 1 && is_member(part) {
+            camel(part)
+        } else {
+            part.to_owned()
+        }
+    });
     written.collect::<Vec<String>>().join("`")
 }
 
 fn is_member(name: &str) -> bool {
-    let mut tables =
-        [spelling::MANIFEST, spelling::SCENARIO, spelling::CATEGORY, spelling::METADATA].into_iter().flatten();
+    let mut tables = [
+        spelling::MANIFEST,
+        spelling::SCENARIO,
+        spelling::CATEGORY,
+        spelling::METADATA,
+    ]
+    .into_iter()
+    .flatten();
     tables.any(|(_, own)| *own == name) || OF_ASYNC_BEHAVIOR.contains(&name)
 }

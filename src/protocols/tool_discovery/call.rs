@@ -72,7 +72,9 @@ struct ExecuteResponse<'a> {
     provider_answer: Option<&'a RawValue>,
 }
 
-fn any<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+fn any<'de: 'a, 'a, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
@@ -80,10 +82,15 @@ fn any<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a 
 fn decode(answer: &HttpResponse) -> Result<Outcome, CallError> {
     let status = answer.head.status;
     if status.is_redirection() {
-        return Err(CallError::not_this_protocol(answer, "a redirect is not followed by a call"));
+        return Err(CallError::not_this_protocol(
+            answer,
+            "a redirect is not followed by a call",
+        ));
     }
     let not_ours = |why: &str| Err(CallError::not_this_protocol(answer, why));
-    let Ok(text) = std::str::from_utf8(&answer.body) else { return not_ours("the answer is not a text") };
+    let Ok(text) = std::str::from_utf8(&answer.body) else {
+        return not_ours("the answer is not a text");
+    };
     let Ok(sent) = serde_json::from_str::<ExecuteResponse<'_>>(text) else {
         return not_ours("the answer is not the JSON object of a tool's answer");
     };
@@ -98,7 +105,10 @@ fn decode(answer: &HttpResponse) -> Result<Outcome, CallError> {
         error => error,
     };
     let running = (success && (sent.is_async == Some(true) || status == StatusCode::ACCEPTED))
-        .then(|| RunningCall { run_id: sent.run_id.and_then(words), status: sent.status.and_then(words) });
+        .then(|| RunningCall {
+            run_id: sent.run_id.and_then(words),
+            status: sent.status.and_then(words),
+        });
     Ok(Outcome {
         success,
         // Taken from a text that was read as JSON a moment ago.
@@ -121,11 +131,17 @@ fn document(sent: &ExecuteResponse<'_>) -> Option<JsonText> {
     let others = sent.provider_answer?.get().strip_prefix('{')?.trim_start();
     let comma = if others.starts_with('}') { "" } else { "," };
     let result = sent.result.map_or("null", RawValue::get);
-    Some(JsonText::known(format!(r#"{{"result":{result}{comma}{others}"#)))
+    Some(JsonText::known(format!(
+        r#"{{"result":{result}{comma}{others}"#
+    )))
 }
 
 fn without_error(says: bool, status: StatusCode) -> String {
-    let what = if says { "it has `success`" } else { "it failed without a message" };
+    let what = if says {
+        "it has `success`"
+    } else {
+        "it failed without a message"
+    };
     format!("{what}, and answered {status}")
 }
 

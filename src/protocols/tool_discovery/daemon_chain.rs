@@ -27,33 +27,57 @@ const CHAINS: usize = 256 * 1024;
 /// Adds the chain of a manifest that a daemon wrote to its tools, and leaves out the tools that
 /// came through this daemon. Any other manifest does not change. `own_id` is the id of this daemon.
 /// Fails when the manifest is this daemon's own list, or when its chain is too long.
-pub(in crate::protocols) fn follow(decoded: &mut Decoded, own_id: Option<&str>) -> Result<(), ListError> {
+pub(in crate::protocols) fn follow(
+    decoded: &mut Decoded,
+    own_id: Option<&str>,
+) -> Result<(), ListError> {
     let head = ids(chain(&decoded.manifest.extra));
-    let head = head.ok_or_else(|| ListError::Malformed(format!("the manifest's /via is longer than {CHAIN} bytes")))?;
-    let (Some(own_id), false) = (own_id, head.is_empty()) else { return Ok(()) };
+    let head = head.ok_or_else(|| {
+        ListError::Malformed(format!("the manifest's /via is longer than {CHAIN} bytes"))
+    })?;
+    let (Some(own_id), false) = (own_id, head.is_empty()) else {
+        return Ok(());
+    };
     if head.iter().any(|id| id == own_id) {
-        return Err(ListError::Malformed("this is the list of this daemon itself".to_owned()));
+        return Err(ListError::Malformed(
+            "this is the list of this daemon itself".to_owned(),
+        ));
     }
-    let mut chains = Chains { own_id, head, known: HashMap::new(), room: CHAINS, member: MEMBER.into() };
+    let mut chains = Chains {
+        own_id,
+        head,
+        known: HashMap::new(),
+        room: CHAINS,
+        member: MEMBER.into(),
+    };
     let mut own = 0_usize;
     let mut too_long = 0_usize;
-    decoded.manifest.tools.retain_mut(|tool| match chains.whole(chain(&tool.extra)) {
-        ChainResult::Further(whole) => {
-            chains.extend(Arc::make_mut(tool), whole);
-            true
-        }
-        ChainResult::Ours => {
-            own += 1;
-            false
-        }
-        ChainResult::TooLong => {
-            too_long += 1;
-            false
-        }
-    });
-    let mut report = |message| decoded.findings.push(Finding::new(FindingCode::EntryIgnored, message));
+    decoded
+        .manifest
+        .tools
+        .retain_mut(|tool| match chains.whole(chain(&tool.extra)) {
+            ChainResult::Further(whole) => {
+                chains.extend(Arc::make_mut(tool), whole);
+                true
+            }
+            ChainResult::Ours => {
+                own += 1;
+                false
+            }
+            ChainResult::TooLong => {
+                too_long += 1;
+                false
+            }
+        });
+    let mut report = |message| {
+        decoded
+            .findings
+            .push(Finding::new(FindingCode::EntryIgnored, message))
+    };
     if own > 0 {
-        report(format!("{own} tools that it has from this daemon are left out"));
+        report(format!(
+            "{own} tools that it has from this daemon are left out"
+        ));
     }
     if too_long > 0 {
         report(format!(
@@ -72,7 +96,10 @@ pub(super) fn is_of_a_daemon(manifest: &Manifest) -> bool {
 
 /// The member `via` as written; empty when it is absent.
 fn chain(extra: &Extra) -> &str {
-    extra.iter().find(|(name, _)| &**name == MEMBER).map_or("", |(_, json)| json.get())
+    extra
+        .iter()
+        .find(|(name, _)| &**name == MEMBER)
+        .map_or("", |(_, json)| json.get())
 }
 
 /// The ids of a chain; empty when the member is not a list of texts. `None` when the chain is too
@@ -111,22 +138,34 @@ impl Chains<'_> {
         if let Some(known) = self.known.get(chain) {
             return known.clone();
         }
-        let Some(mut further) = ids(chain) else { return ChainResult::TooLong };
+        let Some(mut further) = ids(chain) else {
+            return ChainResult::TooLong;
+        };
         let whole = if further.iter().any(|id| id == self.own_id) {
             ChainResult::Ours
         } else {
             further.extend_from_slice(&self.head);
-            ChainResult::Further(JsonText::known(serde_json::Value::from(further).to_string()))
+            ChainResult::Further(JsonText::known(
+                serde_json::Value::from(further).to_string(),
+            ))
         };
-        let written = if let ChainResult::Further(whole) = &whole { whole.get().len() } else { 0 };
-        let Some(room) = self.room.checked_sub(chain.len() + written) else { return ChainResult::TooLong };
+        let written = if let ChainResult::Further(whole) = &whole {
+            whole.get().len()
+        } else {
+            0
+        };
+        let Some(room) = self.room.checked_sub(chain.len() + written) else {
+            return ChainResult::TooLong;
+        };
         self.room = room;
         self.known.insert(chain.into(), whole.clone());
         whole
     }
 
     fn extend(&self, tool: &mut Tool, whole: JsonText) {
-        let others = std::mem::take(&mut tool.extra).into_iter().filter(|(name, _)| &**name != MEMBER);
+        let others = std::mem::take(&mut tool.extra)
+            .into_iter()
+            .filter(|(name, _)| &**name != MEMBER);
         tool.extra = others.chain([(Arc::clone(&self.member), whole)]).collect();
     }
 }
@@ -139,7 +178,11 @@ mod tests {
     use crate::state;
 
     fn read(manifest: &serde_json::Value) -> Decoded {
-        decode(manifest.to_string().as_bytes(), &AcceptedVersions::default()).unwrap()
+        decode(
+            manifest.to_string().as_bytes(),
+            &AcceptedVersions::default(),
+        )
+        .unwrap()
     }
 
     fn manifest(via: &serde_json::Value, tools: &[(&str, serde_json::Value)]) -> serde_json::Value {
@@ -151,19 +194,35 @@ mod tests {
     }
 
     fn tools(decoded: &Decoded) -> Vec<(String, Vec<String>)> {
-        decoded.manifest.tools.iter().map(|tool| (tool.name.to_string(), ids(chain(&tool.extra)).unwrap())).collect()
+        decoded
+            .manifest
+            .tools
+            .iter()
+            .map(|tool| (tool.name.to_string(), ids(chain(&tool.extra)).unwrap()))
+            .collect()
     }
 
     #[test]
     fn tools_that_came_through_this_daemon_are_left_out() {
         use serde_json::json;
-        let written =
-            manifest(&json!(["b"]), &[("mine", json!(["c", "a"])), ("theirs", json!(null)), ("third", json!(["c"]))]);
+        let written = manifest(
+            &json!(["b"]),
+            &[
+                ("mine", json!(["c", "a"])),
+                ("theirs", json!(null)),
+                ("third", json!(["c"])),
+            ],
+        );
         let mut decoded = read(&written);
         follow(&mut decoded, Some("a")).unwrap();
-        let expected = [("theirs".to_owned(), vec!["b".into()]), ("third".to_owned(), vec!["c".into(), "b".into()])];
+        let expected = [
+            ("theirs".to_owned(), vec!["b".into()]),
+            ("third".to_owned(), vec!["c".into(), "b".into()]),
+        ];
         assert_eq!(tools(&decoded), expected);
-        let [finding] = decoded.findings.as_slice() else { panic!("one finding: {:?}", decoded.findings) };
+        let [finding] = decoded.findings.as_slice() else {
+            panic!("one finding: {:?}", decoded.findings)
+        };
         assert!(finding.message.starts_with("1 tools"), "{finding:?}");
         // Writing and reading the manifest again gives the same digest.
         let again = state::manifest::read(&state::manifest::write(&decoded.manifest)).unwrap();
@@ -189,22 +248,39 @@ mod tests {
         use serde_json::json;
         let long: Vec<String> = (0..100).map(|at| format!("daemon-{at:040}")).collect();
         let mut decoded = read(&manifest(&json!(long), &[("one", json!(null))]));
-        assert!(follow(&mut decoded, Some("a")).unwrap_err().to_string().contains("/via is longer than"));
-        let mut decoded = read(&manifest(&json!(["b"]), &[("long", json!(long)), ("short", json!(["c"]))]));
+        assert!(
+            follow(&mut decoded, Some("a"))
+                .unwrap_err()
+                .to_string()
+                .contains("/via is longer than")
+        );
+        let mut decoded = read(&manifest(
+            &json!(["b"]),
+            &[("long", json!(long)), ("short", json!(["c"]))],
+        ));
         follow(&mut decoded, Some("a")).unwrap();
-        assert_eq!(tools(&decoded), [("short".to_owned(), vec!["c".into(), "b".into()])]);
+        assert_eq!(
+            tools(&decoded),
+            [("short".to_owned(), vec!["c".into(), "b".into()])]
+        );
         assert_eq!(decoded.quarantined, 1);
         assert_eq!(decoded.findings.len(), 1);
         // Each tool has a chain of its own, behind a long one.
         let names: Vec<String> = (0..1_000).map(|at| format!("tool_{at:04}")).collect();
-        let each: Vec<_> = names.iter().map(|name| (name.as_str(), json!([name]))).collect();
+        let each: Vec<_> = names
+            .iter()
+            .map(|name| (name.as_str(), json!([name])))
+            .collect();
         let mut decoded = read(&manifest(&json!(long[..80]), &each));
         follow(&mut decoded, Some("a")).unwrap();
         let kept = decoded.manifest.tools.len();
         assert!(kept > 50 && kept * 4_000 < 2 * CHAINS, "{kept}");
         assert_eq!(kept + decoded.quarantined, 1_000);
         // A chain that all tools share counts once.
-        let each: Vec<_> = names.iter().map(|name| (name.as_str(), json!(["c"]))).collect();
+        let each: Vec<_> = names
+            .iter()
+            .map(|name| (name.as_str(), json!(["c"])))
+            .collect();
         let mut decoded = read(&manifest(&json!(long[..80]), &each));
         follow(&mut decoded, Some("a")).unwrap();
         assert_eq!(decoded.manifest.tools.len(), 1_000);

@@ -12,7 +12,8 @@ use super::spelling::{CATEGORY, MANIFEST, SCENARIO, message};
 use super::{Decoded, head, tool};
 use crate::json::scan::{kind, string};
 use crate::model::{
-    AcceptedVersions, Bounds, Category, Extra, Finding, FindingCode, JsonText, Manifest, ScenarioInfo, Tool,
+    AcceptedVersions, Bounds, Category, Extra, Finding, FindingCode, JsonText, Manifest,
+    ScenarioInfo, Tool,
 };
 use crate::protocols::ListError;
 use crate::protocols::document::raw::Raw;
@@ -25,7 +26,11 @@ pub fn decode(body: &[u8], accept: &AcceptedVersions) -> Result<Decoded, ListErr
 
 /// The same of what a stranger wrote: tools that are too large or too many are left out with a
 /// finding, and another member that is too large costs the document.
-pub fn decode_within(body: &[u8], accept: &AcceptedVersions, bounds: Bounds) -> Result<Decoded, ListError> {
+pub fn decode_within(
+    body: &[u8],
+    accept: &AcceptedVersions,
+    bounds: Bounds,
+) -> Result<Decoded, ListError> {
     let text = head::object_text(body)?;
     let mut members = head::members(text)?;
     let listed = members.take("tools");
@@ -57,24 +62,49 @@ pub fn decode_within(body: &[u8], accept: &AcceptedVersions, bounds: Bounds) -> 
     let (tools, malformed) = tools(items, protojson, bounds, &mut shared, &mut findings);
     let quarantined = malformed + beyond;
     let listed = Manifest::new(scenario, tools);
-    let manifest = Manifest { protocol_version, categories, generated_at, extra, ..listed }.digested();
-    Ok(Decoded { manifest, findings: findings.finish(), quarantined })
+    let manifest = Manifest {
+        protocol_version,
+        categories,
+        generated_at,
+        extra,
+        ..listed
+    }
+    .digested();
+    Ok(Decoded {
+        manifest,
+        findings: findings.finish(),
+        quarantined,
+    })
 }
 
-fn scenario(members: &mut Members<'_>, protojson: bool, budget: &mut DecodeBudget) -> Result<ScenarioInfo, Flaw> {
-    let Some(raw) = members.take_set("scenario") else { return Ok(ScenarioInfo::default()) };
+fn scenario(
+    members: &mut Members<'_>,
+    protojson: bool,
+    budget: &mut DecodeBudget,
+) -> Result<ScenarioInfo, Flaw> {
+    let Some(raw) = members.take_set("scenario") else {
+        return Ok(ScenarioInfo::default());
+    };
     let mut members = Members::from_raw(raw)?;
     members.rename_set(SCENARIO, protojson);
     // A version is an opaque text, so a number serves as well.
-    let version = members.take_set("version").map_or(Some("".into()), |raw| match kind(raw.get()) {
-        "a number" => Some(raw.get().into()),
-        _ => string(raw.get()),
-    });
+    let version =
+        members
+            .take_set("version")
+            .map_or(Some("".into()), |raw| match kind(raw.get()) {
+                "a number" => Some(raw.get().into()),
+                _ => string(raw.get()),
+            });
     Ok(ScenarioInfo {
         name: text_of(&mut members, "name")?,
-        version: version.ok_or_else(|| Flaw::new("/version", "is not a text"))?.as_ref().into(),
+        version: version
+            .ok_or_else(|| Flaw::new("/version", "is not a text"))?
+            .as_ref()
+            .into(),
         description: text_of(&mut members, "description")?,
-        base_url: members.take_text("base_url")?.map(|url| url.as_ref().into()),
+        base_url: members
+            .take_text("base_url")?
+            .map(|url| url.as_ref().into()),
         extra: members.into_extra(budget)?,
     })
 }
@@ -94,12 +124,22 @@ pub(in crate::protocols) fn first_by_name<'a>(
 ) -> Result<(Vec<NamedItem<'a>>, usize), Flaw> {
     let most = allowed.min(affordable);
     let mut nameless = 0;
-    let FirstByName { items, beyond, total } = FirstByName::select("name", list, most, |index, raw| {
+    let FirstByName {
+        items,
+        beyond,
+        total,
+    } = FirstByName::select("name", list, most, |index, raw| {
         nameless += 1;
         // There may be millions, of which few are reported.
         findings.push_with(FindingCode::ToolQuarantined, || {
-            let flaw = Members::from_raw(raw).and_then(|mut members| tool::name(&mut members)).err();
-            quarantined(index, flaw.unwrap_or_else(|| Flaw::new("/name", "cannot be read")), None)
+            let flaw = Members::from_raw(raw)
+                .and_then(|mut members| tool::name(&mut members))
+                .err();
+            quarantined(
+                index,
+                flaw.unwrap_or_else(|| Flaw::new("/name", "cannot be read")),
+                None,
+            )
         });
     })?;
     if beyond > 0 {
@@ -117,25 +157,48 @@ pub(in crate::protocols) fn first_by_name<'a>(
 }
 
 /// What the operator limits, and what may be done about it.
-pub(super) const FROM_ONE_SCENARIO: (&str, &str) = ("one scenario", "split the scenario, or raise `refresh.max_tools`");
+pub(super) const FROM_ONE_SCENARIO: (&str, &str) = (
+    "one scenario",
+    "split the scenario, or raise `refresh.max_tools`",
+);
 
 /// That a manifest has too many tools: how many are left out, of how many, and how many are taken.
-pub(super) fn beyond_limit(beyond: usize, total: usize, most: usize, from: &str, hint: &'static str) -> Finding {
-    let message =
-        format!("{beyond} of its {total} tools are left out: only {most} are taken from {from}, the first by name");
-    Finding::new(FindingCode::ToolsBeyondLimit, message).at("/tools").hint(hint)
+pub(super) fn beyond_limit(
+    beyond: usize,
+    total: usize,
+    most: usize,
+    from: &str,
+    hint: &'static str,
+) -> Finding {
+    let message = format!(
+        "{beyond} of its {total} tools are left out: only {most} are taken from {from}, the first by name"
+    );
+    Finding::new(FindingCode::ToolsBeyondLimit, message)
+        .at("/tools")
+        .hint(hint)
 }
 
 /// Adds the finding for a tool that is left out as malformed, with its position in the list and, if
 /// readable, its name.
-pub(in crate::protocols) fn quarantine(index: usize, flaw: Flaw, name: Option<&str>, findings: &mut DocumentFindings) {
+pub(in crate::protocols) fn quarantine(
+    index: usize,
+    flaw: Flaw,
+    name: Option<&str>,
+    findings: &mut DocumentFindings,
+) {
     findings.push(quarantined(index, flaw, name));
 }
 
 fn quarantined(index: usize, flaw: Flaw, name: Option<&str>) -> Finding {
-    let thing = name
-        .map_or_else(|| "a tool is left out".into(), |name| format!("the tool {} is left out", quoted_excerpt(name)));
-    flaw.within(&index.to_string()).within("tools").finding(FindingCode::ToolQuarantined, &thing, name)
+    let thing = name.map_or_else(
+        || "a tool is left out".into(),
+        |name| format!("the tool {} is left out", quoted_excerpt(name)),
+    );
+    flaw.within(&index.to_string()).within("tools").finding(
+        FindingCode::ToolQuarantined,
+        &thing,
+        name,
+    )
 }
 
 /// Reads tools that are in the order of their names, one after the other. What is malformed or
@@ -152,7 +215,9 @@ fn tools(
     for item in items {
         match tool(&item, protojson, bounds, shared) {
             // Those of one name follow each other.
-            Ok(tool) if tools.last().is_none_or(|last| last.name != tool.name) => tools.push(Arc::new(tool)),
+            Ok(tool) if tools.last().is_none_or(|last| last.name != tool.name) => {
+                tools.push(Arc::new(tool))
+            }
             Ok(tool) => findings.push(second(tool.name, item.index)),
             Err(flaw) => {
                 quarantined += 1;
@@ -164,7 +229,12 @@ fn tools(
     (tools, quarantined)
 }
 
-fn tool(item: &NamedItem<'_>, protojson: bool, bounds: Bounds, shared: &mut Interner) -> Result<Tool, Flaw> {
+fn tool(
+    item: &NamedItem<'_>,
+    protojson: bool,
+    bounds: Bounds,
+    shared: &mut Interner,
+) -> Result<Tool, Flaw> {
     let mut members = Members::from_raw(item.raw)?;
     let name = tool::name(&mut members)?;
     let size = members.bytes();
@@ -176,7 +246,10 @@ fn tool(item: &NamedItem<'_>, protojson: bool, bounds: Bounds, shared: &mut Inte
 
 /// A tool whose name an earlier one has.
 pub(in crate::protocols) fn second(name: Arc<str>, index: usize) -> Finding {
-    let message = format!("a second tool {} is left out; the first stays", quoted_excerpt(&name));
+    let message = format!(
+        "a second tool {} is left out; the first stays",
+        quoted_excerpt(&name)
+    );
     Finding::new(FindingCode::DuplicateTool, message)
         .at(format!("/tools/{index}/name"))
         .of_tool(name)
@@ -192,25 +265,40 @@ fn categories(
     findings: &mut DocumentFindings,
 ) -> Vec<Category> {
     let mut ignore = |thing: &str, flaw: Flaw| {
-        findings.flaw(FindingCode::CategoryIgnored, thing, flaw.within("categories"), None);
+        findings.flaw(
+            FindingCode::CategoryIgnored,
+            thing,
+            flaw.within("categories"),
+            None,
+        );
     };
-    let Some(raw) = members.take_set("categories") else { return Vec::new() };
+    let Some(raw) = members.take_set("categories") else {
+        return Vec::new();
+    };
     let nameless = |index: usize, raw| {
         if let Err(flaw) = category(raw, protojson, budget) {
             ignore("a category is left out", flaw.within(&index.to_string()));
         }
     };
-    let FirstByName { items, beyond, .. } = match FirstByName::select("id", raw, UNKNOWN_MEMBERS_MAX, nameless) {
-        Ok(first) => first,
-        Err(flaw) => {
-            ignore("all categories are left out", flaw);
-            return Vec::new();
-        }
-    };
+    let FirstByName { items, beyond, .. } =
+        match FirstByName::select("id", raw, UNKNOWN_MEMBERS_MAX, nameless) {
+            Ok(first) => first,
+            Err(flaw) => {
+                ignore("all categories are left out", flaw);
+                return Vec::new();
+            }
+        };
     if beyond > 0 {
-        let flaw =
-            Flaw::new("", format!("has {beyond} more than the {UNKNOWN_MEMBERS_MAX} that are taken, the first by id"));
-        ignore("some categories are left out", flaw.hint("group the tools in fewer categories"));
+        let flaw = Flaw::new(
+            "",
+            format!(
+                "has {beyond} more than the {UNKNOWN_MEMBERS_MAX} that are taken, the first by id"
+            ),
+        );
+        ignore(
+            "some categories are left out",
+            flaw.hint("group the tools in fewer categories"),
+        );
     }
     let mut categories: Vec<Category> = Vec::with_capacity(items.len());
     for NamedItem { index, raw, .. } in items {
@@ -220,9 +308,13 @@ fn categories(
                 categories.push(category);
                 continue;
             }
-            Ok(category) => {
-                Flaw::new("/id", format!("{} was given before; the first stays", quoted_excerpt(&category.id)))
-            }
+            Ok(category) => Flaw::new(
+                "/id",
+                format!(
+                    "{} was given before; the first stays",
+                    quoted_excerpt(&category.id)
+                ),
+            ),
             Err(flaw) => flaw,
         };
         ignore("a category is left out", flaw.within(&index.to_string()));
@@ -241,14 +333,21 @@ fn category(raw: Raw<'_>, protojson: bool, budget: &mut DecodeBudget) -> Result<
     budget.take(size_of::<Category>() + 4 * SHARED + raw.get().len())?;
     let order = members.take_set("display_order").map(|raw| {
         let text = raw.get().trim_matches('"');
-        text.parse::<i64>().map_err(|_| Flaw::kind("/display_order", kind(raw.get()), "a whole number"))
+        text.parse::<i64>()
+            .map_err(|_| Flaw::kind("/display_order", kind(raw.get()), "a whole number"))
     });
     let set = |text: &std::borrow::Cow<'_, str>| !(protojson && text.is_empty());
     Ok(Category {
         id,
         name: text_of(&mut members, "name")?,
-        description: members.take_text("description")?.filter(set).map(|text| text.as_ref().into()),
-        icon: members.take_text("icon")?.filter(set).map(|text| text.as_ref().into()),
+        description: members
+            .take_text("description")?
+            .filter(set)
+            .map(|text| text.as_ref().into()),
+        icon: members
+            .take_text("icon")?
+            .filter(set)
+            .map(|text| text.as_ref().into()),
         display_order: order.transpose()?,
         extra: members.into_extra(budget)?,
     })
@@ -256,8 +355,16 @@ fn category(raw: Raw<'_>, protojson: bool, budget: &mut DecodeBudget) -> Result<
 
 /// What is left of the manifest. Of it the protocol's later texts know `capabilities`, a message
 /// without names of a user's.
-fn manifest_extra(mut members: Members<'_>, protojson: bool, budget: &mut DecodeBudget) -> Result<Extra, Flaw> {
-    let capabilities = if protojson { members.take("capabilities") } else { None };
+fn manifest_extra(
+    mut members: Members<'_>,
+    protojson: bool,
+    budget: &mut DecodeBudget,
+) -> Result<Extra, Flaw> {
+    let capabilities = if protojson {
+        members.take("capabilities")
+    } else {
+        None
+    };
     let mut extra = members.into_extra(budget)?.into_vec();
     if let Some(raw) = capabilities.filter(|raw| raw.get() != "null") {
         let within = |flaw: Flaw| flaw.within("capabilities");

@@ -17,8 +17,11 @@ use crate::transports::http::{EventLimits, EventStream, Upstream};
 /// The path of a daemon's events, below its base address.
 const PATH: &str = "/api/v1/events?kind=catalog";
 /// A daemon shows every 15 seconds that the stream lives, unless it is configured otherwise.
-const LIMITS: EventLimits =
-    EventLimits { max_event: 4 * 1024, silence: Duration::from_secs(120), per_minute: 1024 * 1024 };
+const LIMITS: EventLimits = EventLimits {
+    max_event: 4 * 1024,
+    silence: Duration::from_secs(120),
+    per_minute: 1024 * 1024,
+};
 
 /// A daemon whose events cannot be had is not requested for them again before so long.
 const SILENCE: Duration = Duration::from_secs(3600);
@@ -74,7 +77,9 @@ impl DaemonEvents {
 
     /// It has no events, or not for this daemon.
     fn mark_silent(&self, upstream: &Upstream) {
-        *self.peer() = Peer::Silent { until: upstream.now() + SILENCE };
+        *self.peer() = Peer::Silent {
+            until: upstream.now() + SILENCE,
+        };
     }
 
     fn peer(&self) -> MutexGuard<'_, Peer> {
@@ -91,20 +96,25 @@ impl DaemonEvents {
         let known = self.clone();
         let upstream = upstream.clone();
         let start = FollowStep::Closed(upstream.clone());
-        let hints = unfold((start, known, upstream), |(step, known, upstream)| async move {
-            match next(step).await {
-                Ok(Followed::Hint(hint, step)) => return Some((hint, (*step, known, upstream))),
-                Ok(Followed::Ended) => {}
-                Ok(Followed::NoStream) => known.mark_silent(&upstream),
-                Err(error) => {
-                    tracing::debug!(error = %error, "the events of a daemon cannot be followed");
-                    if is_final(&error) {
-                        known.mark_silent(&upstream);
+        let hints = unfold(
+            (start, known, upstream),
+            |(step, known, upstream)| async move {
+                match next(step).await {
+                    Ok(Followed::Hint(hint, step)) => {
+                        return Some((hint, (*step, known, upstream)));
+                    }
+                    Ok(Followed::Ended) => {}
+                    Ok(Followed::NoStream) => known.mark_silent(&upstream),
+                    Err(error) => {
+                        tracing::debug!(error = %error, "the events of a daemon cannot be followed");
+                        if is_final(&error) {
+                            known.mark_silent(&upstream);
+                        }
                     }
                 }
-            }
-            None
-        });
+                None
+            },
+        );
         Some(hints.boxed())
     }
 }
@@ -121,7 +131,9 @@ async fn next(step: FollowStep) -> Result<Followed, TransportError> {
     while let Some(event) = stream.next().await? {
         match event.event.as_str() {
             // The first is a snapshot; a later one stands for changes that were too many.
-            "snapshot" | "catalog" => return Ok(Followed::Hint(hint, Box::new(FollowStep::Live(stream)))),
+            "snapshot" | "catalog" => {
+                return Ok(Followed::Hint(hint, Box::new(FollowStep::Live(stream))));
+            }
             "end" => break,
             _ => {}
         }
@@ -157,14 +169,29 @@ mod tests {
     #[test]
     fn only_failures_that_the_next_request_meets_too_are_final() {
         let url = || "http://h/".to_owned();
-        let status =
-            |status| TransportError::Status { url: url(), status, retry_after: None, challenge: None, said: None };
-        for (code, expected) in
-            [(401, true), (404, true), (406, true), (408, false), (429, false), (500, false), (501, true), (503, false)]
-        {
+        let status = |status| TransportError::Status {
+            url: url(),
+            status,
+            retry_after: None,
+            challenge: None,
+            said: None,
+        };
+        for (code, expected) in [
+            (401, true),
+            (404, true),
+            (406, true),
+            (408, false),
+            (429, false),
+            (500, false),
+            (501, true),
+            (503, false),
+        ] {
             assert_eq!(is_final(&status(code)), expected, "{code}");
         }
-        assert!(!is_final(&TransportError::Broken { url: url(), message: "reset".to_owned() }));
+        assert!(!is_final(&TransportError::Broken {
+            url: url(),
+            message: "reset".to_owned()
+        }));
         assert!(!is_final(&TransportError::Refused(url())));
     }
 }

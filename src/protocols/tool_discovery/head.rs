@@ -23,8 +23,13 @@ const KNOWN: (u64, u64) = (1, 0);
 /// The body as text that begins like a JSON object, or the reason why it cannot be a manifest.
 pub(in crate::protocols) fn object_text(body: &[u8]) -> Result<&str, ListError> {
     // RFC 8259 section 8.1 lets a reader ignore a byte order mark.
-    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii();
-    let Some(first) = body.first() else { return Err(no_manifest("the body is empty")) };
+    let body = body
+        .strip_prefix(b"\xef\xbb\xbf")
+        .unwrap_or(body)
+        .trim_ascii();
+    let Some(first) = body.first() else {
+        return Err(no_manifest("the body is empty"));
+    };
     if *first != b'{' {
         if *first == b'<' {
             return Err(no_manifest("it is a web page or XML"));
@@ -32,14 +37,19 @@ pub(in crate::protocols) fn object_text(body: &[u8]) -> Result<&str, ListError> 
         let begins = quoted_excerpt(&String::from_utf8_lossy(&body[..body.len().min(400)]));
         let looks = match first {
             b'[' => "a bare JSON list",
-            b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n' if serde_json::from_slice::<&RawValue>(body).is_ok() => {
+            b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n'
+                if serde_json::from_slice::<&RawValue>(body).is_ok() =>
+            {
                 "a single JSON value"
             }
             _ => "a text that is not JSON",
         };
-        return Err(no_manifest(&format!("it looks like {looks} and begins with {begins}")));
+        return Err(no_manifest(&format!(
+            "it looks like {looks} and begins with {begins}"
+        )));
     }
-    std::str::from_utf8(body).map_err(|error| malformed(&format!("is not UTF-8 at byte {}", error.valid_up_to())))
+    std::str::from_utf8(body)
+        .map_err(|error| malformed(&format!("is not UTF-8 at byte {}", error.valid_up_to())))
 }
 
 /// Splits the document into its members.
@@ -56,7 +66,11 @@ pub(in crate::protocols) fn members(text: &str) -> Result<Members<'_>, ListError
 
 /// Refuses an object that is not a manifest. `members` have the seed's names already; `tools` was
 /// taken out of them before.
-pub(super) fn recognise(members: &Members<'_>, tools: Option<Raw<'_>>, text: &str) -> Result<(), ListError> {
+pub(super) fn recognise(
+    members: &Members<'_>,
+    tools: Option<Raw<'_>>,
+    text: &str,
+) -> Result<(), ListError> {
     let named = members.has("scenario");
     if tools.is_none() && !named {
         return Err(no_manifest(&format!(
@@ -81,7 +95,8 @@ pub(super) fn version(
     accept: &AcceptedVersions,
     findings: &mut DocumentFindings,
 ) -> Result<Arc<str>, ListError> {
-    let version_finding = |code, message: String| Finding::new(code, message).at("/protocol_version");
+    let version_finding =
+        |code, message: String| Finding::new(code, message).at("/protocol_version");
     let raw = members.take("protocol_version").map(Raw::get);
     let (written, is_text) = match raw {
         None => {
@@ -91,10 +106,17 @@ pub(super) fn version(
             (ASSUMED.to_owned(), true)
         }
         Some(raw) => match kind(raw) {
-            "a text" => (string(raw).ok_or_else(|| unreadable(raw))?.into_owned(), true),
+            "a text" => (
+                string(raw).ok_or_else(|| unreadable(raw))?.into_owned(),
+                true,
+            ),
             // The number `1.10` is 1.1 to most readers, but its author may mean 1.10: with more
             // than one decimal the meaning is not known.
-            "a number" if raw.split_once('.').is_none_or(|(_, decimals)| decimals.len() <= 1) => {
+            "a number"
+                if raw
+                    .split_once('.')
+                    .is_none_or(|(_, decimals)| decimals.len() <= 1) =>
+            {
                 (raw.to_owned(), false)
             }
             _ => return Err(unreadable(raw)),
@@ -116,19 +138,31 @@ pub(super) fn version_again(
     Ok(())
 }
 
-fn accepted(written: &str, raw: &str, accept: &AcceptedVersions) -> Result<ProtocolVersion, ListError> {
+fn accepted(
+    written: &str,
+    raw: &str,
+    accept: &AcceptedVersions,
+) -> Result<ProtocolVersion, ListError> {
     match accept.judge(written) {
         VersionVerdict::Accepted(version) => Ok(version),
         VersionVerdict::OutOfRange(_) => {
             // The version goes into messages, and a pre-release may be as long as a manifest.
             let seen = written.chars().take(SEEN).collect();
-            Err(ListError::Incompatible { seen, accepted: accept.to_string() })
+            Err(ListError::Incompatible {
+                seen,
+                accepted: accept.to_string(),
+            })
         }
         VersionVerdict::Unreadable => Err(unreadable(raw)),
     }
 }
 
-fn remark(version: &ProtocolVersion, written: &str, is_text: bool, findings: &mut DocumentFindings) {
+fn remark(
+    version: &ProtocolVersion,
+    written: &str,
+    is_text: bool,
+    findings: &mut DocumentFindings,
+) {
     let mut push = |code, message: String, hint: Option<&str>| {
         let mut finding = Finding::new(code, message).at("/protocol_version");
         finding.hint = hint.map(Into::into);
@@ -139,12 +173,18 @@ fn remark(version: &ProtocolVersion, written: &str, is_text: bool, findings: &mu
         let how = if is_text { "" } else { " as a number" };
         push(
             FindingCode::VersionNonconforming,
-            format!("the protocol version {seen} is written{how} in a way that the protocol does not know"),
+            format!(
+                "the protocol version {seen} is written{how} in a way that the protocol does not know"
+            ),
             Some("write it as a text of two or three numbers, such as `\"1.0\"`"),
         );
     }
     if version.prerelease.is_some() {
-        push(FindingCode::VersionPrerelease, format!("the protocol version {seen} is a pre-release"), None);
+        push(
+            FindingCode::VersionPrerelease,
+            format!("the protocol version {seen} is a pre-release"),
+            None,
+        );
     }
     if (version.base.major, version.base.minor) > KNOWN {
         let message = format!(
@@ -157,17 +197,25 @@ fn remark(version: &ProtocolVersion, written: &str, is_text: bool, findings: &mu
 
 /// Takes out the time stamp: RFC 3339, or `{seconds, nanos}` with numbers or texts. A bad time
 /// stamp is left out with a finding; the rest is used.
-pub(super) fn generated_at(members: &mut Members<'_>, findings: &mut DocumentFindings) -> Option<Timestamp> {
+pub(super) fn generated_at(
+    members: &mut Members<'_>,
+    findings: &mut DocumentFindings,
+) -> Option<Timestamp> {
     // A document may hold both names; the second stamp must not be passed on as an unknown member.
     members.take("generatedAt");
-    let raw = members.take("generated_at").filter(|raw| !matches!(raw.get(), "null" | "\"\""));
+    let raw = members
+        .take("generated_at")
+        .filter(|raw| !matches!(raw.get(), "null" | "\"\""));
     let stamp = raw.and_then(|raw| match kind(raw.get()) {
         "a text" => rfc3339(&string(raw.get())?),
         "an object" => seconds_and_nanos(raw),
         _ => None,
     });
     if stamp.is_none() {
-        let what = raw.map_or_else(|| MISSING.to_owned(), |raw| format!("{} is not a time", quoted_excerpt(raw.get())));
+        let what = raw.map_or_else(
+            || MISSING.to_owned(),
+            |raw| format!("{} is not a time", quoted_excerpt(raw.get())),
+        );
         findings.push(unstamped(&what));
     }
     stamp
@@ -180,22 +228,30 @@ pub(super) const MISSING: &str = "is missing";
 pub(super) fn unstamped(what: &str) -> Finding {
     let message = format!("`generated_at` {what}; the manifest is used without it");
     let hint = "write the time as RFC 3339, such as `2024-01-15T10:30:00Z`";
-    Finding::new(FindingCode::GeneratedAt, message).at("/generated_at").hint(hint)
+    Finding::new(FindingCode::GeneratedAt, message)
+        .at("/generated_at")
+        .hint(hint)
 }
 
 /// RFC 3339 with a fraction of any length; digits beyond nanoseconds are cut.
 fn rfc3339(text: &str) -> Option<Timestamp> {
     const NANOSECONDS: usize = 9;
-    let Some((whole, rest)) = text.split_once('.') else { return text.parse().ok() };
+    let Some((whole, rest)) = text.split_once('.') else {
+        return text.parse().ok();
+    };
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let (fraction, zone) = rest.split_at(digits);
-    format!("{whole}.{}{zone}", &fraction[..digits.min(NANOSECONDS)]).parse().ok()
+    format!("{whole}.{}{zone}", &fraction[..digits.min(NANOSECONDS)])
+        .parse()
+        .ok()
 }
 
 fn seconds_and_nanos(raw: Raw<'_>) -> Option<Timestamp> {
     let mut members = Members::from_raw(raw).ok()?;
     let mut part = |name: &str| {
-        let Some(raw) = members.take_set(name) else { return Some(0) };
+        let Some(raw) = members.take_set(name) else {
+            return Some(0);
+        };
         raw.get().trim_matches('"').parse::<i64>().ok()
     };
     let seconds = part("seconds")?;
@@ -216,7 +272,9 @@ fn unreadable(raw: &str) -> ListError {
 }
 
 fn malformed(what: &str) -> ListError {
-    ListError::Malformed(format!("the manifest {what}").replace("the manifest /", "the manifest's /"))
+    ListError::Malformed(
+        format!("the manifest {what}").replace("the manifest /", "the manifest's /"),
+    )
 }
 
 pub(in crate::protocols) fn no_manifest(what: &str) -> ListError {

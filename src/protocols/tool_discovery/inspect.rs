@@ -38,12 +38,22 @@ pub struct Inspected {
 impl Inspected {
     /// What has no document that can be read.
     pub fn refused(findings: Vec<Finding>) -> Self {
-        Self { manifest: None, findings, order: Vec::new(), stamp: None, names: AuthorNames::default() }
+        Self {
+            manifest: None,
+            findings,
+            order: Vec::new(),
+            stamp: None,
+            names: AuthorNames::default(),
+        }
     }
 
     /// A list of a protocol with one spelling and no time in it.
     pub fn listed(manifest: Manifest, findings: Vec<Finding>, order: Vec<String>) -> Self {
-        Self { manifest: Some(manifest), order, ..Self::refused(findings) }
+        Self {
+            manifest: Some(manifest),
+            order,
+            ..Self::refused(findings)
+        }
     }
 }
 
@@ -55,9 +65,13 @@ pub fn inspect(body: &[u8], accept: &AcceptedVersions) -> Inspected {
     let mut findings = Vec::new();
     let decoded = match super::decode(body, accept) {
         Err(error @ ListError::Incompatible { .. }) => {
-            let hint = "write the version of the protocol whose fields the document has, such as `1.0`";
-            findings
-                .push(Finding::new(FindingCode::VersionRefused, error.to_string()).at("/protocol_version").hint(hint));
+            let hint =
+                "write the version of the protocol whose fields the document has, such as `1.0`";
+            findings.push(
+                Finding::new(FindingCode::VersionRefused, error.to_string())
+                    .at("/protocol_version")
+                    .hint(hint),
+            );
             super::decode(body, &AcceptedVersions::parse("*").unwrap_or_default())
         }
         decoded => decoded,
@@ -86,10 +100,27 @@ pub fn inspect(body: &[u8], accept: &AcceptedVersions) -> Inspected {
         }
     }
     // A stable sort keeps the order of the rules within a tool.
-    findings.sort_by_key(|finding| finding.pointer.as_deref().map_or(Some(usize::MAX), tool_index));
-    let order = tools(&document).iter().filter_map(|tool| Some(tool.get("name")?.as_str()?.to_owned())).collect();
-    let stamp = ["generated_at", "generatedAt"].iter().find_map(|name| document.get(name)).map(Value::to_string);
-    Inspected { manifest, findings, order, stamp, names }
+    findings.sort_by_key(|finding| {
+        finding
+            .pointer
+            .as_deref()
+            .map_or(Some(usize::MAX), tool_index)
+    });
+    let order = tools(&document)
+        .iter()
+        .filter_map(|tool| Some(tool.get("name")?.as_str()?.to_owned()))
+        .collect();
+    let stamp = ["generated_at", "generatedAt"]
+        .iter()
+        .find_map(|name| document.get(name))
+        .map(Value::to_string);
+    Inspected {
+        manifest,
+        findings,
+        order,
+        stamp,
+        names,
+    }
 }
 
 /// Runs the rules on the manifest. Pointers get the tools' indices as sent, because the manifest is
@@ -110,14 +141,22 @@ pub(in crate::protocols) fn renumbered(
     mut findings: Vec<Finding>,
 ) -> Vec<Finding> {
     let mut sent = HashMap::new();
-    for (index, tool) in tools(document).iter().enumerate().filter(|(index, _)| !broken.contains(index)) {
+    for (index, tool) in tools(document)
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !broken.contains(index))
+    {
         if let Some(name) = tool.get("name").and_then(Value::as_str) {
             sent.entry(name).or_insert(index);
         }
     }
     for finding in &mut findings {
-        let Some(pointer) = finding.pointer.as_deref() else { continue };
-        let name = tool_index(pointer).and_then(|index| manifest.tools.get(index)).map(|tool| tool.name.as_ref());
+        let Some(pointer) = finding.pointer.as_deref() else {
+            continue;
+        };
+        let name = tool_index(pointer)
+            .and_then(|index| manifest.tools.get(index))
+            .map(|tool| tool.name.as_ref());
         if let Some(index) = name.and_then(|name| sent.get(name)) {
             finding.pointer = Some(with_index(pointer, *index));
         }
@@ -129,15 +168,19 @@ pub(in crate::protocols) fn renumbered(
 /// model fills in.
 fn spelling_findings(document: &Value, broken: &HashSet<usize>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let spelling =
-        if let Some(name) = ["protocolVersion", "generatedAt"].iter().find(|name| document.get(**name).is_some()) {
-            Some(("protojson", *name))
-        } else {
-            let stamped = document.get("generated_at").is_some_and(Value::is_object);
-            stamped.then_some(("Go structs", "generated_at"))
-        };
+    let spelling = if let Some(name) = ["protocolVersion", "generatedAt"]
+        .iter()
+        .find(|name| document.get(**name).is_some())
+    {
+        Some(("protojson", *name))
+    } else {
+        let stamped = document.get("generated_at").is_some_and(Value::is_object);
+        stamped.then_some(("Go structs", "generated_at"))
+    };
     if let Some((spelling, member)) = spelling {
-        let message = format!("the document uses the spelling of {spelling}; the specification uses snake_case");
+        let message = format!(
+            "the document uses the spelling of {spelling}; the specification uses snake_case"
+        );
         let mut pointer = String::new();
         push_step(&mut pointer, member);
         findings.push(
@@ -146,15 +189,22 @@ fn spelling_findings(document: &Value, broken: &HashSet<usize>) -> Vec<Finding> 
                 .hint("write `snake_case` names, plain values and RFC 3339 times, which every consumer can read"),
         );
     }
-    for (index, tool) in tools(document).iter().enumerate().filter(|(index, _)| !broken.contains(index)) {
+    for (index, tool) in tools(document)
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !broken.contains(index))
+    {
         if tool.get("metadata").is_none_or(Value::is_null)
             && let Some(name) = tool.get("name").and_then(Value::as_str)
         {
             findings.push(
-                Finding::new(FindingCode::MetadataMissing, "no metadata: the tool is disabled by default")
-                    .of_tool(name)
-                    .at(format!("/tools/{index}/metadata"))
-                    .hint("write at least `enabled_by_default` and `requires_approval`"),
+                Finding::new(
+                    FindingCode::MetadataMissing,
+                    "no metadata: the tool is disabled by default",
+                )
+                .of_tool(name)
+                .at(format!("/tools/{index}/metadata"))
+                .hint("write at least `enabled_by_default` and `requires_approval`"),
             );
         }
     }

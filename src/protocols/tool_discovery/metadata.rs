@@ -10,7 +10,8 @@ use super::envelope::UNKNOWN_MEMBERS_MAX;
 use super::flaw::Flaw;
 use super::interner::Interner;
 use super::spelling::{
-    METADATA, example_input, example_output, is_camel_metadata, is_foreign, is_zero, message, number, rename, seed_name,
+    METADATA, example_input, example_output, is_camel_metadata, is_foreign, is_zero, message,
+    number, rename, seed_name,
 };
 use crate::json::scan::{each_string, kind, string};
 use crate::json::soundness::{ScanResult, scan};
@@ -36,7 +37,9 @@ pub(super) fn decode(
     protojson: &mut bool,
     shared: &mut Interner,
 ) -> Result<(JsonText, Arc<Facts>), Flaw> {
-    let Some(raw) = raw else { return Ok((shared.no_metadata.clone(), shared.facts(Facts::default())?)) };
+    let Some(raw) = raw else {
+        return Ok((shared.no_metadata.clone(), shared.facts(Facts::default())?));
+    };
     let json = raw.get();
     if !json.starts_with('{') {
         return Err(Flaw::kind("", kind(json), "an object"));
@@ -59,8 +62,12 @@ pub(super) fn decode(
     }
     let written = in_seed_spelling(shared.budget.tree(json)?, *protojson)?.text();
     let mut plain = Plain::default();
-    scan(&written, is_foreign, |name, value| plain.member(name, value));
-    let facts = plain.facts(shared)?.ok_or_else(|| Flaw::new("", "cannot be read"))?;
+    scan(&written, is_foreign, |name, value| {
+        plain.member(name, value)
+    });
+    let facts = plain
+        .facts(shared)?
+        .ok_or_else(|| Flaw::new("", "cannot be read"))?;
     Ok((shared.json(&written)?, facts))
 }
 
@@ -92,7 +99,9 @@ impl<'a> Plain<'a> {
             };
             flag.is_some() && std::mem::replace(&mut self.flags[at], flag).is_none()
         } else if let Some(at) = place(&COUNTS) {
-            let end = value.find([',', '}', ' ', '\t', '\n', '\r']).unwrap_or(value.len());
+            let end = value
+                .find([',', '}', ' ', '\t', '\n', '\r'])
+                .unwrap_or(value.len());
             let count = value[..end].parse().ok();
             count.is_some() && std::mem::replace(&mut self.counts[at], count).is_none()
         } else if name == "tags" {
@@ -116,7 +125,8 @@ impl<'a> Plain<'a> {
 
     /// `None` when a member is unsound, or when one of the two required flags is missing.
     fn facts(self, shared: &mut Interner) -> Result<Option<Arc<Facts>>, Flaw> {
-        let (Some(enabled_by_default), Some(requires_approval)) = (self.flags[0], self.flags[1]) else {
+        let (Some(enabled_by_default), Some(requires_approval)) = (self.flags[0], self.flags[1])
+        else {
             return Ok(None);
         };
         if self.unsound {
@@ -124,12 +134,17 @@ impl<'a> Plain<'a> {
         }
         let [_, _, long_running, idempotent, _, _, internal_only] = self.flags;
         // Zero and negative numbers set no limit: on the protobuf wire zero means "not set".
-        let [timeout, rate] =
-            self.counts.map(|count| count.and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0));
+        let [timeout, rate] = self.counts.map(|count| {
+            count
+                .and_then(|count| u64::try_from(count).ok())
+                .filter(|count| *count > 0)
+        });
         let written = self.tags.unwrap_or_default();
         let mut tags = Vec::with_capacity(written.len());
         for tag in written {
-            let Some(tag) = string(tag) else { return Ok(None) };
+            let Some(tag) = string(tag) else {
+                return Ok(None);
+            };
             tags.push(shared.text(&tag)?);
         }
         let facts = Facts {
@@ -154,14 +169,20 @@ fn permission(value: &str) -> Permission {
     if value.starts_with("null") || value.starts_with("\"\"") {
         return Permission::Guest;
     }
-    let name = value.strip_prefix('"').and_then(|rest| Some(rest.split_once('"')?.0));
-    name.and_then(|name| name.parse().ok()).unwrap_or(Permission::Unknown)
+    let name = value
+        .strip_prefix('"')
+        .and_then(|rest| Some(rest.split_once('"')?.0));
+    name.and_then(|name| name.parse().ok())
+        .unwrap_or(Permission::Unknown)
 }
 
 fn in_seed_spelling(node: Node<'_>, protojson: bool) -> Result<Node<'_>, Flaw> {
-    let Node::Object(mut members) = node else { return Err(Flaw::kind("", node.kind(), "an object")) };
+    let Node::Object(mut members) = node else {
+        return Err(Flaw::kind("", node.kind(), "an object"));
+    };
     let seed = |name: &str| seed_name(name, METADATA, protojson);
-    members.retain(|(name, value)| !is_unset(seed(name).as_deref().unwrap_or(name), value, protojson));
+    members
+        .retain(|(name, value)| !is_unset(seed(name).as_deref().unwrap_or(name), value, protojson));
     rename(&mut members, seed);
     for (name, value) in &mut members {
         let taken = std::mem::replace(value, Node::List(Vec::new()));
@@ -169,12 +190,17 @@ fn in_seed_spelling(node: Node<'_>, protojson: bool) -> Result<Node<'_>, Flaw> {
             "async_behavior" if protojson => message(taken),
             "examples" => examples(taken, protojson),
             flag if FLAGS.contains(&flag) => as_flag(taken).map_err(|flaw| flaw.within(flag))?,
-            count if COUNTS.contains(&count) => as_count(&taken).map_err(|flaw| flaw.within(count))?,
+            count if COUNTS.contains(&count) => {
+                as_count(&taken).map_err(|flaw| flaw.within(count))?
+            }
             "tags" => as_tags(taken).map_err(|flaw| flaw.within("tags"))?,
             _ => taken,
         };
     }
-    for (at, flag) in ["enabled_by_default", "requires_approval"].into_iter().enumerate() {
+    for (at, flag) in ["enabled_by_default", "requires_approval"]
+        .into_iter()
+        .enumerate()
+    {
         if !members.iter().any(|(name, _)| name == flag) {
             members.insert(at, (flag.into(), Node::scalar("false")));
         }
@@ -183,18 +209,29 @@ fn in_seed_spelling(node: Node<'_>, protojson: bool) -> Result<Node<'_>, Flaw> {
 }
 
 fn is_unset(name: &str, value: &Node<'_>, protojson: bool) -> bool {
-    let known = matches!(name, "idempotent" | "tags" | "examples") || METADATA.iter().any(|(_, seed)| *seed == name);
-    known && if protojson { is_zero(value) } else { value.as_scalar() == Some("null") }
+    let known = matches!(name, "idempotent" | "tags" | "examples")
+        || METADATA.iter().any(|(_, seed)| *seed == name);
+    known
+        && if protojson {
+            is_zero(value)
+        } else {
+            value.as_scalar() == Some("null")
+        }
 }
 
 fn examples(node: Node<'_>, protojson: bool) -> Node<'_> {
     let Node::List(items) = node else { return node };
     let item = |item| {
-        let Node::Object(mut members) = item else { return item };
-        let seed = |name: &str| seed_name(name, &[("expectedOutput", "expected_output")], protojson);
+        let Node::Object(mut members) = item else {
+            return item;
+        };
+        let seed =
+            |name: &str| seed_name(name, &[("expectedOutput", "expected_output")], protojson);
         if protojson {
             let known = |name: &str| matches!(name, "description" | "input" | "expected_output");
-            members.retain(|(name, value)| !(known(seed(name).as_deref().unwrap_or(name)) && is_zero(value)));
+            members.retain(|(name, value)| {
+                !(known(seed(name).as_deref().unwrap_or(name)) && is_zero(value))
+            });
         }
         rename(&mut members, seed);
         let members = members.into_iter().map(|(name, value)| {
@@ -224,21 +261,41 @@ fn as_count<'a>(node: &Node<'a>) -> Result<Node<'a>, Flaw> {
     let text = count.as_ref().and_then(|count| count.as_scalar());
     let whole = text.and_then(|text| {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-        if fraction.bytes().all(|digit| digit == b'0') { whole.parse::<i64>().ok() } else { None }
+        if fraction.bytes().all(|digit| digit == b'0') {
+            whole.parse::<i64>().ok()
+        } else {
+            None
+        }
     });
-    whole.map(|whole| Node::scalar(whole.to_string())).ok_or_else(|| {
-        Flaw::new("", format!("is {}, not a whole number", super::flaw::quoted_excerpt(&node.text())))
+    whole
+        .map(|whole| Node::scalar(whole.to_string()))
+        .ok_or_else(|| {
+            Flaw::new(
+                "",
+                format!(
+                    "is {}, not a whole number",
+                    super::flaw::quoted_excerpt(&node.text())
+                ),
+            )
             .hint("write a whole number")
-    })
+        })
 }
 
 fn as_tags(node: Node<'_>) -> Result<Node<'_>, Flaw> {
-    let Node::List(items) = &node else { return Err(Flaw::kind("", node.kind(), "a list of texts")) };
+    let Node::List(items) = &node else {
+        return Err(Flaw::kind("", node.kind(), "a list of texts"));
+    };
     if items.len() > UNKNOWN_MEMBERS_MAX {
-        return Err(Flaw::new("", format!("has {} tags, more than {UNKNOWN_MEMBERS_MAX}", items.len()))
-            .hint("give it fewer tags"));
+        return Err(Flaw::new(
+            "",
+            format!("has {} tags, more than {UNKNOWN_MEMBERS_MAX}", items.len()),
+        )
+        .hint("give it fewer tags"));
     }
-    match items.iter().position(|item| item.as_scalar().and_then(string).is_none()) {
+    match items
+        .iter()
+        .position(|item| item.as_scalar().and_then(string).is_none())
+    {
         None => Ok(node),
         Some(at) => Err(Flaw::kind("", items[at].kind(), "a text").within(&at.to_string())),
     }

@@ -45,8 +45,8 @@ use super::document::{budget, envelope, first, flaw};
 use super::fetch::{Fetched, fetch, upstream};
 use super::sent_document::SentDocument;
 use super::{
-    Call, CallError, CallIo, ConnectError, Fits, Hint, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
-    Session,
+    Call, CallError, CallIo, ConnectError, Fits, Hint, ListError, ListRequest, Listing, Outcome,
+    Protocol, ProtocolId, Session,
 };
 use crate::lint;
 use crate::model::{Finding, Manifest, Target};
@@ -88,7 +88,8 @@ impl Protocol for ToolDiscovery {
         target: &'a Target,
         transports: &'a Transports,
     ) -> BoxFuture<'a, Result<Arc<dyn Session>, ConnectError>> {
-        let session = upstream(target, transports).map(|upstream| Arc::new(ToolDiscoverySession::new(upstream)) as _);
+        let session = upstream(target, transports)
+            .map(|upstream| Arc::new(ToolDiscoverySession::new(upstream)) as _);
         Box::pin(ready(session))
     }
 
@@ -108,7 +109,10 @@ pub struct ToolDiscoverySession {
 impl ToolDiscoverySession {
     /// A session for the scenario at this address.
     pub fn new(upstream: Upstream) -> Self {
-        Self { upstream, events: DaemonEvents::default() }
+        Self {
+            upstream,
+            events: DaemonEvents::default(),
+        }
     }
 }
 
@@ -126,12 +130,25 @@ impl Session for ToolDiscoverySession {
             let work = move || read(&body, &request, from.own_id());
             let (is_of_a_daemon, decoded) = decode_manifest(upstream.tasks(), length, work).await?;
             self.events.listed(is_of_a_daemon);
-            let Decoded { manifest, findings, quarantined } = decoded?;
-            Ok(Listing::Manifest { manifest, findings, quarantined, validity })
+            let Decoded {
+                manifest,
+                findings,
+                quarantined,
+            } = decoded?;
+            Ok(Listing::Manifest {
+                manifest,
+                findings,
+                quarantined,
+                validity,
+            })
         })
     }
 
-    fn call<'a>(&'a self, call: &'a Call, _io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn call<'a>(
+        &'a self,
+        call: &'a Call,
+        _io: &'a dyn CallIo,
+    ) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(call::call(&self.upstream, call))
     }
 
@@ -160,9 +177,12 @@ fn read(
     if let Err(error) = daemon_chain::follow(&mut decoded, own_id) {
         return Ok((is_of_a_daemon, Err(error)));
     }
-    if let Some(document) = SentDocument::parse(head::object_text(body)?, sent_pointer::sent_pointer) {
+    if let Some(document) =
+        SentDocument::parse(head::object_text(body)?, sent_pointer::sent_pointer)
+    {
         if request.judged != Some(decoded.manifest.digest) {
-            decoded.manifest.sent_findings = document.lint(&decoded.manifest, lint::check_manifest, &decoded.findings);
+            decoded.manifest.sent_findings =
+                document.lint(&decoded.manifest, lint::check_manifest, &decoded.findings);
         }
         document.place(&mut decoded.findings);
     }

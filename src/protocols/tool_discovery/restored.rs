@@ -9,9 +9,15 @@ use crate::protocols::ListError;
 /// Judges a manifest that was decoded in an earlier run and stored: its version, its time stamp,
 /// and that of its tools the `most` first by name are taken. One without a version, or with a
 /// revision of MCP, came by a protocol that has no such versions and no time stamps.
-pub fn restored(mut manifest: Manifest, accept: &AcceptedVersions, most: usize) -> Result<Decoded, ListError> {
+pub fn restored(
+    mut manifest: Manifest,
+    accept: &AcceptedVersions,
+    most: usize,
+) -> Result<Decoded, ListError> {
     let mut findings = DocumentFindings::default();
-    if !manifest.protocol_version.is_empty() && !Manifest::is_revision_of_mcp(&manifest.protocol_version) {
+    if !manifest.protocol_version.is_empty()
+        && !Manifest::is_revision_of_mcp(&manifest.protocol_version)
+    {
         head::version_again(&manifest.protocol_version, accept, &mut findings)?;
         if manifest.generated_at.is_none() {
             findings.push(head::unstamped(head::MISSING));
@@ -25,5 +31,9 @@ pub fn restored(mut manifest: Manifest, accept: &AcceptedVersions, most: usize) 
         manifest.tools.truncate(most);
         manifest.digest = manifest.content_digest();
     }
-    Ok(Decoded { manifest, findings: findings.finish(), quarantined: beyond })
+    Ok(Decoded {
+        manifest,
+        findings: findings.finish(),
+        quarantined: beyond,
+    })
 }

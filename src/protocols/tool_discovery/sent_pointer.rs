@@ -5,7 +5,15 @@ use serde_json::Value;
 use crate::model::finding::push_step;
 
 /// Members that only wrap a value, in whatever spelling.
-const WRAPPERS: [&str; 7] = ["fields", "values", "objectValue", "listValue", "ObjectValue", "ListValue", "Kind"];
+const WRAPPERS: [&str; 7] = [
+    "fields",
+    "values",
+    "objectValue",
+    "listValue",
+    "ObjectValue",
+    "ListValue",
+    "Kind",
+];
 
 /// The same place in `document`, or the innermost one around it that is there.
 pub(super) fn sent_pointer(document: &Value, pointer: &str) -> String {
@@ -19,7 +27,9 @@ pub(super) fn sent_pointer(document: &Value, pointer: &str) -> String {
                 place = inner;
                 break;
             }
-            let Some((name, inner)) = wrapped(place) else { return sent };
+            let Some((name, inner)) = wrapped(place) else {
+                return sent;
+            };
             push_step(&mut sent, name);
             place = inner;
         }
@@ -34,7 +44,9 @@ fn member<'v>(place: &'v Value, step: &str) -> Option<(String, &'v Value)> {
         Value::Array(items) => Some((step.to_owned(), items.get(step.parse::<usize>().ok()?)?)),
         Value::Object(members) => {
             let named = |name: String| members.get(&name).map(|value| (name, value));
-            named(step.to_owned()).or_else(|| named(camel(step))).or_else(|| named(snake(step)))
+            named(step.to_owned())
+                .or_else(|| named(camel(step)))
+                .or_else(|| named(snake(step)))
         }
         _ => None,
     }
@@ -92,7 +104,10 @@ mod tests {
                 "/tools/0/metadata/async_behavior/status_polling/status_tool",
                 "/tools/0/metadata/asyncBehavior/statusPolling/statusTool",
             ),
-            ("/tools/0/metadata/async_behavior/cancellation", "/tools/0/metadata/asyncBehavior"),
+            (
+                "/tools/0/metadata/async_behavior/cancellation",
+                "/tools/0/metadata/asyncBehavior",
+            ),
             (
                 "/tools/0/parameters/properties/max_length/maxLength",
                 "/tools/0/parameters/properties/max_length/max_length",

@@ -20,8 +20,10 @@ use crate::json::names::COMPARED_MAX;
 use crate::json::tree::Node;
 
 /// The manifest's own members that the protocol knows: camelCase name, seed name.
-pub(super) const MANIFEST: &[(&str, &str)] =
-    &[("protocolVersion", "protocol_version"), ("generatedAt", "generated_at")];
+pub(super) const MANIFEST: &[(&str, &str)] = &[
+    ("protocolVersion", "protocol_version"),
+    ("generatedAt", "generated_at"),
+];
 /// Members of the scenario: camelCase name, seed name.
 pub(super) const SCENARIO: &[(&str, &str)] = &[
     ("baseUrl", "base_url"),
@@ -45,8 +47,11 @@ pub(super) const METADATA: &[(&str, &str)] = &[
 ];
 /// Schema keywords that Go structs write in `snake_case`: Go name, seed name (the JSON Schema
 /// keyword).
-const KEYWORDS: &[(&str, &str)] =
-    &[("additional_properties", "additionalProperties"), ("max_length", "maxLength"), ("min_length", "minLength")];
+const KEYWORDS: &[(&str, &str)] = &[
+    ("additional_properties", "additionalProperties"),
+    ("max_length", "maxLength"),
+    ("min_length", "minLength"),
+];
 
 /// How values are wrapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,17 +85,24 @@ pub(super) fn snake(name: &str) -> Option<Cow<'static, str>> {
 pub(super) fn is_foreign(name: &str) -> bool {
     // A `match` and not a search in the table, because this runs for every name. A test checks that
     // it agrees with the table.
-    matches!(name, "Kind" | "additional_properties" | "max_length" | "min_length")
+    matches!(
+        name,
+        "Kind" | "additional_properties" | "max_length" | "min_length"
+    )
 }
 
 /// Whether a name is a known member of a tool's metadata, in camelCase.
 pub(super) fn is_camel_metadata(name: &str) -> bool {
-    name.bytes().any(|byte| byte.is_ascii_uppercase()) && METADATA.iter().any(|(camel, _)| *camel == name)
+    name.bytes().any(|byte| byte.is_ascii_uppercase())
+        && METADATA.iter().any(|(camel, _)| *camel == name)
 }
 
 /// Renames members. A member keeps its name if the new name is in use, so that no member gets lost.
 /// No new name may itself be a name that `target` renames.
-pub(super) fn rename<V>(members: &mut [(Cow<'_, str>, V)], target: impl Fn(&str) -> Option<Cow<'static, str>>) {
+pub(super) fn rename<V>(
+    members: &mut [(Cow<'_, str>, V)],
+    target: impl Fn(&str) -> Option<Cow<'static, str>>,
+) {
     if members.len() <= COMPARED_MAX {
         for at in 0..members.len() {
             if let Some(new) = target(&members[at].0)
@@ -112,8 +124,15 @@ pub(super) fn rename<V>(members: &mut [(Cow<'_, str>, V)], target: impl Fn(&str)
 /// The seed's name for a member. Known members are looked up in `known`. In a protojson document
 /// every other camelCase name is converted too, because protojson made it from a `snake_case` name
 /// by a fixed rule. The value of an unknown member does not change.
-pub(super) fn seed_name(name: &str, known: &[(&str, &'static str)], protojson: bool) -> Option<Cow<'static, str>> {
-    let listed = known.iter().find(|(camel, _)| *camel == name).map(|(_, seed)| Cow::Borrowed(*seed));
+pub(super) fn seed_name(
+    name: &str,
+    known: &[(&str, &'static str)],
+    protojson: bool,
+) -> Option<Cow<'static, str>> {
+    let listed = known
+        .iter()
+        .find(|(camel, _)| *camel == name)
+        .map(|(_, seed)| Cow::Borrowed(*seed));
     listed.or_else(|| if protojson { snake(name) } else { None })
 }
 
@@ -127,29 +146,54 @@ impl Members<'_> {
     /// not take the name of a member that is set. `null` and `""` mean "not set" in every spelling,
     /// `0` only in protojson.
     pub(super) fn rename_set(&mut self, known: &[(&str, &'static str)], protojson: bool) {
-        let is_known = |name: &str| known.iter().any(|(camel, seed)| *camel == name || *seed == name);
+        let is_known = |name: &str| {
+            known
+                .iter()
+                .any(|(camel, seed)| *camel == name || *seed == name)
+        };
         let unset = |json: &str| matches!(json, "null" | "\"\"") || protojson && json == "0";
-        self.all_mut().retain(|(name, raw)| !(is_known(name) && unset(raw.get())));
+        self.all_mut()
+            .retain(|(name, raw)| !(is_known(name) && unset(raw.get())));
         self.rename(known, protojson);
     }
 }
 
 /// Converts a schema to the seed's spelling. Names of parameters never change.
 pub(super) fn schema(node: Node<'_>, protojson: bool, root: bool) -> Node<'_> {
-    let Node::Object(mut members) = node else { return node };
-    let seed = |name: &str| KEYWORDS.iter().find(|(go, _)| *go == name).map(|(_, seed)| Cow::Borrowed(*seed));
+    let Node::Object(mut members) = node else {
+        return node;
+    };
+    let seed = |name: &str| {
+        KEYWORDS
+            .iter()
+            .find(|(go, _)| *go == name)
+            .map(|(_, seed)| Cow::Borrowed(*seed))
+    };
     // Members that are not set are removed first, so that they do not take the name of a member
     // that is set.
-    members.retain(|(name, value)| !is_unset(seed(name).as_deref().unwrap_or(name), value, protojson, root));
+    members.retain(|(name, value)| {
+        !is_unset(
+            seed(name).as_deref().unwrap_or(name),
+            value,
+            protojson,
+            root,
+        )
+    });
     rename(&mut members, seed);
     let members = members.into_iter().map(|(name, value)| {
         let value = match (name.as_ref(), value) {
             ("properties", Node::Object(parameters)) => Node::Object(
-                parameters.into_iter().map(|(name, value)| (name, schema(value, protojson, false))).collect(),
+                parameters
+                    .into_iter()
+                    .map(|(name, value)| (name, schema(value, protojson, false)))
+                    .collect(),
             ),
-            ("items", Node::List(items)) => {
-                Node::List(items.into_iter().map(|item| schema(item, protojson, false)).collect())
-            }
+            ("items", Node::List(items)) => Node::List(
+                items
+                    .into_iter()
+                    .map(|item| schema(item, protojson, false))
+                    .collect(),
+            ),
             ("items" | "additionalProperties", value) => schema(value, protojson, false),
             ("default", value) => value_of(value, protojson),
             (_, value) => value,
@@ -203,7 +247,12 @@ pub(super) fn message(node: Node<'_>) -> Node<'_> {
         Node::Object(mut members) => {
             members.retain(|(_, value)| !is_zero(value));
             rename(&mut members, snake);
-            Node::Object(members.into_iter().map(|(name, value)| (name, message(value))).collect())
+            Node::Object(
+                members
+                    .into_iter()
+                    .map(|(name, value)| (name, message(value)))
+                    .collect(),
+            )
         }
         Node::List(items) => Node::List(items.into_iter().map(message).collect()),
         scalar @ Node::Scalar(_) => scalar,
@@ -223,7 +272,11 @@ pub(super) fn is_zero(value: &Node<'_>) -> bool {
 ///
 /// Go wrappings are removed until none is left, so that decoding the result again changes nothing.
 pub(super) fn value_of(node: Node<'_>, protojson: bool) -> Node<'_> {
-    let mut value = if protojson { unwrap_or_keep(node, Wrapping::Protojson) } else { node };
+    let mut value = if protojson {
+        unwrap_or_keep(node, Wrapping::Protojson)
+    } else {
+        node
+    };
     while wrapped(&value, Wrapping::Go).is_some() {
         value = unwrap_or_keep(value, Wrapping::Go);
     }
@@ -240,7 +293,9 @@ pub(super) fn example_input(node: Node<'_>, protojson: bool) -> Node<'_> {
     // its members are wrapped.
     while let Some(fields) = fields_of(&value)
         && !fields.is_empty()
-        && fields.iter().all(|(_, inner)| wrapped(inner, Wrapping::Go).is_some())
+        && fields
+            .iter()
+            .all(|(_, inner)| wrapped(inner, Wrapping::Go).is_some())
     {
         value = unwrap_members(only_value(value), Wrapping::Go);
     }
@@ -297,19 +352,30 @@ fn wrapped(node: &Node<'_>, wrapping: Wrapping) -> Option<Wrapped> {
     let (name, inner) = match wrapping {
         Wrapping::Protojson => only_member(node)?,
         Wrapping::Go => {
-            let ("Kind", kind) = only_member(node)? else { return None };
+            let ("Kind", kind) = only_member(node)? else {
+                return None;
+            };
             if is_scalar(kind, "null") {
                 return Some(Wrapped::Null);
             }
             only_member(kind)?
         }
     };
-    let is = |protojson: &str, go: &str| name == if wrapping == Wrapping::Go { go } else { protojson };
+    let is = |protojson: &str, go: &str| {
+        name == if wrapping == Wrapping::Go {
+            go
+        } else {
+            protojson
+        }
+    };
     let is_empty = matches!(inner, Node::Object(members) if members.is_empty());
     let (holds, what) = if is("stringValue", "StringValue") || is("bytesValue", "BytesValue") {
         (inner.as_string().is_some(), Wrapped::AsItIs)
     } else if is("boolValue", "BoolValue") {
-        (matches!(inner.as_scalar(), Some("true" | "false")), Wrapped::AsItIs)
+        (
+            matches!(inner.as_scalar(), Some("true" | "false")),
+            Wrapped::AsItIs,
+        )
     } else if is("intValue", "IntValue") || is("doubleValue", "DoubleValue") {
         (number(inner).is_some(), Wrapped::Number)
     } else if is("nullValue", "NullValue") {
@@ -317,7 +383,10 @@ fn wrapped(node: &Node<'_>, wrapping: Wrapping) -> Option<Wrapped> {
     } else if is("objectValue", "ObjectValue") {
         (is_empty || fields_of(inner).is_some(), Wrapped::Object)
     } else if is("listValue", "ListValue") {
-        (is_empty || matches!(only_member(inner), Some(("values", Node::List(_)))), Wrapped::List)
+        (
+            is_empty || matches!(only_member(inner), Some(("values", Node::List(_)))),
+            Wrapped::List,
+        )
     } else {
         return None;
     };
@@ -326,7 +395,9 @@ fn wrapped(node: &Node<'_>, wrapping: Wrapping) -> Option<Wrapped> {
 
 /// Removes one wrapping, at every level of the value.
 fn unwrap_or_keep(node: Node<'_>, wrapping: Wrapping) -> Node<'_> {
-    let Some(what) = wrapped(&node, wrapping) else { return node };
+    let Some(what) = wrapped(&node, wrapping) else {
+        return node;
+    };
     let inner = match wrapping {
         Wrapping::Protojson => only_value(node),
         Wrapping::Go => only_value(only_value(node)),
@@ -337,7 +408,12 @@ fn unwrap_or_keep(node: Node<'_>, wrapping: Wrapping) -> Node<'_> {
         Wrapped::Number => number(&inner).unwrap_or(inner),
         Wrapped::Object => unwrap_members(only_value(inner), wrapping),
         Wrapped::List => match only_value(inner) {
-            Node::List(items) => Node::List(items.into_iter().map(|item| unwrap_or_keep(item, wrapping)).collect()),
+            Node::List(items) => Node::List(
+                items
+                    .into_iter()
+                    .map(|item| unwrap_or_keep(item, wrapping))
+                    .collect(),
+            ),
             _ => Node::List(Vec::new()),
         },
     }
@@ -345,8 +421,15 @@ fn unwrap_or_keep(node: Node<'_>, wrapping: Wrapping) -> Node<'_> {
 
 /// Removes one wrapping from each member of an object.
 fn unwrap_members(node: Node<'_>, wrapping: Wrapping) -> Node<'_> {
-    let Node::Object(members) = node else { return node };
-    Node::Object(members.into_iter().map(|(name, value)| (name, unwrap_or_keep(value, wrapping))).collect())
+    let Node::Object(members) = node else {
+        return node;
+    };
+    Node::Object(
+        members
+            .into_iter()
+            .map(|(name, value)| (name, unwrap_or_keep(value, wrapping)))
+            .collect(),
+    )
 }
 
 /// A number, or the number in a text (protojson writes 64-bit integers as texts). `NaN` and the
@@ -357,7 +440,11 @@ pub(super) fn number<'a>(node: &Node<'a>) -> Option<Node<'a>> {
     };
     let is_json = text.starts_with(|c: char| c == '-' || c.is_ascii_digit())
         && serde_json::from_str::<serde_json::Number>(text).is_ok();
-    Some(if is_json { Node::scalar(text.to_owned()) } else { node.clone() })
+    Some(if is_json {
+        Node::scalar(text.to_owned())
+    } else {
+        node.clone()
+    })
 }
 
 #[cfg(test)]
@@ -366,7 +453,11 @@ mod tests {
 
     #[test]
     fn every_keyword_of_go_is_foreign() {
-        assert!(KEYWORDS.iter().all(|(go, seed)| is_foreign(go) && !is_foreign(seed)));
+        assert!(
+            KEYWORDS
+                .iter()
+                .all(|(go, seed)| is_foreign(go) && !is_foreign(seed))
+        );
         assert!(is_foreign("Kind") && !is_foreign("kind"));
     }
 }

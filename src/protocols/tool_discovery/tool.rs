@@ -20,13 +20,21 @@ use crate::protocols::meta_fields;
 
 /// The name of a tool, if it has one that can be read.
 pub(in crate::protocols) fn name(members: &mut Members<'_>) -> Result<Arc<str>, Flaw> {
-    let flaw =
-        |what: String| Flaw::new("/name", what).hint(format!("give the tool a `name` of 1 to {TOOL_NAME_MAX} bytes"));
-    let name = members.take_text("name")?.ok_or_else(|| flaw("is missing".into()))?;
+    let flaw = |what: String| {
+        Flaw::new("/name", what).hint(format!(
+            "give the tool a `name` of 1 to {TOOL_NAME_MAX} bytes"
+        ))
+    };
+    let name = members
+        .take_text("name")?
+        .ok_or_else(|| flaw("is missing".into()))?;
     match name.len() {
         0 => Err(flaw("is empty".into())),
         1..=TOOL_NAME_MAX => Ok(name.as_ref().into()),
-        long => Err(flaw(format!("{} is {long} bytes long", quoted_excerpt(&name)))),
+        long => Err(flaw(format!(
+            "{} is {long} bytes long",
+            quoted_excerpt(&name)
+        ))),
     }
 }
 
@@ -40,8 +48,8 @@ pub(super) fn decode(
 ) -> Result<Tool, Flaw> {
     let raw_metadata = members.take_set("metadata");
     let mut protojson = protojson;
-    let (metadata, facts) =
-        metadata::decode(raw_metadata, &mut protojson, shared).map_err(|flaw| flaw.within("metadata"))?;
+    let (metadata, facts) = metadata::decode(raw_metadata, &mut protojson, shared)
+        .map_err(|flaw| flaw.within("metadata"))?;
     members.rename(&[], protojson);
     shared.budget.take(TOOL + shared_text_bytes(&name))?;
     let category = members.take_text("category")?.filter(|id| !id.is_empty());
@@ -61,8 +69,14 @@ pub(super) fn decode(
     Ok(tool)
 }
 
-fn parameters(raw: Option<Raw<'_>>, protojson: bool, shared: &mut Interner) -> Result<JsonText, Flaw> {
-    let Some(raw) = raw else { return Ok(shared.no_parameters.clone()) };
+fn parameters(
+    raw: Option<Raw<'_>>,
+    protojson: bool,
+    shared: &mut Interner,
+) -> Result<JsonText, Flaw> {
+    let Some(raw) = raw else {
+        return Ok(shared.no_parameters.clone());
+    };
     let json = raw.get();
     if !json.starts_with('{') {
         return Err(Flaw::kind("", kind(json), "an object"));
@@ -98,14 +112,19 @@ fn parameters(raw: Option<Raw<'_>>, protojson: bool, shared: &mut Interner) -> R
 
 /// Judges the outermost level of a schema and fills in what must be there.
 fn root(node: Node<'_>) -> Result<Node<'_>, Flaw> {
-    let Node::Object(mut members) = node else { return Err(Flaw::kind("", node.kind(), "an object")) };
+    let Node::Object(mut members) = node else {
+        return Err(Flaw::kind("", node.kind(), "an object"));
+    };
     let place = |members: &[(_, Node<'_>)], wanted: &str| {
-        members.iter().position(|(name, _): &(std::borrow::Cow<'_, str>, _)| name == wanted)
+        members
+            .iter()
+            .position(|(name, _): &(std::borrow::Cow<'_, str>, _)| name == wanted)
     };
     let type_at = if let Some(at) = place(&members, "type") {
         if members[at].1.as_string() != Some("object") {
             let found = quoted_excerpt(&members[at].1.text());
-            return Err(Flaw::new("/type", format!("is {found}, not `\"object\"`")).hint("tools take one object"));
+            return Err(Flaw::new("/type", format!("is {found}, not `\"object\"`"))
+                .hint("tools take one object"));
         }
         at
     } else {
@@ -121,7 +140,8 @@ fn root(node: Node<'_>) -> Result<Node<'_>, Flaw> {
         Some(Node::List(items)) if items.iter().all(|item| item.as_string().is_some()) => {}
         None => {}
         Some(_) => {
-            return Err(Flaw::new("/required", "is not a list of texts").hint("list the names of required parameters"));
+            return Err(Flaw::new("/required", "is not a list of texts")
+                .hint("list the names of required parameters"));
         }
     }
     Ok(Node::Object(members))

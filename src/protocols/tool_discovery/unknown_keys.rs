@@ -12,7 +12,13 @@ use crate::model::finding::{push_step, quoted_excerpt};
 use crate::model::{CappedFindings, Finding, FindingCode};
 use crate::protocols::sent_document::tools;
 
-const DOCUMENT: &[&str] = &["protocol_version", "scenario", "tools", "categories", "generated_at"];
+const DOCUMENT: &[&str] = &[
+    "protocol_version",
+    "scenario",
+    "tools",
+    "categories",
+    "generated_at",
+];
 const SCENARIO: &[&str] = &["name", "version", "description", "base_url"];
 const CATEGORY: &[&str] = &["id", "name", "description", "icon", "display_order"];
 const TOOL: &[&str] = &["name", "description", "category", "parameters", "metadata"];
@@ -38,17 +44,43 @@ const METADATA: &[&str] = &[
 pub(super) fn findings(document: &Value, broken: &HashSet<usize>) -> Vec<Finding> {
     let mut found = CappedFindings::default();
     near_misses(document, "", DOCUMENT, None, &mut found);
-    near_misses(document.get("scenario").unwrap_or(&Value::Null), "/scenario", SCENARIO, None, &mut found);
-    let categories = document.get("categories").and_then(Value::as_array).into_iter().flatten();
+    near_misses(
+        document.get("scenario").unwrap_or(&Value::Null),
+        "/scenario",
+        SCENARIO,
+        None,
+        &mut found,
+    );
+    let categories = document
+        .get("categories")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     for (index, category) in categories.enumerate() {
-        near_misses(category, &format!("/categories/{index}"), CATEGORY, None, &mut found);
+        near_misses(
+            category,
+            &format!("/categories/{index}"),
+            CATEGORY,
+            None,
+            &mut found,
+        );
     }
-    for (index, tool) in tools(document).iter().enumerate().filter(|(index, _)| !broken.contains(index)) {
+    for (index, tool) in tools(document)
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !broken.contains(index))
+    {
         let name = tool.get("name").and_then(Value::as_str);
         near_misses(tool, &format!("/tools/{index}"), TOOL, name, &mut found);
         misplaced(tool, &format!("/tools/{index}"), name, &mut found);
         let metadata = tool.get("metadata").unwrap_or(&Value::Null);
-        near_misses(metadata, &format!("/tools/{index}/metadata"), METADATA, name, &mut found);
+        near_misses(
+            metadata,
+            &format!("/tools/{index}/metadata"),
+            METADATA,
+            name,
+            &mut found,
+        );
     }
     found.finish()
 }
@@ -63,7 +95,9 @@ pub(in crate::protocols) fn near_misses(
     found: &mut CappedFindings,
 ) {
     for key in value.as_object().into_iter().flatten().map(|(key, _)| key) {
-        let Some(near) = nearest(key, known) else { continue };
+        let Some(near) = nearest(key, known) else {
+            continue;
+        };
         let mut pointer = place.to_owned();
         push_step(&mut pointer, key);
         let message = format!("the protocol has no member {}", quoted_excerpt(key));
@@ -80,7 +114,10 @@ pub(in crate::protocols) fn near_misses(
 /// it, `requires_approval` would not have a person decide about the tool's calls.
 fn misplaced(tool: &Value, place: &str, name: Option<&str>, found: &mut CappedFindings) {
     for key in tool.as_object().into_iter().flatten().map(|(key, _)| key) {
-        if !METADATA.iter().any(|known| key == known || *key == camel(known)) {
+        if !METADATA
+            .iter()
+            .any(|known| key == known || *key == camel(known))
+        {
             continue;
         }
         let message = format!("`{key}` has no effect here: the protocol has it within `metadata`");
@@ -99,12 +136,17 @@ fn nearest<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
     const KEY_BYTES_MAX: usize = 40;
     // What differs in hyphens and letter case alone is the same word.
     let plain = |text: &str| text.replace(['_', '-'], "").to_lowercase();
-    if known.contains(&key) || key.len() > KEY_BYTES_MAX || known.iter().any(|known| key == camel(known)) {
+    if known.contains(&key)
+        || key.len() > KEY_BYTES_MAX
+        || known.iter().any(|known| key == camel(known))
+    {
         return None;
     }
     let wanted = plain(key);
     let limit = (wanted.chars().count() / 4).clamp(1, 3);
-    let distances = known.iter().map(|known| (osa_distance(&wanted, &plain(known)), *known));
+    let distances = known
+        .iter()
+        .map(|known| (osa_distance(&wanted, &plain(known)), *known));
     let (distance, near) = distances.min_by_key(|(distance, _)| *distance)?;
     // A short word with one other letter is another word.
     (distance == 0 || distance <= limit && wanted.len() > 4).then_some(near)

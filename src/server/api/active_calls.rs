@@ -32,7 +32,10 @@ pub(in crate::server) struct InputBody {
     #[schemars(regex(pattern = "^(accept|decline|cancel)$"))]
     action: String,
     /// What the form has: an object, or a text that holds one.
-    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "content_schema")]
+    #[schemars(
+        skip_serializing_if = "Option::is_none",
+        schema_with = "content_schema"
+    )]
     content: Option<Value>,
 }
 
@@ -50,7 +53,9 @@ pub(in crate::server) async fn show(
 ) -> Result<Response, Problem> {
     let call = find(&shared, &id, access)?;
     match call.phase() {
-        CallPhase::Over(end) => calls::answer_of(&shared, &call, &end).map(IntoResponse::into_response),
+        CallPhase::Over(end) => {
+            calls::answer_of(&shared, &call, &end).map(IntoResponse::into_response)
+        }
         phase => state(&call, phase.input_status(), StatusCode::OK),
     }
 }
@@ -81,7 +86,10 @@ pub(in crate::server) async fn give(
     ApiJson(body): ApiJson<InputBody>,
 ) -> Result<Response, Problem> {
     let reply = JsonText::known(reply(body)?);
-    let (call, end) = shared.calls.give_input(&id, reply, |owner| access.may_see(owner)).await?;
+    let (call, end) = shared
+        .calls
+        .give_input(&id, reply, |owner| access.may_see(owner))
+        .await?;
     Ok(calls::answer_of(&shared, &call, &end)?.into_response())
 }
 
@@ -89,9 +97,15 @@ pub(in crate::server) async fn give(
 fn reply(body: InputBody) -> Result<String, Problem> {
     let action = body.action;
     match action.as_str() {
-        "accept" => Ok(serde_json::json!({"action": "accept", "content": content(body.content)?}).to_string()),
+        "accept" => Ok(
+            serde_json::json!({"action": "accept", "content": content(body.content)?}).to_string(),
+        ),
         "decline" | "cancel" => Ok(serde_json::json!({"action": action}).to_string()),
-        _ => Err(bad_member("action", &Value::from(action), "`accept`, `decline` or `cancel`")),
+        _ => Err(bad_member(
+            "action",
+            &Value::from(action),
+            "`accept`, `decline` or `cancel`",
+        )),
     }
 }
 
@@ -102,26 +116,35 @@ fn content(given: Option<Value>) -> Result<Map<String, Value>, Problem> {
         None => Ok(Map::new()),
         Some(Value::Object(content)) => Ok(content),
         Some(Value::String(text)) if text.trim().is_empty() => Ok(Map::new()),
-        Some(Value::String(text)) => serde_json::from_str(&text).map_err(|_| bad(&Value::String(text))),
+        Some(Value::String(text)) => {
+            serde_json::from_str(&text).map_err(|_| bad(&Value::String(text)))
+        }
         Some(other) => Err(bad(&other)),
     }
 }
 
 /// The call with this id, if this caller may see it.
 fn find(shared: &ServerState, id: &str, access: Access) -> Result<Arc<ActiveCall>, Problem> {
-    let call = shared.calls.active().get(id).filter(|call| access.may_see(call.owner()));
+    let call = shared
+        .calls
+        .active()
+        .get(id)
+        .filter(|call| access.may_see(call.owner()));
     call.ok_or_else(unknown_call)
 }
 
 /// The problem for an id that no call has.
 pub(in crate::server) fn unknown_call() -> Problem {
-    Problem::not_found("no call under way has this id: it is over, or never was").with_member("code", "unknown_call")
+    Problem::not_found("no call under way has this id: it is over, or never was")
+        .with_member("code", "unknown_call")
 }
 
 /// The problem of cancelling a call that is over.
 pub(in crate::server) fn already_over() -> Problem {
     let problem = Problem::new(StatusCode::CONFLICT, "the call is over");
-    problem.and_next("`GET` of the same address has its answer").with_member("code", "already_over")
+    problem
+        .and_next("`GET` of the same address has its answer")
+        .with_member("code", "already_over")
 }
 
 fn state(call: &ActiveCall, status: &'static str, code: StatusCode) -> Result<Response, Problem> {
@@ -140,7 +163,11 @@ fn state(call: &ActiveCall, status: &'static str, code: StatusCode) -> Result<Re
 impl CallPhase {
     /// The word for a call that is not over.
     fn input_status(&self) -> &'static str {
-        if matches!(self, Self::NeedsInput(_)) { "waiting_for_input" } else { "running" }
+        if matches!(self, Self::NeedsInput(_)) {
+            "waiting_for_input"
+        } else {
+            "running"
+        }
     }
 }
 

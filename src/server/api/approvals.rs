@@ -113,24 +113,50 @@ pub(in crate::server) async fn list(
     let states = parse_values(&query, "state", &ApprovalState::ALL, ApprovalState::as_str)?;
     let scenario = query.scenario("scenario")?;
     let scope = query.scope()?;
-    let all = shared.calls.approvals().map(Approvals::all).unwrap_or_default();
-    let waiting = all.iter().filter(|request| request.state == ApprovalState::Waiting).count();
+    let all = shared
+        .calls
+        .approvals()
+        .map(Approvals::all)
+        .unwrap_or_default();
+    let waiting = all
+        .iter()
+        .filter(|request| request.state == ApprovalState::Waiting)
+        .count();
     let wanted = |request: &ApprovalRequest| {
         (states.is_empty() || states.contains(&request.state))
-            && scenario.as_ref().is_none_or(|scenario| *scenario == request.tool.scenario)
-            && request.caller.is_within(scope.chat.as_deref(), scope.profile.as_deref())
+            && scenario
+                .as_ref()
+                .is_none_or(|scenario| *scenario == request.tool.scenario)
+            && request
+                .caller
+                .is_within(scope.chat.as_deref(), scope.profile.as_deref())
     };
     let later = &all[first_place(&all, query.optional("after"))?..];
-    let rows = later.iter().filter(|request| wanted(request)).map(|request| call_json::approval_row(request));
+    let rows = later
+        .iter()
+        .filter(|request| wanted(request))
+        .map(|request| call_json::approval_row(request));
     let ApprovalPage { rows, more } = match count(&query, "limit")? {
         Some(limit) if limit == 0 || limit > PAGE_CALLS_MAX.into() => {
-            return Err(bad_value("limit", &limit.to_string(), "a whole number from 1 to 1000"));
+            return Err(bad_value(
+                "limit",
+                &limit.to_string(),
+                "a whole number from 1 to 1000",
+            ));
         }
         Some(limit) => page(rows, usize::try_from(limit).unwrap_or(usize::MAX))?,
-        None => ApprovalPage { rows: rows.collect(), more: false },
+        None => ApprovalPage {
+            rows: rows.collect(),
+            more: false,
+        },
     };
     let token_needed = shared.config.borrow().operator_token().is_some();
-    shared_json::json(&ApprovalList { approvals: rows, more, waiting, token_needed })
+    shared_json::json(&ApprovalList {
+        approvals: rows,
+        more,
+        waiting,
+        token_needed,
+    })
 }
 
 /// Some of the calls that match.
@@ -141,8 +167,14 @@ struct ApprovalPage<'a> {
 }
 
 /// The first calls, as many as fit.
-fn page<'a>(rows: impl Iterator<Item = call_json::ApprovalRow<'a>>, limit: usize) -> Result<ApprovalPage<'a>, Problem> {
-    let mut page = ApprovalPage { rows: Vec::new(), more: false };
+fn page<'a>(
+    rows: impl Iterator<Item = call_json::ApprovalRow<'a>>,
+    limit: usize,
+) -> Result<ApprovalPage<'a>, Problem> {
+    let mut page = ApprovalPage {
+        rows: Vec::new(),
+        more: false,
+    };
     let mut bytes = 0;
     for row in rows {
         bytes += shared_json::bytes(&row, 0)?.len();
@@ -159,7 +191,10 @@ fn page<'a>(rows: impl Iterator<Item = call_json::ApprovalRow<'a>>, limit: usize
 fn first_place(all: &[Arc<ApprovalRequest>], after: Option<&str>) -> Result<usize, Problem> {
     let Some(after) = after else { return Ok(0) };
     let place = all.iter().position(|request| *request.id == *after);
-    let unknown = || bad_value("after", after, "the id of a call that is known").and_next("begin again without it");
+    let unknown = || {
+        bad_value("after", after, "the id of a call that is known")
+            .and_next("begin again without it")
+    };
     place.map(|place| place + 1).ok_or_else(unknown)
 }
 
@@ -175,7 +210,10 @@ pub(in crate::server) async fn show(
 }
 
 /// The approval with this id.
-pub(in crate::server) fn require(shared: &ServerState, id: &str) -> Result<Arc<ApprovalRequest>, Problem> {
+pub(in crate::server) fn require(
+    shared: &ServerState,
+    id: &str,
+) -> Result<Arc<ApprovalRequest>, Problem> {
     find(shared, id).ok_or_else(|| Problem::from(DecideError::from(DecisionRefusal::Unknown)))
 }
 
@@ -194,11 +232,18 @@ pub(in crate::server) async fn approve(
         && let Some(request) = find(&shared, &id)
         && *request.digest != *meant
     {
-        let problem =
-            Problem::new(StatusCode::CONFLICT, "under this id there is another call than the one that you looked at");
-        return Err(problem.and_next("look at it again").with_member("code", "changed"));
+        let problem = Problem::new(
+            StatusCode::CONFLICT,
+            "under this id there is another call than the one that you looked at",
+        );
+        return Err(problem
+            .and_next("look at it again")
+            .with_member("code", "changed"));
     }
-    let request = shared.calls.approve(&id, by, WaitLimits::for_work(ANSWER_WAIT)).await?;
+    let request = shared
+        .calls
+        .approve(&id, by, WaitLimits::for_work(ANSWER_WAIT))
+        .await?;
     let mut answer = shared_json::json(&call_json::approval(&request, access))?;
     if !request.state.is_over() {
         *answer.status_mut() = StatusCode::ACCEPTED;
@@ -234,9 +279,11 @@ fn find(shared: &ServerState, id: &str) -> Option<Arc<ApprovalRequest>> {
 /// An optional text of at most `most` characters. An empty text counts as left out.
 fn text<'t>(name: &str, given: Option<&'t str>, most: usize) -> Result<Option<&'t str>, Problem> {
     match given {
-        Some(text) if text.chars().count() > most => {
-            Err(bad_member(name, &Value::from(text), &format!("a text of at most {most} characters or null")))
-        }
+        Some(text) if text.chars().count() > most => Err(bad_member(
+            name,
+            &Value::from(text),
+            &format!("a text of at most {most} characters or null"),
+        )),
         given => Ok(given.filter(|text| !text.is_empty())),
     }
 }
@@ -251,14 +298,22 @@ impl From<DecideError> for Problem {
                 let list = NextStep::request("GET", "/api/v1/approvals");
                 let problem = Self::not_found(DecisionRefusal::Unknown.to_string());
                 let problem = problem.and_next(&format!("{list} lists those that are known"));
-                problem.with_member("code", "unknown_approval").with_next(list)
+                problem
+                    .with_member("code", "unknown_approval")
+                    .with_next(list)
             }
             DecideError::Refused(ref refusal @ DecisionRefusal::Decided(ref request)) => {
                 conflict(refusal, "already_decided").with_member("state", request.state.as_str())
             }
-            DecideError::Refused(ref refusal @ DecisionRefusal::Busy) => conflict(refusal, "being_decided"),
-            DecideError::Refused(ref refusal @ DecisionRefusal::Late) => conflict(refusal, "expired"),
-            DecideError::Refused(ref refusal @ DecisionRefusal::Changed(_)) => conflict(refusal, "changed"),
+            DecideError::Refused(ref refusal @ DecisionRefusal::Busy) => {
+                conflict(refusal, "being_decided")
+            }
+            DecideError::Refused(ref refusal @ DecisionRefusal::Late) => {
+                conflict(refusal, "expired")
+            }
+            DecideError::Refused(ref refusal @ DecisionRefusal::Changed(_)) => {
+                conflict(refusal, "changed")
+            }
             DecideError::State(cause) => EngineError::State(cause).into(),
             DecideError::Stopping => EngineError::Stopping.into(),
         }

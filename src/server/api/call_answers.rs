@@ -153,10 +153,18 @@ pub(in crate::server) enum CallState<'a> {
 /// Whether operations of a tool are followed, or those of another one are followed or cancelled by
 /// it.
 pub(super) fn takes_part_in_operations(shared: &ServerState, tool: &ViewTool) -> bool {
-    let named = |other: &Arc<ViewTool>| other.companions.iter().any(|known| known.original == tool.id.tool);
+    let named = |other: &Arc<ViewTool>| {
+        other
+            .companions
+            .iter()
+            .any(|known| known.original == tool.id.tool)
+    };
     let snapshot = shared.reader.snapshot();
     !tool.companions.is_empty()
-        || snapshot.catalog.entry(&tool.id.scenario).is_some_and(|entry| entry.tools.iter().any(named))
+        || snapshot
+            .catalog
+            .entry(&tool.id.scenario)
+            .is_some_and(|entry| entry.tools.iter().any(named))
 }
 
 /// The members of a scenario's answer apart from its result.
@@ -175,18 +183,33 @@ fn beside_result(document: Option<&JsonText>) -> Map<String, Value> {
 
 /// The answer of a tool. Where operations are followed, the rest of what its scenario answered is
 /// passed on too: another daemon reads the status there.
-pub(super) fn answered(shared: &ServerState, answer: &ToolAnswer, call_id: &str) -> Result<CallHttpResponse, Problem> {
+pub(super) fn answered(
+    shared: &ServerState,
+    answer: &ToolAnswer,
+    call_id: &str,
+) -> Result<CallHttpResponse, Problem> {
     let response = answer.response.as_deref();
     let running = response.and_then(|response| response.outcome.running.as_ref());
     let goes_on = running.is_some() || answer.going != GoingOn::No;
-    let status = match (running.and_then(|running| running.status.as_deref()), goes_on) {
+    let status = match (
+        running.and_then(|running| running.status.as_deref()),
+        goes_on,
+    ) {
         (Some(word), _) => word,
         (None, true) => "running",
         (None, false) if answer.success => "completed",
         (None, false) => "failed",
     };
-    let operation_id = if let GoingOn::As(operation) = &answer.going { Some(&**operation) } else { None };
-    let untracked = if let GoingOn::Untracked(why) = &answer.going { Some(why.as_str()) } else { None };
+    let operation_id = if let GoingOn::As(operation) = &answer.going {
+        Some(&**operation)
+    } else {
+        None
+    };
+    let untracked = if let GoingOn::Untracked(why) = &answer.going {
+        Some(why.as_str())
+    } else {
+        None
+    };
     let told = response.filter(|response| takes_part_in_operations(shared, &response.tool));
     let json = CallAnswer {
         success: answer.success,
@@ -199,7 +222,9 @@ pub(super) fn answered(shared: &ServerState, answer: &ToolAnswer, call_id: &str)
         scenario: response.map(|response| response.tool.id.scenario.as_str()),
         tool_name: response.map(|response| &*response.tool.id.tool),
         name: response.map(|response| response.called().name.as_str()),
-        definition: response.and_then(|response| response.definition.as_ref()).map(|tool| tool.id.to_string()),
+        definition: response
+            .and_then(|response| response.definition.as_ref())
+            .map(|tool| tool.id.to_string()),
         url: response.map(|response| response.url.as_str()),
         attempts: response.map(|response| response.attempts),
         call_id,
@@ -210,7 +235,10 @@ pub(super) fn answered(shared: &ServerState, answer: &ToolAnswer, call_id: &str)
         operation_id,
         untracked,
     };
-    let result_bytes = answer.result.as_ref().map_or(0, |result| result.get().len());
+    let result_bytes = answer
+        .result
+        .as_ref()
+        .map_or(0, |result| result.get().len());
     if goes_on {
         json_answer(StatusCode::ACCEPTED, &Accepted::GoesOn(json), result_bytes)
     } else {
@@ -220,7 +248,11 @@ pub(super) fn answered(shared: &ServerState, answer: &ToolAnswer, call_id: &str)
 
 /// The pointers to members that were taken out, if there are any.
 pub(in crate::server) fn taken_out(adjusted: &[String]) -> Option<&[String]> {
-    if adjusted.is_empty() { None } else { Some(adjusted) }
+    if adjusted.is_empty() {
+        None
+    } else {
+        Some(adjusted)
+    }
 }
 
 fn json_answer(
@@ -228,7 +260,10 @@ fn json_answer(
     document: &impl Serialize,
     result_bytes: usize,
 ) -> Result<CallHttpResponse, Problem> {
-    Ok(shared_json::written(status, shared_json::bytes(document, result_bytes)?))
+    Ok(shared_json::written(
+        status,
+        shared_json::bytes(document, result_bytes)?,
+    ))
 }
 
 /// The answer for a call that waits for approval: 202 with the id of the approval.
@@ -251,11 +286,17 @@ pub(super) fn waiting_answer(awaited: &AwaitedApproval) -> Result<CallHttpRespon
 }
 
 /// The answer for a call whose tool waits for input: 202 with the interaction.
-pub(super) fn input_answer(call: &ActiveCall, input: &PendingInput) -> Result<CallHttpResponse, Problem> {
+pub(super) fn input_answer(
+    call: &ActiveCall,
+    input: &PendingInput,
+) -> Result<CallHttpResponse, Problem> {
     let json = CallNeedsInput {
         success: false,
         result: (),
-        error: format!("the tool needs input to continue: {}", input.wanted.message()),
+        error: format!(
+            "the tool needs input to continue: {}",
+            input.wanted.message()
+        ),
         code: "input_required",
         status: "waiting_for_input",
         tool_name: call.tool_name(),

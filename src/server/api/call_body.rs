@@ -23,16 +23,25 @@ pub(in crate::server) struct CallBody<'a> {
     /// The arguments: an object, or a text that holds one; none when absent or null.
     // As the client wrote them: numbers may be larger than any Rust number type.
     #[serde(borrow)]
-    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "argument_schema")]
+    #[schemars(
+        skip_serializing_if = "Option::is_none",
+        schema_with = "argument_schema"
+    )]
     arguments: Option<&'a RawValue>,
     /// The scenario that owns the tool; then the name may be the tool's own.
-    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "scenario_schema")]
+    #[schemars(
+        skip_serializing_if = "Option::is_none",
+        schema_with = "scenario_schema"
+    )]
     scenario: Option<String>,
     /// The conversation, whose preferences apply.
     #[schemars(skip_serializing_if = "Option::is_none", schema_with = "chat_schema")]
     chat_id: Option<String>,
     /// The client's profile: its preferences and its limits apply.
-    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "profile_schema")]
+    #[schemars(
+        skip_serializing_if = "Option::is_none",
+        schema_with = "profile_schema"
+    )]
     profile: Option<String>,
     /// User ID passed on to the scenario, if its protocol supports it.
     #[schemars(skip_serializing_if = "Option::is_none")]
@@ -43,14 +52,23 @@ pub(in crate::server) struct CallBody<'a> {
     revision: Option<String>,
     /// The `definition_version` of the tool that the call was made for, short or whole. If the tool
     /// has another one now, the call is refused (409 `stale_definition`).
-    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "version_schema")]
+    #[schemars(
+        skip_serializing_if = "Option::is_none",
+        schema_with = "version_schema"
+    )]
     definition_version: Option<String>,
     /// An id that no other call has, by which the call is followed and cancelled; one is made
     /// without it.
-    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "call_id_schema")]
+    #[schemars(
+        skip_serializing_if = "Option::is_none",
+        schema_with = "call_id_schema"
+    )]
     call_id: Option<String>,
     /// The least severe log messages of the tool that are wanted as events; `info` without it.
-    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "log_level_schema")]
+    #[schemars(
+        skip_serializing_if = "Option::is_none",
+        schema_with = "log_level_schema"
+    )]
     log_level: Option<String>,
 }
 
@@ -66,7 +84,10 @@ fn version_schema(_: &mut SchemaGenerator) -> Schema {
 }
 
 fn log_level_schema(_: &mut SchemaGenerator) -> Schema {
-    let mut known: Vec<Value> = LogLevel::ALL.iter().map(|level| Value::from(level.as_str())).collect();
+    let mut known: Vec<Value> = LogLevel::ALL
+        .iter()
+        .map(|level| Value::from(level.as_str()))
+        .collect();
     known.extend([Value::from(""), Value::Null]);
     json_schema!({"enum": known})
 }
@@ -88,23 +109,33 @@ fn chat_schema(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// Parses the body of a call of this requester, without what only callers that take part give.
-pub(in crate::server) fn parse_request(body: &[u8], requester: Requester) -> Result<Request, Problem> {
+pub(in crate::server) fn parse_request(
+    body: &[u8],
+    requester: Requester,
+) -> Result<Request, Problem> {
     parse_call(body, requester).map(|(request, ..)| request)
 }
 
 /// Parses the body of a call of this requester, with its id and the least severe log messages that
 /// are wanted. An empty text counts as left out, but not an empty profile: it usually comes from a
 /// variable that was not set, and would lift the bounds that were meant.
-pub(super) fn parse_call(body: &[u8], requester: Requester) -> Result<(Request, Option<String>, LogLevel), Problem> {
-    let body: CallBody<'_> = parse_body(body)
-        .map_err(|error| Problem::from(error).and_next("a call is {\"tool_name\": ..., \"arguments\": {...}}"))?;
+pub(super) fn parse_call(
+    body: &[u8],
+    requester: Requester,
+) -> Result<(Request, Option<String>, LogLevel), Problem> {
+    let body: CallBody<'_> = parse_body(body).map_err(|error| {
+        Problem::from(error).and_next("a call is {\"tool_name\": ..., \"arguments\": {...}}")
+    })?;
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());
     if body.profile.as_deref() == Some("") {
-        let text = "`profile` is empty: name one of the configured profiles, or leave the member out";
+        let text =
+            "`profile` is empty: name one of the configured profiles, or leave the member out";
         return Err(Problem::bad_request(text));
     }
     let scope = |kind: &str, text: Option<String>| -> Result<Option<String>, Problem> {
-        let Some(text) = given(text) else { return Ok(None) };
+        let Some(text) = given(text) else {
+            return Ok(None);
+        };
         // The model has the grammar of scopes.
         format!("{kind}:{text}").parse::<Scope>()?;
         Ok(Some(text))
@@ -123,20 +154,34 @@ pub(super) fn parse_call(body: &[u8], requester: Requester) -> Result<(Request, 
         profile: scope("profile", body.profile)?,
         user_id: given(body.user_id).map(Into::into),
         revision: given(body.revision),
-        definition_version: given(body.definition_version).map(|text| version(&text)).transpose()?,
+        definition_version: given(body.definition_version)
+            .map(|text| version(&text))
+            .transpose()?,
         ..Request::new(body.tool_name, arguments, requester)
     };
-    Ok((request, given(body.call_id).map(checked_id).transpose()?, level))
+    Ok((
+        request,
+        given(body.call_id).map(checked_id).transpose()?,
+        level,
+    ))
 }
 
 fn version(text: &str) -> Result<NamedVersion, Problem> {
-    text.parse()
-        .map_err(|error| Problem::bad_request(format!("`definition_version` cannot be `{}`: {error}", excerpt(text))))
+    text.parse().map_err(|error| {
+        Problem::bad_request(format!(
+            "`definition_version` cannot be `{}`: {error}",
+            excerpt(text)
+        ))
+    })
 }
 
 fn unknown_level(text: &str) -> Problem {
     let known: Vec<&str> = LogLevel::ALL.iter().map(|level| level.as_str()).collect();
-    Problem::bad_request(format!("`log_level` cannot be `{}`: allowed are {}", excerpt(text), known.join(", ")))
+    Problem::bad_request(format!(
+        "`log_level` cannot be `{}`: allowed are {}",
+        excerpt(text),
+        known.join(", ")
+    ))
 }
 
 /// Parses the arguments, as clients and LLM vendors write them.
@@ -159,13 +204,24 @@ mod tests {
     #[test]
     fn call_bodies_are_read_leniently_where_that_is_safe() {
         let parse_request = |body: &[u8]| super::parse_request(body, Requester::full_access());
-        let request =
-            parse_request(br#"{"tool_name":"t","chat_id":"","scenario":null,"x":1,"arguments":null}"#).unwrap();
-        assert_eq!(request, Request::new("t", JsonText::known("{}"), Requester::full_access()));
+        let request = parse_request(
+            br#"{"tool_name":"t","chat_id":"","scenario":null,"x":1,"arguments":null}"#,
+        )
+        .unwrap();
+        assert_eq!(
+            request,
+            Request::new("t", JsonText::known("{}"), Requester::full_access())
+        );
         let request = parse_request(br#"{"tool_name":"t","arguments":"{\"a\":1}"}"#).unwrap();
         assert_eq!(request.arguments.get(), r#"{"a":1}"#);
-        let request = parse_request(br#"{"tool_name":"t","arguments":{"n":123456789012345678901234567890}}"#).unwrap();
-        assert_eq!(request.arguments.get(), r#"{"n":123456789012345678901234567890}"#, "as it was written");
+        let request =
+            parse_request(br#"{"tool_name":"t","arguments":{"n":123456789012345678901234567890}}"#)
+                .unwrap();
+        assert_eq!(
+            request.arguments.get(),
+            r#"{"n":123456789012345678901234567890}"#,
+            "as it was written"
+        );
         let all = br#"{"tool_name":"t","scenario":"s","chat_id":"7","profile":"p","user_id":"u","revision":"r"}"#;
         let request = parse_request(all).unwrap();
         assert_eq!(request.scenario.unwrap().as_str(), "s");
@@ -187,7 +243,10 @@ mod tests {
             br#"{"tool_name":"t","chat_id":7}"#,
         ] {
             assert_eq!(
-                parse_request(body, Requester::full_access()).unwrap_err().into_full_response().status(),
+                parse_request(body, Requester::full_access())
+                    .unwrap_err()
+                    .into_full_response()
+                    .status(),
                 400,
                 "{}",
                 String::from_utf8_lossy(body)

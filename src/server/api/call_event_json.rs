@@ -84,16 +84,28 @@ pub(in crate::server) fn call_event(event: &CallEvent) -> CallEventJson<'_> {
         interaction_id: None,
     };
     match &event.what {
-        CallEventKind::Progress { done, total, message } => {
+        CallEventKind::Progress {
+            done,
+            total,
+            message,
+        } => {
             (json.progress, json.total, json.message) = (Some(*done), *total, message.as_deref());
         }
-        CallEventKind::Log { level, logger, data } => {
+        CallEventKind::Log {
+            level,
+            logger,
+            data,
+        } => {
             json.what = "log";
             (json.level, json.logger) = (Some(*level), logger.as_deref());
             json.data = serde_json::from_str(data.get()).ok();
         }
-        CallEventKind::InputNeeded(id) => (json.what, json.interaction_id) = ("input-needed", Some(&**id)),
-        CallEventKind::InputOver(id) => (json.what, json.interaction_id) = ("input-over", Some(&**id)),
+        CallEventKind::InputNeeded(id) => {
+            (json.what, json.interaction_id) = ("input-needed", Some(&**id))
+        }
+        CallEventKind::InputOver(id) => {
+            (json.what, json.interaction_id) = ("input-over", Some(&**id))
+        }
     }
     json
 }
@@ -103,7 +115,10 @@ pub(in crate::server) fn interaction(input: &PendingInput) -> InteractionJson<'_
     InteractionJson {
         id: &input.id,
         message: input.wanted.message(),
-        schema: input.wanted.schema().and_then(|schema| serde_json::from_str(schema.get()).ok()),
+        schema: input
+            .wanted
+            .schema()
+            .and_then(|schema| serde_json::from_str(schema.get()).ok()),
         expires_at: Time(input.expires_at),
     }
 }

@@ -6,7 +6,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::model::{ApprovalRequest, ApprovalState, JsonText, Operation, OperationState, Progress, StoredAnswer};
+use crate::model::{
+    ApprovalRequest, ApprovalState, JsonText, Operation, OperationState, Progress, StoredAnswer,
+};
 use crate::server::api::shared_json::{RawJson, Time};
 use crate::server::auth::Access;
 
@@ -188,8 +190,15 @@ pub(in crate::server) fn approval_row(request: &ApprovalRequest) -> ApprovalRow<
 
 /// A whole approval, with the answer of the call if there is one that this access may see.
 pub(in crate::server) fn approval(request: &ApprovalRequest, access: Access) -> ApprovalJson<'_> {
-    let shown = request.answer.as_ref().filter(|_| access.may_see_outcome(request.access.as_deref()));
-    ApprovalJson { row: row(request, usize::MAX), definition: &request.definition, answer: shown.map(answer) }
+    let shown = request
+        .answer
+        .as_ref()
+        .filter(|_| access.may_see_outcome(request.access.as_deref()));
+    ApprovalJson {
+        row: row(request, usize::MAX),
+        definition: &request.definition,
+        answer: shown.map(answer),
+    }
 }
 
 /// An approval with its arguments if they have at most `most` bytes.
@@ -200,7 +209,10 @@ fn row(request: &ApprovalRequest, most: usize) -> ApprovalRow<'_> {
         arguments: (bytes <= most).then_some(RawJson(&request.arguments)),
         arguments_bytes: bytes,
         digest: &request.digest,
-        owner: Owner { identity: request.owner.identity.as_deref(), origin: request.owner.origin.as_deref() },
+        owner: Owner {
+            identity: request.owner.identity.as_deref(),
+            origin: request.owner.origin.as_deref(),
+        },
     }
 }
 
@@ -240,7 +252,10 @@ pub(in crate::server) fn operation_event(operation: &Operation) -> OperationEven
 
 /// A whole operation, with its result.
 pub(in crate::server) fn operation(operation: &Operation) -> OperationJson<'_> {
-    OperationJson { event: operation_event(operation), result: operation.result.as_ref().map(RawJson) }
+    OperationJson {
+        event: operation_event(operation),
+        result: operation.result.as_ref().map(RawJson),
+    }
 }
 
 fn progress(progress: &Progress) -> ProgressJson<'_> {

@@ -15,7 +15,9 @@ use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
 use crate::calls::active::{ActiveCall, AttendError};
-use crate::calls::{CallEnd, CallerRole, ExecuteError, Failure, FailureCode, GIVE_OUTPUT, Request, WaitLimits};
+use crate::calls::{
+    CallEnd, CallerRole, ExecuteError, Failure, FailureCode, GIVE_OUTPUT, Request, WaitLimits,
+};
 use crate::formats::native;
 use crate::model::{CallerInfo, ToolId};
 use crate::protocols::CallError;
@@ -44,8 +46,13 @@ pub(in crate::server) async fn execute(
     access: Access,
     RawBody(body): RawBody,
 ) -> CallHttpResponse {
-    let client = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).map(str::to_owned);
-    call(&shared, client, access, body).await.unwrap_or_else(Problem::into_full_response)
+    let client = headers
+        .get(USER_AGENT)
+        .and_then(|agent| agent.to_str().ok())
+        .map(str::to_owned);
+    call(&shared, client, access, body)
+        .await
+        .unwrap_or_else(Problem::into_full_response)
 }
 
 async fn call(
@@ -59,7 +66,14 @@ async fn call(
     // Frees the buffer of the body for other requests while the call waits.
     drop(body);
     let call = shared.calls.attend(&request, call_id, log_level)?;
-    let end = shared.calls.settle(request, CallerRole::ById(Arc::clone(&call)), WaitLimits::NONE).await;
+    let end = shared
+        .calls
+        .settle(
+            request,
+            CallerRole::ById(Arc::clone(&call)),
+            WaitLimits::NONE,
+        )
+        .await;
     answer_of(shared, &call, &end)
 }
 
@@ -94,16 +108,22 @@ const UNREACHABLE: RefusalSpec = refusal(
     "No request was sent: the scenario cannot be reached now or failed too often, the memory for arguments is in use, or the daemon is stopping.",
 )
 .with_example(|| example(|id| failed(id, CallError::Unsent(TransportError::Refused(URL.into())), 3)));
-const LATE: RefusalSpec = refusal(504, "The scenario did not answer in time; the tool may have done its work.")
-    .with_example(|| {
-        example(|id| {
-            failed(
-                id,
-                CallError::Unanswered(TransportError::Timeout { url: URL.into(), limit: Duration::from_secs(30) }),
-                1,
-            )
-        })
-    });
+const LATE: RefusalSpec = refusal(
+    504,
+    "The scenario did not answer in time; the tool may have done its work.",
+)
+.with_example(|| {
+    example(|id| {
+        failed(
+            id,
+            CallError::Unanswered(TransportError::Timeout {
+                url: URL.into(),
+                limit: Duration::from_secs(30),
+            }),
+            1,
+        )
+    })
+});
 
 /// The statuses of calls that are refused or fail, for the `OpenAPI` document.
 pub(in crate::server) const REFUSALS: &[RefusalSpec] = &[
@@ -122,8 +142,14 @@ pub(in crate::server) const REFUSALS: &[RefusalSpec] = &[
 ];
 /// The refusals of a call that goes on with input.
 pub(in crate::server) const INPUT_REFUSALS: &[RefusalSpec] = &[
-    refusal(400, "The body is not an answer to the tool: `action` is none of the three, or `content` is no object."),
-    refusal(404, "No call waits for this input: it was given, declined after its time, or the call ended."),
+    refusal(
+        400,
+        "The body is not an answer to the tool: `action` is none of the three, or `content` is no object.",
+    ),
+    refusal(
+        404,
+        "No call waits for this input: it was given, declined after its time, or the call ended.",
+    ),
     BROKEN,
     UNREACHABLE,
     LATE,
@@ -133,11 +159,18 @@ const URL: &str = "http://127.0.0.1:9001/api/v1/tools/execute";
 
 /// The problem that a client gets when a call of the tool in the examples is refused or fails.
 fn example(refused: impl FnOnce(ToolId) -> ExecuteError) -> Problem {
-    "files/read_text".parse().map_or_else(|_| Problem::internal_logged(), |id| problem_without_hints(&refused(id)))
+    "files/read_text".parse().map_or_else(
+        |_| Problem::internal_logged(),
+        |id| problem_without_hints(&refused(id)),
+    )
 }
 
 fn failed(id: ToolId, error: CallError, attempts: u32) -> ExecuteError {
-    ExecuteError::Failed { id, error, attempts }
+    ExecuteError::Failed {
+        id,
+        error,
+        attempts,
+    }
 }
 
 /// The problem of a call that was refused or failed, with hints from the active catalog.
@@ -146,12 +179,18 @@ fn problem(shared: &ServerState, place: &CallerInfo, failure: &Failure) -> Probl
         FailureCode::UnknownTool => {
             let name = failure.reason.as_deref().unwrap_or_default();
             let snapshot = shared.reader.snapshot();
-            lookup::with_left_out(lookup::unknown_tool(&snapshot.catalog, name), &snapshot, name)
+            lookup::with_left_out(
+                lookup::unknown_tool(&snapshot.catalog, name),
+                &snapshot,
+                name,
+            )
         }
         FailureCode::Disabled => {
             let enable = enabling(place, failure);
             let problem = Problem::new(StatusCode::FORBIDDEN, &failure.text);
-            problem.and_next(&format!("{enable} switches it on")).with_next(enable)
+            problem
+                .and_next(&format!("{enable} switches it on"))
+                .with_next(enable)
         }
         _ => failed_as(failure),
     };
@@ -165,7 +204,11 @@ fn enabling(place: &CallerInfo, failure: &Failure) -> NextStep {
         (None, Some(profile)) => format!("profile:{profile}"),
         (None, None) => "global".to_owned(),
     };
-    let tool = failure.tool.as_ref().map(ToString::to_string).unwrap_or_default();
+    let tool = failure
+        .tool
+        .as_ref()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     NextStep::enable(&scope, &format!("tool:{tool}"))
 }
 
@@ -187,7 +230,9 @@ fn failed_as(failure: &Failure) -> Problem {
 
 /// Adds the members that programs read: `success`, `code` and those of the particular failure.
 fn with_reasons(problem: Problem, failure: &Failure) -> Problem {
-    let mut problem = problem.with_member("success", false).with_member("code", failure.code.as_str());
+    let mut problem = problem
+        .with_member("success", false)
+        .with_member("code", failure.code.as_str());
     if !failure.candidates.is_empty() {
         let candidates: Vec<String> = failure.candidates.iter().map(ToString::to_string).collect();
         problem = problem.with_member("candidates", candidates);
@@ -201,10 +246,14 @@ fn with_reasons(problem: Problem, failure: &Failure) -> Problem {
             .iter()
             .map(|violation| json!({"pointer": violation.pointer, "message": violation.message}))
             .collect();
-        problem = problem.with_member("violations", shown).with_member("more_violations", failure.has_more_violations);
+        problem = problem
+            .with_member("violations", shown)
+            .with_member("more_violations", failure.has_more_violations);
     }
     if let Some(attempts) = failure.attempts {
-        problem = problem.with_member("attempts", attempts).with_member("sent", failure.was_sent);
+        problem = problem
+            .with_member("attempts", attempts)
+            .with_member("sent", failure.was_sent);
     }
     problem = problem.with_next(NextStep::argument("_output", GIVE_OUTPUT));
     match failure.retry_after {
@@ -220,6 +269,8 @@ impl From<AttendError> for Problem {
             AttendError::Taken(_) => (StatusCode::CONFLICT, "call_id_taken"),
             AttendError::Full => (StatusCode::TOO_MANY_REQUESTS, "busy"),
         };
-        Self::from_error(status, &error).with_member("success", false).with_member("code", code)
+        Self::from_error(status, &error)
+            .with_member("success", false)
+            .with_member("code", code)
     }
 }

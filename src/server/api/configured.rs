@@ -33,9 +33,11 @@ pub(in crate::server) const NOT_WRITTEN: RefusalSpec =
     refusal(409, "The name is taken, another scenario is at the address, the file cannot be changed, or the daemon follows none. Nothing was changed.")
         .with_example(no_file);
 /// Without such an entry.
-pub(in crate::server) const NO_ENTRY: RefusalSpec =
-    refusal(404, "The file has no scenario of this name; `candidates` holds the names that it has.")
-        .with_example(no_entry);
+pub(in crate::server) const NO_ENTRY: RefusalSpec = refusal(
+    404,
+    "The file has no scenario of this name; `candidates` holds the names that it has.",
+)
+.with_example(no_entry);
 
 /// A scenario at an address.
 #[derive(Deserialize, JsonSchema)]
@@ -82,17 +84,29 @@ fn described(what: &str) -> Value {
 
 fn configured(name: &str, file: &str, what: &str) -> ConfiguredJson {
     let message = format!("`{name}` was {what} {file}; the daemon follows within a second");
-    ConfiguredJson { name: name.to_owned(), file: file.to_owned(), message }
+    ConfiguredJson {
+        name: name.to_owned(),
+        file: file.to_owned(),
+        message,
+    }
 }
 
 fn no_file() -> Problem {
-    let problem = Problem::new(StatusCode::CONFLICT, "this daemon follows no configuration file");
+    let problem = Problem::new(
+        StatusCode::CONFLICT,
+        "this daemon follows no configuration file",
+    );
     problem.and_next("change the configuration of the program that it runs in")
 }
 
 fn no_entry() -> Problem {
     let path = PathBuf::from("/home/ada/.config/callsheet/callsheet.toml");
-    EditError::NotThere { path, name: "ticket".to_owned(), known: vec!["tickets".to_owned()] }.into()
+    EditError::NotThere {
+        path,
+        name: "ticket".to_owned(),
+        known: vec!["tickets".to_owned()],
+    }
+    .into()
 }
 
 impl From<EditError> for Problem {
@@ -112,15 +126,20 @@ impl From<EditError> for Problem {
                 let next = format!("take another name, or take that one out first with {remove}");
                 problem.and_next(&next).with_next(remove)
             }
-            EditError::SameAddress { ref name, ref owner, .. } => {
+            EditError::SameAddress {
+                ref name,
+                ref owner,
+                ..
+            } => {
                 let remove = removal(owner);
                 let problem = problem.and_next(&format!("{remove} makes room for `{name}`"));
-                let alias = "`PUT /api/v1/preferences` with an `alias` gives one of its tools another name";
+                let alias =
+                    "`PUT /api/v1/preferences` with an `alias` gives one of its tools another name";
                 problem.and_next(alias).with_next(remove)
             }
-            EditError::NotThere { ref known, .. } => {
-                problem.and_next(&error.hint()).with_member("candidates", known.clone())
-            }
+            EditError::NotThere { ref known, .. } => problem
+                .and_next(&error.hint())
+                .with_member("candidates", known.clone()),
             _ => problem.and_next(&error.hint()),
         }
     }
@@ -139,21 +158,48 @@ pub(in crate::server) async fn add(
 ) -> Result<Response, Problem> {
     let body: NewScenarioBody = parse_strict_body(&body).map_err(refused)?;
     let name: ScenarioName = body.name.parse()?;
-    let url = web_address(&body.url)
-        .ok_or_else(|| bad_member("url", &body.url.into(), "an address such as http://127.0.0.1:8080"))?;
-    let new = name.clone();
-    let target = EntryTarget::Address { url, headers: Vec::new() };
-    let written = shared.edit(move |edit| edit.add_listed(new.as_str(), &target)).await?.map_err(|error| {
-        let lines = if let EditError::Unwritable { lines, .. } = &error { Some(lines.clone()) } else { None };
-        lines.into_iter().fold(Problem::from(error), |problem, lines| problem.with_member("lines", lines))
+    let url = web_address(&body.url).ok_or_else(|| {
+        bad_member(
+            "url",
+            &body.url.into(),
+            "an address such as http://127.0.0.1:8080",
+        )
     })?;
-    let answer = configured(name.as_str(), &written.path.display().to_string(), "added to");
+    let new = name.clone();
+    let target = EntryTarget::Address {
+        url,
+        headers: Vec::new(),
+    };
+    let written = shared
+        .edit(move |edit| edit.add_listed(new.as_str(), &target))
+        .await?
+        .map_err(|error| {
+            let lines = if let EditError::Unwritable { lines, .. } = &error {
+                Some(lines.clone())
+            } else {
+                None
+            };
+            lines
+                .into_iter()
+                .fold(Problem::from(error), |problem, lines| {
+                    problem.with_member("lines", lines)
+                })
+        })?;
+    let answer = configured(
+        name.as_str(),
+        &written.path.display().to_string(),
+        "added to",
+    );
     Ok((StatusCode::CREATED, shared_json::json(&answer)?).into_response())
 }
 
 /// The refusal of a body. What starts a program has a next step of its own.
 fn refused(invalid: InvalidBody) -> Problem {
-    if invalid.unknown().iter().any(|member| OF_COMMAND.contains(&member.as_str())) {
+    if invalid
+        .unknown()
+        .iter()
+        .any(|member| OF_COMMAND.contains(&member.as_str()))
+    {
         let next = "run `callsheet add NAME -- COMMAND` in a terminal of that machine";
         return Problem::bad_request("a command is not added over HTTP").and_next(next);
     }
@@ -171,7 +217,11 @@ pub(in crate::server) async fn remove(
     let old = name.clone();
     // Without the lines of the entry: they may hold a secret.
     let written = shared.edit(move |edit| edit.remove(old.as_str())).await??;
-    let answer = configured(name.as_str(), &written.path.display().to_string(), "taken out of");
+    let answer = configured(
+        name.as_str(),
+        &written.path.display().to_string(),
+        "taken out of",
+    );
     shared_json::json(&answer)
 }
 
@@ -182,14 +232,21 @@ impl ServerState {
         &self,
         change: impl FnOnce(&mut ConfigEdit) -> Result<(), EditError> + Send + 'static,
     ) -> Result<Result<WrittenConfig, EditError>, Problem> {
-        let Some(options) = self.load_options.clone() else { return Err(no_file()) };
+        let Some(options) = self.load_options.clone() else {
+            return Err(no_file());
+        };
         let snapshot = self.reader.snapshot();
         let Some(state) = &snapshot.configuration else {
-            return Err(Problem::busy("the daemon has not read its configuration yet").and_next("try again"));
+            return Err(
+                Problem::busy("the daemon has not read its configuration yet")
+                    .and_next("try again"),
+            );
         };
         // A daemon without a file takes the one in the usual place as soon as it is there.
         let followed = state.file.as_ref().map(|file| PathBuf::from(&**file));
-        let Some(path) = followed.or_else(|| options.user_file()) else { return Err(no_file()) };
+        let Some(path) = followed.or_else(|| options.user_file()) else {
+            return Err(no_file());
+        };
         let listens = self.listens;
         let _turn = self.config_edits.lock().await;
         let editing = self.tasks.spawn_blocking(move || {

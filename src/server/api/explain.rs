@@ -66,15 +66,29 @@ struct ExplainedStep<'a> {
 
 impl<'a> ExplainedStep<'a> {
     fn new(subject: &'static str, outcome: &'a str, source: &'a str) -> Self {
-        Self { subject, outcome: outcome.into(), source, next: Vec::new() }
+        Self {
+            subject,
+            outcome: outcome.into(),
+            source,
+            next: Vec::new(),
+        }
     }
 
     /// How a scenario stands, with the request that lifts its block if an operator blocked it.
     fn standing(outcome: &'a str, source: &'a str, health: Option<&Health>) -> Self {
         let step = Self::new("standing", outcome, source);
-        let Some(blocked) = health.filter(|health| health.is_blocked_by_name()) else { return step };
-        let unblock = NextStep::request("DELETE", format!("/api/v1/scenarios/{}/block", blocked.name));
-        Self { outcome: format!("{outcome}; {unblock} lifts that").into(), next: vec![unblock], ..step }
+        let Some(blocked) = health.filter(|health| health.is_blocked_by_name()) else {
+            return step;
+        };
+        let unblock = NextStep::request(
+            "DELETE",
+            format!("/api/v1/scenarios/{}/block", blocked.name),
+        );
+        Self {
+            outcome: format!("{outcome}; {unblock} lifts that").into(),
+            next: vec![unblock],
+            ..step
+        }
     }
 }
 
@@ -90,7 +104,9 @@ pub(super) fn answer(
         Err(problem) => problem,
     };
     let former = snapshot.former_names.find(name);
-    let now = former.and_then(|former| lookup::resolve_tool(&snapshot.catalog, scope, &former.id.to_string()).ok());
+    let now = former.and_then(|former| {
+        lookup::resolve_tool(&snapshot.catalog, scope, &former.id.to_string()).ok()
+    });
     match (former, now) {
         // Several tools could be meant: the problem names them.
         (Some(former), _) if problem.status_and_detail().0 != StatusCode::NOT_FOUND => {
@@ -103,10 +119,17 @@ pub(super) fn answer(
             None => gone(snapshot, former),
         },
         (None, _) => {
-            match (lookup::left_out(snapshot, name), lookup::remembered(&shared.reader.history(), scope, name)) {
+            match (
+                lookup::left_out(snapshot, name),
+                lookup::remembered(&shared.reader.history(), scope, name),
+            ) {
                 (Some(finding), _) => left_out(finding),
                 (None, Some(tool)) => of_tool(shared, snapshot, scope, &tool, None),
-                (None, None) => match name.parse().ok().and_then(|name: ScenarioName| snapshot.health.get(&name)) {
+                (None, None) => match name
+                    .parse()
+                    .ok()
+                    .and_then(|name: ScenarioName| snapshot.health.get(&name))
+                {
                     Some(health) => of_scenario(snapshot, health),
                     None => match logged(shared, scope, name) {
                         Some(known) => match known.offered(snapshot, scope) {
@@ -123,7 +146,13 @@ pub(super) fn answer(
 
 /// Explains the standing of a scenario, for clients that know it and none of its tools.
 fn of_scenario(snapshot: &Snapshot, health: &Health) -> Result<Response, Problem> {
-    let Health { name, state, reason, tools, .. } = health;
+    let Health {
+        name,
+        state,
+        reason,
+        tools,
+        ..
+    } = health;
     let verdict = format!("a tool provider (scenario) and no tool; it is {state}: {reason}");
     let next = NextStep::request("GET", format!("/api/v1/scenarios/{name}"));
     let counts = format!(
@@ -132,7 +161,8 @@ fn of_scenario(snapshot: &Snapshot, health: &Health) -> Result<Response, Problem
     );
     let source = health.source.as_str();
     let mut findings = snapshot.catalog.findings_of_scenario(name);
-    let of_itself = |finding: &&Finding| finding.scenario.as_ref() == Some(name) && finding.tool.is_none();
+    let of_itself =
+        |finding: &&Finding| finding.scenario.as_ref() == Some(name) && finding.tool.is_none();
     findings.extend(snapshot.findings.iter().filter(of_itself).cloned());
     findings.sort();
     findings.dedup();
@@ -146,7 +176,10 @@ fn of_scenario(snapshot: &Snapshot, health: &Health) -> Result<Response, Problem
         verdict,
         steps: vec![
             ExplainedStep::standing(reason, source, Some(health)),
-            ExplainedStep { next: vec![next], ..ExplainedStep::new("tools", &counts, "catalog") },
+            ExplainedStep {
+                next: vec![next],
+                ..ExplainedStep::new("tools", &counts, "catalog")
+            },
         ],
         definition_version: None,
         provider_version: None,
@@ -166,12 +199,23 @@ fn of_tool(
     let mut verdict = explanation.verdict.clone();
     let tool = &explanation.tool;
     if let Some(former) = former.filter(|former| explanation.listed && former.name != tool.name) {
-        let why = explanation.steps.iter().find(|step| step.subject == "name").map(|step| step.outcome.as_str());
+        let why = explanation
+            .steps
+            .iter()
+            .find(|step| step.subject == "name")
+            .map(|step| step.outcome.as_str());
         let why = why.unwrap_or(&former.cause);
-        verdict =
-            format!("{verdict} as `{}`, and not as `{}` since {}: {why}", tool.name, former.name, at(former.since));
+        verdict = format!(
+            "{verdict} as `{}`, and not as `{}` since {}: {why}",
+            tool.name,
+            former.name,
+            at(former.since)
+        );
     }
-    let health = snapshot.health.get(&tool.id.scenario).map(|health| &**health);
+    let health = snapshot
+        .health
+        .get(&tool.id.scenario)
+        .map(|health| &**health);
     let stale = health.filter(|health| health.state == ScenarioState::Stale);
     if let Some(health) = stale.filter(|_| explanation.listed) {
         verdict = format!("{verdict}, but {} is stale: {}", health.name, health.reason);
@@ -184,7 +228,9 @@ fn of_tool(
         "standing" => ExplainedStep::standing(&step.outcome, &step.source, health),
         subject => ExplainedStep::new(subject, &step.outcome, &step.source),
     });
-    let circuit = refused.as_deref().map(|why| ExplainedStep::new("circuit", why, "calls"));
+    let circuit = refused
+        .as_deref()
+        .map(|why| ExplainedStep::new("circuit", why, "calls"));
     shared_json::json(&ToolExplanation {
         kind: "tool",
         name: tool.name.as_str(),
@@ -196,7 +242,11 @@ fn of_tool(
         steps: steps.chain(circuit).collect(),
         definition_version: Some(tool.tool.version().to_string()),
         provider_version: tool.tool.provider_version(),
-        findings: explanation.findings.iter().map(shared_json::finding).collect(),
+        findings: explanation
+            .findings
+            .iter()
+            .map(shared_json::finding)
+            .collect(),
     })
 }
 
@@ -206,7 +256,9 @@ fn refused_now(shared: &ServerState, id: &ToolId) -> Option<String> {
     let now = shared.clock.wall();
     let said = |subject: &str, status: &BreakerStatus, what: &str| {
         let until = status.until.filter(|until| *until > now)?;
-        let last = status.last_failure.map(|code| format!(", the last time with `{}`", code.as_str()));
+        let last = status
+            .last_failure
+            .map(|code| format!(", the last time with `{}`", code.as_str()));
         let last = last.unwrap_or_default();
         Some(format!(
             "`{subject}` {what} {} times in a row{last}, and is not called until {}",
@@ -215,7 +267,8 @@ fn refused_now(shared: &ServerState, id: &ToolId) -> Option<String> {
         ))
     };
     let of_scenario = shared.calls.breaker(&id.scenario);
-    let of_scenario = of_scenario.and_then(|status| said(id.scenario.as_str(), &status, "was not reached"));
+    let of_scenario =
+        of_scenario.and_then(|status| said(id.scenario.as_str(), &status, "was not reached"));
     of_scenario.or_else(|| {
         let of_tools = shared.calls.tool_breakers(&id.scenario);
         let own = of_tools.iter().find(|breaker| breaker.tool == id.tool)?;
@@ -225,9 +278,16 @@ fn refused_now(shared: &ServerState, id: &ToolId) -> Option<String> {
 
 /// Explains a tool that a finding leaves out of the list.
 fn left_out(finding: &Finding) -> Result<Response, Problem> {
-    let scenario = finding.scenario.as_ref().map(ScenarioName::as_str).unwrap_or_default();
+    let scenario = finding
+        .scenario
+        .as_ref()
+        .map(ScenarioName::as_str)
+        .unwrap_or_default();
     let tool = finding.tool.as_deref().unwrap_or_default();
-    let outcome = format!("it is left out, because of `{}`: {}", finding.code, finding.message);
+    let outcome = format!(
+        "it is left out, because of `{}`: {}",
+        finding.code, finding.message
+    );
     shared_json::json(&ToolExplanation {
         kind: "tool",
         name: tool,
@@ -246,12 +306,24 @@ fn left_out(finding: &Finding) -> Result<Response, Problem> {
 /// Explains a name whose tool no scenario offers any more.
 fn gone(snapshot: &Snapshot, former: &FormerName) -> Result<Response, Problem> {
     let id = &former.id;
-    let removed = snapshot.health.get(&id.scenario).filter(|_| snapshot.catalog.entry(&id.scenario).is_none());
+    let removed = snapshot
+        .health
+        .get(&id.scenario)
+        .filter(|_| snapshot.catalog.entry(&id.scenario).is_none());
     let cause = match removed {
-        Some(health) => format!("{} is {}: {}", id.scenario, health.state.as_str(), health.reason),
+        Some(health) => format!(
+            "{} is {}: {}",
+            id.scenario,
+            health.state.as_str(),
+            health.reason
+        ),
         None => former.cause.to_string(),
     };
-    let outcome = format!("{cause}; the list does not have `{}` since {}", former.name, at(former.since));
+    let outcome = format!(
+        "{cause}; the list does not have `{}` since {}",
+        former.name,
+        at(former.since)
+    );
     shared_json::json(&ToolExplanation {
         kind: "tool",
         name: former.name.as_str(),
@@ -282,36 +354,70 @@ fn logged(shared: &ServerState, scope: &ViewQuery, name: &str) -> Option<LoggedN
     if scope.profile.is_some() {
         return None;
     }
-    let wanted =
-        LogWanted { kinds: vec![LogKind::Call], tool: Some(name.to_owned()), limit: 1, ..LogWanted::default() };
-    let called = shared.calls.log(&wanted).lines.into_iter().find_map(|line| match line {
-        LogEntry::Call(call) => Some((call.call.tool.clone()?, call.ended)),
-        _ => None,
-    });
-    let tool = called.as_ref().map(|called| called.0.clone()).or_else(|| name.parse().ok());
-    let scenario = tool.as_ref().map_or_else(|| name.parse().ok(), |tool: &ToolId| Some(tool.scenario.clone()))?;
+    let wanted = LogWanted {
+        kinds: vec![LogKind::Call],
+        tool: Some(name.to_owned()),
+        limit: 1,
+        ..LogWanted::default()
+    };
+    let called = shared
+        .calls
+        .log(&wanted)
+        .lines
+        .into_iter()
+        .find_map(|line| match line {
+            LogEntry::Call(call) => Some((call.call.tool.clone()?, call.ended)),
+            _ => None,
+        });
+    let tool = called
+        .as_ref()
+        .map(|called| called.0.clone())
+        .or_else(|| name.parse().ok());
+    let scenario = tool.as_ref().map_or_else(
+        || name.parse().ok(),
+        |tool: &ToolId| Some(tool.scenario.clone()),
+    )?;
     let outcome = match (removal(shared, &scenario), called) {
         (Some(removal), _) => removal,
         (None, Some((id, ended))) => {
-            format!("{} does not offer it now; its last call ended at {}", id.scenario, at(ended))
+            format!(
+                "{} does not offer it now; its last call ended at {}",
+                id.scenario,
+                at(ended)
+            )
         }
         (None, None) => return None,
     };
-    Some(LoggedName { name: name.to_owned(), scenario, tool, outcome })
+    Some(LoggedName {
+        name: name.to_owned(),
+        scenario,
+        tool,
+        outcome,
+    })
 }
 
 /// How a scenario left, if that is the last that the log has of it.
 fn removal(shared: &ServerState, scenario: &ScenarioName) -> Option<String> {
-    let wanted =
-        LogWanted { kinds: vec![LogKind::State], scenario: Some(scenario.clone()), limit: 1, ..LogWanted::default() };
-    let LogEntry::State(state) = shared.calls.log(&wanted).lines.pop()? else { return None };
+    let wanted = LogWanted {
+        kinds: vec![LogKind::State],
+        scenario: Some(scenario.clone()),
+        limit: 1,
+        ..LogWanted::default()
+    };
+    let LogEntry::State(state) = shared.calls.log(&wanted).lines.pop()? else {
+        return None;
+    };
     let change = &state.change;
     let left = match change.to {
         None => "forgotten",
         Some(ScenarioState::Removed) => "removed",
         Some(_) => return None,
     };
-    Some(format!("{scenario} was {left} at {}: {}", at(change.at), change.reason))
+    Some(format!(
+        "{scenario} was {left} at {}: {}",
+        at(change.at),
+        change.reason
+    ))
 }
 
 impl LoggedName {
@@ -322,9 +428,16 @@ impl LoggedName {
     }
 
     fn explanation(&self) -> Result<Response, Problem> {
-        let id = self.tool.as_ref().map_or_else(|| self.scenario.to_string(), ToolId::to_string);
+        let id = self
+            .tool
+            .as_ref()
+            .map_or_else(|| self.scenario.to_string(), ToolId::to_string);
         shared_json::json(&ToolExplanation {
-            kind: if self.tool.is_some() { "tool" } else { "scenario" },
+            kind: if self.tool.is_some() {
+                "tool"
+            } else {
+                "scenario"
+            },
             name: &self.name,
             id,
             scenario: self.scenario.as_str(),
@@ -341,7 +454,13 @@ impl LoggedName {
 
 /// What became of a name, as the beginning of a sentence.
 fn became(former: &FormerName) -> String {
-    format!("`{}` was the name of {} until {}, and {}", former.name, former.id, at(former.since), former.cause)
+    format!(
+        "`{}` was the name of {} until {}, and {}",
+        former.name,
+        former.id,
+        at(former.since),
+        former.cause
+    )
 }
 
 /// A time for people, in seconds.

@@ -44,14 +44,27 @@ pub(in crate::server) async fn list(
         Some("used") => true,
         Some(other) => return Err(bad_value("formats", other, "used, all")),
     };
-    let unused = if used_only { UnusedFormats::Counted } else { UnusedFormats::Included };
-    let wanted = FindingFilter { severities, codes, scenario, unused };
+    let unused = if used_only {
+        UnusedFormats::Counted
+    } else {
+        UnusedFormats::Included
+    };
+    let wanted = FindingFilter {
+        severities,
+        codes,
+        scenario,
+        unused,
+    };
     let state = Arc::clone(&shared);
     let held = bytes.clone();
     let made = async move {
         let sources = FindingSources::gather(&state, &state.reader.snapshot(), wanted).await;
-        let ready = cached_list(&state, &sources.snapshot, &sources.cache_key()?, || sources.write())?;
-        Ok(ready.answer_held(&HeaderMap::new(), held.answers())?.map(Body::new))
+        let ready = cached_list(&state, &sources.snapshot, &sources.cache_key()?, || {
+            sources.write()
+        })?;
+        Ok(ready
+            .answer_held(&HeaderMap::new(), held.answers())?
+            .map(Body::new))
     };
     rendered(&shared, &bytes, made).await?
 }
@@ -67,8 +80,11 @@ pub(in crate::server) fn cached_list(
     if let Some(ready) = shared.finding_lists.find(snapshot, key, Coding::Identity) {
         return Ok(ready);
     }
-    let ready = CachedResponse::untagged(write()?, shared_json::WRITTEN_HEADERS.into_iter().collect());
-    shared.finding_lists.insert(snapshot, key, Coding::Identity, &ready);
+    let ready =
+        CachedResponse::untagged(write()?, shared_json::WRITTEN_HEADERS.into_iter().collect());
+    shared
+        .finding_lists
+        .insert(snapshot, key, Coding::Identity, &ready);
     Ok(ready)
 }
 
@@ -107,7 +123,10 @@ pub(in crate::server) struct Findings<'a> {
     hidden: usize,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 fn is_zero(count: &usize) -> bool {
     *count == 0
 }
@@ -134,7 +153,10 @@ impl UsedFormats {
 /// The bit of a format by its place in the list of formats; none for one that is not there.
 fn bit(id: &str) -> u32 {
     let base = id.split('+').next().unwrap_or_default();
-    formats::FORMATS.iter().position(|format| format.id() == base).map_or(0, |at| 1 << at)
+    formats::FORMATS
+        .iter()
+        .position(|format| format.id() == base)
+        .map_or(0, |at| 1 << at)
 }
 
 /// The findings that match, by what they are about.
@@ -197,7 +219,8 @@ impl FindingFilter {
     }
 
     fn matches(&self, finding: &Finding) -> bool {
-        self.matches_code(finding.code) && (self.scenario.is_none() || finding.scenario == self.scenario)
+        self.matches_code(finding.code)
+            && (self.scenario.is_none() || finding.scenario == self.scenario)
     }
 }
 
@@ -237,44 +260,93 @@ impl FindingSources {
         wanted: FindingFilter,
     ) -> Self {
         let mut formats = Vec::new();
-        for format in formats::FORMATS.iter().copied().filter(|format| format.for_llm()) {
-            let is_listed = wanted.unused == UnusedFormats::Included || shared.used_formats.contains(format.id());
+        for format in formats::FORMATS
+            .iter()
+            .copied()
+            .filter(|format| format.for_llm())
+        {
+            let is_listed = wanted.unused == UnusedFormats::Included
+                || shared.used_formats.contains(format.id());
             if !is_listed && wanted.unused == UnusedFormats::Skipped {
                 continue;
             }
-            let query = ViewQuery { of_operator: true, ..ViewQuery::default() };
-            let prepared = shared.views.prepare(snapshot, &query, format, Coding::Identity).await;
-            formats.push(FormatSource { id: format.id(), is_listed, prepared });
+            let query = ViewQuery {
+                of_operator: true,
+                ..ViewQuery::default()
+            };
+            let prepared = shared
+                .views
+                .prepare(snapshot, &query, format, Coding::Identity)
+                .await;
+            formats.push(FormatSource {
+                id: format.id(),
+                is_listed,
+                prepared,
+            });
         }
         let mut live = Vec::new();
         if wanted.matches_code(FindingCode::SchemaUnchecked) {
-            live = shared.calls.unusable_schemas(&snapshot.catalog, wanted.scenario.as_ref()).await;
+            live = shared
+                .calls
+                .unusable_schemas(&snapshot.catalog, wanted.scenario.as_ref())
+                .await;
         }
         live.extend(shared.calls.findings(&snapshot.catalog));
         live.extend(shared.refused_profiles.finding(&snapshot.catalog));
         live.retain(|finding| wanted.matches(finding));
-        Self { snapshot: Arc::clone(snapshot), wanted, live, formats }
+        Self {
+            snapshot: Arc::clone(snapshot),
+            wanted,
+            live,
+            formats,
+        }
     }
 
     /// Collects the findings. Takes long for many tools, so it is called only on threads that serve
     /// no requests. Many colliding or disabled tools have very many findings, so those that do not
     /// match are dropped before they are made or copied.
     pub(in crate::server) fn collect(&self) -> OpenFindings {
-        let Self { snapshot, wanted, .. } = self;
-        let mut general = snapshot.catalog.findings_where(wanted.scenario.as_ref(), |code| wanted.matches_code(code));
-        general.extend(snapshot.findings.iter().filter(|finding| wanted.matches(finding)).cloned());
-        let published = snapshot.catalog.entries().filter(|entry| entry.is_published());
-        let entries = published.filter(|entry| wanted.scenario.as_ref().is_none_or(|name| *name == entry.name));
+        let Self {
+            snapshot, wanted, ..
+        } = self;
+        let mut general = snapshot
+            .catalog
+            .findings_where(wanted.scenario.as_ref(), |code| wanted.matches_code(code));
+        general.extend(
+            snapshot
+                .findings
+                .iter()
+                .filter(|finding| wanted.matches(finding))
+                .cloned(),
+        );
+        let published = snapshot
+            .catalog
+            .entries()
+            .filter(|entry| entry.is_published());
+        let entries = published.filter(|entry| {
+            wanted
+                .scenario
+                .as_ref()
+                .is_none_or(|name| *name == entry.name)
+        });
         let lints = entries.flat_map(|entry| entry.lint());
         general.extend(lints.filter(|finding| wanted.matches(finding)).cloned());
         general.extend(self.live.iter().cloned());
         general.sort();
         general.dedup();
-        let mut open = OpenFindings { general, ..OpenFindings::default() };
+        let mut open = OpenFindings {
+            general,
+            ..OpenFindings::default()
+        };
         for format in &self.formats {
-            let of_format = format.prepared.findings.iter().filter(|finding| wanted.matches(finding));
+            let of_format = format
+                .prepared
+                .findings
+                .iter()
+                .filter(|finding| wanted.matches(finding));
             if format.is_listed {
-                open.of_formats.extend(of_format.map(|finding| finding.clone().of_format(format.id)));
+                open.of_formats
+                    .extend(of_format.map(|finding| finding.clone().of_format(format.id)));
             } else {
                 open.hidden += of_format.count();
             }
@@ -294,10 +366,19 @@ impl FindingSources {
     /// Differs where lists of the same snapshot may differ.
     fn cache_key(&self) -> Result<String, Problem> {
         let key = FindingKey {
-            severities: self.wanted.severities.iter().map(|severity| severity.as_str()).collect(),
+            severities: self
+                .wanted
+                .severities
+                .iter()
+                .map(|severity| severity.as_str())
+                .collect(),
             codes: self.wanted.codes.iter().map(|code| code.as_str()).collect(),
             scenario: self.wanted.scenario.as_ref().map(ScenarioName::as_str),
-            formats: self.formats.iter().map(|format| (format.id, format.is_listed)).collect(),
+            formats: self
+                .formats
+                .iter()
+                .map(|format| (format.id, format.is_listed))
+                .collect(),
             live: self.live.iter().map(shared_json::finding).collect(),
         };
         Ok(digest_text(&shared_json::bytes(&key, 0)?))
@@ -311,7 +392,9 @@ pub(in crate::server) async fn open_findings(
     snapshot: &Arc<Snapshot>,
     wanted: FindingFilter,
 ) -> OpenFindings {
-    FindingSources::gather(shared, snapshot, wanted).await.collect()
+    FindingSources::gather(shared, snapshot, wanted)
+        .await
+        .collect()
 }
 
 /// The values of a parameter, each of them one of `known`.
@@ -322,7 +405,10 @@ pub(in crate::server) fn parse_values<T: Copy>(
     text: fn(T) -> &'static str,
 ) -> Result<Vec<T>, Problem> {
     let read = |value: &str| {
-        let found = known.iter().copied().find(|candidate| text(*candidate) == value);
+        let found = known
+            .iter()
+            .copied()
+            .find(|candidate| text(*candidate) == value);
         found.ok_or_else(|| {
             let known: Vec<&str> = known.iter().map(|candidate| text(*candidate)).collect();
             bad_value(name, value, &known.join(", ")).with_member("known", known)
@@ -341,8 +427,17 @@ mod tests {
             let query = QueryParams::parse(Some(raw), &[many("severity")]).unwrap();
             parse_values(&query, "severity", &Severity::ALL, Severity::as_str)
         };
-        assert_eq!(read("severity=error,info").unwrap(), [Severity::Error, Severity::Info]);
+        assert_eq!(
+            read("severity=error,info").unwrap(),
+            [Severity::Error, Severity::Info]
+        );
         assert_eq!(read("").unwrap(), []);
-        assert_eq!(read("severity=fatal").unwrap_err().into_full_response().status(), 400);
+        assert_eq!(
+            read("severity=fatal")
+                .unwrap_err()
+                .into_full_response()
+                .status(),
+            400
+        );
     }
 }

@@ -57,7 +57,10 @@ struct IndexedRoute {
 /// `GET /healthz`: 200 as long as the daemon answers requests. `tasks` is the number of live tasks:
 /// a number that only ever grows is a leak.
 pub(in crate::server) async fn live() -> Result<Response, Problem> {
-    shared_json::json(&Live { status: "ok", tasks: tasks::alive() })
+    shared_json::json(&Live {
+        status: "ok",
+        tasks: tasks::alive(),
+    })
 }
 
 /// `GET /readyz`: 200 when nothing is awaited any more, else 503; `awaited` names it. While the
@@ -66,22 +69,41 @@ pub(in crate::server) async fn live() -> Result<Response, Problem> {
 /// since when the active configuration is used, what the last reload changed, which keys wait for a
 /// restart, and what is wrong with the file if it cannot be used. The daemon stays ready then, too,
 /// with the configuration before it.
-pub(in crate::server) async fn ready(State(shared): State<SharedState>, access: Access) -> Result<Response, Problem> {
+pub(in crate::server) async fn ready(
+    State(shared): State<SharedState>,
+    access: Access,
+) -> Result<Response, Problem> {
     let awaited = shared.readiness.awaited();
-    let (status, text) =
-        if awaited.is_empty() { (StatusCode::OK, "ready") } else { (StatusCode::SERVICE_UNAVAILABLE, "starting") };
+    let (status, text) = if awaited.is_empty() {
+        (StatusCode::OK, "ready")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "starting")
+    };
     let snapshot = shared.reader.snapshot();
     let answer = Ready {
         status: text,
         awaited,
         isolated: snapshot.isolated.as_ref().map(shared_json::isolated),
-        configuration: snapshot.configuration.as_ref().map(|state| shared_json::configuration(state, access)),
+        configuration: snapshot
+            .configuration
+            .as_ref()
+            .map(|state| shared_json::configuration(state, access)),
     };
     Ok((status, shared_json::json(&answer)?).into_response())
 }
 
 /// `GET /`: the table of routes: methods, path and answer of each.
-pub(in crate::server) fn index(routes: impl Iterator<Item = (String, &'static str, String)>) -> Index {
-    let shown = routes.map(|(methods, path, answers)| IndexedRoute { methods, path, answers });
-    Index { name: "callsheet", version: env!("CARGO_PKG_VERSION"), routes: shown.collect() }
+pub(in crate::server) fn index(
+    routes: impl Iterator<Item = (String, &'static str, String)>,
+) -> Index {
+    let shown = routes.map(|(methods, path, answers)| IndexedRoute {
+        methods,
+        path,
+        answers,
+    });
+    Index {
+        name: "callsheet",
+        version: env!("CARGO_PKG_VERSION"),
+        routes: shown.collect(),
+    }
 }

@@ -72,8 +72,12 @@ pub(super) fn answer(
     };
     // The histories have the tools of all profiles, so they are not read for one.
     let id: Option<ToolId> = name.parse().ok().filter(|_| scope.profile.is_none());
-    let known = id.map(|id| (shared.calls.history(snapshot, &id), id)).filter(|(changes, _)| !changes.is_empty());
-    let Some((changes, id)) = known else { return Err(lookup::with_unanswered(problem, snapshot)) };
+    let known = id
+        .map(|id| (shared.calls.history(snapshot, &id), id))
+        .filter(|(changes, _)| !changes.is_empty());
+    let Some((changes, id)) = known else {
+        return Err(lookup::with_unanswered(problem, snapshot));
+    };
     shared_json::json(&DefinitionHistory {
         name,
         id: id.to_string(),
@@ -83,7 +87,11 @@ pub(super) fn answer(
     })
 }
 
-fn of_tool(shared: &ServerState, snapshot: &Snapshot, tool: &ViewTool) -> Result<Response, Problem> {
+fn of_tool(
+    shared: &ServerState,
+    snapshot: &Snapshot,
+    tool: &ViewTool,
+) -> Result<Response, Problem> {
     let changes = shared.calls.history(snapshot, &tool.id);
     shared_json::json(&DefinitionHistory {
         name: tool.name.as_str(),

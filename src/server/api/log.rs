@@ -27,15 +27,30 @@ const MOST_LINES: u32 = 10_000;
 pub(in crate::server) const FILTERS: &[Param] = &[
     once("kind")
         .takes(ParamType::Word(|| LogKind::ALL.map(LogKind::as_str).into()))
-        .about("Only calls, changes of states, ends of programs, or starts of callsheet.", "call"),
-    once("scenario").takes(ParamType::Matching(grammar::SCENARIO)).about("Only what concerns this scenario.", "files"),
-    once("tool").about("Only calls of this tool, by its name or as `scenario/tool`.", "search"),
-    once("failed").takes(ParamType::Flag).about("Only calls that did not succeed.", "true"),
-    once("since")
-        .takes(ParamType::Time)
-        .about("Only what happened at this time or later (RFC 3339).", "2026-03-01T09:30:00Z"),
-    once("after").takes(ParamType::Number).about("Only lines after the one with this number.", "0"),
-    once("before").takes(ParamType::Number).about("Only lines before the one with this number.", "120"),
+        .about(
+            "Only calls, changes of states, ends of programs, or starts of callsheet.",
+            "call",
+        ),
+    once("scenario")
+        .takes(ParamType::Matching(grammar::SCENARIO))
+        .about("Only what concerns this scenario.", "files"),
+    once("tool").about(
+        "Only calls of this tool, by its name or as `scenario/tool`.",
+        "search",
+    ),
+    once("failed")
+        .takes(ParamType::Flag)
+        .about("Only calls that did not succeed.", "true"),
+    once("since").takes(ParamType::Time).about(
+        "Only what happened at this time or later (RFC 3339).",
+        "2026-03-01T09:30:00Z",
+    ),
+    once("after")
+        .takes(ParamType::Number)
+        .about("Only lines after the one with this number.", "0"),
+    once("before")
+        .takes(ParamType::Number)
+        .about("Only lines before the one with this number.", "120"),
     once("limit")
         .takes(ParamType::Count(1, MOST_LINES))
         .about("Maximum number of lines, the latest; 100 by default.", "20"),
@@ -179,15 +194,22 @@ pub(in crate::server) async fn list(
 }
 
 fn wanted(query: &QueryParams) -> Result<LogWanted, Problem> {
-    let kind = query
-        .optional("kind")
-        .map(|kind| kind.parse().map_err(|_| bad_value("kind", kind, "`call`, `state`, `end` or `start`")));
+    let kind = query.optional("kind").map(|kind| {
+        kind.parse()
+            .map_err(|_| bad_value("kind", kind, "`call`, `state`, `end` or `start`"))
+    });
     let since = query.optional("since").map(|since| {
-        since.parse::<Timestamp>().map_err(|_| bad_value("since", since, "a time such as 2026-03-01T09:30:00Z"))
+        since
+            .parse::<Timestamp>()
+            .map_err(|_| bad_value("since", since, "a time such as 2026-03-01T09:30:00Z"))
     });
     let limit = recent_calls::count(query, "limit")?.unwrap_or_else(|| DEFAULT_LINES.into());
     if limit == 0 || limit > MOST_LINES.into() {
-        return Err(bad_value("limit", &limit.to_string(), "a whole number from 1 to 10000"));
+        return Err(bad_value(
+            "limit",
+            &limit.to_string(),
+            "a whole number from 1 to 10000",
+        ));
     }
     Ok(LogWanted {
         kinds: kind.transpose()?.into_iter().collect(),
@@ -215,24 +237,38 @@ fn line(entry: &LogEntry, access: Access) -> LineJson<'_> {
     match entry {
         LogEntry::Call(call) => {
             line.call = Some(recent_calls::call(call, access));
-            line.payload = call.payload.as_deref().filter(|_| access == Access::Full).map(payload);
+            line.payload = call
+                .payload
+                .as_deref()
+                .filter(|_| access == Access::Full)
+                .map(payload);
         }
         LogEntry::State(state) => line.state = Some(change(&state.change)),
         LogEntry::End(end) => line.end = Some(program_end(&end.end)),
         LogEntry::Start(start) => {
             let previous_until = start.previous_until.map(Time);
-            line.start = Some(StartJson { version: &start.version, previous_until });
+            line.start = Some(StartJson {
+                version: &start.version,
+                previous_until,
+            });
         }
     }
     line
 }
 
 fn payload(payload: &CallPayload) -> PayloadJson<'_> {
-    PayloadJson { arguments: kept(&payload.arguments), result: payload.result.as_ref().map(kept) }
+    PayloadJson {
+        arguments: kept(&payload.arguments),
+        result: payload.result.as_ref().map(kept),
+    }
 }
 
 fn kept(kept: &KeptText) -> KeptTextJson<'_> {
-    KeptTextJson { text: &kept.text, bytes: kept.bytes, cut: kept.cut }
+    KeptTextJson {
+        text: &kept.text,
+        bytes: kept.bytes,
+        cut: kept.cut,
+    }
 }
 
 fn program_end(end: &RecordedEnd) -> ProgramEndJson<'_> {

@@ -21,12 +21,16 @@ use crate::transports::http::credentials::oauth::{
 };
 
 /// Without a login.
-pub(in crate::server) const NO_LOGIN: RefusalSpec =
-    refusal(409, "It takes no login, or there is none under way; the answer says why.");
+pub(in crate::server) const NO_LOGIN: RefusalSpec = refusal(
+    409,
+    "It takes no login, or there is none under way; the answer says why.",
+);
 /// With a server that cannot be used.
-pub(in crate::server) const UNUSABLE: RefusalSpec =
-    refusal(502, "A server says something that cannot be used, or does not answer.")
-        .with_example(|| LoginError::Unusable("https://h/ has no JSON object".to_owned().into()).into());
+pub(in crate::server) const UNUSABLE: RefusalSpec = refusal(
+    502,
+    "A server says something that cannot be used, or does not answer.",
+)
+.with_example(|| LoginError::Unusable("https://h/ has no JSON object".to_owned().into()).into());
 
 /// Where the browser comes back to.
 #[derive(Deserialize, JsonSchema)]
@@ -115,7 +119,8 @@ pub(in crate::server) fn came_back() -> Value {
 
 /// A login that was begun, for the description of the API.
 pub(in crate::server) fn started() -> Value {
-    let url = "https://login.example/authorize?response_type=code&client_id=callsheet&state=5a1c9f3e";
+    let url =
+        "https://login.example/authorize?response_type=code&client_id=callsheet&state=5a1c9f3e";
     json!({"authorization_url": url, "expires_in_ms": 600_000})
 }
 
@@ -131,7 +136,9 @@ impl From<LoginError> for Problem {
                 Self::from_error(StatusCode::CONFLICT, &error)
             }
             LoginError::Unusable(_) => Self::from_error(StatusCode::BAD_GATEWAY, &error),
-            LoginError::NotStored(_) => Self::busy(error.to_string()).ending_with(error.next_step().as_deref()),
+            LoginError::NotStored(_) => {
+                Self::busy(error.to_string()).ending_with(error.next_step().as_deref())
+            }
         }
     }
 }
@@ -155,13 +162,18 @@ pub(in crate::server) async fn begin(
 ) -> Result<Response, Problem> {
     let name = known(&shared, &name)?;
     let redirect = Url::parse(&body.redirect_uri).ok().filter(is_loopback);
-    let next =
-        "`redirect_uri` has to be an `http` address of loopback with a port, such as `http://127.0.0.1:8123/callback`";
+    let next = "`redirect_uri` has to be an `http` address of loopback with a port, such as `http://127.0.0.1:8123/callback`";
     let redirect = redirect.ok_or_else(|| Problem::bad_request(next))?;
     let started = shared.logins.begin(&name, &redirect).await?;
-    let StartedLogin { authorization_url, expires_in } = started;
+    let StartedLogin {
+        authorization_url,
+        expires_in,
+    } = started;
     let expires_in_ms = u64::try_from(expires_in.as_millis()).unwrap_or(u64::MAX);
-    shared_json::json(&StartedLoginJson { authorization_url: authorization_url.into(), expires_in_ms })
+    shared_json::json(&StartedLoginJson {
+        authorization_url: authorization_url.into(),
+        expires_in_ms,
+    })
 }
 
 /// `POST /api/v1/scenarios/{name}/login/finish`: ends one, and polls the scenario.
@@ -187,17 +199,28 @@ pub(in crate::server) async fn logout(
     let name = known(&shared, &name).or_else(|unknown| shared.logins.kept(&name).ok_or(unknown))?;
     let logout = shared.logins.logout(&name).await;
     polled(&shared, &name, false).await;
-    let Logout { was_logged_in, revocation } = logout?;
+    let Logout {
+        was_logged_in,
+        revocation,
+    } = logout?;
     let (revoked, reason) = match revocation {
         Revocation::Revoked => (true, None),
         Revocation::NotRevoked(why) => (false, Some(why)),
         Revocation::NotNeeded => (false, None),
     };
-    shared_json::json(&LogoutJson { name: name.to_string(), was_logged_in, revoked, reason })
+    shared_json::json(&LogoutJson {
+        name: name.to_string(),
+        was_logged_in,
+        revoked,
+        reason,
+    })
 }
 
 /// Ends the login that this query of a redirect belongs to, and polls the scenario.
-pub(in crate::server) async fn finished(shared: &ServerState, query: &str) -> Result<ScenarioName, Problem> {
+pub(in crate::server) async fn finished(
+    shared: &ServerState,
+    query: &str,
+) -> Result<ScenarioName, Problem> {
     let name = shared.logins.finish(&LoginRedirect::parse(query)).await?;
     polled(shared, &name, true).await;
     Ok(name)
@@ -209,7 +232,10 @@ async fn polled(shared: &ServerState, name: &ScenarioName, is_logged_in: bool) {
     for _ in 0..2 {
         match shared.engine.refresh(vec![name.clone()]).await {
             Ok(healths)
-                if healths.iter().any(|health| health.state == ScenarioState::NeedsAuthorization) != is_logged_in =>
+                if healths
+                    .iter()
+                    .any(|health| health.state == ScenarioState::NeedsAuthorization)
+                    != is_logged_in =>
             {
                 return;
             }
@@ -223,10 +249,25 @@ async fn polled(shared: &ServerState, name: &ScenarioName, is_logged_in: bool) {
 }
 
 fn status_of(shared: &ServerState, name: &ScenarioName) -> Result<Response, Problem> {
-    let LoginStatus { state, issuer, scopes, expires_at, renews, reason } = shared.logins.status(name)?;
+    let LoginStatus {
+        state,
+        issuer,
+        scopes,
+        expires_at,
+        renews,
+        reason,
+    } = shared.logins.status(name)?;
     let name = name.to_string();
     let expires_at = expires_at.map(|at| at.to_string());
-    shared_json::json(&LoginJson { name, state: state.as_str(), issuer, scopes, expires_at, renews, reason })
+    shared_json::json(&LoginJson {
+        name,
+        state: state.as_str(),
+        issuer,
+        scopes,
+        expires_at,
+        renews,
+        reason,
+    })
 }
 
 fn known(shared: &ServerState, name: &str) -> Result<ScenarioName, Problem> {
@@ -241,5 +282,9 @@ fn is_loopback(url: &Url) -> bool {
         Some(Host::Ipv6(ip)) => ip.is_loopback(),
         None => false,
     };
-    is_here && url.scheme() == "http" && url.port().is_some() && url.fragment().is_none() && url.username().is_empty()
+    is_here
+        && url.scheme() == "http"
+        && url.port().is_some()
+        && url.fragment().is_none()
+        && url.username().is_empty()
 }

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use crate::catalog::{
-    self, Catalog, NameLookup, RevisionHistory, Snapshot, ViewQuery, Visibility, find_in_scope, nearest, out_of_bounds,
+    self, Catalog, NameLookup, RevisionHistory, Snapshot, ViewQuery, Visibility, find_in_scope,
+    nearest, out_of_bounds,
 };
-use crate::model::{Finding, FindingCode, Health, NameRef, PreferenceTarget, ScenarioState, ViewTool};
+use crate::model::{
+    Finding, FindingCode, Health, NameRef, PreferenceTarget, ScenarioState, ViewTool,
+};
 use crate::server::ServerState;
 use crate::server::http::error::{Problem, excerpt};
 use crate::server::http::next_step::NextStep;
@@ -26,7 +29,11 @@ pub(in crate::server) fn resolve_tool(
         NameLookup::One(tool) => Ok(tool),
         NameLookup::Ambiguous(tools) => {
             let candidates: Vec<String> = tools.iter().map(|tool| tool.id.to_string()).collect();
-            let detail = format!("several tools are called `{}`: use {}", excerpt(name), candidates.join(" or "));
+            let detail = format!(
+                "several tools are called `{}`: use {}",
+                excerpt(name),
+                candidates.join(" or ")
+            );
             Err(Problem::new(StatusCode::CONFLICT, detail).with_member("candidates", candidates))
         }
         NameLookup::None => Err(unknown_tool(catalog, name)),
@@ -37,40 +44,75 @@ pub(in crate::server) fn resolve_tool(
 pub(in crate::server) fn left_out<'s>(snapshot: &'s Snapshot, name: &str) -> Option<&'s Finding> {
     let name = NameRef::parse(name);
     let is_it = |finding: &&Finding| match (&name, &finding.scenario, &finding.tool) {
-        (NameRef::Id(id), Some(scenario), Some(tool)) => id.scenario == *scenario && id.tool == *tool,
+        (NameRef::Id(id), Some(scenario), Some(tool)) => {
+            id.scenario == *scenario && id.tool == *tool
+        }
         (NameRef::Bare(name), Some(_), Some(tool)) => **name == **tool,
         _ => false,
     };
-    let leaves_out =
-        |code| matches!(code, FindingCode::ToolQuarantined | FindingCode::ToolUnavailable | FindingCode::TaskRequired);
-    snapshot.findings.iter().filter(|finding| leaves_out(finding.code)).find(is_it)
+    let leaves_out = |code| {
+        matches!(
+            code,
+            FindingCode::ToolQuarantined | FindingCode::ToolUnavailable | FindingCode::TaskRequired
+        )
+    };
+    snapshot
+        .findings
+        .iter()
+        .filter(|finding| leaves_out(finding.code))
+        .find(is_it)
 }
 
 /// The refusal of a name that the list does not have; for a tool that is left out, with the reason.
-pub(in crate::server) fn with_left_out(problem: Problem, snapshot: &Snapshot, name: &str) -> Problem {
+pub(in crate::server) fn with_left_out(
+    problem: Problem,
+    snapshot: &Snapshot,
+    name: &str,
+) -> Problem {
     if problem.status_and_detail().0 != StatusCode::NOT_FOUND {
         return problem;
     }
-    let Some(finding) = left_out(snapshot, name) else { return problem };
-    let problem = Problem::not_found(format!("`{}` is left out of the list: {}", excerpt(name), finding.message));
-    let problem = finding.hint.iter().fold(problem, |problem, hint| problem.and_next(hint));
+    let Some(finding) = left_out(snapshot, name) else {
+        return problem;
+    };
+    let problem = Problem::not_found(format!(
+        "`{}` is left out of the list: {}",
+        excerpt(name),
+        finding.message
+    ));
+    let problem = finding
+        .hint
+        .iter()
+        .fold(problem, |problem, hint| problem.and_next(hint));
     problem.with_member("code", finding.code.as_str())
 }
 
 /// The tool that had this name in the latest earlier list that had the name.
-pub(in crate::server) fn remembered(history: &RevisionHistory, query: &ViewQuery, name: &str) -> Option<Arc<ViewTool>> {
+pub(in crate::server) fn remembered(
+    history: &RevisionHistory,
+    query: &ViewQuery,
+    name: &str,
+) -> Option<Arc<ViewTool>> {
     let name = NameRef::parse(name);
-    history.newest_first().find_map(|catalog| match find_in_scope(catalog, query, &name) {
-        NameLookup::One(tool) => Some(tool),
-        NameLookup::Ambiguous(_) | NameLookup::None => None,
-    })
+    history
+        .newest_first()
+        .find_map(|catalog| match find_in_scope(catalog, query, &name) {
+            NameLookup::One(tool) => Some(tool),
+            NameLookup::Ambiguous(_) | NameLookup::None => None,
+        })
 }
 
 /// The refusal of a name that no tool has, with the scenarios whose tools are not known.
 pub(in crate::server) fn with_unanswered(problem: Problem, snapshot: &Snapshot) -> Problem {
     let unanswered = |health: &&Arc<Health>| {
-        !snapshot.catalog.entries().any(|entry| entry.name == health.name)
-            && !matches!(health.state, ScenarioState::Blocked | ScenarioState::Pending | ScenarioState::Removed)
+        !snapshot
+            .catalog
+            .entries()
+            .any(|entry| entry.name == health.name)
+            && !matches!(
+                health.state,
+                ScenarioState::Blocked | ScenarioState::Pending | ScenarioState::Removed
+            )
     };
     let all: Vec<&Arc<Health>> = snapshot.health.values().filter(unanswered).collect();
     if all.is_empty() {
@@ -81,9 +123,21 @@ pub(in crate::server) fn with_unanswered(problem: Problem, snapshot: &Snapshot) 
         .take(CANDIDATES)
         .map(|health| format!("{} ({})", health.name, in_one_clause(&health.reason)))
         .collect();
-    let more = if all.len() > CANDIDATES { " and more" } else { "" };
-    let has = if all.len() == 1 { "scenario has" } else { "scenarios have" };
-    let text = format!("{} {has} not answered, and it may be theirs: {}{more}", all.len(), described.join(", "));
+    let more = if all.len() > CANDIDATES {
+        " and more"
+    } else {
+        ""
+    };
+    let has = if all.len() == 1 {
+        "scenario has"
+    } else {
+        "scenarios have"
+    };
+    let text = format!(
+        "{} {has} not answered, and it may be theirs: {}{more}",
+        all.len(),
+        described.join(", ")
+    );
     let names: Vec<&str> = all.iter().map(|health| health.name.as_str()).collect();
     problem.and_detail(&text).with_member("unanswered", names)
 }
@@ -105,20 +159,31 @@ pub(in crate::server) fn check_profile(
 ) -> Result<(), Problem> {
     catalog.unknown_profile(query).map_or(Ok(()), |unknown| {
         shared.refused_profiles.add(&unknown.name);
-        let problem = Problem::from_error(StatusCode::FORBIDDEN, &unknown).with_member("code", "unknown_profile");
+        let problem = Problem::from_error(StatusCode::FORBIDDEN, &unknown)
+            .with_member("code", "unknown_profile");
         Err(problem.with_member("known", unknown.known))
     })
 }
 
 /// Whether a tool of this name exists in the scope, even if it is not listed.
 pub(in crate::server) fn exists(catalog: &Catalog, query: &ViewQuery, name: &str) -> bool {
-    matches!(find_in_scope(catalog, query, &NameRef::parse(name)), NameLookup::One(_))
+    matches!(
+        find_in_scope(catalog, query, &NameRef::parse(name)),
+        NameLookup::One(_)
+    )
 }
 
 /// Refuses a tool that is not published or that the client's profile may not see, with the reason.
-pub(in crate::server) fn check_visible(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Result<(), Problem> {
+pub(in crate::server) fn check_visible(
+    catalog: &Catalog,
+    query: &ViewQuery,
+    tool: &ViewTool,
+) -> Result<(), Problem> {
     if let Some(step) = out_of_bounds(catalog, query, tool) {
-        return Err(Problem::not_found(format!("`{}` is not for this profile: {}", tool.id, step.outcome)));
+        return Err(Problem::not_found(format!(
+            "`{}` is not for this profile: {}",
+            tool.id, step.outcome
+        )));
     }
     let scenario = &tool.id.scenario;
     match catalog.entry(scenario).map(|entry| &entry.visibility) {
@@ -134,13 +199,21 @@ pub(in crate::server) fn check_visible(catalog: &Catalog, query: &ViewQuery, too
 pub(in crate::server) fn unknown_tool(catalog: &Catalog, name: &str) -> Problem {
     let candidates = match NameRef::parse(name) {
         NameRef::Id(id) if catalog.entry(&id.scenario).is_some() => {
-            let tools =
-                catalog.entries().filter(|entry| entry.name == id.scenario).flat_map(|entry| entry.tools.iter());
-            nearest(&id.tool, tools.map(|tool| (tool.tool.name.as_ref(), &tool.id)))
+            let tools = catalog
+                .entries()
+                .filter(|entry| entry.name == id.scenario)
+                .flat_map(|entry| entry.tools.iter());
+            nearest(
+                &id.tool,
+                tools.map(|tool| (tool.tool.name.as_ref(), &tool.id)),
+            )
         }
         NameRef::Id(id) => {
             let tools = all(catalog).filter(|tool| tool.tool.name == id.tool);
-            tools.take(CANDIDATES).map(|tool| tool.id.to_string()).collect()
+            tools
+                .take(CANDIDATES)
+                .map(|tool| tool.id.to_string())
+                .collect()
         }
         NameRef::Bare(name) => {
             let published = all(catalog).map(|tool| (tool.name.as_str(), &tool.name));
@@ -152,8 +225,11 @@ pub(in crate::server) fn unknown_tool(catalog: &Catalog, name: &str) -> Problem 
         Some(_) => format!("did you mean {}?", candidates.join(" or ")),
         None => format!("{list} lists those that are offered now"),
     };
-    let problem = Problem::not_found(format!("no tool is called `{}`", excerpt(name))).and_next(&next);
-    problem.with_member("candidates", candidates).with_next(list)
+    let problem =
+        Problem::not_found(format!("no tool is called `{}`", excerpt(name))).and_next(&next);
+    problem
+        .with_member("candidates", candidates)
+        .with_next(list)
 }
 
 /// That no tool or scenario is a target of preferences now, with near names.
@@ -163,12 +239,18 @@ impl UnmatchedTarget {
     /// The same for a preference that was set.
     pub(in crate::server) fn kept(self) -> String {
         let end = if self.0.ends_with('?') { "" } else { "." };
-        format!("{}{end} The preference is kept, and holds when there is one", self.0)
+        format!(
+            "{}{end} The preference is kept, and holds when there is one",
+            self.0
+        )
     }
 }
 
 /// Whether no tool or scenario is a target of preferences now; `None` if one is.
-pub(in crate::server) fn unmatched_target(snapshot: &Snapshot, target: &PreferenceTarget) -> Option<UnmatchedTarget> {
+pub(in crate::server) fn unmatched_target(
+    snapshot: &Snapshot,
+    target: &PreferenceTarget,
+) -> Option<UnmatchedTarget> {
     let catalog = &snapshot.catalog;
     let tools = || catalog.entries().flat_map(|entry| entry.tools.iter());
     let (what, near) = match target {
@@ -176,8 +258,14 @@ pub(in crate::server) fn unmatched_target(snapshot: &Snapshot, target: &Preferen
             if snapshot.health.contains_key(name) {
                 return None;
             }
-            let names = snapshot.health.keys().map(|known| (known.as_str(), format!("scenario:{known}")));
-            (format!("no scenario is called `{name}` now"), nearest(name.as_str(), names))
+            let names = snapshot
+                .health
+                .keys()
+                .map(|known| (known.as_str(), format!("scenario:{known}")));
+            (
+                format!("no scenario is called `{name}` now"),
+                nearest(name.as_str(), names),
+            )
         }
         PreferenceTarget::Tool(id) => {
             let entry = catalog.entry(&id.scenario);
@@ -185,10 +273,17 @@ pub(in crate::server) fn unmatched_target(snapshot: &Snapshot, target: &Preferen
                 return None;
             }
             let own = entry.into_iter().flat_map(|entry| entry.tools.iter());
-            let mut near = nearest(&id.tool, own.map(|tool| (&*tool.tool.name, format!("tool:{}", tool.id))));
+            let mut near = nearest(
+                &id.tool,
+                own.map(|tool| (&*tool.tool.name, format!("tool:{}", tool.id))),
+            );
             if near.is_empty() {
-                let others = tools().filter(|tool| tool.tool.name == id.tool || *tool.name.as_str() == *id.tool);
-                near = others.take(CANDIDATES).map(|tool| format!("tool:{}", tool.id)).collect();
+                let others = tools()
+                    .filter(|tool| tool.tool.name == id.tool || *tool.name.as_str() == *id.tool);
+                near = others
+                    .take(CANDIDATES)
+                    .map(|tool| format!("tool:{}", tool.id))
+                    .collect();
             }
             (format!("no tool is called `{id}` now"), near)
         }
@@ -198,21 +293,38 @@ pub(in crate::server) fn unmatched_target(snapshot: &Snapshot, target: &Preferen
                 return None;
             }
             let names = of_tools().map(|known| (known, format!("category:{known}")));
-            (format!("no tool has the category `{id}` now"), nearest(id, names))
+            (
+                format!("no tool has the category `{id}` now"),
+                nearest(id, names),
+            )
         }
         PreferenceTarget::Tag(tag) => {
-            let of_tools = || tools().flat_map(|tool| tool.tool.facts.tags.iter()).map(|known| &**known);
+            let of_tools = || {
+                tools()
+                    .flat_map(|tool| tool.tool.facts.tags.iter())
+                    .map(|known| &**known)
+            };
             if of_tools().any(|known| *known == **tag) {
                 return None;
             }
             let names = of_tools().map(|known| (known, format!("tag:{known}")));
-            (format!("no tool has the tag `{tag}` now"), nearest(tag, names))
+            (
+                format!("no tool has the tag `{tag}` now"),
+                nearest(tag, names),
+            )
         }
     };
-    let suggestion = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) };
+    let suggestion = if near.is_empty() {
+        String::new()
+    } else {
+        format!("; did you mean {}?", near.join(" or "))
+    };
     Some(UnmatchedTarget(format!("{what}{suggestion}")))
 }
 
 fn all(catalog: &Catalog) -> impl Iterator<Item = &Arc<ViewTool>> {
-    catalog.entries().filter(|entry| entry.is_published()).flat_map(|entry| entry.tools.iter())
+    catalog
+        .entries()
+        .filter(|entry| entry.is_published())
+        .flat_map(|entry| entry.tools.iter())
 }

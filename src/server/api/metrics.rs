@@ -29,9 +29,15 @@ pub(in crate::server) async fn scrape(
     let tasks = shared.tasks.clone();
     let (bodies, bytes) = shared.views.kept().await;
     // Off the main threads, because it reads `/proc` and visits each scenario.
-    let text = tasks.off_thread(move || metrics::write(families(&shared, bodies, bytes), style)).await;
+    let text = tasks
+        .off_thread(move || metrics::write(families(&shared, bodies, bytes), style))
+        .await;
     let text = text.map_err(|error| Problem::internal(&error))?;
-    let headers = [(CONTENT_TYPE, style.media_type()), (CACHE_CONTROL, "no-store"), (VARY, "accept")];
+    let headers = [
+        (CONTENT_TYPE, style.media_type()),
+        (CACHE_CONTROL, "no-store"),
+        (VARY, "accept"),
+    ];
     Ok((headers, text).into_response())
 }
 
@@ -54,18 +60,24 @@ fn families(shared: &ServerState, bodies: u64, bytes: u64) -> Vec<Family> {
     }
     all.extend(counts.loads.families());
     all.extend(shared.views.counts().families(bodies, bytes));
-    all.extend(shared.events.counts().families(shared.events.subscribers(), shared.events.remembered()));
+    all.extend(
+        shared
+            .events
+            .counts()
+            .families(shared.events.subscribers(), shared.events.remembered()),
+    );
     all.extend(shared.requests.families());
     all.extend(metrics::process::families());
     all
 }
 
 fn build() -> Family {
-    Family::new(MetricKind::Info, "callsheet_build", "Which callsheet this is.").with_label(
-        "version",
-        env!("CARGO_PKG_VERSION"),
-        MetricValue::Fact,
+    Family::new(
+        MetricKind::Info,
+        "callsheet_build",
+        "Which callsheet this is.",
     )
+    .with_label("version", env!("CARGO_PKG_VERSION"), MetricValue::Fact)
 }
 
 /// The number of scenarios by state, and series for each scenario. Scenarios that wait for approval
@@ -76,10 +88,17 @@ fn scenarios(snapshot: &Snapshot) -> [Family; 5] {
     let gauge = |name, help| Family::new(MetricKind::Gauge, name, help);
     let mut states = gauge("callsheet_scenarios", "Scenarios that are known, by state.");
     for state in ScenarioState::ALL {
-        let count = snapshot.health.values().filter(|health| health.state == state).count();
+        let count = snapshot
+            .health
+            .values()
+            .filter(|health| health.state == state)
+            .count();
         states = states.with_label("state", state.as_str(), count);
     }
-    let mut up = gauge("callsheet_scenario_up", "Whether the scenario's last answers were good (it is live or stale).");
+    let mut up = gauge(
+        "callsheet_scenario_up",
+        "Whether the scenario's last answers were good (it is live or stale).",
+    );
     let mut incompatible = gauge(
         "callsheet_scenario_incompatible",
         "Whether the scenario speaks a protocol version out of the accepted range.",
@@ -92,12 +111,24 @@ fn scenarios(snapshot: &Snapshot) -> [Family; 5] {
         "callsheet_scenario_last_success_timestamp_seconds",
         "When the scenario last gave a good answer; absent when it never did.",
     );
-    for health in snapshot.health.values().filter(|health| has_own_series(health)) {
+    for health in snapshot
+        .health
+        .values()
+        .filter(|health| has_own_series(health))
+    {
         let name = health.name.as_str();
         let is_up = matches!(health.state, ScenarioState::Live | ScenarioState::Stale);
         up = up.with_label("scenario", name, is_up);
-        incompatible = incompatible.with_label("scenario", name, health.state == ScenarioState::Incompatible);
-        unauthorized = unauthorized.with_label("scenario", name, health.state == ScenarioState::NeedsAuthorization);
+        incompatible = incompatible.with_label(
+            "scenario",
+            name,
+            health.state == ScenarioState::Incompatible,
+        );
+        unauthorized = unauthorized.with_label(
+            "scenario",
+            name,
+            health.state == ScenarioState::NeedsAuthorization,
+        );
         if let Some(at) = health.last_success {
             success = success.with_label("scenario", name, seconds(at));
         }
@@ -110,11 +141,16 @@ fn circuits(calls: &Calls) -> Family {
     let open = calls.open_circuits();
     let help = "Circuit breakers that are not closed: of scenarios that calls did not reach, and of tools that failed too often in a row.";
     let family = Family::new(MetricKind::Gauge, "callsheet_circuits_open", help);
-    family.with_label("of", "scenario", open.scenarios).with_label("of", "tool", open.tools)
+    family
+        .with_label("of", "scenario", open.scenarios)
+        .with_label("of", "tool", open.tools)
 }
 
 fn has_own_series(health: &Health) -> bool {
-    !matches!(health.state, ScenarioState::Pending | ScenarioState::Blocked | ScenarioState::Removed)
+    !matches!(
+        health.state,
+        ScenarioState::Pending | ScenarioState::Blocked | ScenarioState::Removed
+    )
 }
 
 fn catalog(snapshot: &Snapshot) -> [Family; 4] {
@@ -123,7 +159,11 @@ fn catalog(snapshot: &Snapshot) -> [Family; 4] {
     for entry in snapshot.catalog.entries() {
         published += withheld.count_entry(entry);
     }
-    withheld.quarantined = snapshot.health.values().map(|health| health.tools.quarantined).sum();
+    withheld.quarantined = snapshot
+        .health
+        .values()
+        .map(|health| health.tools.quarantined)
+        .sum();
     let reasons = Family::new(
         MetricKind::Gauge,
         "callsheet_tools_withheld",
@@ -153,20 +193,31 @@ fn catalog(snapshot: &Snapshot) -> [Family; 4] {
 /// is removed or not trusted, are left out.
 fn tools(calls: &Calls, snapshot: &Snapshot) -> [Family; 3] {
     let counter = |name, help| Family::new(MetricKind::Counter, name, help);
-    let mut counts = counter("callsheet_tool_calls", "Calls of the tools that are called most.");
+    let mut counts = counter(
+        "callsheet_tool_calls",
+        "Calls of the tools that are called most.",
+    );
     let mut failures = counter("callsheet_tool_call_failures", "Those that failed.");
     let mut times = counter(
         "callsheet_tool_call_seconds",
         "How long those of them that were sent took together, waiting for their turn included.",
     );
     let mut usages = calls.usages();
-    usages.sort_unstable_by(|(a, one), (b, other)| other.calls.cmp(&one.calls).then_with(|| a.cmp(b)));
+    usages.sort_unstable_by(|(a, one), (b, other)| {
+        other.calls.cmp(&one.calls).then_with(|| a.cmp(b))
+    });
     let listed = |id: &ToolId| {
-        let entry = snapshot.catalog.entry(&id.scenario).filter(|entry| entry.is_published());
+        let entry = snapshot
+            .catalog
+            .entry(&id.scenario)
+            .filter(|entry| entry.is_published());
         entry.is_some_and(|entry| entry.listed.iter().any(|tool| tool.id.tool == id.tool))
     };
     for (id, usage) in usages.iter().filter(|(id, _)| listed(id)).take(TOOLS) {
-        let labels = vec![("scenario", id.scenario.to_string()), ("tool", id.tool.to_string())];
+        let labels = vec![
+            ("scenario", id.scenario.to_string()),
+            ("tool", id.tool.to_string()),
+        ];
         counts = counts.sample(labels.clone(), usage.calls);
         failures = failures.sample(labels.clone(), usage.failed());
         times = times.sample(labels, usage.total.as_secs_f64());
@@ -194,7 +245,11 @@ impl Withheld {
             Visibility::Published => {
                 let listed = entry.listed.len();
                 if listed < all {
-                    let disabled = entry.tools.iter().filter(|tool| !tool.effective.enabled).count();
+                    let disabled = entry
+                        .tools
+                        .iter()
+                        .filter(|tool| !tool.effective.enabled)
+                        .count();
                     self.disabled += disabled;
                     self.internal += all - listed - disabled;
                 }
@@ -208,18 +263,28 @@ impl Withheld {
 /// The state of the daemon itself.
 fn daemon(shared: &ServerState, snapshot: &Snapshot) -> [Family; 6] {
     let gauge = |name, help| Family::new(MetricKind::Gauge, name, help);
-    let ready = gauge("callsheet_ready", "Whether every configured scenario was polled since the start.");
+    let ready = gauge(
+        "callsheet_ready",
+        "Whether every configured scenario was polled since the start.",
+    );
     let isolated = gauge(
         "callsheet_isolated",
         "Whether so many scenarios failed at once that the daemon considers itself isolated.",
     );
-    let writable = gauge("callsheet_state_writable", "Whether what has to outlive the process can be stored.");
+    let writable = gauge(
+        "callsheet_state_writable",
+        "Whether what has to outlive the process can be stored.",
+    );
     let mut findings = gauge(
         "callsheet_findings",
         "Open findings of sources, manifests and the state, by severity; those of the merge are not counted.",
     );
     for severity in [Severity::Info, Severity::Warning, Severity::Error] {
-        let count = snapshot.findings.iter().filter(|finding| finding.code.severity() == severity).count();
+        let count = snapshot
+            .findings
+            .iter()
+            .filter(|finding| finding.code.severity() == severity)
+            .count();
         findings = findings.with_label("severity", severity_name(severity), count);
     }
     [
@@ -260,7 +325,11 @@ fn seconds(at: Timestamp) -> f64 {
 fn style(headers: &HeaderMap) -> Style {
     let open = weight(headers, "application", "openmetrics-text");
     let plain = weight(headers, "text", "plain");
-    if plain > open { Style::Plain } else { Style::OpenMetrics }
+    if plain > open {
+        Style::Plain
+    } else {
+        Style::OpenMetrics
+    }
 }
 
 /// The weight of a media type in thousandths, from the most specific range that covers it; 0 if
@@ -269,19 +338,27 @@ fn weight(headers: &HeaderMap, kind: &str, subtype: &str) -> u16 {
     if !headers.contains_key(ACCEPT) {
         return 1_000;
     }
-    let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    let lines = headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|line| line.to_str().ok());
     let ranges = lines.flat_map(|line| line.split(',')).filter_map(|range| {
         let mut parts = range.split(';').map(str::trim);
         let (of, under) = parts.next()?.split_once('/')?;
         let exact = match (of, under) {
             ("*", "*") => 0,
             (of, "*") if of.eq_ignore_ascii_case(kind) => 1,
-            (of, under) if of.eq_ignore_ascii_case(kind) && under.eq_ignore_ascii_case(subtype) => 2,
+            (of, under) if of.eq_ignore_ascii_case(kind) && under.eq_ignore_ascii_case(subtype) => {
+                2
+            }
             _ => return None,
         };
-        let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+        let weight =
+            parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
         // A weight that cannot be parsed counts as left out.
-        let weight = weight.and_then(crate::server::http::content_coding::parse_qvalue).unwrap_or(1_000);
+        let weight = weight
+            .and_then(crate::server::http::content_coding::parse_qvalue)
+            .unwrap_or(1_000);
         Some((exact, weight))
     });
     ranges.max().map_or(0, |(_, weight)| weight)
@@ -293,7 +370,9 @@ mod tests {
 
     #[test]
     fn metrics_are_plain_text_where_accept_prefers_it() {
-        let style = |accept: &'static str| style(&HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]));
+        let style = |accept: &'static str| {
+            style(&HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]))
+        };
         for accept in [
             "*/*",
             "",

@@ -24,11 +24,19 @@ use crate::server::{ServerState, SharedState};
 /// The filters of the list of operations.
 pub(in crate::server) const FILTERS: &[Param] = &[
     many("state")
-        .takes(ParamType::Word(|| OperationState::ALL.map(OperationState::as_str).to_vec()))
+        .takes(ParamType::Word(|| {
+            OperationState::ALL.map(OperationState::as_str).to_vec()
+        }))
         .about("Only operations in these states.", "running"),
-    once("scenario").takes(ParamType::Matching(grammar::SCENARIO)).about("Only operations of this scenario.", "files"),
-    once("chat_id").takes(ParamType::Matching(grammar::FREE)).about("Only calls of this conversation.", "42"),
-    once("profile").takes(ParamType::Matching(grammar::FREE)).about("Only calls with this profile.", "coder"),
+    once("scenario")
+        .takes(ParamType::Matching(grammar::SCENARIO))
+        .about("Only operations of this scenario.", "files"),
+    once("chat_id")
+        .takes(ParamType::Matching(grammar::FREE))
+        .about("Only calls of this conversation.", "42"),
+    once("profile")
+        .takes(ParamType::Matching(grammar::FREE))
+        .about("Only calls with this profile.", "coder"),
 ];
 
 /// What long-running tools do.
@@ -39,15 +47,25 @@ pub(in crate::server) struct Operations<'a> {
 
 /// The operations that this access may see, in the order in which they were started.
 pub(in crate::server) fn all_seen(shared: &ServerState, access: Access) -> Vec<Arc<Operation>> {
-    let mut all = shared.calls.operations().map(OperationTracker::all).unwrap_or_default();
+    let mut all = shared
+        .calls
+        .operations()
+        .map(OperationTracker::all)
+        .unwrap_or_default();
     all.retain(|operation| access.may_see_outcome(operation.access.as_deref()));
     all
 }
 
 /// The operation with this id, if this access may see it.
-pub(in crate::server) fn find(shared: &ServerState, id: &str, access: Access) -> Option<Arc<Operation>> {
+pub(in crate::server) fn find(
+    shared: &ServerState,
+    id: &str,
+    access: Access,
+) -> Option<Arc<Operation>> {
     let operation = shared.calls.operations()?.get(id)?;
-    access.may_see_outcome(operation.access.as_deref()).then_some(operation)
+    access
+        .may_see_outcome(operation.access.as_deref())
+        .then_some(operation)
 }
 
 /// `GET /api/v1/operations`: `{"operations": [...]}` in the order in which they were started,
@@ -58,17 +76,31 @@ pub(in crate::server) async fn list(
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw.as_deref(), FILTERS)?;
-    let states = parse_values(&query, "state", &OperationState::ALL, OperationState::as_str)?;
+    let states = parse_values(
+        &query,
+        "state",
+        &OperationState::ALL,
+        OperationState::as_str,
+    )?;
     let scenario = query.scenario("scenario")?;
     let scope = query.scope()?;
     let wanted = |operation: &Operation| {
         (states.is_empty() || states.contains(&operation.state))
-            && scenario.as_ref().is_none_or(|scenario| *scenario == operation.tool.scenario)
-            && operation.caller.is_within(scope.chat.as_deref(), scope.profile.as_deref())
+            && scenario
+                .as_ref()
+                .is_none_or(|scenario| *scenario == operation.tool.scenario)
+            && operation
+                .caller
+                .is_within(scope.chat.as_deref(), scope.profile.as_deref())
     };
     let all = all_seen(&shared, access);
-    let shown = all.iter().filter(|operation| wanted(operation)).map(|operation| call_json::operation_event(operation));
-    shared_json::json(&Operations { operations: shown.collect() })
+    let shown = all
+        .iter()
+        .filter(|operation| wanted(operation))
+        .map(|operation| call_json::operation_event(operation));
+    shared_json::json(&Operations {
+        operations: shown.collect(),
+    })
 }
 
 /// `GET /api/v1/operations/{id}`: one operation with all its members and its result.
@@ -78,7 +110,8 @@ pub(in crate::server) async fn show(
     Path(id): Path<String>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
-    let operation = find(&shared, &id, access).ok_or_else(|| Problem::from(CancelError::Unknown))?;
+    let operation =
+        find(&shared, &id, access).ok_or_else(|| Problem::from(CancelError::Unknown))?;
     shared_json::json(&call_json::operation(&operation))
 }
 
@@ -103,15 +136,20 @@ impl From<CancelError> for Problem {
         match error {
             CancelError::Unknown => {
                 let list = NextStep::request("GET", "/api/v1/operations");
-                let problem = Self::not_found(detail).and_next(&format!("{list} lists those that are known"));
-                problem.with_member("code", "unknown_operation").with_next(list)
+                let problem =
+                    Self::not_found(detail).and_next(&format!("{list} lists those that are known"));
+                problem
+                    .with_member("code", "unknown_operation")
+                    .with_next(list)
             }
             CancelError::Over(operation) => Self::new(StatusCode::CONFLICT, detail)
                 .with_member("code", "already_over")
                 .with_member("state", operation.state.as_str()),
             CancelError::Refused(..) => {
                 let problem = Self::new(StatusCode::BAD_GATEWAY, detail);
-                problem.and_next("it is followed as before, so try again").with_member("code", "cancel_failed")
+                problem
+                    .and_next("it is followed as before, so try again")
+                    .with_member("code", "cancel_failed")
             }
             CancelError::Stopping => EngineError::Stopping.into(),
         }

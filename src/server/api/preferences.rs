@@ -10,8 +10,8 @@ use serde_json::{Number, Value};
 
 use crate::catalog::{NameLookup, Snapshot, TargetMatches, ViewQuery, explain, find_in_scope};
 use crate::model::{
-    ApprovalPolicy, FindingCode, InvalidPreference, NameRef, PreferenceTarget, PublishedName, Scope, Settings,
-    SettingsPatch, ToolId,
+    ApprovalPolicy, FindingCode, InvalidPreference, NameRef, PreferenceTarget, PublishedName,
+    Scope, Settings, SettingsPatch, ToolId,
 };
 use crate::server::api::{lookup, shared_json};
 use crate::server::auth::Access;
@@ -28,10 +28,16 @@ const SETTINGS: [&str; 5] = ["enabled", "approval", "alias", "priority", "pinned
 
 const SCOPE: Param = once("scope")
     .takes(ParamType::Matching(grammar::SCOPE))
-    .about("Its scope: `global`, `profile:NAME` or `chat:ID`.", "chat:42");
+    .about(
+        "Its scope: `global`, `profile:NAME` or `chat:ID`.",
+        "chat:42",
+    );
 const TARGET: Param = once("target")
     .takes(ParamType::Matching(grammar::TARGET))
-    .about("Its target: `scenario:NAME`, `category:ID`, `tag:TAG` or `tool:SCENARIO/TOOL`.", "tool:files/read_text");
+    .about(
+        "Its target: `scenario:NAME`, `category:ID`, `tag:TAG` or `tool:SCENARIO/TOOL`.",
+        "tool:files/read_text",
+    );
 /// The filters of the list of preferences.
 pub(in crate::server) const FILTERS: &[Param] = &[SCOPE, TARGET];
 /// The parameters of a reset.
@@ -48,7 +54,10 @@ pub(in crate::server) const RESET: &[Param] = &[
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "PreferenceChange", extend("minProperties" = 3))]
-#[expect(clippy::option_option, reason = "absent, null and a value are three things here, as in the patch")]
+#[expect(
+    clippy::option_option,
+    reason = "absent, null and a value are three things here, as in the patch"
+)]
 pub(in crate::server) struct ChangeBody {
     /// Its scope: `global`, `profile:NAME` or `chat:ID`.
     #[schemars(regex(pattern = grammar::SCOPE))]
@@ -60,7 +69,10 @@ pub(in crate::server) struct ChangeBody {
     #[schemars(skip_serializing_if = "Option::is_none", with = "Option<bool>")]
     enabled: Option<Option<bool>>,
     #[serde(default, deserialize_with = "given")]
-    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "shared_json::approvals")]
+    #[schemars(
+        skip_serializing_if = "Option::is_none",
+        schema_with = "shared_json::approvals"
+    )]
     approval: Option<Option<String>>,
     /// The name to publish a tool under. For single tools only.
     #[serde(default, deserialize_with = "given")]
@@ -77,16 +89,29 @@ pub(in crate::server) struct ChangeBody {
 }
 
 /// A setting that is in the body: `null` or a value.
-#[expect(clippy::option_option, reason = "absent, null and a value are three things here, as in the patch")]
-fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
+#[expect(
+    clippy::option_option,
+    reason = "absent, null and a value are three things here, as in the patch"
+)]
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
 
 /// A whole number of 32 bits, or `null`. For JSON Schema `7.0` is a whole number, too.
-#[expect(clippy::option_option, reason = "absent, null and a value are three things here, as in the patch")]
-fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<i32>>, D::Error> {
-    let Some(number) = Option::<Number>::deserialize(deserializer)? else { return Ok(Some(None)) };
-    let whole = parse_i32(&number).ok_or_else(|| D::Error::custom("it is no whole number of 32 bits"))?;
+#[expect(
+    clippy::option_option,
+    reason = "absent, null and a value are three things here, as in the patch"
+)]
+fn whole_number<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<i32>>, D::Error> {
+    let Some(number) = Option::<Number>::deserialize(deserializer)? else {
+        return Ok(Some(None));
+    };
+    let whole =
+        parse_i32(&number).ok_or_else(|| D::Error::custom("it is no whole number of 32 bits"))?;
     Ok(Some(Some(whole)))
 }
 
@@ -155,11 +180,17 @@ pub(in crate::server) struct ChangedPreference {
 /// The numbers of matched tools as a sentence.
 fn summary(counts: TargetMatches) -> String {
     let TargetMatches { tools, unjudged } = counts;
-    let sentence = if tools == 1 { "1 tool matches".to_owned() } else { format!("{tools} tools match") };
+    let sentence = if tools == 1 {
+        "1 tool matches".to_owned()
+    } else {
+        format!("{tools} tools match")
+    };
     match unjudged {
         0 => sentence,
         1 => {
-            format!("{sentence}; 1 cannot be judged, because its server gives no hints (see `permissions.unannotated`)")
+            format!(
+                "{sentence}; 1 cannot be judged, because its server gives no hints (see `permissions.unannotated`)"
+            )
         }
         _ => format!(
             "{sentence}; {unjudged} cannot be judged, because their servers give no hints (see `permissions.unannotated`)"
@@ -168,36 +199,78 @@ fn summary(counts: TargetMatches) -> String {
 }
 
 /// Says which other tools an alias takes their name from; `None` if it takes none.
-fn displaced(snapshot: &Snapshot, target: &PreferenceTarget, settings: &Settings) -> Option<String> {
-    let (PreferenceTarget::Tool(id), Some(alias)) = (target, &settings.alias) else { return None };
+fn displaced(
+    snapshot: &Snapshot,
+    target: &PreferenceTarget,
+    settings: &Settings,
+) -> Option<String> {
+    let (PreferenceTarget::Tool(id), Some(alias)) = (target, &settings.alias) else {
+        return None;
+    };
     let query = ViewQuery::default();
-    let others = snapshot.catalog.displaced_by(id, alias).take(MOST_DISPLACED);
-    let taken: Vec<String> = others.map(|other| published_as(snapshot, &query, other)).collect();
-    (!taken.is_empty()).then(|| format!("`{alias}` is now the alias of `{id}`, so {}", taken.join(", and ")))
+    let others = snapshot
+        .catalog
+        .displaced_by(id, alias)
+        .take(MOST_DISPLACED);
+    let taken: Vec<String> = others
+        .map(|other| published_as(snapshot, &query, other))
+        .collect();
+    (!taken.is_empty()).then(|| {
+        format!(
+            "`{alias}` is now the alias of `{id}`, so {}",
+            taken.join(", and ")
+        )
+    })
 }
 
 /// Says that an alias is another tool's alias too, so that it is given to neither, and which names
 /// they have; `None` if the tool has the alias.
-fn refused_alias(snapshot: &Snapshot, scope: &Scope, target: &PreferenceTarget, settings: &Settings) -> Option<String> {
-    let (PreferenceTarget::Tool(id), Some(alias)) = (target, &settings.alias) else { return None };
+fn refused_alias(
+    snapshot: &Snapshot,
+    scope: &Scope,
+    target: &PreferenceTarget,
+    settings: &Settings,
+) -> Option<String> {
+    let (PreferenceTarget::Tool(id), Some(alias)) = (target, &settings.alias) else {
+        return None;
+    };
     let query = match scope {
         Scope::Global => ViewQuery::default(),
-        Scope::Profile(name) => ViewQuery { profile: Some(name.clone()), ..ViewQuery::default() },
-        Scope::Chat(chat) => ViewQuery { chat: Some(chat.clone()), ..ViewQuery::default() },
+        Scope::Profile(name) => ViewQuery {
+            profile: Some(name.clone()),
+            ..ViewQuery::default()
+        },
+        Scope::Chat(chat) => ViewQuery {
+            chat: Some(chat.clone()),
+            ..ViewQuery::default()
+        },
     };
-    let NameLookup::One(tool) = find_in_scope(&snapshot.catalog, &query, &NameRef::Id(id.clone())) else {
+    let NameLookup::One(tool) = find_in_scope(&snapshot.catalog, &query, &NameRef::Id(id.clone()))
+    else {
         return None;
     };
     let findings = explain(&snapshot.catalog, &query, &tool).findings;
-    let refused = findings.into_iter().find(|finding| finding.code == FindingCode::AliasRefused)?;
+    let refused = findings
+        .into_iter()
+        .find(|finding| finding.code == FindingCode::AliasRefused)?;
     let lacks_it = |other: &&ToolId| {
         let found = find_in_scope(&snapshot.catalog, &query, &NameRef::Id((*other).clone()));
         matches!(found, NameLookup::One(other) if other.name.as_str() != alias.as_str())
     };
     let others = refused.others.iter().filter(lacks_it);
-    let others: Vec<String> = others.map(|other| published_as(snapshot, &query, other)).collect();
-    let consequence = if others.is_empty() { String::new() } else { format!(", and {}", others.join(", and ")) };
-    Some(format!("{}{consequence}; {}", refused.message, refused.hint.unwrap_or_default()))
+    let others: Vec<String> = others
+        .map(|other| published_as(snapshot, &query, other))
+        .collect();
+    let consequence = if others.is_empty() {
+        String::new()
+    } else {
+        format!(", and {}", others.join(", and "))
+    };
+    Some(format!(
+        "{}{consequence}; {}",
+        refused.message,
+        refused.hint.unwrap_or_default()
+    ))
 }
 
 /// The name that a tool has in a scope.
@@ -209,26 +282,47 @@ fn published_as(snapshot: &Snapshot, query: &ViewQuery, id: &ToolId) -> String {
 }
 
 impl ChangedPreference {
-    fn new(shared: &ServerState, scope: &Scope, target: &PreferenceTarget, settings: &Settings) -> Self {
+    fn new(
+        shared: &ServerState,
+        scope: &Scope,
+        target: &PreferenceTarget,
+        settings: &Settings,
+    ) -> Self {
         let preference = shared_json::preference(scope, target, settings);
         let is_kept = *settings != Settings::default();
         let snapshot = shared.reader.snapshot();
-        let unmatched = || lookup::unmatched_target(&snapshot, target).map(lookup::UnmatchedTarget::kept);
-        let of_alias =
-            || refused_alias(&snapshot, scope, target, settings).or_else(|| displaced(&snapshot, target, settings));
+        let unmatched =
+            || lookup::unmatched_target(&snapshot, target).map(lookup::UnmatchedTarget::kept);
+        let of_alias = || {
+            refused_alias(&snapshot, scope, target, settings)
+                .or_else(|| displaced(&snapshot, target, settings))
+        };
         let note = is_kept.then(|| unmatched().or_else(of_alias)).flatten();
         let counts = is_kept.then(|| snapshot.catalog.target_matches(target));
         let matched = counts.map(|counts| counts.tools);
         let unjudged = counts.map(|counts| counts.unjudged);
-        Self { preference, note, was_set: None, matched, unjudged, summary: counts.map(summary) }
+        Self {
+            preference,
+            note,
+            was_set: None,
+            matched,
+            unjudged,
+            summary: counts.map(summary),
+        }
     }
 
     /// The same after a reset. If there was none and no tool or scenario is this target, it is
     /// probably not the one that was meant.
     fn after_reset(self, shared: &ServerState, target: &PreferenceTarget, was_set: bool) -> Self {
-        let missing = || lookup::unmatched_target(&shared.reader.snapshot(), target).map(|unmatched| unmatched.0);
+        let missing = || {
+            lookup::unmatched_target(&shared.reader.snapshot(), target).map(|unmatched| unmatched.0)
+        };
         let note = if was_set { self.note } else { missing() };
-        Self { note, was_set: Some(was_set), ..self }
+        Self {
+            note,
+            was_set: Some(was_set),
+            ..self
+        }
     }
 }
 
@@ -249,7 +343,10 @@ impl ServerState {
             access.check_change(patch)?;
             access.check_profiles(&snapshot.catalog, scope, patch)
         })?;
-        Ok(self.engine.prefer_all_as(access.preference_author(), changes).await?)
+        Ok(self
+            .engine
+            .prefer_all_as(access.preference_author(), changes)
+            .await?)
     }
 
     /// Like [`Self::set_preferences`], for one change.
@@ -260,7 +357,9 @@ impl ServerState {
         target: PreferenceTarget,
         patch: SettingsPatch,
     ) -> Result<Settings, Problem> {
-        let settings = self.set_preferences(access, vec![(scope, target, patch)]).await?;
+        let settings = self
+            .set_preferences(access, vec![(scope, target, patch)])
+            .await?;
         Ok(settings.into_iter().next().unwrap_or_default())
     }
 }
@@ -272,15 +371,25 @@ pub(in crate::server) async fn list(
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw.as_deref(), FILTERS)?;
-    let scope = query.optional("scope").map(str::parse::<Scope>).transpose()?;
-    let target = query.optional("target").map(str::parse::<PreferenceTarget>).transpose()?;
+    let scope = query
+        .optional("scope")
+        .map(str::parse::<Scope>)
+        .transpose()?;
+    let target = query
+        .optional("target")
+        .map(str::parse::<PreferenceTarget>)
+        .transpose()?;
     let snapshot = shared.reader.snapshot();
     let wanted = |(s, t, _): &(&Scope, &PreferenceTarget, &Settings)| {
-        scope.as_ref().is_none_or(|scope| scope == *s) && target.as_ref().is_none_or(|target| target == *t)
+        scope.as_ref().is_none_or(|scope| scope == *s)
+            && target.as_ref().is_none_or(|target| target == *t)
     };
     let preferences = snapshot.catalog.preferences().iter().filter(wanted);
-    let shown = preferences.map(|(scope, target, settings)| shared_json::preference(scope, target, settings));
-    shared_json::json(&Preferences { preferences: shown.collect() })
+    let shown = preferences
+        .map(|(scope, target, settings)| shared_json::preference(scope, target, settings));
+    shared_json::json(&Preferences {
+        preferences: shown.collect(),
+    })
 }
 
 /// `PUT /api/v1/preferences`: changes the settings that are in the body. Answers `{"preference":
@@ -292,7 +401,9 @@ pub(in crate::server) async fn change(
     ApiJson(body): ApiJson<ChangeBody>,
 ) -> Result<Response, Problem> {
     let (scope, target, patch) = body.into_patch()?;
-    let settings = shared.set_preference(access, scope.clone(), target.clone(), patch).await?;
+    let settings = shared
+        .set_preference(access, scope.clone(), target.clone(), patch)
+        .await?;
     shared_json::json(&ChangedPreference::new(&shared, &scope, &target, &settings))
 }
 
@@ -304,8 +415,16 @@ pub(in crate::server) async fn reset(
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
     let (scope, target, patch) = parse_reset(raw.as_deref())?;
-    let was_set = shared.reader.snapshot().catalog.preferences().get(&scope, &target).is_some();
-    let settings = shared.set_preference(access, scope.clone(), target.clone(), patch).await?;
+    let was_set = shared
+        .reader
+        .snapshot()
+        .catalog
+        .preferences()
+        .get(&scope, &target)
+        .is_some();
+    let settings = shared
+        .set_preference(access, scope.clone(), target.clone(), patch)
+        .await?;
     let changed = ChangedPreference::new(&shared, &scope, &target, &settings);
     shared_json::json(&changed.after_reset(&shared, &target, was_set))
 }
@@ -321,8 +440,15 @@ pub(in crate::server) async fn reset_many(
 ) -> Result<Response, Problem> {
     let ResetManyBody { scope, preview } = body;
     let preview = preview.unwrap_or_default();
-    let preferences = shared.engine.reset_preferences(scope.parse()?, preview).await?;
-    shared_json::json(&ResetCount { scope, preferences, reset: !preview })
+    let preferences = shared
+        .engine
+        .reset_preferences(scope.parse()?, preview)
+        .await?;
+    shared_json::json(&ResetCount {
+        scope,
+        preferences,
+        reset: !preview,
+    })
 }
 
 fn parse_reset(raw: Option<&str>) -> Result<(Scope, PreferenceTarget, SettingsPatch), Problem> {
@@ -342,7 +468,8 @@ fn parse_reset(raw: Option<&str>) -> Result<(Scope, PreferenceTarget, SettingsPa
             "priority" => patch.priority = Some(None),
             "pinned" => patch.pinned = Some(None),
             other => {
-                return Err(bad_value("setting", other, &SETTINGS.join(", ")).with_member("known", SETTINGS.to_vec()));
+                return Err(bad_value("setting", other, &SETTINGS.join(", "))
+                    .with_member("known", SETTINGS.to_vec()));
             }
         }
     }
@@ -362,7 +489,10 @@ impl ChangeBody {
             pinned: self.pinned,
         };
         if patch == SettingsPatch::default() {
-            let detail = format!("the body has no setting: give at least one of {}", SETTINGS.join(", "));
+            let detail = format!(
+                "the body has no setting: give at least one of {}",
+                SETTINGS.join(", ")
+            );
             return Err(Problem::bad_request(detail).with_member("known", SETTINGS.to_vec()));
         }
         Ok((scope, target, patch))
@@ -381,22 +511,39 @@ fn parse_i32(number: &Number) -> Option<i32> {
 
 fn approval(given: Option<String>) -> Result<Option<ApprovalPolicy>, Problem> {
     let Some(text) = given else { return Ok(None) };
-    let refused = |_| bad_member("approval", &Value::from(text.as_str()), "\"require\", \"skip\" or null");
+    let refused = |_| {
+        bad_member(
+            "approval",
+            &Value::from(text.as_str()),
+            "\"require\", \"skip\" or null",
+        )
+    };
     text.parse().map(Some).map_err(refused)
 }
 
-fn alias(given: Option<String>, target: &PreferenceTarget) -> Result<Option<PublishedName>, Problem> {
+fn alias(
+    given: Option<String>,
+    target: &PreferenceTarget,
+) -> Result<Option<PublishedName>, Problem> {
     let Some(text) = given else { return Ok(None) };
     if !matches!(target, PreferenceTarget::Tool(_)) {
         return Err(InvalidPreference::AliasTarget(target.to_string()).into());
     }
     let alias = PublishedName::alias(&text);
-    alias.map(Some).map_err(|error| Problem::bad_request(format!("`alias`: {error}")))
+    alias
+        .map(Some)
+        .map_err(|error| Problem::bad_request(format!("`alias`: {error}")))
 }
 
 /// The approval in the notation of the original agent-inbox: an empty text inherits.
-pub(in crate::server) fn approval_override(text: &str) -> Result<Option<ApprovalPolicy>, InvalidPreference> {
-    if text.is_empty() { Ok(None) } else { text.parse().map(Some) }
+pub(in crate::server) fn approval_override(
+    text: &str,
+) -> Result<Option<ApprovalPolicy>, InvalidPreference> {
+    if text.is_empty() {
+        Ok(None)
+    } else {
+        text.parse().map(Some)
+    }
 }
 
 #[cfg(test)]
@@ -411,8 +558,7 @@ mod tests {
 
     #[test]
     fn absent_leaves_null_resets_and_a_value_sets() {
-        let body =
-            json!({"scope": "chat:7", "target": "tool:files/read", "enabled": false, "approval": null, "priority": -3});
+        let body = json!({"scope": "chat:7", "target": "tool:files/read", "enabled": false, "approval": null, "priority": -3});
         let (scope, target, patch) = change(&body).unwrap();
         assert_eq!(scope.to_string(), "chat:7");
         assert_eq!(target.to_string(), "tool:files/read");
@@ -434,10 +580,18 @@ mod tests {
             ("scope", json!("user"), "`user`"),
             ("scope", json!(7), "`scope`"),
             ("target", json!("files"), "`files`"),
-            ("enabled", json!("yes"), "`enabled` cannot be `\"yes\"`: allowed is true, false or null"),
+            (
+                "enabled",
+                json!("yes"),
+                "`enabled` cannot be `\"yes\"`: allowed is true, false or null",
+            ),
             ("approval", json!("maybe"), "`approval`"),
             ("priority", json!(3_000_000_000_i64), "`priority`"),
-            ("priority", json!(1.5), "`priority` cannot be `1.5`: allowed is a whole number from -2147483648"),
+            (
+                "priority",
+                json!(1.5),
+                "`priority` cannot be `1.5`: allowed is a whole number from -2147483648",
+            ),
             ("alias", json!("read"), "single tool"),
             ("alias", json!(1), "`alias`"),
             ("enable", json!(true), "unknown member `enable`"),
@@ -449,16 +603,30 @@ mod tests {
             assert_eq!(answer.status(), 400);
             let body = answer.into_body().collect().await.unwrap().to_bytes();
             let problem: Value = serde_json::from_slice(&body).unwrap();
-            assert!(problem["error"].as_str().unwrap().contains(named), "{member}: {problem}");
+            assert!(
+                problem["error"].as_str().unwrap().contains(named),
+                "{member}: {problem}"
+            );
         }
         assert!(change(&base).is_err(), "nothing to change");
-        assert!(change(&json!({"target": "tag:x", "enabled": true})).is_err(), "no scope");
-        assert!(change(&json!({"scope": "global", "target": "tool:a/b", "alias": "not legal"})).is_err());
+        assert!(
+            change(&json!({"target": "tag:x", "enabled": true})).is_err(),
+            "no scope"
+        );
+        assert!(
+            change(&json!({"scope": "global", "target": "tool:a/b", "alias": "not legal"}))
+                .is_err()
+        );
     }
 
     #[test]
     fn a_whole_number_may_be_written_with_a_point() {
-        for (value, expected) in [("7", Some(7)), ("-7.0", Some(-7)), ("7.5", None), ("1e10", None)] {
+        for (value, expected) in [
+            ("7", Some(7)),
+            ("-7.0", Some(-7)),
+            ("7.5", None),
+            ("1e10", None),
+        ] {
             let number = value.parse::<Number>().unwrap();
             assert_eq!(parse_i32(&number), expected, "{value}");
         }
@@ -467,11 +635,30 @@ mod tests {
     #[test]
     fn a_reset_is_whole_or_by_setting() {
         let reset = |raw| parse_reset(Some(raw)).map(|(_, _, patch)| patch);
-        assert_eq!(reset("scope=global&target=tag:x").unwrap(), SettingsPatch::reset());
+        assert_eq!(
+            reset("scope=global&target=tag:x").unwrap(),
+            SettingsPatch::reset()
+        );
         let some = reset("scope=global&target=tag:x&setting=enabled,priority").unwrap();
-        assert_eq!(some, SettingsPatch { enabled: Some(None), priority: Some(None), ..SettingsPatch::default() });
-        for raw in ["", "scope=global", "scope=global&target=tag:x&setting=colour", "scope=global&target=tag:x&x=1"] {
-            assert_eq!(reset(raw).unwrap_err().into_full_response().status(), 400, "{raw}");
+        assert_eq!(
+            some,
+            SettingsPatch {
+                enabled: Some(None),
+                priority: Some(None),
+                ..SettingsPatch::default()
+            }
+        );
+        for raw in [
+            "",
+            "scope=global",
+            "scope=global&target=tag:x&setting=colour",
+            "scope=global&target=tag:x&x=1",
+        ] {
+            assert_eq!(
+                reset(raw).unwrap_err().into_full_response().status(),
+                400,
+                "{raw}"
+            );
         }
     }
 }

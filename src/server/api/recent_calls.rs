@@ -20,10 +20,18 @@ use crate::server::http::query::{QueryParams, bad_value, once};
 const LIMIT: usize = 100;
 /// The filters of the list.
 pub(in crate::server) const FILTERS: &[Param] = &[
-    once("scenario").takes(ParamType::Matching(grammar::SCENARIO)).about("Only calls of this scenario.", "files"),
-    once("chat_id").takes(ParamType::Matching(grammar::FREE)).about("Only calls of this conversation.", "42"),
-    once("profile").takes(ParamType::Matching(grammar::FREE)).about("Only calls with this profile.", "coder"),
-    once("after").takes(ParamType::Number).about("Only calls after the one with this number.", "0"),
+    once("scenario")
+        .takes(ParamType::Matching(grammar::SCENARIO))
+        .about("Only calls of this scenario.", "files"),
+    once("chat_id")
+        .takes(ParamType::Matching(grammar::FREE))
+        .about("Only calls of this conversation.", "42"),
+    once("profile")
+        .takes(ParamType::Matching(grammar::FREE))
+        .about("Only calls with this profile.", "coder"),
+    once("after")
+        .takes(ParamType::Number)
+        .about("Only calls after the one with this number.", "0"),
     once("limit")
         .takes(ParamType::Count(1, u32::MAX))
         .about("Maximum number of calls, the latest; 100 by default.", "20"),
@@ -94,22 +102,36 @@ pub(in crate::server) async fn list(
     let scenario = query.scenario("scenario")?;
     let scope = query.scope()?;
     let after = number(&query, "after")?.unwrap_or(0);
-    let limit = count(&query, "limit")?.map_or(LIMIT, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let limit =
+        count(&query, "limit")?.map_or(LIMIT, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     if limit == 0 {
         return Err(bad_value("limit", "0", "a whole number from 1 on"));
     }
     let wanted = |call: &EndedCall| {
         // What is withheld must not be found by a filter.
         let is_shown = access.may_see(&call.access);
-        let of_scenario = |name: &ScenarioName| call.tool.as_ref().is_some_and(|id| id.scenario == *name);
+        let of_scenario =
+            |name: &ScenarioName| call.tool.as_ref().is_some_and(|id| id.scenario == *name);
         scenario.as_ref().is_none_or(of_scenario)
-            && scope.chat.as_ref().is_none_or(|chat| is_shown && call.chat.as_ref() == Some(chat))
-            && scope.profile.as_ref().is_none_or(|profile| is_shown && call.profile.as_ref() == Some(profile))
+            && scope
+                .chat
+                .as_ref()
+                .is_none_or(|chat| is_shown && call.chat.as_ref() == Some(chat))
+            && scope
+                .profile
+                .as_ref()
+                .is_none_or(|profile| is_shown && call.profile.as_ref() == Some(profile))
     };
     let (mut calls, last) = shared.calls.recent();
     calls.retain(|numbered| numbered.number > after && wanted(&numbered.call));
     let latest = &calls[calls.len().saturating_sub(limit)..];
-    shared_json::json(&RecentCallList { calls: latest.iter().map(|numbered| call(numbered, access)).collect(), last })
+    shared_json::json(&RecentCallList {
+        calls: latest
+            .iter()
+            .map(|numbered| call(numbered, access))
+            .collect(),
+        last,
+    })
 }
 
 /// A call as this access may see it: of one that belongs to another access the tool, the outcome
@@ -153,6 +175,10 @@ pub(super) fn number(query: &QueryParams, name: &str) -> Result<Option<u64>, Pro
 
 /// A whole number, if it is given.
 pub(super) fn count(query: &QueryParams, name: &str) -> Result<Option<u64>, Problem> {
-    let read = |value: &str| value.parse::<u32>().map_err(|_| bad_value(name, value, "a whole number below 2^32"));
+    let read = |value: &str| {
+        value
+            .parse::<u32>()
+            .map_err(|_| bad_value(name, value, "a whole number below 2^32"))
+    };
     Ok(query.optional(name).map(read).transpose()?.map(u64::from))
 }

@@ -40,7 +40,10 @@ impl RefusedProfiles {
         let mut names: Vec<String> = kept.iter().cloned().collect();
         drop(kept);
         names.retain(|name| {
-            let query = ViewQuery { profile: Some(name.clone()), ..ViewQuery::default() };
+            let query = ViewQuery {
+                profile: Some(name.clone()),
+                ..ViewQuery::default()
+            };
             catalog.unknown_profile(&query).is_some()
         });
         if names.is_empty() {
@@ -48,7 +51,10 @@ impl RefusedProfiles {
         }
         names.sort();
         let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-        let message = format!("lists were refused to clients with unknown profiles: {}", quoted.join(", "));
+        let message = format!(
+            "lists were refused to clients with unknown profiles: {}",
+            quoted.join(", ")
+        );
         let hint = "correct the name in the client, add it as `[[profiles]]` to the configuration, or, where none is \
                     configured, set a preference in its scope";
         Some(Finding::new(FindingCode::ProfileUnknown, message).hint(hint))

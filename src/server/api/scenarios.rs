@@ -26,7 +26,9 @@ use crate::state::Decision;
 
 /// The filter of the list of scenarios.
 pub(in crate::server) const STATES: &[Param] = &[many("state")
-    .takes(ParamType::Word(|| ScenarioState::ALL.map(ScenarioState::as_str).to_vec()))
+    .takes(ParamType::Word(|| {
+        ScenarioState::ALL.map(ScenarioState::as_str).to_vec()
+    }))
     .about("Only scenarios in these states.", "live")];
 /// The parameter of a decision to trust.
 pub(in crate::server) const ORIGIN: &[Param] = &[once("origin").about(
@@ -89,11 +91,18 @@ pub(in crate::server) async fn list(
     let snapshot = shared.reader.snapshot();
     let now = shared.clock.wall();
     let wanted = |health: &&Arc<Health>| states.is_empty() || states.contains(&health.state);
-    let shown = snapshot.health.values().filter(wanted).map(|health| ListedScenario {
-        scenario: shared_json::health(health, now),
-        calls: shared_json::breaker(&shared.calls, &health.name),
-    });
-    let deviating = snapshot.configuration.as_ref().filter(|state| !state.is_as_written());
+    let shown = snapshot
+        .health
+        .values()
+        .filter(wanted)
+        .map(|health| ListedScenario {
+            scenario: shared_json::health(health, now),
+            calls: shared_json::breaker(&shared.calls, &health.name),
+        });
+    let deviating = snapshot
+        .configuration
+        .as_ref()
+        .filter(|state| !state.is_as_written());
     shared_json::json(&ScenarioList {
         scenarios: shown.collect(),
         isolated: snapshot.isolated.as_ref().map(shared_json::isolated),
@@ -116,13 +125,21 @@ pub(in crate::server) async fn show(
 
 /// The health of a scenario with its findings. The list of these is made once for all requests
 /// until it changes; the rest is as of now.
-async fn examined(shared: &ServerState, name: &str, bytes: &ConnectionBytes) -> Result<Response, Problem> {
+async fn examined(
+    shared: &ServerState,
+    name: &str,
+    bytes: &ConnectionBytes,
+) -> Result<Response, Problem> {
     let snapshot = shared.reader.snapshot();
     let health = find(&snapshot, name)?;
-    let unusable = shared.calls.unusable_schemas(&snapshot.catalog, Some(&health.name)).await;
+    let unusable = shared
+        .calls
+        .unusable_schemas(&snapshot.catalog, Some(&health.name))
+        .await;
     let key = format!("{} {}", health.name, digest_text(&written_list(&unusable)?));
-    let findings =
-        cached_list(shared, &snapshot, &key, || written_list(&with_unusable(&snapshot, &health.name, unusable)))?;
+    let findings = cached_list(shared, &snapshot, &key, || {
+        written_list(&with_unusable(&snapshot, &health.name, unusable))
+    })?;
     let errors = recent_errors(shared, health);
     let findings_bytes = findings.body.len();
     let document = ExaminedScenario {
@@ -134,7 +151,10 @@ async fn examined(shared: &ServerState, name: &str, bytes: &ConnectionBytes) -> 
     };
     let body = shared_json::bytes(&document, findings_bytes)?;
     let reserved = bytes.answers().reserve(body.len())?;
-    Ok(shared_json::written(StatusCode::OK, with_reservation(body.into(), reserved)))
+    Ok(shared_json::written(
+        StatusCode::OK,
+        with_reservation(body.into(), reserved),
+    ))
 }
 
 /// The last lines that the program of a scenario wrote to standard error.
@@ -150,12 +170,23 @@ pub(in crate::server) struct RecentErrors {
 /// ended last stay while its successor has written none, and are marked, so that they are not taken
 /// for the reason of something later.
 pub(in crate::server) fn recent_errors(shared: &ServerState, health: &Health) -> RecentErrors {
-    let lines = shared.engine.route(&health.name).map(|route| route.session.recent_errors()).unwrap_or_default();
+    let lines = shared
+        .engine
+        .route(&health.name)
+        .map(|route| route.session.recent_errors())
+        .unwrap_or_default();
     if !lines.is_empty() {
         return RecentErrors { lines, end: None };
     }
-    match health.program_end.as_ref().filter(|end| !end.stderr.is_empty()) {
-        Some(end) => RecentErrors { lines: end.stderr.clone(), end: Some(end.how.clone()) },
+    match health
+        .program_end
+        .as_ref()
+        .filter(|end| !end.stderr.is_empty())
+    {
+        Some(end) => RecentErrors {
+            lines: end.stderr.clone(),
+            end: Some(end.how.clone()),
+        },
         None => RecentErrors::default(),
     }
 }
@@ -185,12 +216,21 @@ pub(in crate::server) async fn trust(
 ) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw.as_deref(), ORIGIN)?;
     if let Some(meant) = query.optional("origin") {
-        let found = find(&shared.reader.snapshot(), &name)?.party.origin.clone().unwrap_or_default();
+        let found = find(&shared.reader.snapshot(), &name)?
+            .party
+            .origin
+            .clone()
+            .unwrap_or_default();
         if *found != *meant.trim_end_matches('/') {
             let show = NextStep::request("GET", format!("/api/v1/scenarios/{name}"));
             let meant = excerpt(meant);
-            let problem = Problem::new(StatusCode::CONFLICT, format!("`{name}` is at {found} now, not at {meant}"));
-            return Err(problem.and_next(&format!("{show} shows what it claims to be")).with_next(show));
+            let problem = Problem::new(
+                StatusCode::CONFLICT,
+                format!("`{name}` is at {found} now, not at {meant}"),
+            );
+            return Err(problem
+                .and_next(&format!("{show} shows what it claims to be"))
+                .with_next(show));
         }
     }
     decide(&shared, &name, Some(Decision::Trusted)).await
@@ -214,8 +254,13 @@ pub(in crate::server) async fn untrust(
 ) -> Result<Response, Problem> {
     if find(&shared.reader.snapshot(), &name)?.state == ScenarioState::Blocked {
         let unblock = NextStep::request("DELETE", format!("/api/v1/scenarios/{name}/block"));
-        let problem = Problem::new(StatusCode::CONFLICT, format!("`{name}` is blocked, not trusted"));
-        return Err(problem.and_next(&format!("{unblock} takes the block back")).with_next(unblock));
+        let problem = Problem::new(
+            StatusCode::CONFLICT,
+            format!("`{name}` is blocked, not trusted"),
+        );
+        return Err(problem
+            .and_next(&format!("{unblock} takes the block back"))
+            .with_next(unblock));
     }
     decide(&shared, &name, None).await
 }
@@ -261,7 +306,13 @@ impl<'a> ForgottenJson<'a> {
             None => format!("`{name}` is forgotten, and the names of its tools are free"),
         };
         let named_by = forgotten.named_by.map(SourceId::as_str);
-        Self { name, was: forgotten.was.as_str(), named_by, trust_ended: forgotten.approval_ended, message }
+        Self {
+            name,
+            was: forgotten.was.as_str(),
+            named_by,
+            trust_ended: forgotten.approval_ended,
+            message,
+        }
     }
 }
 
@@ -277,29 +328,43 @@ pub(in crate::server) async fn forget(
 }
 
 /// The engine checks whether the scenario is known: an operator may decide before it appears.
-async fn decide(shared: &ServerState, name: &str, decision: Option<Decision>) -> Result<Response, Problem> {
+async fn decide(
+    shared: &ServerState,
+    name: &str,
+    decision: Option<Decision>,
+) -> Result<Response, Problem> {
     let health = shared.engine.decide(name.parse()?, decision).await?;
     shared_json::json(&shared_json::health(&health, shared.clock.wall()))
 }
 
 fn current_health(shared: &ServerState, name: &str) -> Result<Response, Problem> {
-    shared_json::json(&shared_json::health(find(&shared.reader.snapshot(), name)?, shared.clock.wall()))
+    shared_json::json(&shared_json::health(
+        find(&shared.reader.snapshot(), name)?,
+        shared.clock.wall(),
+    ))
 }
 
 /// The health of a scenario; 404 suggests similar names.
-pub(in crate::server) fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a Arc<Health>, Problem> {
+pub(in crate::server) fn find<'a>(
+    snapshot: &'a Snapshot,
+    name: &str,
+) -> Result<&'a Arc<Health>, Problem> {
     let parsed: ScenarioName = name.parse()?;
     snapshot.health.get(&parsed).ok_or_else(|| {
         if let Some(problem) = not_listed(snapshot, &parsed) {
             return problem;
         }
-        let near = catalog::nearest(name, snapshot.health.keys().map(|known| (known.as_str(), known)));
+        let near = catalog::nearest(
+            name,
+            snapshot.health.keys().map(|known| (known.as_str(), known)),
+        );
         let list = NextStep::request("GET", "/api/v1/scenarios");
         let next = match near.first() {
             Some(_) => format!("did you mean {}?", near.join(" or ")),
             None => format!("{list} lists those that are known"),
         };
-        let problem = Problem::not_found(format!("no scenario is called `{}`", excerpt(name))).and_next(&next);
+        let problem = Problem::not_found(format!("no scenario is called `{}`", excerpt(name)))
+            .and_next(&next);
         problem.with_member("candidates", near).with_next(list)
     })
 }
@@ -308,11 +373,19 @@ pub(in crate::server) fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<
 fn not_listed(snapshot: &Snapshot, name: &ScenarioName) -> Option<Problem> {
     let is_reason = |finding: &&Finding| {
         finding.scenario.as_ref() == Some(name)
-            && matches!(finding.code, FindingCode::SourceShadowed | FindingCode::EntryIgnored)
+            && matches!(
+                finding.code,
+                FindingCode::SourceShadowed | FindingCode::EntryIgnored
+            )
     };
     let finding = snapshot.findings.iter().find(is_reason)?;
     let problem = Problem::not_found(format!("`{name}` is not listed: {}", finding.message));
-    Some(finding.hint.iter().fold(problem, |problem, hint| problem.and_next(hint)))
+    Some(
+        finding
+            .hint
+            .iter()
+            .fold(problem, |problem, hint| problem.and_next(hint)),
+    )
 }
 
 /// The findings of sources, manifests, the store and the merge about one scenario, in order, each
@@ -323,7 +396,10 @@ pub(in crate::server) async fn findings_of(
     name: &ScenarioName,
 ) -> Vec<Finding> {
     // The only wait, before there is much to keep.
-    let unusable = shared.calls.unusable_schemas(&snapshot.catalog, Some(name)).await;
+    let unusable = shared
+        .calls
+        .unusable_schemas(&snapshot.catalog, Some(name))
+        .await;
     with_unusable(snapshot, name, unusable)
 }
 
@@ -331,8 +407,21 @@ pub(in crate::server) async fn findings_of(
 fn with_unusable(snapshot: &Snapshot, name: &ScenarioName, unusable: Vec<Finding>) -> Vec<Finding> {
     let mut findings = unusable;
     findings.extend(snapshot.catalog.findings_of(name));
-    findings.extend(snapshot.findings.iter().filter(|finding| finding.scenario.as_ref() == Some(name)).cloned());
-    findings.extend(snapshot.catalog.entry(name).iter().flat_map(|entry| entry.lint()).cloned());
+    findings.extend(
+        snapshot
+            .findings
+            .iter()
+            .filter(|finding| finding.scenario.as_ref() == Some(name))
+            .cloned(),
+    );
+    findings.extend(
+        snapshot
+            .catalog
+            .entry(name)
+            .iter()
+            .flat_map(|entry| entry.lint())
+            .cloned(),
+    );
     findings.sort();
     findings.dedup();
     findings

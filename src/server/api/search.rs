@@ -119,12 +119,19 @@ pub(in crate::server) async fn search(
     let snapshot = shared.reader.snapshot();
     lookup::check_profile(&shared, &snapshot.catalog, &request.view)?;
     // If there is no index yet, it is built now, which may take too long for an async thread.
-    let answer = shared.tasks.off_thread(move || request.answer(&snapshot)).await?;
+    let answer = shared
+        .tasks
+        .off_thread(move || request.answer(&snapshot))
+        .await?;
     let etag = format!("\"{:032x}\"", xxh3_128(answer.as_bytes()));
     if conditional::is_known(&headers, &etag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, etag)]).into_response());
     }
-    let head = [(ETAG, etag.as_str()), (CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "private, no-cache")];
+    let head = [
+        (ETAG, etag.as_str()),
+        (CONTENT_TYPE, "application/json"),
+        (CACHE_CONTROL, "private, no-cache"),
+    ];
     Ok((head.map(|(name, value)| (name, value.to_owned())), answer).into_response())
 }
 
@@ -138,18 +145,22 @@ impl SearchRequest {
             Some(other) => return Err(bad_value("mode", other, "`rank` or `palette`")),
         };
         if text.trim().is_empty() && !palette {
-            let detail =
-                "`q` is missing: say what the tool is to do (a tool called `search` is requested as `scenario/search`)";
+            let detail = "`q` is missing: say what the tool is to do (a tool called `search` is requested as `scenario/search`)";
             return Err(Problem::bad_request(detail));
         }
         let recent = recent(&query, palette)?;
-        let format = query.optional("format").map(|_| query.format()).transpose()?;
+        let format = query
+            .optional("format")
+            .map(|_| query.format())
+            .transpose()?;
         let texts = |name: &str| -> Result<BTreeSet<String>, Problem> {
             Ok(query.list(name)?.into_iter().map(str::to_owned).collect())
         };
         let scenarios = query.list("scenario")?.into_iter();
-        let scenarios = scenarios
-            .map(|name| name.parse::<ScenarioName>().map_err(|_| bad_value("scenario", name, "a scenario's name")));
+        let scenarios = scenarios.map(|name| {
+            name.parse::<ScenarioName>()
+                .map_err(|_| bad_value("scenario", name, "a scenario's name"))
+        });
         let view = ViewQuery {
             scenarios: scenarios.collect::<Result<_, _>>()?,
             categories: texts("category")?,
@@ -161,9 +172,18 @@ impl SearchRequest {
             let disabled = NextStep::parameter("include_disabled", "true");
             let native = NextStep::parameter("format", "native");
             let detail = format!("{disabled} goes with {native} only: LLMs never get such tools");
-            return Err(Problem::bad_request(detail).with_next(disabled).with_next(native));
+            return Err(Problem::bad_request(detail)
+                .with_next(disabled)
+                .with_next(native));
         }
-        Ok(Self { text: text.to_owned(), palette, limit: limit(&query)?, recent, format, view })
+        Ok(Self {
+            text: text.to_owned(),
+            palette,
+            limit: limit(&query)?,
+            recent,
+            format,
+            view,
+        })
     }
 
     /// The JSON text of the answer.
@@ -209,23 +229,40 @@ impl SearchRequest {
 
 /// A number from 1 to [`MAX_LIMIT`].
 fn limit(query: &QueryParams) -> Result<usize, Problem> {
-    let Some(text) = query.optional("limit") else { return Ok(DEFAULT_LIMIT) };
-    let limit = text.parse::<u32>().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit));
+    let Some(text) = query.optional("limit") else {
+        return Ok(DEFAULT_LIMIT);
+    };
+    let limit = text
+        .parse::<u32>()
+        .ok()
+        .filter(|limit| (1..=MAX_LIMIT).contains(limit));
     let limit = limit.and_then(|limit| limit.try_into().ok());
-    limit.ok_or_else(|| bad_value("limit", text, &format!("a whole number from 1 to {MAX_LIMIT}")))
+    limit.ok_or_else(|| {
+        bad_value(
+            "limit",
+            text,
+            &format!("a whole number from 1 to {MAX_LIMIT}"),
+        )
+    })
 }
 
 /// The tools that were used last, the latest first.
 fn recent(query: &QueryParams, palette: bool) -> Result<Vec<ToolId>, Problem> {
     let given = query.list("recent")?;
     if !given.is_empty() && !palette {
-        return Err(Problem::bad_request("`recent` goes with `mode=palette` only"));
+        return Err(Problem::bad_request(
+            "`recent` goes with `mode=palette` only",
+        ));
     }
     if given.len() > MOST_RECENT {
-        return Err(Problem::bad_request(format!("`recent` names {} tools; at most {MOST_RECENT}", given.len())));
+        return Err(Problem::bad_request(format!(
+            "`recent` names {} tools; at most {MOST_RECENT}",
+            given.len()
+        )));
     }
     let read = |id: &str| {
-        id.parse::<ToolId>().map_err(|_| bad_value("recent", id, "tools as `scenario/tool`, the latest first"))
+        id.parse::<ToolId>()
+            .map_err(|_| bad_value("recent", id, "tools as `scenario/tool`, the latest first"))
     };
     given.into_iter().map(read).collect()
 }

@@ -15,8 +15,8 @@ use serde_json::ser::Formatter;
 
 use crate::calls::{BreakerState, Calls, FailureCode, ToolBreakerStatus};
 use crate::model::{
-    ApprovalPolicy, Awaited, ConfigState, Health, Isolated, JsonText, PreferenceTarget, ScenarioChanges, ScenarioName,
-    ScenarioState, Scope, Settings,
+    ApprovalPolicy, Awaited, ConfigState, Health, Isolated, JsonText, PreferenceTarget,
+    ScenarioChanges, ScenarioName, ScenarioState, Scope, Settings,
 };
 use crate::server::auth::Access;
 use crate::server::http::error::Problem;
@@ -36,7 +36,10 @@ pub(in crate::server) fn json(document: &impl Serialize) -> Result<Response, Pro
 }
 
 /// An answer with a body that is JSON already, which caches must not store.
-pub(in crate::server) fn written<B: From<Bytes>>(status: StatusCode, body: impl Into<Bytes>) -> http::Response<B> {
+pub(in crate::server) fn written<B: From<Bytes>>(
+    status: StatusCode,
+    body: impl Into<Bytes>,
+) -> http::Response<B> {
     let mut answer = http::Response::new(B::from(body.into()));
     *answer.status_mut() = status;
     answer.headers_mut().extend(WRITTEN_HEADERS);
@@ -45,10 +48,15 @@ pub(in crate::server) fn written<B: From<Bytes>>(status: StatusCode, body: impl 
 
 /// Writes a document, in which each [`RawJson`] stays the text that it is. Results in it have about
 /// `result_bytes`.
-pub(in crate::server) fn bytes(document: &impl Serialize, result_bytes: usize) -> Result<Vec<u8>, Problem> {
+pub(in crate::server) fn bytes(
+    document: &impl Serialize,
+    result_bytes: usize,
+) -> Result<Vec<u8>, Problem> {
     let written = Vec::with_capacity(USUAL_BYTES + result_bytes);
     let mut serializer = serde_json::Serializer::with_formatter(written, BytesAsTheyAre);
-    document.serialize(&mut serializer).map_err(|error| Problem::internal(&error))?;
+    document
+        .serialize(&mut serializer)
+        .map_err(|error| Problem::internal(&error))?;
     Ok(serializer.into_inner())
 }
 
@@ -56,7 +64,11 @@ pub(in crate::server) fn bytes(document: &impl Serialize, result_bytes: usize) -
 struct BytesAsTheyAre;
 
 impl Formatter for BytesAsTheyAre {
-    fn write_byte_array<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: &[u8]) -> io::Result<()> {
+    fn write_byte_array<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        value: &[u8],
+    ) -> io::Result<()> {
         writer.write_all(value)
     }
 }
@@ -139,7 +151,11 @@ pub(in crate::server) struct PreferenceJson {
 }
 
 /// A preference in JSON.
-pub(in crate::server) fn preference(scope: &Scope, target: &PreferenceTarget, settings: &Settings) -> PreferenceJson {
+pub(in crate::server) fn preference(
+    scope: &Scope,
+    target: &PreferenceTarget,
+    settings: &Settings,
+) -> PreferenceJson {
     PreferenceJson {
         scope: scope.to_string(),
         target: target.to_string(),
@@ -227,8 +243,12 @@ fn awaited(awaited: &Awaited) -> AwaitedJson<'_> {
     AwaitedJson {
         answer_to: awaited.answer_to,
         seconds: awaited.waited.as_secs(),
-        stdout: output.map(|output| output.stdout.as_slice()).unwrap_or_default(),
-        stderr: output.map(|output| output.stderr.as_slice()).unwrap_or_default(),
+        stdout: output
+            .map(|output| output.stdout.as_slice())
+            .unwrap_or_default(),
+        stderr: output
+            .map(|output| output.stderr.as_slice())
+            .unwrap_or_default(),
         message: awaited.message(),
     }
 }
@@ -354,7 +374,12 @@ struct ToolBreakerJson {
 }
 
 fn breakers(_: &mut SchemaGenerator) -> Schema {
-    let known = [BreakerState::Closed, BreakerState::Open, BreakerState::HalfOpen].map(BreakerState::as_str);
+    let known = [
+        BreakerState::Closed,
+        BreakerState::Open,
+        BreakerState::HalfOpen,
+    ]
+    .map(BreakerState::as_str);
     json_schema!({"type": "string", "enum": known})
 }
 
@@ -367,7 +392,11 @@ pub(in crate::server) fn breaker(calls: &Calls, scenario: &ScenarioName) -> Opti
         failures_in_a_row: breaker.failures,
         last_failure: breaker.last_failure.map(FailureCode::as_str),
         until: breaker.until.map(Time),
-        tools: calls.tool_breakers(scenario).iter().map(tool_breaker).collect(),
+        tools: calls
+            .tool_breakers(scenario)
+            .iter()
+            .map(tool_breaker)
+            .collect(),
     })
 }
 
@@ -457,20 +486,39 @@ struct ConfigProblemJson<'a> {
 }
 
 /// The state of the daemon's configuration in JSON.
-pub(in crate::server) fn configuration(state: &ConfigState, access: Access) -> ConfigurationJson<'_> {
-    let ScenarioChanges { added, removed, changed } = state.scenarios;
+pub(in crate::server) fn configuration(
+    state: &ConfigState,
+    access: Access,
+) -> ConfigurationJson<'_> {
+    let ScenarioChanges {
+        added,
+        removed,
+        changed,
+    } = state.scenarios;
     let refused = state.refused.as_ref().map(|refused| {
         let problems = refused.problems.iter();
-        let problems = problems.map(|problem| ConfigProblemJson { message: &problem.message, hint: &problem.hint });
-        RefusedJson { since: Time(refused.since), problems: problems.collect() }
+        let problems = problems.map(|problem| ConfigProblemJson {
+            message: &problem.message,
+            hint: &problem.hint,
+        });
+        RefusedJson {
+            since: Time(refused.since),
+            problems: problems.collect(),
+        }
     });
     ConfigurationJson {
         file: state.file.as_deref(),
         since: Time(state.since),
-        search_path: std::env::var("PATH").ok().filter(|_| access == Access::Full),
+        search_path: std::env::var("PATH")
+            .ok()
+            .filter(|_| access == Access::Full),
         reloads: state.reloads,
         changed: &state.changed,
-        scenarios: ScenarioChangesJson { added, removed, changed },
+        scenarios: ScenarioChangesJson {
+            added,
+            removed,
+            changed,
+        },
         waiting_for_restart: &state.waiting,
         refused,
     }
@@ -479,7 +527,9 @@ pub(in crate::server) fn configuration(state: &ConfigState, access: Access) -> C
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Finding, FindingCode, Freshness, LastError, ScenarioState, SourceId, ToolCounts};
+    use crate::model::{
+        Finding, FindingCode, Freshness, LastError, ScenarioState, SourceId, ToolCounts,
+    };
     use serde_json::json;
 
     fn at(second: i64) -> Timestamp {
@@ -518,20 +568,48 @@ mod tests {
         let health = |of: &Health, now| serde_json::to_value(super::health(of, now)).unwrap();
         let shown = health(&bare, at(5));
         assert_eq!(shown["since"], "1970-01-01T00:00:00Z");
-        for member in ["url", "protocol", "version", "freshness", "last_attempt", "last_error", "latency_ms"] {
-            assert!(shown[member].is_null() && shown.as_object().unwrap().contains_key(member), "{member}");
+        for member in [
+            "url",
+            "protocol",
+            "version",
+            "freshness",
+            "last_attempt",
+            "last_error",
+            "latency_ms",
+        ] {
+            assert!(
+                shown[member].is_null() && shown.as_object().unwrap().contains_key(member),
+                "{member}"
+            );
         }
-        let freshness = Freshness { generated_at: None, fresh_until: at(70), received_at: at(10) };
-        let error = LastError { kind: "timeout".into(), message: "no answer".into(), at: at(12) };
-        let full = Health { freshness: Some(freshness), last_error: Some(error), ..bare };
+        let freshness = Freshness {
+            generated_at: None,
+            fresh_until: at(70),
+            received_at: at(10),
+        };
+        let error = LastError {
+            kind: "timeout".into(),
+            message: "no answer".into(),
+            at: at(12),
+        };
+        let full = Health {
+            freshness: Some(freshness),
+            last_error: Some(error),
+            ..bare
+        };
         assert_eq!(health(&full, at(25))["freshness"]["age"], 15);
         assert_eq!(health(&full, at(3))["freshness"]["age"], 0);
-        assert_eq!(health(&full, at(3))["last_error"]["at"], "1970-01-01T00:00:12Z");
+        assert_eq!(
+            health(&full, at(3))["last_error"]["at"],
+            "1970-01-01T00:00:12Z"
+        );
     }
 
     #[test]
     fn a_finding_keeps_every_member() {
-        let found = Finding::new(FindingCode::Disabled, "switched off").of_tool("read").hint("switch it on");
+        let found = Finding::new(FindingCode::Disabled, "switched off")
+            .of_tool("read")
+            .hint("switch it on");
         let shown = serde_json::to_value(finding(&found)).unwrap();
         let expected = json!({"severity": "info", "code": "disabled", "scenario": null, "tool": "read",
             "message": "switched off", "hint": "switch it on", "pointer": null});

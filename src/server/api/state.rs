@@ -24,8 +24,15 @@ pub(in crate::server) struct AcceptedLoss {
 
 /// `POST /api/v1/state/accept-loss`: accepts that stored decisions of operators were lost, so that
 /// tools are called again.
-pub(in crate::server) async fn accept_loss(State(shared): State<SharedState>, _: NoQuery) -> Result<Response, Problem> {
-    let loss = shared.calls.accept_loss().await.map_err(|error| Problem::from(EngineError::State(error)))?;
+pub(in crate::server) async fn accept_loss(
+    State(shared): State<SharedState>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    let loss = shared
+        .calls
+        .accept_loss()
+        .await
+        .map_err(|error| Problem::from(EngineError::State(error)))?;
     shared_json::json(&AcceptedLoss {
         accepted: loss.is_some(),
         lost: loss.as_ref().map(|loss| loss.what.clone()),

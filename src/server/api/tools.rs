@@ -56,13 +56,31 @@ pub(in crate::server) const ONE: &[Param] = &[params::FORMAT, params::PROFILE, p
 pub(in crate::server) const EXPLAIN: &[Param] = &[params::PROFILE, params::CHAT];
 /// The names and descriptions of the list's headers, beside those that every answer has.
 pub(in crate::server) const HEADERS: &[(&str, &str)] = &[
-    ("callsheet-revision", "Revision of the content in the client's scope."),
+    (
+        "callsheet-revision",
+        "Revision of the content in the client's scope.",
+    ),
     ("callsheet-tools", "How many tools the list has."),
-    ("callsheet-tokens", "Estimated tokens of those that are not deferred."),
-    ("callsheet-left-out", "How many tools a limit or the format left out; absent when none."),
-    ("callsheet-deferred", "How many of the tools are deferred; absent when none."),
-    ("callsheet-selection", "The value that a conversation sends back as `sticky`, when a selection was requested."),
-    ("callsheet-notes", "Notes on the selection, short names separated by commas; absent if there are none."),
+    (
+        "callsheet-tokens",
+        "Estimated tokens of those that are not deferred.",
+    ),
+    (
+        "callsheet-left-out",
+        "How many tools a limit or the format left out; absent when none.",
+    ),
+    (
+        "callsheet-deferred",
+        "How many of the tools are deferred; absent when none.",
+    ),
+    (
+        "callsheet-selection",
+        "The value that a conversation sends back as `sticky`, when a selection was requested.",
+    ),
+    (
+        "callsheet-notes",
+        "Notes on the selection, short names separated by commas; absent if there are none.",
+    ),
     (
         "callsheet-awaiting",
         "Scenarios that have not answered yet, at most 32 names separated by commas; absent if there are none.",
@@ -88,7 +106,9 @@ pub(in crate::server) async fn list(
     budget: &AnswerBudget,
     head_only: bool,
 ) -> ToolHttpResponse {
-    new_list(shared, query, headers, budget, head_only).await.unwrap_or_else(Problem::into_full_response)
+    new_list(shared, query, headers, budget, head_only)
+        .await
+        .unwrap_or_else(Problem::into_full_response)
 }
 
 async fn new_list(
@@ -103,17 +123,29 @@ async fn new_list(
     let list = ListQuery::parse(query)?;
     lookup::check_profile(shared, &snapshot.catalog, &list.view)?;
     shared.used_formats.add(list.format.id());
-    let wanted = ViewRequest { query: &list.view, format: list.format, report: list.report };
+    let wanted = ViewRequest {
+        query: &list.view,
+        format: list.format,
+        report: list.report,
+    };
     let ready = |prepared: &Prepared| {
         let ready = Arc::new(list_response(&snapshot, &list, prepared));
-        shared.response_cache.insert(&snapshot, query.unwrap_or_default(), coding, &ready);
+        shared
+            .response_cache
+            .insert(&snapshot, query.unwrap_or_default(), coding, &ready);
         ready
     };
     if head_only {
-        let prepared = shared.views.prepare_without_body(&snapshot, wanted, coding, budget).await?;
+        let prepared = shared
+            .views
+            .prepare_without_body(&snapshot, wanted, coding, budget)
+            .await?;
         return Ok(ready(&prepared).answer(headers));
     }
-    let held = shared.views.prepare_for(&snapshot, wanted, coding, budget).await?;
+    let held = shared
+        .views
+        .prepare_for(&snapshot, wanted, coding, budget)
+        .await?;
     Ok(ready(&held.prepared).answer_reserved(headers, held.reserved))
 }
 
@@ -127,7 +159,13 @@ pub(in crate::server) fn list_again(
 ) -> Option<ToolHttpResponse> {
     let snapshot = shared.reader.snapshot();
     let coding = content_coding::choose(headers);
-    let answer = shared.response_cache.answer(&snapshot, query.unwrap_or_default(), coding, headers, budget)?;
+    let answer = shared.response_cache.answer(
+        &snapshot,
+        query.unwrap_or_default(),
+        coding,
+        headers,
+        budget,
+    )?;
     shared.views.counts().repeated();
     Some(answer.unwrap_or_else(|exceeded| Problem::from(exceeded).into_full_response()))
 }
@@ -145,8 +183,14 @@ fn list_response(snapshot: &Snapshot, list: &ListQuery, prepared: &Prepared) -> 
 
 /// The scenarios that have not answered since they appeared, and have no stored list.
 fn awaiting(snapshot: &Snapshot) -> Option<HeaderValue> {
-    let is_awaited = |health: &&Arc<Health>| health.state == ScenarioState::Connecting && health.freshness.is_none();
-    let mut awaited = snapshot.health.values().filter(is_awaited).map(|health| health.name.as_str());
+    let is_awaited = |health: &&Arc<Health>| {
+        health.state == ScenarioState::Connecting && health.freshness.is_none()
+    };
+    let mut awaited = snapshot
+        .health
+        .values()
+        .filter(is_awaited)
+        .map(|health| health.name.as_str());
     let mut names: Vec<&str> = awaited.by_ref().take(AWAITING_NAMES_MAX).collect();
     if names.is_empty() {
         return None;
@@ -166,7 +210,10 @@ fn prepare_response(prepared: &Prepared, revision: Revision) -> CachedResponse {
         }
     }
     let notes = (!prepared.notes.is_empty()).then(|| prepared.notes.join(", "));
-    for (name, text) in [(SELECTION, prepared.selection.as_deref()), (NOTES, notes.as_deref())] {
+    for (name, text) in [
+        (SELECTION, prepared.selection.as_deref()),
+        (NOTES, notes.as_deref()),
+    ] {
         // Hexadecimal digits and short names are always valid header values.
         if let Some(value) = text.and_then(|text| HeaderValue::from_str(text).ok()) {
             known.insert(name, value);
@@ -175,7 +222,10 @@ fn prepare_response(prepared: &Prepared, revision: Revision) -> CachedResponse {
     let mut found = known.clone();
     found.insert(CONTENT_TYPE, JSON);
     if prepared.coding != Coding::Identity {
-        found.insert(CONTENT_ENCODING, HeaderValue::from_static(prepared.coding.as_str()));
+        found.insert(
+            CONTENT_ENCODING,
+            HeaderValue::from_static(prepared.coding.as_str()),
+        );
     }
     CachedResponse {
         body: prepared.body.clone(),
@@ -189,7 +239,11 @@ fn prepare_response(prepared: &Prepared, revision: Revision) -> CachedResponse {
 /// The revision of the content in the client's scope. That of the plain list, the most frequent
 /// one, is computed already.
 fn revision(snapshot: &Snapshot, query: &ViewQuery) -> Revision {
-    if snapshot.catalog.is_scoped(query) { snapshot.catalog.revision_for(query) } else { snapshot.catalog.revision() }
+    if snapshot.catalog.is_scoped(query) {
+        snapshot.catalog.revision_for(query)
+    } else {
+        snapshot.catalog.revision()
+    }
 }
 
 /// The headers that a 200 and a 304 share.
@@ -219,17 +273,29 @@ fn tool_answer(
         .map_err(|problem| lookup::with_left_out(problem, snapshot, name))?;
     lookup::check_visible(&snapshot.catalog, &scope, &tool)?;
     let body = Bytes::from(encoded(&tool, format)?);
-    let etag = HeaderValue::try_from(format!("\"{:032x}\"", xxh3_128(&body))).map_err(|e| Problem::internal(&e))?;
+    let etag = HeaderValue::try_from(format!("\"{:032x}\"", xxh3_128(&body)))
+        .map_err(|e| Problem::internal(&e))?;
     let known = caching_headers(&etag, revision(snapshot, &scope));
     let mut found = known.clone();
     found.insert(CONTENT_TYPE, JSON);
     let reservation = Arc::default();
-    Ok(CachedResponse { body, etag, ok_headers: found, not_modified_headers: known, reservation }.answer(headers))
+    Ok(CachedResponse {
+        body,
+        etag,
+        ok_headers: found,
+        not_modified_headers: known,
+        reservation,
+    }
+    .answer(headers))
 }
 
 /// The same scope, including disabled tools.
 fn including_disabled(scope: ViewQuery) -> ViewQuery {
-    ViewQuery { include_disabled: true, include_internal: true, ..scope }
+    ViewQuery {
+        include_disabled: true,
+        include_internal: true,
+        ..scope
+    }
 }
 
 /// The tool in a format. A tool that a format for LLMs never lists is refused here, too.
@@ -237,21 +303,34 @@ fn encoded(tool: &ViewTool, format: &dyn Format) -> Result<Vec<u8>, Problem> {
     let refused = |why: &str| {
         let format = NextStep::parameter("format", format.id());
         let native = NextStep::parameter("format", "native");
-        let problem = Problem::not_found(format!("`{}` is not offered as {format}: {why}", tool.id));
-        problem.and_next(&format!("{native} shows it")).with_next(format).with_next(native)
+        let problem =
+            Problem::not_found(format!("`{}` is not offered as {format}: {why}", tool.id));
+        problem
+            .and_next(&format!("{native} shows it"))
+            .with_next(format)
+            .with_next(native)
     };
     if format.for_llm() && tool.is_internal() {
         return Err(refused(match &tool.execution {
-            Execution::ActivityOf(_) => "it is the activity of a definition, which is offered in its place",
+            Execution::ActivityOf(_) => {
+                "it is the activity of a definition, which is offered in its place"
+            }
             _ => "its scenario marks it as internal",
         }));
     }
     if format.for_llm() && !tool.effective.enabled {
-        return Err(refused(&format!("it is switched off by {}", tool.effective.enabled_source)));
+        return Err(refused(&format!(
+            "it is switched off by {}",
+            tool.effective.enabled_source
+        )));
     }
     let encoded = format.encode(tool);
     encoded.json.ok_or_else(|| {
-        let why: Vec<&str> = encoded.findings.iter().map(|finding| finding.message.as_str()).collect();
+        let why: Vec<&str> = encoded
+            .findings
+            .iter()
+            .map(|finding| finding.message.as_str())
+            .collect();
         refused(&why.join("; "))
     })
 }
@@ -263,7 +342,9 @@ pub(in crate::server) async fn list_route(
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    list(&shared, uri.query(), &headers, bytes.answers(), false).await.map(axum::body::Body::new)
+    list(&shared, uri.query(), &headers, bytes.answers(), false)
+        .await
+        .map(axum::body::Body::new)
 }
 
 /// The answer about one tool, by its name.
@@ -286,9 +367,12 @@ pub(in crate::server) async fn one_route(
     let rest = uri.path().strip_prefix(TOOLS_PREFIX).unwrap_or_default();
     let snapshot = shared.reader.snapshot();
     let catalog = &snapshot.catalog;
-    let parts: [(&str, ToolAnswer); 2] = [("/explain", explain::answer), ("/history", history::answer)];
+    let parts: [(&str, ToolAnswer); 2] =
+        [("/explain", explain::answer), ("/history", history::answer)];
     for (part, answer) in parts {
-        let Some(before) = rest.strip_suffix(part) else { continue };
+        let Some(before) = rest.strip_suffix(part) else {
+            continue;
+        };
         let name = percent_decode(before)?;
         let whole = percent_decode(rest)?;
         let scope = QueryParams::parse(uri.query(), ONE).and_then(|query| query.scope());
@@ -299,7 +383,8 @@ pub(in crate::server) async fn one_route(
             return answer(&shared, &snapshot, &scope, &name);
         }
     }
-    let answer = percent_decode(rest).and_then(|name| tool_answer(&shared, &snapshot, &name, uri.query(), &headers));
+    let answer = percent_decode(rest)
+        .and_then(|name| tool_answer(&shared, &snapshot, &name, uri.query(), &headers));
     Ok(answer?.map(axum::body::Body::new))
 }
 
@@ -309,7 +394,12 @@ fn percent_decode(rest: &str) -> Result<String, Problem> {
     percent_encoding::percent_decode_str(rest)
         .decode_utf8()
         .map(Cow::into_owned)
-        .map_err(|_| Problem::bad_request(format!("`{}` is not UTF-8 after percent-decoding", excerpt(rest))))
+        .map_err(|_| {
+            Problem::bad_request(format!(
+                "`{}` is not UTF-8 after percent-decoding",
+                excerpt(rest)
+            ))
+        })
 }
 
 #[cfg(test)]
@@ -335,17 +425,29 @@ mod tests {
 
     #[test]
     fn names_are_decoded_once() {
-        for (written, read) in
-            [("a%2Fb", "a/b"), ("a/b", "a/b"), ("%D0%BA", "к"), ("100%", "100%"), ("%zz%2", "%zz%2"), ("%252F", "%2F")]
-        {
+        for (written, read) in [
+            ("a%2Fb", "a/b"),
+            ("a/b", "a/b"),
+            ("%D0%BA", "к"),
+            ("100%", "100%"),
+            ("%zz%2", "%zz%2"),
+            ("%252F", "%2F"),
+        ] {
             assert_eq!(percent_decode(written).unwrap(), read);
         }
-        assert_eq!(percent_decode("%ff").unwrap_err().into_full_response().status(), 400);
+        assert_eq!(
+            percent_decode("%ff")
+                .unwrap_err()
+                .into_full_response()
+                .status(),
+            400
+        );
     }
 
     #[test]
     fn a_list_tells_its_coding_and_what_was_left_out() {
-        let answer = prepare_response(&prepared(Coding::Gzip, 26), Revision(7)).answer(&HeaderMap::new());
+        let answer =
+            prepare_response(&prepared(Coding::Gzip, 26), Revision(7)).answer(&HeaderMap::new());
         assert_eq!(answer.status(), 200);
         for (name, value) in [
             ("content-type", "application/json"),
@@ -363,7 +465,8 @@ mod tests {
         ] {
             assert_eq!(answer.headers()[name], value, "{name}");
         }
-        let plain = prepare_response(&prepared(Coding::Identity, 0), Revision(7)).answer(&HeaderMap::new());
+        let plain =
+            prepare_response(&prepared(Coding::Identity, 0), Revision(7)).answer(&HeaderMap::new());
         assert!(!plain.headers().contains_key("content-encoding"));
         assert!(!plain.headers().contains_key("callsheet-left-out"));
     }

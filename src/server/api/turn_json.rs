@@ -35,7 +35,10 @@ pub(in crate::server) struct TurnBody<'a> {
     /// that ends. The others are cancelled where their scenario can. `any` and `race` are for
     /// idempotent tools.
     #[serde(default)]
-    #[schemars(skip_serializing_if = "Option::is_none", regex(pattern = "^(all|any|race)$"))]
+    #[schemars(
+        skip_serializing_if = "Option::is_none",
+        regex(pattern = "^(all|any|race)$")
+    )]
     pub(super) mode: Option<String>,
     /// How many seconds approvals, input and operations are waited for; 0 without it.
     #[serde(default)]
@@ -43,12 +46,18 @@ pub(in crate::server) struct TurnBody<'a> {
     pub(super) wait: Option<u32>,
     /// An id that no other turn has: with it, the same turn sent again runs no call twice.
     #[serde(default)]
-    #[schemars(skip_serializing_if = "Option::is_none", regex(pattern = "^[A-Za-z0-9._-]{8,90}$"))]
+    #[schemars(
+        skip_serializing_if = "Option::is_none",
+        regex(pattern = "^[A-Za-z0-9._-]{8,90}$")
+    )]
     pub(super) turn_id: Option<String>,
     /// `wait`: the turn is answered 202 while a call waits for approval. `tell`: the model gets a
     /// text that says so.
     #[serde(default)]
-    #[schemars(skip_serializing_if = "Option::is_none", regex(pattern = "^(wait|tell)$"))]
+    #[schemars(
+        skip_serializing_if = "Option::is_none",
+        regex(pattern = "^(wait|tell)$")
+    )]
     pub(super) approvals: Option<String>,
     /// The most tokens of text of one result, as estimated. What is longer is cut with a mark.
     #[serde(default)]
@@ -143,7 +152,10 @@ struct ViolationJson {
 
 impl From<Violation> for ViolationJson {
     fn from(violation: Violation) -> Self {
-        Self { pointer: violation.pointer, message: violation.message }
+        Self {
+            pointer: violation.pointer,
+            message: violation.message,
+        }
     }
 }
 
@@ -176,14 +188,23 @@ fn statuses(_: &mut SchemaGenerator) -> Schema {
 /// A turn as it is now.
 pub(super) fn turn(turn: &Turn) -> Result<TurnJson<'_>, Problem> {
     let messages = turn.messages();
-    let status = if messages.is_some() { "complete" } else { "waiting" };
-    let messages = messages.map(RawValue::from_string).transpose().map_err(|error| Problem::internal(&error))?;
+    let status = if messages.is_some() {
+        "complete"
+    } else {
+        "waiting"
+    };
+    let messages = messages
+        .map(RawValue::from_string)
+        .transpose()
+        .map_err(|error| Problem::internal(&error))?;
     let calls = turn.calls.iter().zip(turn.phases()).enumerate();
     Ok(TurnJson {
         turn_id: &turn.id,
         status,
         messages,
-        calls: calls.map(|(number, (made, phase))| call(turn, number, made, &phase)).collect(),
+        calls: calls
+            .map(|(number, (made, phase))| call(turn, number, made, &phase))
+            .collect(),
         is_revision_forgotten: turn.settings.is_revision_forgotten,
     })
 }
@@ -212,7 +233,10 @@ fn call<'a>(turn: &Turn, number: usize, made: &'a TurnCall, phase: &TurnPhase) -
         TurnPhase::Queued | TurnPhase::Running => json,
         TurnPhase::NeedsInput(input) => {
             let interaction = serde_json::to_value(call_event_json::interaction(input)).ok();
-            TurnCallJson { interaction, ..json }
+            TurnCallJson {
+                interaction,
+                ..json
+            }
         }
         TurnPhase::WaitsForApproval(id) => TurnCallJson {
             code: Some("approval_required".to_owned()),
@@ -221,8 +245,16 @@ fn call<'a>(turn: &Turn, number: usize, made: &'a TurnCall, phase: &TurnPhase) -
         },
         TurnPhase::GoesOn(settled) | TurnPhase::Over(settled) => {
             let is_cut = turn.is_cut(number, settled);
-            let Settled { said, code, violations, candidates, took_ms, adjusted, definition, .. } =
-                Settled::clone(settled);
+            let Settled {
+                said,
+                code,
+                violations,
+                candidates,
+                took_ms,
+                adjusted,
+                definition,
+                ..
+            } = Settled::clone(settled);
             TurnCallJson {
                 definition,
                 is_cut,
@@ -241,7 +273,12 @@ fn call<'a>(turn: &Turn, number: usize, made: &'a TurnCall, phase: &TurnPhase) -
 }
 
 /// The whole result of a call that is over.
-pub(super) fn result<'a>(id: &'a str, turn: &'a Turn, call: &'a TurnCall, settled: &'a Settled) -> ResultJson<'a> {
+pub(super) fn result<'a>(
+    id: &'a str,
+    turn: &'a Turn,
+    call: &'a TurnCall,
+    settled: &'a Settled,
+) -> ResultJson<'a> {
     ResultJson {
         call_id: id,
         turn_id: &turn.id,

@@ -15,7 +15,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::calls::CallMode;
-use crate::calls::turns::{self, ReadError, TURN_FORMATS, Turn, TurnError, TurnFormat, TurnRequest, Turns};
+use crate::calls::turns::{
+    self, ReadError, TURN_FORMATS, Turn, TurnError, TurnFormat, TurnRequest, Turns,
+};
 use crate::engine::EngineError;
 use crate::formats;
 use crate::model::JsonText;
@@ -41,15 +43,20 @@ pub(in crate::server) const LARGE_TURNS_AT_ONCE: usize = 2;
 pub(in crate::server) const PARAMS: &[Param] = &[
     once("format")
         .takes(ParamType::Word(ids))
-        .about("The vendor whose response the body is: the format of its list.", "anthropic")
+        .about(
+            "The vendor whose response the body is: the format of its list.",
+            "anthropic",
+        )
         .required(),
     params::PROFILE,
     params::CHAT,
 ];
 /// The parameters of a turn that was begun.
-pub(in crate::server) const WAIT: &[Param] = &[once("wait")
-    .takes(ParamType::Count(0, WAIT_MAX))
-    .about("How many seconds approvals, input and operations are waited for.", "30")];
+pub(in crate::server) const WAIT: &[Param] =
+    &[once("wait").takes(ParamType::Count(0, WAIT_MAX)).about(
+        "How many seconds approvals, input and operations are waited for.",
+        "30",
+    )];
 /// The refusals of a turn.
 pub(in crate::server) const REFUSALS: &[RefusalSpec] = &[
     refusal(
@@ -64,12 +71,17 @@ pub(in crate::server) const REFUSALS: &[RefusalSpec] = &[
         .with_example(|| TurnError::Full.into()),
 ];
 /// The refusal of an id that no turn has.
-pub(in crate::server) const NO_TURN: RefusalSpec =
-    refusal(404, "No turn of this caller has this id, or it was forgotten.").with_example(unknown_turn);
+pub(in crate::server) const NO_TURN: RefusalSpec = refusal(
+    404,
+    "No turn of this caller has this id, or it was forgotten.",
+)
+.with_example(unknown_turn);
 /// The refusal of an id that no result has.
-pub(in crate::server) const NO_RESULT: RefusalSpec =
-    refusal(404, "No call of a turn of this caller has this id, it is not over, or it was forgotten.")
-        .with_example(unknown_result);
+pub(in crate::server) const NO_RESULT: RefusalSpec = refusal(
+    404,
+    "No call of a turn of this caller has this id, it is not over, or it was forgotten.",
+)
+.with_example(unknown_result);
 
 fn ids() -> Vec<&'static str> {
     TURN_FORMATS.iter().map(|format| format.id()).collect()
@@ -87,13 +99,17 @@ pub(in crate::server) async fn begin(
     RawBody(body): RawBody,
 ) -> Result<Response, Problem> {
     let (request, wait) = {
-        let body = std::str::from_utf8(&body).map_err(|_| Problem::bad_request("the body is not UTF-8"))?;
+        let body = std::str::from_utf8(&body)
+            .map_err(|_| Problem::bad_request("the body is not UTF-8"))?;
         parse(&shared, raw.as_deref(), access, body)?
     };
     // Frees the buffer of the body for other requests while the calls run.
     drop(body);
     let turn = shared.calls.begin_turn(request).await?;
-    shared.calls.wait_for_turn(&turn, patience(&shared, &bytes, wait)).await;
+    shared
+        .calls
+        .wait_for_turn(&turn, patience(&shared, &bytes, wait))
+        .await;
     answer(&shared, &bytes, turn).await
 }
 
@@ -108,11 +124,18 @@ pub(in crate::server) async fn show(
     let query = QueryParams::parse(raw.as_deref(), WAIT)?;
     let wait = match query.optional("wait") {
         None => 0,
-        Some(text) => count(text).and_then(|seconds| u32::try_from(seconds).ok()).unwrap_or(u32::MAX),
+        Some(text) => count(text)
+            .and_then(|seconds| u32::try_from(seconds).ok())
+            .unwrap_or(u32::MAX),
     };
     let wait = seconds(wait)?;
-    let turn = kept(&shared).and_then(|turns| turns.get(&id, access.owner())).ok_or_else(unknown_turn)?;
-    shared.calls.wait_for_turn(&turn, patience(&shared, &bytes, wait)).await;
+    let turn = kept(&shared)
+        .and_then(|turns| turns.get(&id, access.owner()))
+        .ok_or_else(unknown_turn)?;
+    shared
+        .calls
+        .wait_for_turn(&turn, patience(&shared, &bytes, wait))
+        .await;
     answer(&shared, &bytes, turn).await
 }
 
@@ -123,7 +146,9 @@ pub(in crate::server) async fn result(
     _: NoQuery,
     access: Access,
 ) -> Result<Response, Problem> {
-    let turn = kept(&shared).and_then(|turns| turns.with_call(&id, access.owner())).ok_or_else(unknown_result)?;
+    let turn = kept(&shared)
+        .and_then(|turns| turns.with_call(&id, access.owner()))
+        .ok_or_else(unknown_result)?;
     let (call, settled) = turn.result(&id).ok_or_else(unknown_result)?;
     shared_json::json(&turn_json::result(&id, &turn, call, &settled))
 }
@@ -142,7 +167,11 @@ fn kept(shared: &ServerState) -> Option<&Turns> {
 /// The answer with a turn as it is now. A large one is reserved before it is written, and written
 /// on another thread, so that this one serves others meanwhile. One that is larger than the share
 /// of its connection takes all of it.
-async fn answer(shared: &ServerState, bytes: &ConnectionBytes, turn: Arc<Turn>) -> Result<Response, Problem> {
+async fn answer(
+    shared: &ServerState,
+    bytes: &ConnectionBytes,
+    turn: Arc<Turn>,
+) -> Result<Response, Problem> {
     let result_bytes = turn.result_bytes();
     if result_bytes <= BRIEF_TURN_BYTES {
         let body = written(&turn)?;
@@ -164,7 +193,11 @@ fn written(turn: &Turn) -> Result<Vec<u8>, Problem> {
 }
 
 fn answer_of(turn: &Turn, body: Bytes) -> Response {
-    let status = if turn.is_over() { StatusCode::OK } else { StatusCode::ACCEPTED };
+    let status = if turn.is_over() {
+        StatusCode::OK
+    } else {
+        StatusCode::ACCEPTED
+    };
     shared_json::written(status, body)
 }
 
@@ -187,14 +220,21 @@ fn parse(
     };
     let mode = match given(body.mode) {
         None => CallMode::All,
-        Some(mode) => mode.parse().map_err(|_| bad_value("mode", &mode, "`all`, `any` or `race`"))?,
+        Some(mode) => mode
+            .parse()
+            .map_err(|_| bad_value("mode", &mode, "`all`, `any` or `race`"))?,
     };
     if body.parallel == Some(0) || body.max_result_tokens == Some(0) {
         let problem = Problem::bad_request("`parallel` and `max_result_tokens` are above 0");
         return Err(problem.and_next("leave them out for no limit"));
     }
     let list = given(body.revision);
-    let revision = list.clone().map(|tag| shared.views.revision_of(&tag).map_or(tag, |revision| revision.to_string()));
+    let revision = list.clone().map(|tag| {
+        shared
+            .views
+            .revision_of(&tag)
+            .map_or(tag, |revision| revision.to_string())
+    });
     let token_bytes = formats::by_id(format.id()).map_or(10, |format| format.limits().token_bytes);
     let request = TurnRequest {
         format,
@@ -211,7 +251,9 @@ fn parse(
         mode,
         own_tools: body.own_tools,
         tells_approvals,
-        text_bytes: body.max_result_tokens.map(|tokens| tokens.saturating_mul(token_bytes) / 10),
+        text_bytes: body
+            .max_result_tokens
+            .map(|tokens| tokens.saturating_mul(token_bytes) / 10),
     };
     Ok((request, seconds(body.wait.unwrap_or(0))?))
 }
@@ -225,7 +267,8 @@ fn options(body: &str) -> Result<TurnBody<'_>, Problem> {
     }
     let text = body.trim_start();
     let is_wrapped = text.starts_with('{')
-        && serde_json::from_str::<WrappedResponse<'_>>(text).is_ok_and(|wrapped| wrapped.response.is_some());
+        && serde_json::from_str::<WrappedResponse<'_>>(text)
+            .is_ok_and(|wrapped| wrapped.response.is_some());
     if is_wrapped {
         return Ok(parse_body(text.as_bytes())?);
     }
@@ -254,26 +297,35 @@ fn format(query: &QueryParams) -> Result<&'static dyn TurnFormat, Problem> {
     let id = query.required("format")?;
     turns::by_id(id).ok_or_else(|| {
         let known = ids();
-        let allowed = known.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(" or ");
+        let allowed = known
+            .iter()
+            .map(|id| format!("`{id}`"))
+            .collect::<Vec<_>>()
+            .join(" or ");
         bad_value("format", id, &allowed).with_member("known", known)
     })
 }
 
 fn seconds(wait: u32) -> Result<Duration, Problem> {
     if wait > WAIT_MAX {
-        return Err(Problem::bad_request(format!("`wait` is a whole number of seconds from 0 to {WAIT_MAX}")));
+        return Err(Problem::bad_request(format!(
+            "`wait` is a whole number of seconds from 0 to {WAIT_MAX}"
+        )));
     }
     Ok(Duration::from_secs(wait.into()))
 }
 
 /// The problem for an id that no turn has.
 fn unknown_profile() -> Problem {
-    Problem::new(StatusCode::FORBIDDEN, "no profile is called `nurse`").with_member("code", "unknown_profile")
+    Problem::new(StatusCode::FORBIDDEN, "no profile is called `nurse`")
+        .with_member("code", "unknown_profile")
 }
 
 fn unknown_turn() -> Problem {
-    Problem::not_found("no turn of yours has this id: it was forgotten after `turns.keep`, or never was")
-        .with_member("code", "unknown_turn")
+    Problem::not_found(
+        "no turn of yours has this id: it was forgotten after `turns.keep`, or never was",
+    )
+    .with_member("code", "unknown_turn")
 }
 
 /// The problem for an id that no result has.
@@ -294,11 +346,12 @@ impl From<ReadError> for Problem {
             ReadError::NoId(_) => "no_call_id",
             ReadError::Several(_) => "several_choices",
         };
-        let problem = Self::from_error(StatusCode::BAD_REQUEST, &shortened(&error)).with_member("code", code);
+        let problem =
+            Self::from_error(StatusCode::BAD_REQUEST, &shortened(&error)).with_member("code", code);
         match error {
-            ReadError::OtherFormat { like, .. } => {
-                problem.with_member("looks_like", like).with_next(NextStep::parameter("format", like))
-            }
+            ReadError::OtherFormat { like, .. } => problem
+                .with_member("looks_like", like)
+                .with_next(NextStep::parameter("format", like)),
             _ => problem,
         }
     }
@@ -317,12 +370,16 @@ impl From<TurnError> for Problem {
         let code = |status, code: &str| Self::from_error(status, &error).with_member("code", code);
         match &error {
             TurnError::InvalidId(_) => code(StatusCode::BAD_REQUEST, "invalid_turn_id"),
-            TurnError::Taken(_) | TurnError::CallTaken { .. } => code(StatusCode::CONFLICT, "turn_id_taken"),
+            TurnError::Taken(_) | TurnError::CallTaken { .. } => {
+                code(StatusCode::CONFLICT, "turn_id_taken")
+            }
             TurnError::CannotCompete(refused) => {
                 let tools: Vec<String> = refused.tools.iter().map(ToString::to_string).collect();
                 code(StatusCode::BAD_REQUEST, "cannot_compete").with_member("tools", tools)
             }
-            TurnError::Full => code(StatusCode::TOO_MANY_REQUESTS, "busy").retry_after(Duration::from_secs(1)),
+            TurnError::Full => {
+                code(StatusCode::TOO_MANY_REQUESTS, "busy").retry_after(Duration::from_secs(1))
+            }
             TurnError::State(cause) => EngineError::State(cause.clone()).into(),
             TurnError::Stopping => EngineError::Stopping.into(),
         }
@@ -338,8 +395,15 @@ mod tests {
         for id in ids() {
             assert!(formats::by_id(id).is_some(), "{id}");
         }
-        let without = formats::FORMATS.iter().map(|format| format.id()).filter(|id| turns::by_id(id).is_none());
-        assert_eq!(without.collect::<Vec<_>>(), ["native", "mcp"], "what is no LLM's");
+        let without = formats::FORMATS
+            .iter()
+            .map(|format| format.id())
+            .filter(|id| turns::by_id(id).is_none());
+        assert_eq!(
+            without.collect::<Vec<_>>(),
+            ["native", "mcp"],
+            "what is no LLM's"
+        );
     }
 
     #[test]

@@ -59,9 +59,9 @@ impl Right {
     pub(super) fn reserved(self) -> Option<&'static str> {
         match self {
             Self::Read | Self::Call => None,
-            Self::Prefer => {
-                Some("enabling a tool, lifting its approval, changing its alias or deciding which profiles are known")
-            }
+            Self::Prefer => Some(
+                "enabling a tool, lifting its approval, changing its alias or deciding which profiles are known",
+            ),
             Self::Approve => Some("approving or rejecting a call"),
             Self::Operate => Some(
                 "adding, removing or deciding about a scenario, changing stored tools, resetting all preferences of \
@@ -92,7 +92,11 @@ impl Access {
     /// The access of a request with these headers, under the configuration of now, if it has this
     /// right; else the 401. Every face that calls tools judges its requests by this function:
     /// routes by [`require_right`], and sockets, whose requests carry no headers, themselves.
-    pub(super) fn judge(config: &ConfigWatch, headers: &HeaderMap, right: Right) -> Result<Self, Problem> {
+    pub(super) fn judge(
+        config: &ConfigWatch,
+        headers: &HeaderMap,
+        right: Right,
+    ) -> Result<Self, Problem> {
         let access = Self::new(&config.borrow(), headers);
         if right.is_reserved() {
             access.check_reserved(right)?;
@@ -104,7 +108,9 @@ impl Access {
     /// request has it, though every caller may do everything.
     pub(super) fn has_token(config: &ConfigWatch, headers: &HeaderMap) -> bool {
         let config = config.borrow();
-        config.operator_token().is_some_and(|token| token::check_token(headers, token) == TokenCheck::Valid)
+        config
+            .operator_token()
+            .is_some_and(|token| token::check_token(headers, token) == TokenCheck::Valid)
     }
 
     /// The identity that calls and turns of this caller belong to.
@@ -133,7 +139,10 @@ impl Access {
     }
 
     fn new(config: &Config, headers: &HeaderMap) -> Self {
-        match config.operator_token().map(|token| token::check_token(headers, token)) {
+        match config
+            .operator_token()
+            .map(|token| token::check_token(headers, token))
+        {
             None | Some(TokenCheck::Valid) => Self::Full,
             Some(TokenCheck::Missing) => Self::WithoutToken,
             Some(TokenCheck::Invalid) => Self::WrongToken,
@@ -146,7 +155,9 @@ impl Access {
         match self {
             Self::Full if ids.is_empty() => CallsSeen::All,
             Self::Full => CallsSeen::WithIds(ids),
-            Self::WithoutToken | Self::WrongToken => CallsSeen::OwnWithIds(self.owner().into(), ids),
+            Self::WithoutToken | Self::WrongToken => {
+                CallsSeen::OwnWithIds(self.owner().into(), ids)
+            }
         }
     }
 
@@ -161,14 +172,29 @@ impl Access {
     /// Refuses a caller who may not make this change of preferences: 401 if the change loosens a
     /// preference and the request has no valid token.
     pub(super) fn check_change(self, patch: &SettingsPatch) -> Result<(), Problem> {
-        if loosens(patch) { self.check_reserved(Right::Prefer) } else { Ok(()) }
+        if loosens(patch) {
+            self.check_reserved(Right::Prefer)
+        } else {
+            Ok(())
+        }
     }
 
     /// Refuses a caller who may not decide which profiles are known, if a change of preferences
     /// does that: 401. A known profile has lists refuse all other names, so a first preference for
     /// one and what may take away its last one need the token.
-    pub(super) fn check_profiles(self, catalog: &Catalog, scope: &Scope, patch: &SettingsPatch) -> Result<(), Problem> {
-        let SettingsPatch { enabled, approval, alias, priority, pinned } = patch;
+    pub(super) fn check_profiles(
+        self,
+        catalog: &Catalog,
+        scope: &Scope,
+        patch: &SettingsPatch,
+    ) -> Result<(), Problem> {
+        let SettingsPatch {
+            enabled,
+            approval,
+            alias,
+            priority,
+            pinned,
+        } = patch;
         let resets = *enabled == Some(None)
             || *approval == Some(None)
             || *alias == Some(None)
@@ -178,7 +204,11 @@ impl Access {
             Scope::Profile(_) => resets || !catalog.knows_scope(scope),
             Scope::Global | Scope::Chat(_) => false,
         };
-        if decides { self.check_reserved(Right::Prefer) } else { Ok(()) }
+        if decides {
+            self.check_reserved(Right::Prefer)
+        } else {
+            Ok(())
+        }
     }
 
     fn check_reserved(self, right: Right) -> Result<(), Problem> {
@@ -201,7 +231,10 @@ impl Access {
 
 /// The problem that a caller without the token gets, as an example.
 pub(super) fn example(right: Right) -> Problem {
-    Access::WithoutToken.check_reserved(right).err().unwrap_or_else(Problem::internal_logged)
+    Access::WithoutToken
+        .check_reserved(right)
+        .err()
+        .unwrap_or_else(Problem::internal_logged)
 }
 
 /// Whether a change may let callers do more than before. A reset counts like the loosest value that
@@ -209,14 +242,24 @@ pub(super) fn example(right: Right) -> Problem {
 /// does its removal: another tool may get that name from then on.
 fn loosens(patch: &SettingsPatch) -> bool {
     // All settings are named, so that a new one has to be considered here, too.
-    let SettingsPatch { enabled, approval, alias, priority: _, pinned: _ } = patch;
+    let SettingsPatch {
+        enabled,
+        approval,
+        alias,
+        priority: _,
+        pinned: _,
+    } = patch;
     matches!(enabled, Some(None | Some(true)))
         || matches!(approval, Some(None | Some(ApprovalPolicy::Skip)))
         || alias.is_some()
 }
 
 /// Wraps a handler so that only callers with this right reach it.
-pub(super) fn require_right<S>(handler: MethodRouter<S>, right: Right, config: &ConfigWatch) -> MethodRouter<S>
+pub(super) fn require_right<S>(
+    handler: MethodRouter<S>,
+    right: Right,
+    config: &ConfigWatch,
+) -> MethodRouter<S>
 where
     S: Clone + Send + Sync + 'static,
 {
@@ -225,7 +268,11 @@ where
 
 /// Refuses a request without the right of its operation. Passes the caller's [`Access`] to the
 /// handler.
-async fn authorize(State((right, config)): State<(Right, ConfigWatch)>, mut request: Request, next: Next) -> Response {
+async fn authorize(
+    State((right, config)): State<(Right, ConfigWatch)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     match Access::judge(&config, request.headers(), right) {
         Ok(access) => {
             request.extensions_mut().insert(access);
@@ -241,7 +288,9 @@ impl<S: Sync> FromRequestParts<S> for Access {
     /// Fails for a handler that is in no table of routes: the access of its caller is not known.
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let access = parts.extensions.get::<Self>().copied();
-        access.ok_or_else(|| Problem::internal(&"a handler without a right asks what its caller may do"))
+        access.ok_or_else(|| {
+            Problem::internal(&"a handler without a right asks what its caller may do")
+        })
     }
 }
 
@@ -291,16 +340,29 @@ mod tests {
 
     /// A path of the tables with a value in place of each parameter.
     fn target(path: &str) -> String {
-        let filled = |part: &str| if part.starts_with('{') { "x".to_owned() } else { part.to_owned() };
+        let filled = |part: &str| {
+            if part.starts_with('{') {
+                "x".to_owned()
+            } else {
+                part.to_owned()
+            }
+        };
         path.split('/').map(filled).collect::<Vec<_>>().join("/")
     }
 
     /// The head of an answer; the body of some never ends.
     async fn head(address: SocketAddr, method: &str, target: &str, shown: &[&str]) -> String {
-        let lines: Vec<String> = shown.iter().map(|line| format!("Authorization: {line}\r\n")).collect();
+        let lines: Vec<String> = shown
+            .iter()
+            .map(|line| format!("Authorization: {line}\r\n"))
+            .collect();
         let body = if method == "GET" { "" } else { "{}" };
         // The guard stands before the rights.
-        let media = if target.ends_with("/archive") { "application/zip" } else { "application/json" };
+        let media = if target.ends_with("/archive") {
+            "application/zip"
+        } else {
+            "application/json"
+        };
         let request = format!(
             "{method} {target} HTTP/1.1\r\nHost: {address}\r\nContent-Type: {media}\r\nContent-Length: {}\r\n{}\r\n{body}",
             body.len(),
@@ -316,7 +378,13 @@ mod tests {
     }
 
     async fn status(address: SocketAddr, method: &str, target: &str, shown: &[&str]) -> u16 {
-        head(address, method, target, shown).await.split(' ').nth(1).unwrap().parse().unwrap()
+        head(address, method, target, shown)
+            .await
+            .split(' ')
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap()
     }
 
     /// Runs a check against a daemon with this token.
@@ -348,8 +416,15 @@ mod tests {
         for entry in PAGE_ROUTES {
             let target = target(entry.path);
             let answer = head(address, "PATCH", &target, &[]).await.to_lowercase();
-            let allowed = answer.lines().find_map(|line| line.strip_prefix("allow: ")).unwrap().to_uppercase();
-            let methods = allowed.split(',').map(str::trim).filter(|method| *method != "HEAD");
+            let allowed = answer
+                .lines()
+                .find_map(|line| line.strip_prefix("allow: "))
+                .unwrap()
+                .to_uppercase();
+            let methods = allowed
+                .split(',')
+                .map(str::trim)
+                .filter(|method| *method != "HEAD");
             all.extend(methods.map(|method| (method.to_owned(), target.clone(), entry.right)));
         }
         all
@@ -367,7 +442,11 @@ mod tests {
                     let refused = status(address, &method, &target, shown).await == 401;
                     assert_eq!(refused, needed.is_reserved(), "{method} {target} {shown:?}");
                 }
-                assert_ne!(status(address, &method, &target, &[right]).await, 401, "{method} {target}");
+                assert_ne!(
+                    status(address, &method, &target, &[right]).await,
+                    401,
+                    "{method} {target}"
+                );
             }
         })
         .await;
@@ -378,7 +457,11 @@ mod tests {
         with_daemon(None, async |address| {
             for (method, target, _) in operations(address).await {
                 for shown in [&[][..], &["Bearer some-other-token"]] {
-                    assert_ne!(status(address, &method, &target, shown).await, 401, "{method} {target}");
+                    assert_ne!(
+                        status(address, &method, &target, shown).await,
+                        401,
+                        "{method} {target}"
+                    );
                 }
             }
         })
@@ -388,8 +471,10 @@ mod tests {
     #[test]
     fn the_reserved_operations_are_the_known_ones() {
         let operations = ROUTES.iter().flat_map(|route| route.operations);
-        let reserved: BTreeSet<&str> =
-            operations.filter(|operation| operation.right.is_reserved()).map(|operation| operation.id).collect();
+        let reserved: BTreeSet<&str> = operations
+            .filter(|operation| operation.right.is_reserved())
+            .map(|operation| operation.id)
+            .collect();
         assert_eq!(reserved, BTreeSet::from(RESERVED));
     }
 
@@ -397,7 +482,12 @@ mod tests {
     fn reading_takes_no_more_than_the_right_to_read_and_changing_takes_another() {
         for route in ROUTES {
             for operation in route.operations {
-                assert_eq!(operation.right == Right::Read, operation.is_safe(), "{}", operation.id);
+                assert_eq!(
+                    operation.right == Right::Read,
+                    operation.is_safe(),
+                    "{}",
+                    operation.id
+                );
             }
         }
     }
@@ -406,9 +496,15 @@ mod tests {
     #[test]
     fn operations_of_one_handler_have_one_right() {
         for route in ROUTES {
-            for within in route.operations.iter().filter(|operation| operation.handler.is_none()) {
-                let handler =
-                    route.operations.iter().find(|other| other.handler.is_some() && other.verb == within.verb);
+            for within in route
+                .operations
+                .iter()
+                .filter(|operation| operation.handler.is_none())
+            {
+                let handler = route
+                    .operations
+                    .iter()
+                    .find(|other| other.handler.is_some() && other.verb == within.verb);
                 assert_eq!(handler.unwrap().right, within.right, "{}", within.id);
             }
         }
@@ -430,13 +526,35 @@ mod tests {
         let patch = SettingsPatch::default;
         let alias = || Some(PublishedName::alias("reader").unwrap());
         for loosening in [
-            SettingsPatch { enabled: Some(Some(true)), ..patch() },
-            SettingsPatch { enabled: Some(None), ..patch() },
-            SettingsPatch { approval: Some(Some(ApprovalPolicy::Skip)), ..patch() },
-            SettingsPatch { approval: Some(None), ..patch() },
-            SettingsPatch { alias: Some(alias()), ..patch() },
-            SettingsPatch { alias: Some(None), ..patch() },
-            SettingsPatch { enabled: Some(Some(false)), approval: Some(None), ..patch() },
+            SettingsPatch {
+                enabled: Some(Some(true)),
+                ..patch()
+            },
+            SettingsPatch {
+                enabled: Some(None),
+                ..patch()
+            },
+            SettingsPatch {
+                approval: Some(Some(ApprovalPolicy::Skip)),
+                ..patch()
+            },
+            SettingsPatch {
+                approval: Some(None),
+                ..patch()
+            },
+            SettingsPatch {
+                alias: Some(alias()),
+                ..patch()
+            },
+            SettingsPatch {
+                alias: Some(None),
+                ..patch()
+            },
+            SettingsPatch {
+                enabled: Some(Some(false)),
+                approval: Some(None),
+                ..patch()
+            },
             SettingsPatch::reset(),
         ] {
             assert!(loosens(&loosening), "{loosening:?}");
@@ -446,9 +564,19 @@ mod tests {
         }
         for other in [
             patch(),
-            SettingsPatch { enabled: Some(Some(false)), ..patch() },
-            SettingsPatch { approval: Some(Some(ApprovalPolicy::Require)), ..patch() },
-            SettingsPatch { priority: Some(Some(9)), pinned: Some(Some(true)), ..patch() },
+            SettingsPatch {
+                enabled: Some(Some(false)),
+                ..patch()
+            },
+            SettingsPatch {
+                approval: Some(Some(ApprovalPolicy::Require)),
+                ..patch()
+            },
+            SettingsPatch {
+                priority: Some(Some(9)),
+                pinned: Some(Some(true)),
+                ..patch()
+            },
         ] {
             assert!(!loosens(&other), "{other:?}");
             assert!(Access::WithoutToken.check_change(&other).is_ok());

@@ -35,9 +35,16 @@ pub(super) fn check_token(headers: &HeaderMap, token: &Secret) -> TokenCheck {
 fn bearer(headers: &HeaderMap) -> Option<Vec<u8>> {
     let mut lines = headers.get_all(AUTHORIZATION).iter();
     let line = lines.next()?;
-    let (scheme, token) = line.as_bytes().split_at_checked("Bearer ".len()).unwrap_or_default();
+    let (scheme, token) = line
+        .as_bytes()
+        .split_at_checked("Bearer ".len())
+        .unwrap_or_default();
     let proper = lines.next().is_none() && scheme.eq_ignore_ascii_case(b"Bearer ");
-    Some(if proper { token.trim_ascii().to_vec() } else { Vec::new() })
+    Some(if proper {
+        token.trim_ascii().to_vec()
+    } else {
+        Vec::new()
+    })
 }
 
 /// Compares digests, which all have one length, so the time does not depend on the length of the
@@ -64,7 +71,13 @@ mod tests {
         for line in ["Bearer hush", "bearer hush", "BEARER  hush "] {
             assert_eq!(with(&[line]), TokenCheck::Valid, "{line}");
         }
-        for lines in [&["Basic hush"][..], &["hush"], &["Bearer"], &["Bearer "], &["Bearer hush", "Bearer hush"]] {
+        for lines in [
+            &["Basic hush"][..],
+            &["hush"],
+            &["Bearer"],
+            &["Bearer "],
+            &["Bearer hush", "Bearer hush"],
+        ] {
             assert_eq!(with(lines), TokenCheck::Invalid, "{lines:?}");
         }
     }

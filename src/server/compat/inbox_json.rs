@@ -12,7 +12,9 @@ use url::Url;
 
 use crate::catalog::CatalogEntry;
 use crate::model::target::redacted_url;
-use crate::model::{Category, Extra, Health, Provenance, ScenarioState, Scope, Tool, ViewTool, client_member};
+use crate::model::{
+    Category, Extra, Health, Provenance, ScenarioState, Scope, Tool, ViewTool, client_member,
+};
 use crate::server::api::shared_json::Time;
 
 /// Scenarios, tools with their settings, and categories.
@@ -93,8 +95,16 @@ impl Serialize for ScenarioJson<'_> {
         map.serialize_entry("version", &info.version)?;
         map.serialize_entry("description", &info.description)?;
         // As it was written, but without credentials.
-        let without = |url: &str| Url::parse(url).ok().filter(has_credentials).map(|url| redacted_url(&url));
-        let base_url = info.base_url.as_deref().map(|url| without(url).map_or(Cow::Borrowed(url), Cow::Owned));
+        let without = |url: &str| {
+            Url::parse(url)
+                .ok()
+                .filter(has_credentials)
+                .map(|url| redacted_url(&url))
+        };
+        let base_url = info
+            .base_url
+            .as_deref()
+            .map(|url| without(url).map_or(Cow::Borrowed(url), Cow::Owned));
         optional(&mut map, "base_url", base_url.as_ref())?;
         extra(&mut map, &info.extra)?;
         map.end()
@@ -131,12 +141,18 @@ impl Serialize for ToolJson<'_> {
     }
 }
 
-fn optional<M: SerializeMap>(map: &mut M, name: &str, value: Option<&impl Serialize>) -> Result<(), M::Error> {
+fn optional<M: SerializeMap>(
+    map: &mut M,
+    name: &str,
+    value: Option<&impl Serialize>,
+) -> Result<(), M::Error> {
     value.map_or(Ok(()), |value| map.serialize_entry(name, value))
 }
 
 fn extra<M: SerializeMap>(map: &mut M, extra: &Extra) -> Result<(), M::Error> {
-    extra.iter().try_for_each(|(name, value)| raw(map, name, &client_member(name, value.get())))
+    extra
+        .iter()
+        .try_for_each(|(name, value)| raw(map, name, &client_member(name, value.get())))
 }
 
 fn raw<M: SerializeMap>(map: &mut M, name: &str, value: &str) -> Result<(), M::Error> {
@@ -160,15 +176,25 @@ pub(in crate::server) struct ScenarioStatusJson<'a> {
 }
 
 /// A scenario in `GET /api/v1/tools/scenarios`.
-pub(in crate::server) fn status<'a>(health: &'a Health, entry: Option<&CatalogEntry>) -> ScenarioStatusJson<'a> {
-    let answered = matches!(health.state, ScenarioState::Live | ScenarioState::Stale) && health.failures_in_a_row == 0;
+pub(in crate::server) fn status<'a>(
+    health: &'a Health,
+    entry: Option<&CatalogEntry>,
+) -> ScenarioStatusJson<'a> {
+    let answered = matches!(health.state, ScenarioState::Live | ScenarioState::Stale)
+        && health.failures_in_a_row == 0;
     let published = entry.is_some_and(CatalogEntry::is_published);
     let available = answered && published;
-    let error = health.last_error.as_ref().map(|error| error.message.as_str());
+    let error = health
+        .last_error
+        .as_ref()
+        .map(|error| error.message.as_str());
     ScenarioStatusJson {
         scenario: health.name.as_str(),
         available,
-        last_checked: health.last_attempt.map(|time| time.to_string()).unwrap_or_default(),
+        last_checked: health
+            .last_attempt
+            .map(|time| time.to_string())
+            .unwrap_or_default(),
         tool_count: entry.map_or(0, |entry| entry.tools.len()),
         error: error.or_else(|| (!available).then_some(health.reason.as_str())),
     }

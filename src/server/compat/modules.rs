@@ -55,8 +55,13 @@ struct Offer<'a> {
 }
 
 fn permissions(_: &mut SchemaGenerator) -> Schema {
-    const KNOWN: [Permission; 5] =
-        [Permission::Guest, Permission::User, Permission::Admin, Permission::Owner, Permission::Unknown];
+    const KNOWN: [Permission; 5] = [
+        Permission::Guest,
+        Permission::User,
+        Permission::Admin,
+        Permission::Owner,
+        Permission::Unknown,
+    ];
     json_schema!({"type": "string", "enum": KNOWN.map(Permission::as_str)})
 }
 
@@ -101,29 +106,58 @@ fn listed(shared: &ServerState) -> Result<Response, Problem> {
     let snapshot = shared.reader.snapshot();
     let now = shared.clock.wall();
     let all = modules(&snapshot).map(|health| {
-        let entry = snapshot.catalog.entry(&health.name).filter(|entry| entry.is_published());
-        let offers = entry.into_iter().flat_map(|entry| entry.tools.iter()).map(|tool| offer(tool)).collect();
-        Module { scenario: shared_json::health(health, now), offers }
+        let entry = snapshot
+            .catalog
+            .entry(&health.name)
+            .filter(|entry| entry.is_published());
+        let offers = entry
+            .into_iter()
+            .flat_map(|entry| entry.tools.iter())
+            .map(|tool| offer(tool))
+            .collect();
+        Module {
+            scenario: shared_json::health(health, now),
+            offers,
+        }
     });
-    shared_json::json(&ModuleList { modules: all.collect() })
+    shared_json::json(&ModuleList {
+        modules: all.collect(),
+    })
 }
 
 /// `POST /refresh-tools`: polls every module now. Answers `{"status": "ok", "modules": [names of
 /// those whose tools are known]}`.
-pub(in crate::server) async fn refresh(State(shared): State<SharedState>, _: NoQuery) -> Result<Response, Problem> {
+pub(in crate::server) async fn refresh(
+    State(shared): State<SharedState>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
     let may_be_asked = |health: &&Arc<Health>| {
-        !matches!(health.state, ScenarioState::Blocked | ScenarioState::Pending | ScenarioState::Removed)
+        !matches!(
+            health.state,
+            ScenarioState::Blocked | ScenarioState::Pending | ScenarioState::Removed
+        )
     };
     let before = shared.reader.snapshot();
-    let names: Vec<_> = modules(&before).filter(may_be_asked).map(|health| health.name.clone()).collect();
+    let names: Vec<_> = modules(&before)
+        .filter(may_be_asked)
+        .map(|health| health.name.clone())
+        .collect();
     if !names.is_empty() {
         // An empty list of names would poll all scenarios.
         shared.engine.refresh(names).await?;
     }
     let after = shared.reader.snapshot();
     let known = modules(&after).map(|health| &health.name);
-    let known = known.filter(|name| after.catalog.entry(name).is_some_and(|entry| entry.is_published()));
-    shared_json::json(&RefreshedModules { status: "ok", modules: known.map(ToString::to_string).collect() })
+    let known = known.filter(|name| {
+        after
+            .catalog
+            .entry(name)
+            .is_some_and(|entry| entry.is_published())
+    });
+    shared_json::json(&RefreshedModules {
+        status: "ok",
+        modules: known.map(ToString::to_string).collect(),
+    })
 }
 
 /// `POST /api/modules/{module}/execute` with
@@ -148,16 +182,29 @@ pub(in crate::server) async fn execute(
     let known = |name: &str| modules(&snapshot).any(|health| health.name.as_str() == name);
     let failed = |error: &str| tool_result(StatusCode::OK, &ModuleAnswer::failed(&tool, error), 0);
     if !tool.contains('.') {
-        return failed(&format!("Invalid tool name format: {tool}. Expected 'module.tool_name'."));
+        return failed(&format!(
+            "Invalid tool name format: {tool}. Expected 'module.tool_name'."
+        ));
     }
     if !known(&name) {
         return failed(&format!("Unknown module: {name}"));
     }
     request.scenario = Some(name.parse()?);
-    match shared.calls.settle(request, CallerRole::Absent, WaitLimits::NONE).await {
+    match shared
+        .calls
+        .settle(request, CallerRole::Absent, WaitLimits::NONE)
+        .await
+    {
         CallEnd::Answered(answer) => {
-            let is_running = answer.response.as_ref().is_some_and(|response| response.outcome.running.is_some());
-            let status = if is_running { StatusCode::ACCEPTED } else { StatusCode::OK };
+            let is_running = answer
+                .response
+                .as_ref()
+                .is_some_and(|response| response.outcome.running.is_some());
+            let status = if is_running {
+                StatusCode::ACCEPTED
+            } else {
+                StatusCode::OK
+            };
             let result = answer.result.as_ref();
             let json = ModuleAnswer {
                 tool_name: &tool,
@@ -171,8 +218,13 @@ pub(in crate::server) async fn execute(
         CallEnd::AwaitsApproval(awaited) => {
             let id = &awaited.request.tool;
             let approval = &awaited.request.id;
-            let why = format!("a call of `{id}` needs the approval of a human, and waits for it as `{approval}`");
-            let json = ModuleAnswer { adjusted: taken_out(&awaited.adjusted), ..ModuleAnswer::failed(&tool, &why) };
+            let why = format!(
+                "a call of `{id}` needs the approval of a human, and waits for it as `{approval}`"
+            );
+            let json = ModuleAnswer {
+                adjusted: taken_out(&awaited.adjusted),
+                ..ModuleAnswer::failed(&tool, &why)
+            };
             tool_result(StatusCode::ACCEPTED, &json, 0)
         }
         CallEnd::NeedsInput(input) => failed(&input.wanted.message()),
@@ -182,11 +234,20 @@ pub(in crate::server) async fn execute(
 
 /// The reason of a failure, with the texts of the first client of modules where it has one. `tool`
 /// is the name that the client used.
-fn failure_message(snapshot: &Snapshot, scope: &ViewQuery, tool: &str, failure: &Failure) -> String {
+fn failure_message(
+    snapshot: &Snapshot,
+    scope: &ViewQuery,
+    tool: &str,
+    failure: &Failure,
+) -> String {
     if failure.code == FailureCode::UnknownTool {
         let owner = tool.split_once('.').map_or(tool, |(owner, _)| owner);
         let is_known = modules(snapshot).any(|health| health.name.as_str() == owner);
-        return if is_known { format!("Unknown tool: {tool}") } else { format!("Unknown module: {owner}") };
+        return if is_known {
+            format!("Unknown tool: {tool}")
+        } else {
+            format!("Unknown module: {owner}")
+        };
     }
     match (&failure.cause, &failure.tool, &failure.reason) {
         (Some(cause), ..) => module::error_message(cause),
@@ -200,11 +261,22 @@ fn failure_message(snapshot: &Snapshot, scope: &ViewQuery, tool: &str, failure: 
 /// The reason why a profile may not call a tool, with the texts of the first client of modules
 /// where it has one.
 fn denial_message(snapshot: &Snapshot, scope: &ViewQuery, id: &ToolId, reason: &str) -> String {
-    let profile = snapshot.catalog.profile_of(scope).and_then(|name| snapshot.catalog.profile(name));
+    let profile = snapshot
+        .catalog
+        .profile_of(scope)
+        .and_then(|name| snapshot.catalog.profile(name));
     let required = required_permission(snapshot, id);
     match profile {
-        Some(profile @ Profile { permission: Some(has), .. }) if !profile.allows_permission(required) => {
-            format!("Permission denied: {} requires '{required}' but user has '{has}'", id.tool)
+        Some(
+            profile @ Profile {
+                permission: Some(has),
+                ..
+            },
+        ) if !profile.allows_permission(required) => {
+            format!(
+                "Permission denied: {} requires '{required}' but user has '{has}'",
+                id.tool
+            )
         }
         _ => format!("Permission denied: {reason}"),
     }
@@ -214,21 +286,38 @@ fn denial_message(snapshot: &Snapshot, scope: &ViewQuery, id: &ToolId, reason: &
 fn required_permission(snapshot: &Snapshot, id: &ToolId) -> Permission {
     let entry = snapshot.catalog.entry(&id.scenario);
     let tool = entry.and_then(|entry| entry.tools.iter().find(|tool| tool.id == *id));
-    tool.map(|tool| tool.tool.facts.required_permission).unwrap_or_default()
+    tool.map(|tool| tool.tool.facts.required_permission)
+        .unwrap_or_default()
 }
 
 impl<'a> ModuleAnswer<'a> {
     fn failed(tool_name: &'a str, error: &'a str) -> Self {
-        Self { tool_name, success: false, result: None, error: Some(error), adjusted: None }
+        Self {
+            tool_name,
+            success: false,
+            result: None,
+            error: Some(error),
+            adjusted: None,
+        }
     }
 }
 
-fn tool_result(status: StatusCode, answer: &ModuleAnswer<'_>, result_bytes: usize) -> Result<Response, Problem> {
-    Ok(shared_json::written(status, shared_json::bytes(answer, result_bytes)?))
+fn tool_result(
+    status: StatusCode,
+    answer: &ModuleAnswer<'_>,
+    result_bytes: usize,
+) -> Result<Response, Problem> {
+    Ok(shared_json::written(
+        status,
+        shared_json::bytes(answer, result_bytes)?,
+    ))
 }
 
 fn modules(snapshot: &Snapshot) -> impl Iterator<Item = &Arc<Health>> {
-    snapshot.health.values().filter(|health| health.protocol == Some(module::ID))
+    snapshot
+        .health
+        .values()
+        .filter(|health| health.protocol == Some(module::ID))
 }
 
 fn offer(tool: &ViewTool) -> Offer<'_> {

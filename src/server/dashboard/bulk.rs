@@ -52,7 +52,13 @@ pub(super) struct BulkForm {
 impl BulkForm {
     /// The filter as the query of the page.
     fn filter(&self) -> String {
-        let values = [&self.q, &self.scenario, &self.category, &self.tag, &self.state];
+        let values = [
+            &self.q,
+            &self.scenario,
+            &self.category,
+            &self.tag,
+            &self.state,
+        ];
         let mut query = form_urlencoded::Serializer::new(String::new());
         for (name, value) in FILTERS.iter().zip(values) {
             query.append_pair(name, value.as_deref().unwrap_or_default());
@@ -64,12 +70,28 @@ impl BulkForm {
 fn patch(change: &str) -> SettingsPatch {
     let patch = SettingsPatch::default();
     match change {
-        "enable" => SettingsPatch { enabled: Some(Some(true)), ..patch },
-        "disable" => SettingsPatch { enabled: Some(Some(false)), ..patch },
-        "ask-first" => SettingsPatch { approval: Some(Some(ApprovalPolicy::Require)), ..patch },
-        "no-approval" => SettingsPatch { approval: Some(Some(ApprovalPolicy::Skip)), ..patch },
+        "enable" => SettingsPatch {
+            enabled: Some(Some(true)),
+            ..patch
+        },
+        "disable" => SettingsPatch {
+            enabled: Some(Some(false)),
+            ..patch
+        },
+        "ask-first" => SettingsPatch {
+            approval: Some(Some(ApprovalPolicy::Require)),
+            ..patch
+        },
+        "no-approval" => SettingsPatch {
+            approval: Some(Some(ApprovalPolicy::Skip)),
+            ..patch
+        },
         // Resets only the settings with a control in the table; an alias or a priority stays.
-        _ => SettingsPatch { enabled: Some(None), approval: Some(None), ..patch },
+        _ => SettingsPatch {
+            enabled: Some(None),
+            approval: Some(None),
+            ..patch
+        },
     }
 }
 
@@ -83,7 +105,11 @@ pub(super) async fn change(
 ) -> Result<Response, Problem> {
     let scope: Scope = form.scope.parse()?;
     let Some((change, _, done)) = CHANGES.iter().find(|(change, ..)| *change == form.change) else {
-        return Err(bad_member("change", &form.change.into(), &CHANGES.map(|(change, ..)| change).join(", ")));
+        return Err(bad_member(
+            "change",
+            &form.change.into(),
+            &CHANGES.map(|(change, ..)| change).join(", "),
+        ));
     };
     let snapshot = shared.reader.snapshot();
     let (tools, gone) = match &form.matching {
@@ -91,15 +117,30 @@ pub(super) async fn change(
         None => ticked(&snapshot.catalog, form.tools.as_ref())?,
     };
     let number = tools.len();
-    let changes = tools.into_iter().map(|tool| (scope.clone(), PreferenceTarget::Tool(tool), patch(change))).collect();
+    let changes = tools
+        .into_iter()
+        .map(|tool| (scope.clone(), PreferenceTarget::Tool(tool), patch(change)))
+        .collect();
     shared.set_preferences(access, changes).await?;
     let mut told = format!("{} {done} for {scope}.", count(number, "tool"));
     if !gone.is_empty() {
-        let first: Vec<String> = gone.iter().take(NAMES_SHOWN_MAX).map(|name| excerpt(name)).collect();
+        let first: Vec<String> = gone
+            .iter()
+            .take(NAMES_SHOWN_MAX)
+            .map(|name| excerpt(name))
+            .collect();
         let first = first.join(", ");
-        let more = if gone.len() > NAMES_SHOWN_MAX { ", ..." } else { "" };
+        let more = if gone.len() > NAMES_SHOWN_MAX {
+            ", ..."
+        } else {
+            ""
+        };
         // Writing to a text cannot fail.
-        let _ = write!(told, " {} left out (not offered any more): {first}{more}.", gone.len());
+        let _ = write!(
+            told,
+            " {} left out (not offered any more): {first}{more}.",
+            gone.len()
+        );
     }
     shared_json::json(&json!({"changed": number, "left_out": gone, "told": told}))
 }
@@ -108,8 +149,10 @@ pub(super) async fn change(
 fn matching(catalog: &Catalog, form: &BulkForm, told: &Value) -> Result<Vec<ToolId>, Problem> {
     let shown = ToolFilter::parse(Some(&form.filter())).ids(catalog);
     if told.as_str() != Some(shown.len().to_string().as_str()) {
-        let detail =
-            format!("the filter shows {} now, so no preference was changed; look again", count(shown.len(), "tool"));
+        let detail = format!(
+            "the filter shows {} now, so no preference was changed; look again",
+            count(shown.len(), "tool")
+        );
         return Err(Problem::new(http::StatusCode::CONFLICT, detail));
     }
     Ok(shown)
@@ -119,14 +162,17 @@ fn matching(catalog: &Catalog, form: &BulkForm, told: &Value) -> Result<Vec<Tool
 fn ticked(catalog: &Catalog, named: Option<&Value>) -> Result<(Vec<ToolId>, Vec<String>), Problem> {
     let allowed = format!("a list of 1 to {PREFERENCES_MAX} texts `scenario/tool`");
     let named = named.unwrap_or(&Value::Null);
-    let texts: Option<Vec<&str>> = named.as_array().and_then(|all| all.iter().map(Value::as_str).collect());
+    let texts: Option<Vec<&str>> = named
+        .as_array()
+        .and_then(|all| all.iter().map(Value::as_str).collect());
     let Some(texts) = texts.filter(|texts| (1..=PREFERENCES_MAX).contains(&texts.len())) else {
         return Err(bad_member("tools", named, &allowed));
     };
     let mut tools = Vec::new();
     let mut gone = Vec::new();
     for text in texts {
-        let Ok(PreferenceTarget::Tool(id)) = format!("tool:{text}").parse::<PreferenceTarget>() else {
+        let Ok(PreferenceTarget::Tool(id)) = format!("tool:{text}").parse::<PreferenceTarget>()
+        else {
             return Err(bad_member("tools", &text.into(), &allowed));
         };
         let entry = catalog.entry(&id.scenario);

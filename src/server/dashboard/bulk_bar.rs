@@ -7,7 +7,11 @@ pub(super) const CHANGES: [(&str, &str, &str); 5] = [
     ("enable", "put in the list", "put in the list"),
     ("disable", "take out of the list", "taken out of the list"),
     ("ask-first", "require approval", "set to require approval"),
-    ("no-approval", "require no approval", "set to require no approval"),
+    (
+        "no-approval",
+        "require no approval",
+        "set to require no approval",
+    ),
     ("reset", "reset to inherited values", "reset"),
 ];
 

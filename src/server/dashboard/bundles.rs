@@ -10,7 +10,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::bundles::{BundleChange, BundleDefinition, BundleError, StoredBundle, StoredTool, ToolContent, new_id};
+use crate::bundles::{
+    BundleChange, BundleDefinition, BundleError, StoredBundle, StoredTool, ToolContent, new_id,
+};
 use crate::model::ToolId;
 use crate::protocols::bundle;
 use crate::server::SharedState;
@@ -47,7 +49,12 @@ pub(super) async fn page(
             p class="card" id="empty" { "No folder is configured: set " code { "bundles.path" } " to the folder for them, and restart the daemon." }
         }
     };
-    let page = Page { nav: Some(NavPage::Bundles), title: "Bundles", snapshot: &snapshot, now };
+    let page = Page {
+        nav: Some(NavPage::Bundles),
+        title: "Bundles",
+        snapshot: &snapshot,
+        now,
+    };
     html_response(&headers, page.render(&main))
 }
 
@@ -89,7 +96,10 @@ fn import() -> Markup {
 fn all_bundles(shared: &SharedState) -> Markup {
     let set = shared.bundles.set();
     let all: Vec<_> = set.listed().collect();
-    let deleted: Vec<_> = set.bundles().filter(|bundle| bundle.definition.soft_deleted_at.is_some()).collect();
+    let deleted: Vec<_> = set
+        .bundles()
+        .filter(|bundle| bundle.definition.soft_deleted_at.is_some())
+        .collect();
     html! {
         @if all.is_empty() { p class="card" id="empty" { "There is no bundle yet. Add one above." } }
         @for stored in all { (one(shared, stored)) }
@@ -161,7 +171,10 @@ fn row(shared: &SharedState, stored: &StoredBundle, tool: &StoredTool) -> Markup
     let id = stored.definition.id.to_string();
     let slug = tool.slug.as_str();
     let version = tool.version.as_str();
-    let listed = ToolId { scenario: stored.scenario.clone(), tool: tool.name().into() };
+    let listed = ToolId {
+        scenario: stored.scenario.clone(),
+        tool: tool.name().into(),
+    };
     let finding = bundle::left_out(tool, &shared.bundles);
     let preferred = bundles::preferred(&shared.reader.snapshot().catalog, stored, tool);
     html! {
@@ -213,10 +226,16 @@ pub(super) async fn edit(
     let id = bundle_id(&id)?;
     let stored = set.bundle(id).map_err(Problem::from)?;
     let named = |tool: &&std::sync::Arc<StoredTool>| {
-        query.optional("tool") == Some(tool.slug.as_str()) && query.optional("version") == Some(tool.version.as_str())
+        query.optional("tool") == Some(tool.slug.as_str())
+            && query.optional("version") == Some(tool.version.as_str())
     };
-    let document = stored.tools.iter().find(named).map_or_else(example, |tool| Value::Object(tool.content()));
-    let text = serde_json::to_string_pretty(&document).map_err(|error| Problem::internal(&error))?;
+    let document = stored
+        .tools
+        .iter()
+        .find(named)
+        .map_or_else(example, |tool| Value::Object(tool.content()));
+    let text =
+        serde_json::to_string_pretty(&document).map_err(|error| Problem::internal(&error))?;
     let (snapshot, now) = current_snapshot(&shared);
     let main = html! {
         h1 { "A tool of " (foreign(&stored.definition.display_name, 100)) }
@@ -227,7 +246,12 @@ pub(super) async fn edit(
             " " a href=(PAGE) { "Back" }
         }
     };
-    let page = Page { nav: Some(NavPage::Bundles), title: "A stored tool", snapshot: &snapshot, now };
+    let page = Page {
+        nav: Some(NavPage::Bundles),
+        title: "A stored tool",
+        snapshot: &snapshot,
+        now,
+    };
     html_response(&headers, page.render(&main))
 }
 
@@ -247,7 +271,10 @@ pub(super) async fn create(
     ApiJson(body): ApiJson<Map<String, Value>>,
 ) -> Result<Response, Problem> {
     let content = BundleChange::parse(&body).map_err(BundleError::from)?;
-    shared.bundles.put_bundle(new_id(shared.clock.wall()), content).await?;
+    shared
+        .bundles
+        .put_bundle(new_id(shared.clock.wall()), content)
+        .await?;
     Ok(gone_to_page())
 }
 
@@ -259,7 +286,13 @@ pub(super) async fn change(
     ApiJson(mut body): ApiJson<Map<String, Value>>,
 ) -> Result<Response, Problem> {
     let id = bundle_id(&id)?;
-    let is_enabled = shared.bundles.set().bundle(id).map_err(Problem::from)?.definition.is_enabled;
+    let is_enabled = shared
+        .bundles
+        .set()
+        .bundle(id)
+        .map_err(Problem::from)?
+        .definition
+        .is_enabled;
     body.insert("isEnabled".to_owned(), is_enabled.into());
     let content = BundleChange::parse(&body).map_err(BundleError::from)?;
     shared.bundles.put_bundle(id, content).await?;
@@ -307,13 +340,23 @@ pub(super) async fn store(
     _: NoQuery,
     ApiJson(body): ApiJson<StoreForm>,
 ) -> Result<Response, Problem> {
-    let document: Map<String, Value> = serde_json::from_str(&body.document)
-        .map_err(|error| Problem::bad_request(format!("the document is no JSON object: {error}")))?;
-    let part = |name: &str| document.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let document: Map<String, Value> = serde_json::from_str(&body.document).map_err(|error| {
+        Problem::bad_request(format!("the document is no JSON object: {error}"))
+    })?;
+    let part = |name: &str| {
+        document
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     let slug = part("slug").parse().map_err(BundleError::from)?;
     let version = part("version").parse().map_err(BundleError::from)?;
     let content = ToolContent::parse(document).map_err(BundleError::from)?;
-    shared.bundles.put_tool((bundle_id(&id)?, slug, version), content).await?;
+    shared
+        .bundles
+        .put_tool((bundle_id(&id)?, slug, version), content)
+        .await?;
     Ok(gone_to_page())
 }
 
@@ -328,9 +371,14 @@ pub(super) async fn set_enabled(
     let id = bundle_id(&id)?;
     if let Some(tool) = body.tool {
         let slug = tool.parse().map_err(BundleError::from)?;
-        let version = body.version.ok_or_else(|| Problem::bad_request("`version` is missing from the body"))?;
+        let version = body
+            .version
+            .ok_or_else(|| Problem::bad_request("`version` is missing from the body"))?;
         let version = version.parse().map_err(BundleError::from)?;
-        shared.bundles.switch_tool((id, slug, version), body.enabled).await?;
+        shared
+            .bundles
+            .switch_tool((id, slug, version), body.enabled)
+            .await?;
     } else {
         shared.bundles.switch_bundle(id, body.enabled).await?;
     }
@@ -338,7 +386,8 @@ pub(super) async fn set_enabled(
 }
 
 fn bundle_id(text: &str) -> Result<Uuid, Problem> {
-    text.parse().map_err(|_| Problem::not_found("no bundle has this id"))
+    text.parse()
+        .map_err(|_| Problem::not_found("no bundle has this id"))
 }
 
 /// The answer after a change: the page anew.

@@ -13,7 +13,9 @@ use crate::model::{ApprovalRequest, ApprovalState, CallerInfo, Operation, TOOL_N
 use crate::server::api::operations;
 use crate::server::auth::Access;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
-use crate::server::dashboard::text::{AGO, IN, count, foreign, foreign_plain, relative_time, segment};
+use crate::server::dashboard::text::{
+    AGO, IN, count, foreign, foreign_plain, relative_time, segment,
+};
 use crate::server::dashboard::{interactions, latest_calls, links};
 use crate::server::readable_arguments::ReadableArguments;
 use crate::server::{ServerState, SharedState};
@@ -46,7 +48,12 @@ pub(super) async fn page(
         }
         (latest_calls::section(&shared, access, now))
     };
-    let page = Page { nav: Some(NavPage::Calls), title: "Calls", snapshot: &snapshot, now };
+    let page = Page {
+        nav: Some(NavPage::Calls),
+        title: "Calls",
+        snapshot: &snapshot,
+        now,
+    };
     html_response(&headers, page.render(&main))
 }
 
@@ -70,13 +77,20 @@ fn refreshes(needs_token: bool) -> &'static str {
 }
 
 fn present(shared: &ServerState, access: Access, now: Timestamp) -> Markup {
-    let approvals = shared.calls.approvals().map(Approvals::all).unwrap_or_default();
-    let (waits, mut decided): (Vec<_>, Vec<_>) =
-        approvals.iter().partition(|request| request.state == ApprovalState::Waiting);
+    let approvals = shared
+        .calls
+        .approvals()
+        .map(Approvals::all)
+        .unwrap_or_default();
+    let (waits, mut decided): (Vec<_>, Vec<_>) = approvals
+        .iter()
+        .partition(|request| request.state == ApprovalState::Waiting);
     // In the order of the times that are shown: a call may be decided long after a later one.
     decided.sort_by_key(|request| over_at(request));
     let operations = operations::all_seen(shared, access);
-    let (over, going): (Vec<_>, Vec<_>) = operations.iter().partition(|operation| operation.state.is_over());
+    let (over, going): (Vec<_>, Vec<_>) = operations
+        .iter()
+        .partition(|operation| operation.state.is_over());
     html! {
         section aria-labelledby="waiting-title" {
             h2 id="waiting-title" { "Waiting for approval " span class="quiet" { (count(waits.len(), "call")) } }
@@ -152,8 +166,16 @@ fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
 
 /// Whether the page shows all of the caller.
 fn shows_whole_caller(caller: &CallerInfo) -> bool {
-    let parts = [&caller.client, &caller.user_id, &caller.profile, &caller.chat];
-    parts.into_iter().flatten().all(|part| part.chars().nth(CALLER).is_none())
+    let parts = [
+        &caller.client,
+        &caller.user_id,
+        &caller.profile,
+        &caller.chat,
+    ];
+    parts
+        .into_iter()
+        .flatten()
+        .all(|part| part.chars().nth(CALLER).is_none())
 }
 
 fn asker(asker: &CallerInfo) -> Markup {
@@ -164,7 +186,10 @@ fn asker(asker: &CallerInfo) -> Markup {
     }
 }
 
-fn table<'o>(operations: impl Iterator<Item = &'o std::sync::Arc<Operation>>, now: Timestamp) -> Markup {
+fn table<'o>(
+    operations: impl Iterator<Item = &'o std::sync::Arc<Operation>>,
+    now: Timestamp,
+) -> Markup {
     html! {
         div class="scroll" tabindex="0" role="region" aria-label="Operations" { table class="cards" {
             thead { tr { @for head in ["Tool", "State", "Progress", "Started", "Note", "Actions"] { th scope="col" { (head) } } } }
@@ -175,7 +200,11 @@ fn table<'o>(operations: impl Iterator<Item = &'o std::sync::Arc<Operation>>, no
 
 fn row(operation: &Operation, now: Timestamp) -> Markup {
     let progress = &operation.progress;
-    let note = operation.error.as_deref().or(operation.note.as_deref()).or(progress.message.as_deref());
+    let note = operation
+        .error
+        .as_deref()
+        .or(operation.note.as_deref())
+        .or(progress.message.as_deref());
     html! {
         tr data-operation=(operation.id) {
             th scope="row" data-label="Tool" { a href=(links::tool(&operation.tool)) { (operation.tool.scenario) "/" (foreign(&operation.tool.tool, 100)) } }
@@ -199,7 +228,9 @@ fn row(operation: &Operation, now: Timestamp) -> Markup {
 
 /// When a decided call was over, or decided if it is not over yet.
 fn over_at(request: &ApprovalRequest) -> Option<Timestamp> {
-    request.ended_at.or(request.decided.as_ref().map(|decided| decided.at))
+    request
+        .ended_at
+        .or(request.decided.as_ref().map(|decided| decided.at))
 }
 
 fn past<'o>(

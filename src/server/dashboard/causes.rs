@@ -37,7 +37,9 @@ impl<'a> FindingCause<'a> {
             return Self::Format(format);
         }
         match &finding.scenario {
-            Some(own) if finding.code == FindingCode::NameCollision && !finding.others.is_empty() => {
+            Some(own)
+                if finding.code == FindingCode::NameCollision && !finding.others.is_empty() =>
+            {
                 let others = finding.others.iter().map(|other| other.scenario.as_str());
                 Self::Names(others.chain([own.as_str()]).collect())
             }
@@ -47,7 +49,10 @@ impl<'a> FindingCause<'a> {
 
     /// The id of its box, by which the page's script keeps it open.
     fn id(&self, code: FindingCode) -> String {
-        format!("cause-{code}-{:016x}", xxh3_64(format!("{self:?}").as_bytes()))
+        format!(
+            "cause-{code}-{:016x}",
+            xxh3_64(format!("{self:?}").as_bytes())
+        )
     }
 
     fn summary(&self, findings: &[&Finding]) -> Markup {
@@ -71,9 +76,16 @@ impl<'a> FindingCause<'a> {
 pub(super) fn list(catalog: &Catalog, code: FindingCode, findings: &[&Finding]) -> Markup {
     let mut causes: BTreeMap<FindingCause<'_>, Vec<&Finding>> = BTreeMap::new();
     for finding in findings {
-        causes.entry(FindingCause::new(finding)).or_default().push(finding);
+        causes
+            .entry(FindingCause::new(finding))
+            .or_default()
+            .push(finding);
     }
-    let shown: usize = causes.values().take(CAUSES).map(|group| group.len().min(OF_CAUSE)).sum();
+    let shown: usize = causes
+        .values()
+        .take(CAUSES)
+        .map(|group| group.len().min(OF_CAUSE))
+        .sum();
     html! {
         ul class="findings" {
             @for (cause, group) in causes.iter().take(CAUSES) {
@@ -91,12 +103,24 @@ pub(super) fn list(catalog: &Catalog, code: FindingCode, findings: &[&Finding]) 
 }
 
 /// A group that has to be opened.
-fn folded(catalog: &Catalog, code: FindingCode, cause: &FindingCause<'_>, group: &[&Finding]) -> Markup {
+fn folded(
+    catalog: &Catalog,
+    code: FindingCode,
+    cause: &FindingCause<'_>,
+    group: &[&Finding],
+) -> Markup {
     // What all of them say is said once.
     let common = group.first().and_then(|first| first.hint.as_deref());
-    let common = common.filter(|hint| group.iter().all(|finding| finding.hint.as_deref() == Some(*hint)));
-    let parts =
-        FindingParts { severity: false, message: !matches!(cause, FindingCause::Message(_)), hint: common.is_none() };
+    let common = common.filter(|hint| {
+        group
+            .iter()
+            .all(|finding| finding.hint.as_deref() == Some(*hint))
+    });
+    let parts = FindingParts {
+        severity: false,
+        message: !matches!(cause, FindingCause::Message(_)),
+        hint: common.is_none(),
+    };
     html! {
         details id=(cause.id(code)) {
             summary { (cause.summary(group)) }

@@ -42,7 +42,11 @@ impl ShownValues {
     fn matches(&self, value: &EffectiveValue) -> bool {
         let text = format!("{} {}", value.key, value.value).to_lowercase();
         (!self.set || value.origin != ValueOrigin::Default)
-            && self.words.to_lowercase().split_whitespace().all(|word| text.contains(word))
+            && self
+                .words
+                .to_lowercase()
+                .split_whitespace()
+                .all(|word| text.contains(word))
     }
 }
 
@@ -66,7 +70,12 @@ pub(super) async fn page(
             (shown(&values, &ShownValues::parse(raw.as_deref())))
         }
     };
-    let page = Page { nav: Some(NavPage::Configuration), title: "Configuration", snapshot: &snapshot, now };
+    let page = Page {
+        nav: Some(NavPage::Configuration),
+        title: "Configuration",
+        snapshot: &snapshot,
+        now,
+    };
     html_response(&headers, page.render(&main))
 }
 
@@ -83,7 +92,10 @@ fn not_as_written(snapshot: &Snapshot) -> Markup {
 
 /// The filter, and what it shows.
 fn shown(values: &[EffectiveValue], wanted: &ShownValues) -> Markup {
-    let matching: Vec<&EffectiveValue> = values.iter().filter(|value| wanted.matches(value)).collect();
+    let matching: Vec<&EffectiveValue> = values
+        .iter()
+        .filter(|value| wanted.matches(value))
+        .collect();
     let visible = &matching[..matching.len().min(SHOWN)];
     html! {
         form class="filter" method="get" action="/dashboard/configuration" role="search" {

@@ -16,12 +16,18 @@ const ENTRY: &str = env!("CARGO_PKG_NAME");
 /// The addresses, and the entries of clients, which are folded until they are opened.
 pub(super) fn section(shared: &ServerState, headers: &HeaderMap) -> Markup {
     // The address by which this browser reaches the daemon; the guard has checked it.
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).map(str::to_owned);
+    let host = headers
+        .get(HOST)
+        .and_then(|host| host.to_str().ok())
+        .map(str::to_owned);
     let host = host.unwrap_or_else(|| shared.config.borrow().server.listen.to_string());
     let mcp = format!("http://{host}/mcp");
     let list = format!("http://{host}/api/v1/tools?format=openai");
     let address = ClientConnection::Address(mcp.clone());
-    let command = ClientConnection::Command { program: program(), args: vec!["mcp".to_owned()] };
+    let command = ClientConnection::Command {
+        program: program(),
+        args: vec!["mcp".to_owned()],
+    };
     html! {
         section class="card" aria-labelledby="use-title" {
             h2 id="use-title" { "Use the list" }
@@ -53,9 +59,17 @@ pub(super) fn section(shared: &ServerState, headers: &HeaderMap) -> Markup {
 /// may have another `PATH`. A program that callsheet is embedded in has no command `mcp`, so its
 /// entries name the installed `callsheet`.
 fn program() -> String {
-    let running = std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default();
+    let running = std::env::current_exe()
+        .map(|path| path.display().to_string())
+        .unwrap_or_default();
     // Linux says so of a file that was replaced since the start.
     let path = running.strip_suffix(" (deleted)").unwrap_or(&running);
-    let is_callsheet = Path::new(path).file_name().is_some_and(|name| name == ENTRY);
-    if is_callsheet { path.to_owned() } else { ENTRY.to_owned() }
+    let is_callsheet = Path::new(path)
+        .file_name()
+        .is_some_and(|name| name == ENTRY);
+    if is_callsheet {
+        path.to_owned()
+    } else {
+        ENTRY.to_owned()
+    }
 }

@@ -43,7 +43,12 @@ pub(super) async fn page(
         }
         p class="quiet" { a href={ "/api/v1/approvals/" (segment(&request.id)) } { "The same as JSON" } }
     };
-    let page = Page { nav: Some(NavPage::Calls), title: "Call", snapshot: &snapshot, now };
+    let page = Page {
+        nav: Some(NavPage::Calls),
+        title: "Call",
+        snapshot: &snapshot,
+        now,
+    };
     html_response(&headers, page.render(&main))
 }
 

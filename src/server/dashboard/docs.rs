@@ -22,9 +22,18 @@ pub(super) async fn page(
     headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
-    let main = PreEscaped(REFERENCE.get_or_init(|| reference((shared.api_document)()).into_string()).as_str());
+    let main = PreEscaped(
+        REFERENCE
+            .get_or_init(|| reference((shared.api_document)()).into_string())
+            .as_str(),
+    );
     let main = html! { (main) };
-    let page = Page { nav: Some(NavPage::Api), title: "API", snapshot: &snapshot, now };
+    let page = Page {
+        nav: Some(NavPage::Api),
+        title: "API",
+        snapshot: &snapshot,
+        now,
+    };
     html_response(&headers, page.render(&main))
 }
 
@@ -32,9 +41,16 @@ pub(super) async fn page(
 fn reference(document: &Value) -> Markup {
     let operations = operations(document);
     let of = |tag: &Value| {
-        operations.iter().filter(|(_, _, operation)| operation["tags"][0] == tag["name"]).copied().collect::<Vec<_>>()
+        operations
+            .iter()
+            .filter(|(_, _, operation)| operation["tags"][0] == tag["name"])
+            .copied()
+            .collect::<Vec<_>>()
     };
-    let groups: Vec<_> = list(&document["tags"]).iter().map(|tag| (tag, of(tag))).collect();
+    let groups: Vec<_> = list(&document["tags"])
+        .iter()
+        .map(|tag| (tag, of(tag)))
+        .collect();
     html! {
         h1 { "API" }
         @for paragraph in text(&document["info"]["description"]).split("\n\n") { p class="lead" { (spans(paragraph)) } }
@@ -64,9 +80,15 @@ fn reference(document: &Value) -> Markup {
 
 fn operations(document: &Value) -> Vec<(&str, &str, &Value)> {
     let paths = document["paths"].as_object().into_iter().flatten();
-    let methods =
-        paths.flat_map(|(path, item)| item.as_object().into_iter().flatten().map(move |method| (path, method)));
-    methods.map(|(path, (method, operation))| (path.as_str(), method.as_str(), operation)).collect()
+    let methods = paths.flat_map(|(path, item)| {
+        item.as_object()
+            .into_iter()
+            .flatten()
+            .map(move |method| (path, method))
+    });
+    methods
+        .map(|(path, (method, operation))| (path.as_str(), method.as_str(), operation))
+        .collect()
 }
 
 fn section(document: &Value, path: &str, method: &str, operation: &Value) -> Markup {
@@ -106,7 +128,9 @@ fn parameters(all: &[Value]) -> Markup {
 
 /// One status. A status that many routes share takes one line; others have an example.
 fn answered(document: &Value, operation: &Value, status: &str, answer: &Value) -> Markup {
-    let common = answer["$ref"].as_str().and_then(|to| document.pointer(to.trim_start_matches('#')));
+    let common = answer["$ref"]
+        .as_str()
+        .and_then(|to| document.pointer(to.trim_start_matches('#')));
     let told = common.unwrap_or(answer);
     html! {
         li {
@@ -128,11 +152,27 @@ fn answered(document: &Value, operation: &Value, status: &str, answer: &Value) -
 /// The `curl` command of an example.
 fn curl(operation: &Value, ask: &str) -> String {
     let (method, target) = ask.split_once(' ').unwrap_or(("GET", ask));
-    let method = if method == "GET" { String::new() } else { format!("-X {method} ") };
+    let method = if method == "GET" {
+        String::new()
+    } else {
+        format!("-X {method} ")
+    };
     let bodies = &operation["requestBody"]["content"]["application/json"]["examples"];
-    let body = bodies.as_object().into_iter().flat_map(|all| all.values()).find(|body| body["summary"] == ask);
-    let body = body.map(|body| format!(" -H 'Content-Type: application/json' -d '{}'", body["value"]));
-    format!("curl {method}'http://127.0.0.1:7400{target}'{}", body.unwrap_or_default())
+    let body = bodies
+        .as_object()
+        .into_iter()
+        .flat_map(|all| all.values())
+        .find(|body| body["summary"] == ask);
+    let body = body.map(|body| {
+        format!(
+            " -H 'Content-Type: application/json' -d '{}'",
+            body["value"]
+        )
+    });
+    format!(
+        "curl {method}'http://127.0.0.1:7400{target}'{}",
+        body.unwrap_or_default()
+    )
 }
 
 /// A short description of a schema.
@@ -155,7 +195,10 @@ fn shape(schema: &Value) -> Markup {
 
 /// A document, indented; a text as it is.
 fn written(value: &Value) -> Markup {
-    let text = value.as_str().map_or_else(|| serde_json::to_string_pretty(value).unwrap_or_default(), str::to_owned);
+    let text = value.as_str().map_or_else(
+        || serde_json::to_string_pretty(value).unwrap_or_default(),
+        str::to_owned,
+    );
     html! { pre tabindex="0" { code { (text) } } }
 }
 

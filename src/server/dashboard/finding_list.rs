@@ -24,8 +24,15 @@ pub(super) fn severity_badge(severity: Severity) -> Markup {
 }
 
 /// The findings of a scenario or a tool, each with all its parts.
-pub(super) fn finding_list<'a>(catalog: &Catalog, findings: impl IntoIterator<Item = &'a Finding>) -> Markup {
-    let parts = FindingParts { severity: true, message: true, hint: true };
+pub(super) fn finding_list<'a>(
+    catalog: &Catalog,
+    findings: impl IntoIterator<Item = &'a Finding>,
+) -> Markup {
+    let parts = FindingParts {
+        severity: true,
+        message: true,
+        hint: true,
+    };
     html! {
         ul class="findings" { @for finding in findings.into_iter().take(SHOWN) { (item(catalog, finding, parts)) } }
     }
@@ -46,8 +53,18 @@ pub(super) fn item(catalog: &Catalog, finding: &Finding, parts: FindingParts) ->
 /// What a finding is about. A tool that the catalog does not have has no page, so its scenario's is
 /// linked.
 fn about(catalog: &Catalog, finding: &Finding) -> Markup {
-    let has_page = |id: &ToolId| catalog.entry(&id.scenario).is_some_and(|entry| entry.tool(&id.tool).is_some());
-    let link = |id: ToolId| if has_page(&id) { links::tool(&id) } else { links::scenario(&id.scenario) };
+    let has_page = |id: &ToolId| {
+        catalog
+            .entry(&id.scenario)
+            .is_some_and(|entry| entry.tool(&id.tool).is_some())
+    };
+    let link = |id: ToolId| {
+        if has_page(&id) {
+            links::tool(&id)
+        } else {
+            links::scenario(&id.scenario)
+        }
+    };
     html! {
         @match (&finding.scenario, &finding.tool) {
             (Some(scenario), Some(name)) => { a href=(link(ToolId::new(scenario.clone(), name.clone()))) { (scenario) "/" (foreign(name, 80)) } " " }

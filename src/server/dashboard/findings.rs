@@ -41,8 +41,17 @@ impl ShownFindings {
         let mut wanted = Self::default();
         for (name, value) in form_urlencoded::parse(raw.unwrap_or_default().as_bytes()) {
             match &*name {
-                "severity" => wanted.severity = Severity::ALL.into_iter().find(|known| known.as_str() == value),
-                "code" => wanted.code = FindingCode::ALL.iter().copied().find(|known| known.as_str() == value),
+                "severity" => {
+                    wanted.severity = Severity::ALL
+                        .into_iter()
+                        .find(|known| known.as_str() == value)
+                }
+                "code" => {
+                    wanted.code = FindingCode::ALL
+                        .iter()
+                        .copied()
+                        .find(|known| known.as_str() == value)
+                }
                 "scenario" => wanted.scenario = value.parse().ok(),
                 "formats" => wanted.all_formats = value == "all",
                 _ => {}
@@ -63,7 +72,11 @@ impl ShownFindings {
             severities: self.severity.into_iter().collect(),
             codes: self.code.into_iter().collect(),
             scenario: self.scenario.clone(),
-            unused: if shows_all { UnusedFormats::Included } else { UnusedFormats::Counted },
+            unused: if shows_all {
+                UnusedFormats::Included
+            } else {
+                UnusedFormats::Counted
+            },
         }
     }
 
@@ -72,7 +85,10 @@ impl ShownFindings {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("formats", "all");
         let severity = self.severity.map(Severity::as_str);
-        for (key, value) in [("severity", severity), ("scenario", self.scenario.as_ref().map(ScenarioName::as_str))] {
+        for (key, value) in [
+            ("severity", severity),
+            ("scenario", self.scenario.as_ref().map(ScenarioName::as_str)),
+        ] {
             if let Some(value) = value {
                 query.append_pair(key, value);
             }
@@ -99,7 +115,12 @@ pub(super) async fn page(
             (groups(&snapshot, &findings, &wanted))
         }
     };
-    let page = Page { nav: Some(NavPage::Findings), title: "Findings", snapshot: &snapshot, now };
+    let page = Page {
+        nav: Some(NavPage::Findings),
+        title: "Findings",
+        snapshot: &snapshot,
+        now,
+    };
     html_response(&headers, page.render(&main))
 }
 
@@ -117,7 +138,10 @@ pub(super) async fn part(
 
 fn form(snapshot: &Snapshot, wanted: &ShownFindings) -> Markup {
     let of = |severity: Severity| {
-        let mut codes: Vec<_> = FindingCode::ALL.iter().filter(|code| code.severity() == severity).collect();
+        let mut codes: Vec<_> = FindingCode::ALL
+            .iter()
+            .filter(|code| code.severity() == severity)
+            .collect();
         codes.sort_by_key(|code| code.as_str());
         codes
     };
@@ -150,7 +174,10 @@ fn form(snapshot: &Snapshot, wanted: &ShownFindings) -> Markup {
 fn groups(snapshot: &Snapshot, found: &OpenFindings, wanted: &ShownFindings) -> Markup {
     let mut kinds = Kinds::new();
     for finding in found.general.iter().chain(&found.of_formats) {
-        kinds.entry((Reverse(finding.severity()), finding.code.as_str())).or_default().push(finding);
+        kinds
+            .entry((Reverse(finding.severity()), finding.code.as_str()))
+            .or_default()
+            .push(finding);
     }
     html! {
         @if kinds.is_empty() {
@@ -180,9 +207,18 @@ fn groups(snapshot: &Snapshot, found: &OpenFindings, wanted: &ShownFindings) -> 
 
 /// How many findings there are of each severity, as links.
 fn counts(kinds: &Kinds<'_>) -> Markup {
-    let of = |severity: Severity| kinds.iter().filter(|((of, _), _)| of.0 == severity).map(|(_, all)| all.len()).sum();
-    let all: Vec<(Severity, usize)> =
-        Severity::ALL.into_iter().rev().map(|severity| (severity, of(severity))).collect();
+    let of = |severity: Severity| {
+        kinds
+            .iter()
+            .filter(|((of, _), _)| of.0 == severity)
+            .map(|(_, all)| all.len())
+            .sum()
+    };
+    let all: Vec<(Severity, usize)> = Severity::ALL
+        .into_iter()
+        .rev()
+        .map(|severity| (severity, of(severity)))
+        .collect();
     html! {
         ul class="summary" aria-label="Findings by severity" {
             @for (severity, number) in all.into_iter().filter(|(_, number)| *number > 0) {
@@ -211,30 +247,40 @@ fn advice(code: FindingCode) -> Option<&'static str> {
         FindingCode::ToolQuarantined => {
             "report it to the author of the scenario; `callsheet check` shows where it is in the manifest."
         }
-        FindingCode::VersionRefused => "update the scenario or callsheet, or widen `protocol.accept`.",
+        FindingCode::VersionRefused => {
+            "update the scenario or callsheet, or widen `protocol.accept`."
+        }
         FindingCode::ManifestRefused => {
             "look at the scenario's log; its last good tools stay published until it is fixed."
         }
-        FindingCode::Disabled => "enable a tool where it is needed: on its page, or with a preference for many tools.",
+        FindingCode::Disabled => {
+            "enable a tool where it is needed: on its page, or with a preference for many tools."
+        }
         FindingCode::Withdrawn => {
             "find out why the scenario does not answer; its tools return with its next good answer."
         }
         FindingCode::NeedsAuthorization => {
             "give callsheet the credential, or let the scenario list its tools without one."
         }
-        FindingCode::OverLimit => "disable tools that are not needed, or raise the priority of those that must stay.",
+        FindingCode::OverLimit => {
+            "disable tools that are not needed, or raise the priority of those that must stay."
+        }
         FindingCode::TrustWithheld => {
             "check which program answers at that address now, and trust it again if it is the right one."
         }
         FindingCode::PreferenceUnmatched => {
             "if the profile is not configured, configure it; if the tool will not return, reset the preference; otherwise no action is needed."
         }
-        FindingCode::SourceFailed => "fix what the finding names; until then the last known addresses stay active.",
+        FindingCode::SourceFailed => {
+            "fix what the finding names; until then the last known addresses stay active."
+        }
         FindingCode::StateFailed | FindingCode::StateRepaired => {
             "check the free space and the permissions of the state folder."
         }
         FindingCode::Isolated => "check the network of this machine.",
-        FindingCode::Lossy => "no action is needed, unless a tool needs what the vendor does not accept.",
+        FindingCode::Lossy => {
+            "no action is needed, unless a tool needs what the vendor does not accept."
+        }
         _ => return None,
     })
 }

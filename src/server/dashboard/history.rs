@@ -60,7 +60,12 @@ pub(super) struct LatencySample {
 
 impl History {
     /// Records published snapshots until `stop`.
-    pub(super) fn start(mut reader: CatalogReader, clock: Clock, tasks: &Tasks, stop: Stop) -> Self {
+    pub(super) fn start(
+        mut reader: CatalogReader,
+        clock: Clock,
+        tasks: &Tasks,
+        stop: Stop,
+    ) -> Self {
         let learnt = Arc::new(Mutex::new(RecordedHistory::from(reader.snapshot())));
         let history = Self { recorded: learnt };
         let learning = history.clone();
@@ -89,7 +94,11 @@ impl History {
 
     /// The latest latencies of a scenario.
     pub(super) fn latencies(&self, name: &ScenarioName) -> Vec<LatencySample> {
-        self.recorded().latencies.get(name).map(|past| past.iter().copied().collect()).unwrap_or_default()
+        self.recorded()
+            .latencies
+            .get(name)
+            .map(|past| past.iter().copied().collect())
+            .unwrap_or_default()
     }
 
     fn recorded(&self) -> MutexGuard<'_, RecordedHistory> {
@@ -101,13 +110,21 @@ impl ScenarioHistory {
     /// Reads the history of a scenario from the log.
     pub(super) fn read(calls: &Calls, name: &ScenarioName) -> Self {
         let read = |kinds: Vec<LogKind>, scenario: Option<ScenarioName>| {
-            calls.log(&LogWanted { kinds, scenario, limit: MAX_CHANGES, ..LogWanted::default() })
+            calls.log(&LogWanted {
+                kinds,
+                scenario,
+                limit: MAX_CHANGES,
+                ..LogWanted::default()
+            })
         };
         let changes = read(vec![LogKind::State, LogKind::End], Some(name.clone()));
         let mut lines = changes.lines;
         lines.extend(read(vec![LogKind::Start], None).lines);
         lines.sort_by_key(LogEntry::line);
-        Self { lines, since: changes.states_since }
+        Self {
+            lines,
+            since: changes.states_since,
+        }
     }
 }
 
@@ -117,7 +134,10 @@ impl RecordedHistory {
         for health in first.health.values() {
             record_latency(&mut latencies, None, health);
         }
-        Self { upto: first, latencies }
+        Self {
+            upto: first,
+            latencies,
+        }
     }
 
     fn record(&mut self, after: &Arc<Snapshot>) {
@@ -125,7 +145,10 @@ impl RecordedHistory {
         for change in before.health.diff(&after.health) {
             match change {
                 DiffItem::Add(_, health) => record_latency(&mut self.latencies, None, health),
-                DiffItem::Update { old: (_, old), new: (_, new) } => {
+                DiffItem::Update {
+                    old: (_, old),
+                    new: (_, new),
+                } => {
                     record_latency(&mut self.latencies, Some(old), new);
                 }
                 DiffItem::Remove(name, _) => {
@@ -138,7 +161,9 @@ impl RecordedHistory {
 
 /// Records the latency of an answer, if the answer is new.
 fn record_latency(all: &mut Latencies, before: Option<&Arc<Health>>, after: &Health) {
-    let (Some(milliseconds), Some(at)) = (after.latency_ms, after.last_success) else { return };
+    let (Some(milliseconds), Some(at)) = (after.latency_ms, after.last_success) else {
+        return;
+    };
     let answered = Some(at) != before.and_then(|before| before.last_success);
     if answered {
         let latencies = all.entry(after.name.clone()).or_default();

@@ -19,7 +19,11 @@ const MESSAGE: usize = 2_000;
 
 /// The part of the page Calls; empty when no tool waits. A page belongs to no caller, so the
 /// questions are shown to operators only.
-pub(super) fn waiting(waiting: &[(Arc<ActiveCall>, Arc<PendingInput>)], access: Access, now: Timestamp) -> Markup {
+pub(super) fn waiting(
+    waiting: &[(Arc<ActiveCall>, Arc<PendingInput>)],
+    access: Access,
+    now: Timestamp,
+) -> Markup {
     html! {
         @if !waiting.is_empty() {
             section aria-labelledby="input-title" {
@@ -38,7 +42,10 @@ fn form(call: &ActiveCall, input: &PendingInput, now: Timestamp) -> Markup {
     let title = format!("input-{}", input.id);
     let field = format!("content-{}", input.id);
     let schema = input.wanted.schema();
-    let begun = first_value(schema.as_ref().map_or("{}", JsonText::get), FirstMembers::All);
+    let begun = first_value(
+        schema.as_ref().map_or("{}", JsonText::get),
+        FirstMembers::All,
+    );
     let at = format!("/api/v1/interactions/{}", segment(&input.id));
     let accept = json!({"action": "accept"}).to_string();
     let decline = json!({"action": "decline"}).to_string();

@@ -30,7 +30,11 @@ const PAYLOAD: usize = 20_000;
 /// only requests of scripts carry it.
 pub(super) fn refreshes(shared: &ServerState) -> &'static str {
     let needs_token = shared.config.borrow().operator_token().is_some();
-    if needs_token { "load, sse:calls" } else { "sse:calls" }
+    if needs_token {
+        "load, sse:calls"
+    } else {
+        "sse:calls"
+    }
 }
 
 /// The section of the page Calls.
@@ -67,13 +71,24 @@ pub(super) fn table(
     access: Access,
     now: Timestamp,
 ) -> Markup {
-    let wanted = LogWanted { kinds: vec![LogKind::Call], tool, limit, ..LogWanted::default() };
+    let wanted = LogWanted {
+        kinds: vec![LogKind::Call],
+        tool,
+        limit,
+        ..LogWanted::default()
+    };
     let page = shared.calls.log(&wanted);
     let calls: Vec<&NumberedCall> = page
         .lines
         .iter()
         .rev()
-        .filter_map(|line| if let LogEntry::Call(call) = line { Some(call) } else { None })
+        .filter_map(|line| {
+            if let LogEntry::Call(call) = line {
+                Some(call)
+            } else {
+                None
+            }
+        })
         .collect();
     html! {
         @if calls.is_empty() {
@@ -96,7 +111,10 @@ pub(super) fn table(
 fn row(numbered: &NumberedCall, access: Access, now: Timestamp) -> Markup {
     let call = &numbered.call;
     let is_shown = access.may_see(&call.access);
-    let payload = numbered.payload.as_deref().filter(|_| access == Access::Full);
+    let payload = numbered
+        .payload
+        .as_deref()
+        .filter(|_| access == Access::Full);
     html! {
         tr data-call=(numbered.number) {
             th scope="row" data-label="Tool" {
@@ -119,8 +137,16 @@ fn row(numbered: &NumberedCall, access: Access, now: Timestamp) -> Markup {
 
 fn caller(numbered: &NumberedCall) -> Markup {
     let call = &numbered.call;
-    let parts = [("", &call.client), ("user ", &call.user), ("profile ", &call.profile), ("chat ", &call.chat)];
-    let known: Vec<_> = parts.into_iter().filter_map(|part| part.1.as_ref().map(|text| (part.0, text))).collect();
+    let parts = [
+        ("", &call.client),
+        ("user ", &call.user),
+        ("profile ", &call.profile),
+        ("chat ", &call.chat),
+    ];
+    let known: Vec<_> = parts
+        .into_iter()
+        .filter_map(|part| part.1.as_ref().map(|text| (part.0, text)))
+        .collect();
     html! {
         @for (at, (what, text)) in known.iter().enumerate() { @if at > 0 { ", " } (what) (foreign(text, NAME)) }
     }
@@ -142,7 +168,11 @@ fn kept(number: u64, payload: &CallPayload) -> Markup {
 
 fn text(what: &str, kept: &KeptText) -> Markup {
     // A character has four bytes at most. What is cut is no JSON.
-    let shown = if kept.cut { kept.text.clone() } else { indented(&kept.text, 4 * PAYLOAD) };
+    let shown = if kept.cut {
+        kept.text.clone()
+    } else {
+        indented(&kept.text, 4 * PAYLOAD)
+    };
     html! {
         p class="quiet" { (what) @if kept.cut { ", the first " (kept.text.len()) " of " (kept.bytes) " bytes" } }
         pre tabindex="0" { code { (foreign(&shown, PAYLOAD)) } }

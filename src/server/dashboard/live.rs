@@ -66,7 +66,8 @@ pub(super) async fn follow(
 ) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw.as_deref(), &[once("seen")])?;
     let place = Arc::clone(&shared.dashboard.streams).try_acquire_owned();
-    let place = place.map_err(|_| Problem::busy("too many pages of the dashboard are open; close some"))?;
+    let place =
+        place.map_err(|_| Problem::busy("too many pages of the dashboard are open; close some"))?;
     let reader = shared.reader.clone();
     let calls = shared.events.call_events();
     let ended = shared.calls.ended_calls();
@@ -152,9 +153,13 @@ impl PageStream {
     async fn send_numbers(&mut self) {
         let numbers = NavNumbers::counted(&self.shared, &self.known).await;
         let before = self.numbers.replace(numbers);
-        let changed = |number: &NavNumber| before.is_none_or(|before| before.get(*number) != numbers.get(*number));
+        let changed = |number: &NavNumber| {
+            before.is_none_or(|before| before.get(*number) != numbers.get(*number))
+        };
         let events = NavNumber::ALL.into_iter().filter(changed);
-        self.waiting.extend(events.map(|number| event(number.event(), &numbers.shown(number).into_string())));
+        self.waiting.extend(
+            events.map(|number| event(number.event(), &numbers.shown(number).into_string())),
+        );
     }
 }
 
@@ -167,7 +172,10 @@ fn change_events(before: &Snapshot, after: &Snapshot) -> VecDeque<Bytes> {
     if offer_differs(before, after) {
         events.push_back(event("catalog", "1"));
     }
-    let turns = after.transitions.since(&before.transitions).unwrap_or_default();
+    let turns = after
+        .transitions
+        .since(&before.transitions)
+        .unwrap_or_default();
     if !turns.is_empty() {
         events.push_back(event("news", &news(&turns)));
     }

@@ -34,16 +34,29 @@ pub(super) async fn begin(
     let name = find(&shared.reader.snapshot(), &name)?.name.clone();
     let redirect = redirect_for(&uri, &headers)?;
     let started = shared.logins.begin(&name, &redirect).await?;
-    Ok((StatusCode::NO_CONTENT, [(LEAVE, started.authorization_url.to_string())]).into_response())
+    Ok((
+        StatusCode::NO_CONTENT,
+        [(LEAVE, started.authorization_url.to_string())],
+    )
+        .into_response())
 }
 
 /// The address of this daemon that the browser comes back to: the one that it uses. The guard has
 /// seen that its host is ours.
 fn redirect_for(uri: &Uri, headers: &HeaderMap) -> Result<Url, Problem> {
-    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    let unknown = || Problem::bad_request("the request names no host that a browser could come back to");
+    let text = |name| {
+        headers
+            .get(name)
+            .and_then(|value: &HeaderValue| value.to_str().ok())
+    };
+    let unknown =
+        || Problem::bad_request("the request names no host that a browser could come back to");
     // HTTP/2 has no `Host`.
-    let host = uri.authority().map(Authority::as_str).or(text(HOST)).filter(|host| !host.is_empty());
+    let host = uri
+        .authority()
+        .map(Authority::as_str)
+        .or(text(HOST))
+        .filter(|host| !host.is_empty());
     let host = host.ok_or_else(unknown)?;
     // A proxy that ends TLS leaves the scheme in `Origin` alone.
     let is_https = text(ORIGIN).and_then(|origin| origin.strip_prefix("https://")) == Some(host);
@@ -59,13 +72,21 @@ pub(super) async fn callback(
 ) -> Result<Response, ErrorPage> {
     let name = finished(&shared, raw.as_deref().unwrap_or_default()).await?;
     let (snapshot, now) = current_snapshot(&shared);
-    let renews = shared.logins.status(&name).is_ok_and(|status| status.renews);
+    let renews = shared
+        .logins
+        .status(&name)
+        .is_ok_and(|status| status.renews);
     let main = html! {
         h1 { "Logged in" }
         p { "callsheet is logged in for " (name) ". " @if renews { "It renews that by itself." } @else { "That cannot be renewed." } }
         p { a href={ "/dashboard/scenarios/" (segment(name.as_str())) } { "Its page" } }
     };
-    let page = Page { nav: Some(NavPage::Scenarios), title: "Logged in", snapshot: &snapshot, now };
+    let page = Page {
+        nav: Some(NavPage::Scenarios),
+        title: "Logged in",
+        snapshot: &snapshot,
+        now,
+    };
     html_response(&headers, page.render(&main))
 }
 

@@ -92,7 +92,14 @@ impl Dashboard {
         let streams = Arc::new(Semaphore::new(STREAMS));
         let looks = Semaphore::new(raw_answer::MAX_CONCURRENT);
         let errors = nav_numbers::ErrorCount::default();
-        Self { history, errors, streams, raw_polls: looks, stop, settings }
+        Self {
+            history,
+            errors,
+            streams,
+            raw_polls: looks,
+            stop,
+            settings,
+        }
     }
 }
 
@@ -116,16 +123,39 @@ enum PageRouteKind {
     Other,
 }
 
-const fn page_route(path: &'static str, right: Right, handler: fn() -> MethodRouter<SharedState>) -> PageRoute {
-    PageRoute { path, right, kind: PageRouteKind::Page, handler }
+const fn page_route(
+    path: &'static str,
+    right: Right,
+    handler: fn() -> MethodRouter<SharedState>,
+) -> PageRoute {
+    PageRoute {
+        path,
+        right,
+        kind: PageRouteKind::Page,
+        handler,
+    }
 }
 
 const fn part_route(path: &'static str, handler: fn() -> MethodRouter<SharedState>) -> PageRoute {
-    PageRoute { path, right: Read, kind: PageRouteKind::Part, handler }
+    PageRoute {
+        path,
+        right: Read,
+        kind: PageRouteKind::Part,
+        handler,
+    }
 }
 
-const fn other_route(path: &'static str, right: Right, handler: fn() -> MethodRouter<SharedState>) -> PageRoute {
-    PageRoute { path, right, kind: PageRouteKind::Other, handler }
+const fn other_route(
+    path: &'static str,
+    right: Right,
+    handler: fn() -> MethodRouter<SharedState>,
+) -> PageRoute {
+    PageRoute {
+        path,
+        right,
+        kind: PageRouteKind::Other,
+        handler,
+    }
 }
 
 /// All routes: pages, parts of pages, actions and files.
@@ -137,16 +167,24 @@ pub(super) const PAGE_ROUTES: &[PageRoute] = &[
     part_route("/dashboard/scenarios", || get(scenarios::part)),
     page_route("/dashboard/scenarios/{name}", Read, || get(scenario::page)),
     part_route("/dashboard/scenarios/{name}/now", || get(scenario::now)),
-    part_route("/dashboard/scenarios/{name}/offer", || get(scenario::offer_part)),
+    part_route("/dashboard/scenarios/{name}/offer", || {
+        get(scenario::offer_part)
+    }),
     part_route("/dashboard/scenarios/{name}/model", || get(scenario::model)),
-    other_route("/dashboard/scenarios/{name}/raw", Call, || post(raw_answer::poll_raw)),
-    other_route("/dashboard/scenarios/{name}/login", Operate, || post(login::begin)),
+    other_route("/dashboard/scenarios/{name}/raw", Call, || {
+        post(raw_answer::poll_raw)
+    }),
+    other_route("/dashboard/scenarios/{name}/login", Operate, || {
+        post(login::begin)
+    }),
     other_route(login::CALLBACK, Read, || get(login::callback)),
     page_route("/dashboard/tools", Read, || get(tools::page)),
     part_route("/dashboard/tools/rows", || get(tools::part)),
     part_route("/dashboard/tools/formats", || get(tools::formats)),
     other_route("/dashboard/tools/preference", Prefer, || put(tools::prefer)),
-    other_route("/dashboard/tools/preferences", Prefer, || post(bulk::change)),
+    other_route("/dashboard/tools/preferences", Prefer, || {
+        post(bulk::change)
+    }),
     page_route("/dashboard/tool", Read, || get(tool::page)),
     part_route("/dashboard/tool/format", || get(tool::format)),
     part_route("/dashboard/tool/now", || get(tool::settings_part)),
@@ -163,12 +201,24 @@ pub(super) const PAGE_ROUTES: &[PageRoute] = &[
     part_route("/dashboard/bundles/now", || get(bundles::part)),
     other_route("/dashboard/bundles/new", Operate, || post(bundles::create)),
     page_route("/dashboard/bundles/{id}/edit", Read, || get(bundles::edit)),
-    other_route("/dashboard/bundles/{id}/tool", Operate, || post(bundles::store)),
-    other_route("/dashboard/bundles/{id}/switch", Operate, || post(bundles::set_enabled)),
-    other_route("/dashboard/bundles/{id}/rename", Operate, || post(bundles::change)),
-    other_route("/dashboard/bundles/{id}/delete", Operate, || post(bundles::delete)),
-    other_route("/dashboard/bundles/{id}/restore", Operate, || post(bundles::restore)),
-    page_route("/dashboard/configuration", Read, || get(configuration::page)),
+    other_route("/dashboard/bundles/{id}/tool", Operate, || {
+        post(bundles::store)
+    }),
+    other_route("/dashboard/bundles/{id}/switch", Operate, || {
+        post(bundles::set_enabled)
+    }),
+    other_route("/dashboard/bundles/{id}/rename", Operate, || {
+        post(bundles::change)
+    }),
+    other_route("/dashboard/bundles/{id}/delete", Operate, || {
+        post(bundles::delete)
+    }),
+    other_route("/dashboard/bundles/{id}/restore", Operate, || {
+        post(bundles::restore)
+    }),
+    page_route("/dashboard/configuration", Read, || {
+        get(configuration::page)
+    }),
     page_route("/docs", Read, || get(docs::page)),
 ];
 
@@ -189,7 +239,9 @@ pub(super) fn router(shared: &SharedState) -> Router<SharedState> {
         };
         require_right(handler, entry.right, &shared.config)
     };
-    PAGE_ROUTES.iter().fold(Router::new(), |router, entry| router.route(entry.path, guarded(entry)))
+    PAGE_ROUTES.iter().fold(Router::new(), |router, entry| {
+        router.route(entry.path, guarded(entry))
+    })
 }
 
 /// Leads a browser that opens a part of a page to the page: alone it would have no style and no
@@ -198,7 +250,11 @@ async fn whole_page(request: Request, next: Next) -> Response {
     if request.headers().contains_key(HX_REQUEST) || !page::wants_page(request.headers()) {
         return next.run(request).await;
     }
-    let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
+    let query = request
+        .uri()
+        .query()
+        .map(|query| format!("?{query}"))
+        .unwrap_or_default();
     Redirect::to(&format!("{}{query}", page_around(request.uri().path()))).into_response()
 }
 
@@ -223,7 +279,11 @@ async fn make_page(
 
 /// The answer to a browser for a path that matches no route: a page. `None` for a client that wants
 /// data. `/dashboard` alone leads every client to the first page.
-pub(super) fn unknown(path: &str, headers: &HeaderMap, problem: impl FnOnce() -> Problem) -> Option<Response> {
+pub(super) fn unknown(
+    path: &str,
+    headers: &HeaderMap,
+    problem: impl FnOnce() -> Problem,
+) -> Option<Response> {
     let to = |path: &'static str| Redirect::to(path).into_response();
     match path {
         "/dashboard" | "/dashboard/" => Some(to("/")),
@@ -243,6 +303,9 @@ pub(super) async fn home(
         return None;
     }
     let shared = Arc::clone(&state.0);
-    let made = rendered(&shared, bytes, async move { scenarios::page(state, query, &headers).into_response() }).await;
+    let made = rendered(&shared, bytes, async move {
+        scenarios::page(state, query, &headers).into_response()
+    })
+    .await;
     Some(made.unwrap_or_else(|full| page::ErrorPage::from(Problem::from(full)).into_response()))
 }

@@ -46,9 +46,19 @@ pub(super) struct WaitingCalls {
 
 impl WaitingCalls {
     pub(super) fn now(shared: &ServerState) -> Self {
-        let approvals = shared.calls.approvals().map(Approvals::all).unwrap_or_default();
-        let approvals = approvals.iter().filter(|request| request.state == ApprovalState::Waiting).count();
-        Self { approvals, inputs: shared.calls.active().waiting().len() }
+        let approvals = shared
+            .calls
+            .approvals()
+            .map(Approvals::all)
+            .unwrap_or_default();
+        let approvals = approvals
+            .iter()
+            .filter(|request| request.state == ApprovalState::Waiting)
+            .count();
+        Self {
+            approvals,
+            inputs: shared.calls.active().waiting().len(),
+        }
     }
 }
 
@@ -80,19 +90,33 @@ impl NavNumbers {
     /// The numbers as far as they are known without work. Until a stream has counted the errors of
     /// this catalog, there is no number of them.
     pub(super) fn at_hand(shared: &ServerState, snapshot: &Snapshot) -> Self {
-        Self::new(shared, snapshot, shared.dashboard.errors.known(snapshot).unwrap_or_default())
+        Self::new(
+            shared,
+            snapshot,
+            shared.dashboard.errors.known(snapshot).unwrap_or_default(),
+        )
     }
 
     /// The numbers, with the errors counted if they may have changed.
     pub(super) async fn counted(shared: &ServerState, snapshot: &Arc<Snapshot>) -> Self {
-        Self::new(shared, snapshot, shared.dashboard.errors.count(shared, snapshot).await)
+        Self::new(
+            shared,
+            snapshot,
+            shared.dashboard.errors.count(shared, snapshot).await,
+        )
     }
 
     fn new(shared: &ServerState, snapshot: &Snapshot, findings: usize) -> Self {
         let WaitingCalls { approvals, inputs } = WaitingCalls::now(shared);
         let scenarios = snapshot.health.values();
-        let scenarios = scenarios.filter(|health| health.state == ScenarioState::NeedsAuthorization).count();
-        Self { scenarios, calls: approvals + inputs, findings }
+        let scenarios = scenarios
+            .filter(|health| health.state == ScenarioState::NeedsAuthorization)
+            .count();
+        Self {
+            scenarios,
+            calls: approvals + inputs,
+            findings,
+        }
     }
 
     pub(super) fn get(self, number: NavNumber) -> usize {
@@ -150,13 +174,19 @@ impl ErrorCount {
 }
 
 fn counted(known: Option<&(Arc<Snapshot>, usize)>, snapshot: &Snapshot) -> Option<usize> {
-    known.filter(|(before, _)| !offer_differs(before, snapshot)).map(|(_, errors)| *errors)
+    known
+        .filter(|(before, _)| !offer_differs(before, snapshot))
+        .map(|(_, errors)| *errors)
 }
 
 /// Whether the tools, preferences, findings or states of two snapshots differ.
 pub(super) fn offer_differs(before: &Snapshot, after: &Snapshot) -> bool {
-    let findings = !Arc::ptr_eq(&before.findings, &after.findings) && before.findings != after.findings;
+    let findings =
+        !Arc::ptr_eq(&before.findings, &after.findings) && before.findings != after.findings;
     let preferences = !std::ptr::eq(before.catalog.preferences(), after.catalog.preferences());
-    let moved = after.transitions.since(&before.transitions).is_none_or(|turns| !turns.is_empty());
+    let moved = after
+        .transitions
+        .since(&before.transitions)
+        .is_none_or(|turns| !turns.is_empty());
     before.catalog.revision() != after.catalog.revision() || findings || preferences || moved
 }

@@ -32,13 +32,19 @@ pub(super) fn section(shared: &ServerState, snapshot: &Snapshot) -> Markup {
 }
 
 /// `GET /dashboard/overview`: the verdict and the cards.
-pub(super) async fn part(State(shared): State<SharedState>, headers: HeaderMap) -> Result<Response, ErrorPage> {
+pub(super) async fn part(
+    State(shared): State<SharedState>,
+    headers: HeaderMap,
+) -> Result<Response, ErrorPage> {
     let (snapshot, _) = current_snapshot(&shared);
     html_response(&headers, verdict(&snapshot))
 }
 
 /// `GET /dashboard/overview/calls`: the calls that wait.
-pub(super) async fn calls_part(State(shared): State<SharedState>, headers: HeaderMap) -> Result<Response, ErrorPage> {
+pub(super) async fn calls_part(
+    State(shared): State<SharedState>,
+    headers: HeaderMap,
+) -> Result<Response, ErrorPage> {
     html_response(&headers, waiting(&shared))
 }
 

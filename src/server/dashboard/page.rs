@@ -191,14 +191,27 @@ pub(super) fn html_response(headers: &HeaderMap, markup: Markup) -> Result<Respo
     html_response_with(headers, StatusCode::OK, markup)
 }
 
-fn html_response_with(headers: &HeaderMap, status: StatusCode, markup: Markup) -> Result<Response, ErrorPage> {
+fn html_response_with(
+    headers: &HeaderMap,
+    status: StatusCode,
+    markup: Markup,
+) -> Result<Response, ErrorPage> {
     let plain = markup.into_string().into_bytes();
-    let coding = if plain.len() < WORTH_CODING { Coding::Identity } else { content_coding::choose(headers) };
-    let body = coding.encode(&plain).map_err(|error| Problem::internal(&error))?;
+    let coding = if plain.len() < WORTH_CODING {
+        Coding::Identity
+    } else {
+        content_coding::choose(headers)
+    };
+    let body = coding
+        .encode(&plain)
+        .map_err(|error| Problem::internal(&error))?;
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     let fields = response.headers_mut();
-    fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    fields.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/html; charset=utf-8"),
+    );
     fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     fields.insert(VARY, HeaderValue::from_static("accept, accept-encoding"));
     if coding != Coding::Identity {
@@ -211,13 +224,22 @@ fn html_response_with(headers: &HeaderMap, status: StatusCode, markup: Markup) -
 /// Whether the client wants a page rather than data: it names `text/html`, as browsers do. `*/*`
 /// alone, as scripts send it, means data.
 pub(super) fn wants_page(headers: &HeaderMap) -> bool {
-    let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
-    let mut weights = lines.flat_map(|line| line.split(',')).filter_map(|element| {
-        let mut parts = element.split(';');
-        let is_page = parts.next()?.trim().eq_ignore_ascii_case("text/html");
-        let refused = parts.any(|part| part.trim().strip_prefix("q=").is_some_and(|q| q.trim().parse() == Ok(0.0_f32)));
-        is_page.then_some(!refused)
-    });
+    let lines = headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|line| line.to_str().ok());
+    let mut weights = lines
+        .flat_map(|line| line.split(','))
+        .filter_map(|element| {
+            let mut parts = element.split(';');
+            let is_page = parts.next()?.trim().eq_ignore_ascii_case("text/html");
+            let refused = parts.any(|part| {
+                part.trim()
+                    .strip_prefix("q=")
+                    .is_some_and(|q| q.trim().parse() == Ok(0.0_f32))
+            });
+            is_page.then_some(!refused)
+        });
     weights.any(|wanted| wanted)
 }
 
@@ -262,7 +284,8 @@ impl IntoResponse for ErrorPage {
                 }
             }
         };
-        html_response_with(&HeaderMap::new(), status, page).unwrap_or_else(|refused| refused.0.into_response())
+        html_response_with(&HeaderMap::new(), status, page)
+            .unwrap_or_else(|refused| refused.0.into_response())
     }
 }
 
@@ -288,7 +311,10 @@ fn page_of(route: &str) -> Option<(String, String)> {
         _ => {
             let (_, rest) = route.split_once(" /api/v1/scenarios/")?;
             let name = rest.split('/').next().unwrap_or_default();
-            Some((format!("/dashboard/scenarios/{}", segment(name)), format!("of {name}")))
+            Some((
+                format!("/dashboard/scenarios/{}", segment(name)),
+                format!("of {name}"),
+            ))
         }
     }
 }
@@ -308,10 +334,22 @@ mod tests {
 
     #[test]
     fn browsers_get_pages_and_scripts_get_data() {
-        let wants =
-            |accept: &'static str| wants_page(&HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]));
-        assert!(wants("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"));
-        for accept in ["*/*", "application/json", "text/html;q=0", "text/plain", "application/json, text/*;q=0.1"] {
+        let wants = |accept: &'static str| {
+            wants_page(&HeaderMap::from_iter([(
+                ACCEPT,
+                HeaderValue::from_static(accept),
+            )]))
+        };
+        assert!(wants(
+            "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+        ));
+        for accept in [
+            "*/*",
+            "application/json",
+            "text/html;q=0",
+            "text/plain",
+            "application/json, text/*;q=0.1",
+        ] {
             assert!(!wants(accept), "{accept}");
         }
         assert!(!wants_page(&HeaderMap::new()));

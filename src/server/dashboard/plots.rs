@@ -32,7 +32,10 @@ pub(super) fn sparkline(latencies: &[LatencySample]) -> Markup {
     };
     let points: Vec<String> = times().enumerate().map(point).collect();
     let lowest = times().min().unwrap_or_default();
-    let label = format!("the last {} answers took {lowest} to {highest} ms", latencies.len());
+    let label = format!(
+        "the last {} answers took {lowest} to {highest} ms",
+        latencies.len()
+    );
     html! {
         @if latencies.len() >= FEWEST {
             svg class="spark" viewBox={ "0 0 " (width) " " (height) } width=(width) height=(height) role="img" aria-label=(label) {
@@ -61,7 +64,11 @@ pub(super) fn interactive_plot() -> Markup {
 /// What the script draws.
 pub(super) fn plot_data(latencies: &[LatencySample]) -> Markup {
     let list = |value: fn(&LatencySample) -> i128| {
-        latencies.iter().map(|took| value(took).to_string()).collect::<Vec<_>>().join(",")
+        latencies
+            .iter()
+            .map(|took| value(took).to_string())
+            .collect::<Vec<_>>()
+            .join(",")
     };
     html! {
         span id="latencies" hidden data-at=(list(|took| took.at.as_second().into())) data-took=(list(|took| took.milliseconds.into())) {}
@@ -102,7 +109,11 @@ const TIMELINE_SPANS: [TimelineSpan; 4] = [
         words: "2 hours",
         quarters: ["2 h ago", "90 min", "1 h", "30 min"],
     },
-    TimelineSpan { span: SignedDuration::from_hours(8), words: "8 hours", quarters: ["8 h ago", "6 h", "4 h", "2 h"] },
+    TimelineSpan {
+        span: SignedDuration::from_hours(8),
+        words: "8 hours",
+        quarters: ["8 h ago", "6 h", "4 h", "2 h"],
+    },
     TimelineSpan {
         span: SignedDuration::from_hours(24),
         words: "24 hours",
@@ -113,15 +124,24 @@ const TIMELINE_SPANS: [TimelineSpan; 4] = [
 /// The span of the time lines of a daemon whose history starts at `begun`.
 pub(super) fn timeline_span(begun: Timestamp, now: Timestamp) -> TimelineSpan {
     let known = now.duration_since(begun);
-    TIMELINE_SPANS.into_iter().find(|reach| known <= reach.span).unwrap_or(TIMELINE_SPANS[3])
+    TIMELINE_SPANS
+        .into_iter()
+        .find(|reach| known <= reach.span)
+        .unwrap_or(TIMELINE_SPANS[3])
 }
 
 /// The states of a scenario as coloured bands. `begun` is the start of the history.
-pub(super) fn timeline(past: &ScenarioHistory, health: &Health, begun: Timestamp, now: Timestamp) -> Markup {
+pub(super) fn timeline(
+    past: &ScenarioHistory,
+    health: &Health,
+    begun: Timestamp,
+    now: Timestamp,
+) -> Markup {
     let reach = timeline_span(begun, now);
     let start = now.saturating_sub(reach.span).unwrap_or(begun);
     let x = |at: Timestamp| {
-        (at.duration_since(start).as_millis() * i128::from(WIDE) / reach.span.as_millis()).clamp(0, WIDE.into())
+        (at.duration_since(start).as_millis() * i128::from(WIDE) / reach.span.as_millis())
+            .clamp(0, WIDE.into())
     };
     let bands = bands(&past.lines, health, begun.max(start), now);
     html! {
@@ -159,7 +179,11 @@ fn bands(
             }
             LogEntry::Start(start) => {
                 let until = start.previous_until.unwrap_or(start.at);
-                bands.extend(stood.take().map(|(state, since)| (state, since, until.max(since))));
+                bands.extend(
+                    stood
+                        .take()
+                        .map(|(state, since)| (state, since, until.max(since))),
+                );
                 known_from = known_from.max(start.at);
             }
             LogEntry::Call(_) | LogEntry::End(_) => {}
@@ -167,6 +191,8 @@ fn bands(
     }
     let (state, since) = stood.unwrap_or((health.state, health.since));
     bands.push((state, since, now));
-    let shown = bands.into_iter().map(|(state, from, until)| (state, from.max(begun), until.max(begun)));
+    let shown = bands
+        .into_iter()
+        .map(|(state, from, until)| (state, from.max(begun), until.max(begun)));
     shown.filter(|(_, from, until)| until > from).collect()
 }

@@ -27,8 +27,16 @@ pub(super) async fn page(
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let of = |key: &str| {
-        let found = form_urlencoded::parse(raw.as_deref().unwrap_or_default().as_bytes()).find(|(name, _)| name == key);
-        found.map(|(_, value)| value.chars().take(PARAMETER_CHARACTERS_MAX).collect::<String>()).unwrap_or_default()
+        let found = form_urlencoded::parse(raw.as_deref().unwrap_or_default().as_bytes())
+            .find(|(name, _)| name == key);
+        found
+            .map(|(_, value)| {
+                value
+                    .chars()
+                    .take(PARAMETER_CHARACTERS_MAX)
+                    .collect::<String>()
+            })
+            .unwrap_or_default()
     };
     let main = html! {
         h1 { "Preferences" }
@@ -36,13 +44,27 @@ pub(super) async fn page(
         (form(&of("scope"), &of("target")))
         div id="preferences" hx-get="/dashboard/preferences/now" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (groups(&snapshot, &shared.config.borrow().preferences)) }
     };
-    let page = Page { nav: Some(NavPage::Preferences), title: "Preferences", snapshot: &snapshot, now };
+    let page = Page {
+        nav: Some(NavPage::Preferences),
+        title: "Preferences",
+        snapshot: &snapshot,
+        now,
+    };
     html_response(&headers, page.render(&main))
 }
 
 /// `GET /dashboard/preferences/now`: the part that changes.
-pub(super) async fn part(State(shared): State<SharedState>, headers: HeaderMap) -> Result<Response, ErrorPage> {
-    html_response(&headers, groups(&shared.reader.snapshot(), &shared.config.borrow().preferences))
+pub(super) async fn part(
+    State(shared): State<SharedState>,
+    headers: HeaderMap,
+) -> Result<Response, ErrorPage> {
+    html_response(
+        &headers,
+        groups(
+            &shared.reader.snapshot(),
+            &shared.config.borrow().preferences,
+        ),
+    )
 }
 
 fn form(scope: &str, target: &str) -> Markup {
@@ -86,10 +108,18 @@ fn groups(snapshot: &Snapshot, configured: &PreferenceSet) -> Markup {
     }
 }
 
-fn row(scope: &Scope, target: &PreferenceTarget, settings: &Settings, is_configured: bool) -> Markup {
+fn row(
+    scope: &Scope,
+    target: &PreferenceTarget,
+    settings: &Settings,
+    is_configured: bool,
+) -> Markup {
     let inherits = || html! { span class="quiet" { "inherits" } };
-    let at =
-        format!("/api/v1/preferences?scope={}&target={}", segment(&scope.to_string()), segment(&target.to_string()));
+    let at = format!(
+        "/api/v1/preferences?scope={}&target={}",
+        segment(&scope.to_string()),
+        segment(&target.to_string())
+    );
     html! {
         tr data-target=(target) {
             th scope="row" data-label="For" { (foreign(&target.to_string(), 300)) @if is_configured { " " span class="quiet" { "also in the configuration, which a reset brings back" } } }

@@ -5,7 +5,9 @@
 
 use axum::extract::{Path, State};
 use axum::response::Response;
-use http::header::{AGE, CACHE_CONTROL, CONTENT_TYPE, DATE, ETAG, HeaderName, LAST_MODIFIED, RETRY_AFTER};
+use http::header::{
+    AGE, CACHE_CONTROL, CONTENT_TYPE, DATE, ETAG, HeaderName, LAST_MODIFIED, RETRY_AFTER,
+};
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use maud::{Markup, html};
@@ -24,7 +26,15 @@ const SHOWN: usize = 400_000;
 pub(super) const MAX_CONCURRENT: usize = 2;
 /// The header fields that are shown: type and caching. Others may contain secrets that were not
 /// sent from here, such as cookies.
-const FIELDS: [HeaderName; 7] = [CONTENT_TYPE, CACHE_CONTROL, ETAG, LAST_MODIFIED, AGE, DATE, RETRY_AFTER];
+const FIELDS: [HeaderName; 7] = [
+    CONTENT_TYPE,
+    CACHE_CONTROL,
+    ETAG,
+    LAST_MODIFIED,
+    AGE,
+    DATE,
+    RETRY_AFTER,
+];
 
 /// `POST /dashboard/scenarios/{name}/raw`: polls it and shows the answer, whatever it is.
 pub(super) async fn poll_raw(
@@ -34,11 +44,19 @@ pub(super) async fn poll_raw(
 ) -> Result<Response, Problem> {
     let name = find(&shared.reader.snapshot(), &name)?.name.clone();
     let place = shared.dashboard.raw_polls.try_acquire();
-    let _place =
-        place.map_err(|_| Problem::busy("too many raw answers are shown at the moment; try again in a few seconds"))?;
+    let _place = place.map_err(|_| {
+        Problem::busy("too many raw answers are shown at the moment; try again in a few seconds")
+    })?;
     let markup = match shared.engine.fetch_raw_list(name).await? {
-        Ok(came) => shown(came.head.status, &came.head.headers, &came.body, came.head.received_at),
-        Err(error) => html! { p class="bad" { "It gave no answer: " (sentence(&error.to_string(), 600)) } },
+        Ok(came) => shown(
+            came.head.status,
+            &came.head.headers,
+            &came.body,
+            came.head.received_at,
+        ),
+        Err(error) => {
+            html! { p class="bad" { "It gave no answer: " (sentence(&error.to_string(), 600)) } }
+        }
     };
     html_response(&headers, markup).map_err(ErrorPage::into_problem)
 }

@@ -16,7 +16,9 @@ use crate::server::dashboard::finding_list::finding_list;
 use crate::server::dashboard::history::ScenarioHistory;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::scenario_row::{actions, answers, badge, freshness};
-use crate::server::dashboard::text::{AGO, FOR, count, foreign, minute, relative_time, segment, sentence, span};
+use crate::server::dashboard::text::{
+    AGO, FOR, count, foreign, minute, relative_time, segment, sentence, span,
+};
 use crate::server::dashboard::{links, login, plots};
 use crate::server::{ServerState, SharedState};
 use crate::state::LogKind;
@@ -52,7 +54,12 @@ pub(super) async fn page(
         }
         (model_box(health))
     };
-    let page = Page { nav: Some(NavPage::Scenarios), title: health.name.as_str(), snapshot: &snapshot, now };
+    let page = Page {
+        nav: Some(NavPage::Scenarios),
+        title: health.name.as_str(),
+        snapshot: &snapshot,
+        now,
+    };
     html_response(&headers, page.render(&main))
 }
 
@@ -78,7 +85,10 @@ pub(super) async fn offer_part(
     let health = find(&snapshot, &name)?;
     let findings = findings_of(&shared, &snapshot, &health.name).await;
     let past = ScenarioHistory::read(&shared.calls, &health.name);
-    html_response(&headers, offer(&shared, &snapshot, health, &findings, &past, now))
+    html_response(
+        &headers,
+        offer(&shared, &snapshot, health, &findings, &past, now),
+    )
 }
 
 /// `GET /dashboard/scenarios/{name}/model`: how callsheet understood its manifest.
@@ -90,7 +100,12 @@ pub(super) async fn model(
     let snapshot = shared.reader.snapshot();
     let health = find(&snapshot, &name)?;
     let mut text = String::new();
-    for tool in snapshot.catalog.entry(&health.name).into_iter().flat_map(|entry| entry.tools.iter()) {
+    for tool in snapshot
+        .catalog
+        .entry(&health.name)
+        .into_iter()
+        .flat_map(|entry| entry.tools.iter())
+    {
         let json = formats::FORMATS[0].encode(tool).json.unwrap_or_default();
         // A character has four bytes at most.
         text.push_str(&indented(&String::from_utf8_lossy(&json), 4 * MODEL));
@@ -99,10 +114,18 @@ pub(super) async fn model(
             break;
         }
     }
-    html_response(&headers, html! { pre tabindex="0" { code { (foreign(&text, MODEL)) } } })
+    html_response(
+        &headers,
+        html! { pre tabindex="0" { code { (foreign(&text, MODEL)) } } },
+    )
 }
 
-fn present(shared: &ServerState, health: &Health, past: &ScenarioHistory, now: Timestamp) -> Markup {
+fn present(
+    shared: &ServerState,
+    health: &Health,
+    past: &ScenarioHistory,
+    now: Timestamp,
+) -> Markup {
     let latencies = shared.dashboard.history.latencies(&health.name);
     let since = past.since.unwrap_or(health.since);
     html! {
@@ -152,8 +175,15 @@ fn identity(shared: &ServerState, health: &Health, now: Timestamp) -> Markup {
 
 /// The changes of state and the ends of its program as a table, the latest first.
 fn turns(past: &ScenarioHistory, now: Timestamp) -> Markup {
-    let lines: Vec<&LogEntry> = past.lines.iter().filter(|line| line.kind() != LogKind::Start).collect();
-    let ends = lines.iter().filter(|line| line.kind() == LogKind::End).count();
+    let lines: Vec<&LogEntry> = past
+        .lines
+        .iter()
+        .filter(|line| line.kind() != LogKind::Start)
+        .collect();
+    let ends = lines
+        .iter()
+        .filter(|line| line.kind() == LogKind::End)
+        .count();
     html! {
         @if !lines.is_empty() {
             details class="card" id="turns" {

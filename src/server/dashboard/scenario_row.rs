@@ -29,7 +29,12 @@ pub(super) fn badge(state: ScenarioState) -> Markup {
 /// The row.
 /// `has_file` is whether the configuration has a file that can be changed. A scenario that is live is
 /// taken out of it on its own page only.
-pub(super) fn row(health: &Health, latencies: &[LatencySample], has_file: bool, now: Timestamp) -> Markup {
+pub(super) fn row(
+    health: &Health,
+    latencies: &[LatencySample],
+    has_file: bool,
+    now: Timestamp,
+) -> Markup {
     html! {
         tr id={ "scenario-" (health.name) } data-scenario=(health.name) data-state=(health.state) {
             th scope="row" data-label="Scenario" {
@@ -66,7 +71,10 @@ fn address(health: &Health) -> Markup {
 /// The state, its duration and its reason; and the last error, unless the reason contains it.
 pub(super) fn standing(health: &Health, now: Timestamp) -> Markup {
     let is_polled = health.state != ScenarioState::Removed;
-    let error = health.last_error.as_ref().filter(|error| is_polled && !health.reason.contains(&error.message));
+    let error = health
+        .last_error
+        .as_ref()
+        .filter(|error| is_polled && !health.reason.contains(&error.message));
     html! {
         p { (badge(health.state)) " " span class="quiet" { (relative_time(health.since, now, FOR)) } }
         p class={ "why " (tone(health.state)) } title=(foreign_plain(&health.reason, 600)) { (sentence(&health.reason, 400)) }
@@ -81,12 +89,18 @@ pub(super) fn standing(health: &Health, now: Timestamp) -> Markup {
 /// Whether the reason of a state is bad news.
 fn tone(state: ScenarioState) -> &'static str {
     use ScenarioState::{Down, Incompatible, NeedsAuthorization};
-    if matches!(state, Down | Incompatible | NeedsAuthorization) { "bad" } else { "quiet" }
+    if matches!(state, Down | Incompatible | NeedsAuthorization) {
+        "bad"
+    } else {
+        "quiet"
+    }
 }
 
 fn tools(health: &Health) -> Markup {
     let counts = &health.tools;
-    let withheld = counts.offered.saturating_sub(counts.published + counts.disabled);
+    let withheld = counts
+        .offered
+        .saturating_sub(counts.published + counts.disabled);
     html! {
         p { strong { (counts.published) } " published" }
         @if counts.disabled > 0 { p class="quiet" { (counts.disabled) " disabled" } }
@@ -97,7 +111,10 @@ fn tools(health: &Health) -> Markup {
 
 /// How long its last answer may still be used.
 pub(super) fn freshness(health: &Health, now: Timestamp) -> Markup {
-    let used = matches!(health.state, ScenarioState::Live | ScenarioState::Stale | ScenarioState::Connecting);
+    let used = matches!(
+        health.state,
+        ScenarioState::Live | ScenarioState::Stale | ScenarioState::Connecting
+    );
     html! {
         @match health.freshness {
             Some(fresh) if used => {

@@ -55,11 +55,18 @@ impl Sort {
 
 impl ScenarioFilter {
     fn parse(raw: Option<&str>) -> Self {
-        let mut wanted = Self { rows: ROWS, ..Self::default() };
+        let mut wanted = Self {
+            rows: ROWS,
+            ..Self::default()
+        };
         for (name, value) in form_urlencoded::parse(raw.unwrap_or_default().as_bytes()) {
             match &*name {
                 "q" => wanted.words = value.chars().take(LONGEST_SEARCH).collect(),
-                "state" => wanted.state = ScenarioState::ALL.into_iter().find(|state| state.as_str() == value),
+                "state" => {
+                    wanted.state = ScenarioState::ALL
+                        .into_iter()
+                        .find(|state| state.as_str() == value)
+                }
                 "sort" => {
                     let known = Sort::ALL.iter().find(|(_, id, _)| *id == value);
                     wanted.sort = known.map_or(Sort::default(), |(sort, _, _)| *sort);
@@ -72,10 +79,16 @@ impl ScenarioFilter {
     }
 
     fn matches(&self, health: &Health) -> bool {
-        let text = [&health.description, &health.url].map(|text| text.as_deref().unwrap_or_default()).join(" ");
+        let text = [&health.description, &health.url]
+            .map(|text| text.as_deref().unwrap_or_default())
+            .join(" ");
         let text = format!("{} {} {text}", health.name, health.reason).to_lowercase();
         self.state.is_none_or(|state| state == health.state)
-            && self.words.to_lowercase().split_whitespace().all(|word| text.contains(word))
+            && self
+                .words
+                .to_lowercase()
+                .split_whitespace()
+                .all(|word| text.contains(word))
     }
 
     fn order(&self, rows: &mut [&Arc<Health>]) {
@@ -131,7 +144,12 @@ pub(super) fn page(
             (list(&shared, &snapshot, &wanted, now))
         }
     };
-    let page = Page { nav: Some(NavPage::Scenarios), title: "Scenarios", snapshot: &snapshot, now };
+    let page = Page {
+        nav: Some(NavPage::Scenarios),
+        title: "Scenarios",
+        snapshot: &snapshot,
+        now,
+    };
     html_response(headers, page.render(&main))
 }
 
@@ -142,11 +160,28 @@ pub(super) async fn part(
     headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
-    html_response(&headers, list(&shared, &snapshot, &ScenarioFilter::parse(raw.as_deref()), now))
+    html_response(
+        &headers,
+        list(
+            &shared,
+            &snapshot,
+            &ScenarioFilter::parse(raw.as_deref()),
+            now,
+        ),
+    )
 }
 
-fn list(shared: &ServerState, snapshot: &Snapshot, wanted: &ScenarioFilter, now: Timestamp) -> Markup {
-    let mut rows: Vec<&Arc<Health>> = snapshot.health.values().filter(|health| wanted.matches(health)).collect();
+fn list(
+    shared: &ServerState,
+    snapshot: &Snapshot,
+    wanted: &ScenarioFilter,
+    now: Timestamp,
+) -> Markup {
+    let mut rows: Vec<&Arc<Health>> = snapshot
+        .health
+        .values()
+        .filter(|health| wanted.matches(health))
+        .collect();
     wanted.order(&mut rows);
     let history = &shared.dashboard.history;
     html! {

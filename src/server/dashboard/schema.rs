@@ -40,8 +40,13 @@ pub(super) fn form(text: &str) -> Markup {
 }
 
 fn parameters(schema: &Map<String, Value>, deep: usize) -> Markup {
-    let required: HashSet<&str> =
-        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: HashSet<&str> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     let properties = schema.get("properties").and_then(Value::as_object);
     html! {
         @match properties.filter(|properties| !properties.is_empty()) {
@@ -64,7 +69,11 @@ fn parameters(schema: &Map<String, Value>, deep: usize) -> Markup {
 fn kind(schema: &Value) -> Markup {
     let types = match schema.get("type") {
         Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
+        Some(Value::Array(all)) => all
+            .iter()
+            .filter_map(Value::as_str)
+            .collect::<Vec<_>>()
+            .join(" or "),
         _ => "any value".to_owned(),
     };
     html! { span class="badge" { (foreign(&types, 60)) } }

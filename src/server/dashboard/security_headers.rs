@@ -1,6 +1,8 @@
 //! The headers that keep a page to itself.
 
-use http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
+use http::header::{
+    CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Pages load no resources from other hosts, run no inline scripts or styles, and cannot be framed

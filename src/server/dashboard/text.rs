@@ -54,7 +54,16 @@ pub(super) fn sentence(text: &str, max: usize) -> Markup {
 
 /// A foreign string for an attribute such as a title or a label, which cannot contain markup.
 pub(super) fn foreign_plain(text: &str, max: usize) -> String {
-    text.chars().take(max).map(|c| if is_invisible(c) || c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars()
+        .take(max)
+        .map(|c| {
+            if is_invisible(c) || c.is_control() {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
+        .collect()
 }
 
 /// A duration with one unit: `34 s`, `5 min`, `3 h`, `2 d`.
@@ -77,18 +86,34 @@ pub(super) struct RelativePhrase {
 }
 
 /// A moment in the past: `12 s ago`.
-pub(super) const AGO: RelativePhrase = RelativePhrase { before: "now", after: "{} ago" };
+pub(super) const AGO: RelativePhrase = RelativePhrase {
+    before: "now",
+    after: "{} ago",
+};
 /// Time that has passed: `for 12 s`.
-pub(super) const FOR: RelativePhrase = RelativePhrase { before: "since now", after: "for {}" };
+pub(super) const FOR: RelativePhrase = RelativePhrase {
+    before: "since now",
+    after: "for {}",
+};
 /// A moment in the future: `in 12 s`.
-pub(super) const IN: RelativePhrase = RelativePhrase { before: "in {}", after: "now" };
+pub(super) const IN: RelativePhrase = RelativePhrase {
+    before: "in {}",
+    after: "now",
+};
 /// How long an answer is still fresh.
-pub(super) const FRESH: RelativePhrase = RelativePhrase { before: "fresh for {}", after: "not fresh since {}" };
+pub(super) const FRESH: RelativePhrase = RelativePhrase {
+    before: "fresh for {}",
+    after: "not fresh since {}",
+};
 
 /// A moment relative to `now`.
 pub(super) fn relative_time(at: Timestamp, now: Timestamp, told: RelativePhrase) -> Markup {
     let seconds = at.duration_since(now).as_secs();
-    let (form, seconds) = if at > now { (told.before, seconds) } else { (told.after, -seconds) };
+    let (form, seconds) = if at > now {
+        (told.before, seconds)
+    } else {
+        (told.after, -seconds)
+    };
     let text = form.replace("{}", &span(seconds));
     html! {
         time datetime=(at) title=(minute(at)) data-at=(at.as_millisecond()) data-before=(told.before) data-after=(told.after) { (text) }
@@ -112,7 +137,11 @@ pub(super) fn minute(at: Timestamp) -> String {
 
 /// `1 tool`, `2 tools`.
 pub(super) fn count(number: usize, one: &str) -> String {
-    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+    if number == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{number} {one}s")
+    }
 }
 
 /// Encodes a string as one path segment (RFC 3986 section 3.3): all bytes except letters, digits,
@@ -136,7 +165,8 @@ mod tests {
     #[test]
     fn foreign_texts_are_escaped_isolated_and_show_what_hides() {
         let shown = foreign("<b>a\u{202e}b & \"c\"", 100).into_string();
-        let expected = "<bdi>&lt;b&gt;a<span class=\"mark\">U+202E</span>b &amp; &quot;c&quot;</bdi>";
+        let expected =
+            "<bdi>&lt;b&gt;a<span class=\"mark\">U+202E</span>b &amp; &quot;c&quot;</bdi>";
         assert_eq!(shown, expected);
         assert_eq!(foreign("abcdef", 3).into_string(), "<bdi>abc…</bdi>");
         assert_eq!(foreign_plain("a\u{202e}\nb", 9), "a\u{fffd}\u{fffd}b");
@@ -144,8 +174,16 @@ mod tests {
 
     #[test]
     fn what_stands_between_backticks_is_code() {
-        let shown = |text, max| sentence(text, max).into_string().replace("<bdi>", "").replace("</bdi>", "");
-        assert_eq!(shown("use `a<b` or `c`", 99), "use <code>a&lt;b</code> or <code>c</code>");
+        let shown = |text, max| {
+            sentence(text, max)
+                .into_string()
+                .replace("<bdi>", "")
+                .replace("</bdi>", "")
+        };
+        assert_eq!(
+            shown("use `a<b` or `c`", 99),
+            "use <code>a&lt;b</code> or <code>c</code>"
+        );
         assert_eq!(shown("a ` b", 99), "a ` b");
         assert_eq!(shown("`a` ` b", 99), "<code>a</code> ` b");
         assert_eq!(shown("plain", 3), "pla…");
@@ -153,9 +191,14 @@ mod tests {
 
     #[test]
     fn spans_have_one_unit() {
-        for (seconds, told) in
-            [(-3, "0 s"), (89, "89 s"), (90, "2 min"), (5_399, "90 min"), (7_200, "2 h"), (200_000, "2 d")]
-        {
+        for (seconds, told) in [
+            (-3, "0 s"),
+            (89, "89 s"),
+            (90, "2 min"),
+            (5_399, "90 min"),
+            (7_200, "2 h"),
+            (200_000, "2 d"),
+        ] {
             assert_eq!(span(seconds), told);
         }
     }

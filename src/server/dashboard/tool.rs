@@ -39,15 +39,25 @@ pub(super) async fn page(
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let query = QueryParams::parse(raw.as_deref(), &[once("id"), once("scope"), once("format")])?;
-    let scope: Scope = query.optional("scope").unwrap_or("global").parse().unwrap_or(Scope::Global);
+    let scope: Scope = query
+        .optional("scope")
+        .unwrap_or("global")
+        .parse()
+        .unwrap_or(Scope::Global);
     let view = in_scope(&scope);
     let id = query.required("id")?;
     let tool = lookup::resolve_tool(&snapshot.catalog, &view, id)
         .map_err(|problem| lookup::with_left_out(problem, &snapshot, id))?;
     let explained = explain(&snapshot.catalog, &view, &tool);
-    let now_at =
-        format!("/dashboard/tool/now?id={}&scope={}", segment(&tool.id.to_string()), segment(&scope.to_string()));
-    let published = snapshot.catalog.entry(&tool.id.scenario).is_some_and(|entry| entry.is_published());
+    let now_at = format!(
+        "/dashboard/tool/now?id={}&scope={}",
+        segment(&tool.id.to_string()),
+        segment(&scope.to_string())
+    );
+    let published = snapshot
+        .catalog
+        .entry(&tool.id.scenario)
+        .is_some_and(|entry| entry.is_published());
     let main = html! {
         p { a href="/dashboard/tools" { "All tools" } }
         h1 { (foreign(tool.name.as_str(), 64)) " "
@@ -96,12 +106,19 @@ pub(super) async fn settings_part(
     headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let query = QueryParams::parse(raw.as_deref(), &[once("id"), once("scope")])?;
-    let scope: Scope = query.optional("scope").unwrap_or("global").parse().unwrap_or(Scope::Global);
+    let scope: Scope = query
+        .optional("scope")
+        .unwrap_or("global")
+        .parse()
+        .unwrap_or(Scope::Global);
     let view = in_scope(&scope);
     let snapshot = shared.reader.snapshot();
     let tool = lookup::resolve_tool(&snapshot.catalog, &view, query.required("id")?)?;
     let explained = explain(&snapshot.catalog, &view, &tool);
-    html_response(&headers, html! { (listed(&explained)) (why(&snapshot.catalog, &explained)) })
+    html_response(
+        &headers,
+        html! { (listed(&explained)) (why(&snapshot.catalog, &explained)) },
+    )
 }
 
 /// Whether it is in the list.
@@ -129,8 +146,15 @@ pub(super) async fn format(
 ) -> Result<Response, ErrorPage> {
     let query = QueryParams::parse(raw.as_deref(), &[once("id"), once("format")])?;
     let snapshot = shared.reader.snapshot();
-    let tool = lookup::resolve_tool(&snapshot.catalog, &in_scope(&Scope::Global), query.required("id")?)?;
-    html_response(&headers, in_format(&snapshot.catalog, &tool, query.format()?.id()))
+    let tool = lookup::resolve_tool(
+        &snapshot.catalog,
+        &in_scope(&Scope::Global),
+        query.required("id")?,
+    )?;
+    html_response(
+        &headers,
+        in_format(&snapshot.catalog, &tool, query.format()?.id()),
+    )
 }
 
 /// `GET /dashboard/tool/calls`: its counts and its latest calls. Parameter: `id`.
@@ -142,7 +166,11 @@ pub(super) async fn calls_part(
 ) -> Result<Response, ErrorPage> {
     let query = QueryParams::parse(raw.as_deref(), &[once("id")])?;
     let (snapshot, now) = current_snapshot(&shared);
-    let tool = lookup::resolve_tool(&snapshot.catalog, &in_scope(&Scope::Global), query.required("id")?)?;
+    let tool = lookup::resolve_tool(
+        &snapshot.catalog,
+        &in_scope(&Scope::Global),
+        query.required("id")?,
+    )?;
     html_response(&headers, calls(&shared, &tool.id, access, now))
 }
 

@@ -13,7 +13,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::catalog::{Catalog, Snapshot, Tier, View, ViewQuery, Visibility};
 use crate::formats;
-use crate::model::{ApprovalPolicy, PreferenceTarget, Provenance, ScenarioName, Scope, ToolId, ViewTool};
+use crate::model::{
+    ApprovalPolicy, PreferenceTarget, Provenance, ScenarioName, Scope, ToolId, ViewTool,
+};
 use crate::server::SharedState;
 use crate::server::api::lookup;
 use crate::server::api::preferences::ChangeBody;
@@ -81,7 +83,12 @@ impl ToolFilter {
                 _ => {}
             }
         }
-        wanted.rows = wanted.rows.div_ceil(PAGE).max(1).saturating_mul(PAGE).min(REFETCHED_ROWS_MAX);
+        wanted.rows = wanted
+            .rows
+            .div_ceil(PAGE)
+            .max(1)
+            .saturating_mul(PAGE)
+            .min(REFETCHED_ROWS_MAX);
         wanted
     }
 
@@ -90,7 +97,12 @@ impl ToolFilter {
     }
 
     fn query(&self) -> ViewQuery {
-        let some = |text: &String| (!text.is_empty()).then(|| text.clone()).into_iter().collect();
+        let some = |text: &String| {
+            (!text.is_empty())
+                .then(|| text.clone())
+                .into_iter()
+                .collect()
+        };
         ViewQuery {
             scenarios: self.scenario.parse::<ScenarioName>().into_iter().collect(),
             categories: some(&self.category),
@@ -102,19 +114,38 @@ impl ToolFilter {
     /// The matching tools, in order.
     fn rows(&self, catalog: &Catalog) -> Vec<ToolRow> {
         let listed = View::select(catalog, &self.query());
-        let tools =
-            if self.words.is_empty() { listed.tools().cloned().collect() } else { searched(&listed, &self.words) };
-        let mut rows: Vec<ToolRow> = tools.into_iter().map(|tool| ToolRow { tool, published: true }).collect();
-        let hidden = catalog.entries().filter(|entry| entry.visibility != Visibility::Published);
-        let hidden = hidden.flat_map(|entry| entry.tools.iter()).filter(|tool| self.matches_hidden(tool));
-        rows.extend(hidden.map(|tool| ToolRow { tool: Arc::clone(tool), published: false }));
+        let tools = if self.words.is_empty() {
+            listed.tools().cloned().collect()
+        } else {
+            searched(&listed, &self.words)
+        };
+        let mut rows: Vec<ToolRow> = tools
+            .into_iter()
+            .map(|tool| ToolRow {
+                tool,
+                published: true,
+            })
+            .collect();
+        let hidden = catalog
+            .entries()
+            .filter(|entry| entry.visibility != Visibility::Published);
+        let hidden = hidden
+            .flat_map(|entry| entry.tools.iter())
+            .filter(|tool| self.matches_hidden(tool));
+        rows.extend(hidden.map(|tool| ToolRow {
+            tool: Arc::clone(tool),
+            published: false,
+        }));
         rows.retain(|row| self.matches_state(row));
         rows
     }
 
     /// The ids of the matching tools.
     pub(super) fn ids(&self, catalog: &Catalog) -> Vec<ToolId> {
-        self.rows(catalog).into_iter().map(|row| row.tool.id.clone()).collect()
+        self.rows(catalog)
+            .into_iter()
+            .map(|row| row.tool.id.clone())
+            .collect()
     }
 
     fn matches_hidden(&self, tool: &ViewTool) -> bool {
@@ -122,7 +153,11 @@ impl ToolFilter {
         (self.scenario.is_empty() || tool.id.scenario.as_str() == self.scenario)
             && (self.category.is_empty() || tool.tool.category.as_deref() == Some(&*self.category))
             && (self.tag.is_empty() || tool.tool.facts.tags.iter().any(|tag| **tag == *self.tag))
-            && self.words.to_lowercase().split_whitespace().all(|word| text.contains(word))
+            && self
+                .words
+                .to_lowercase()
+                .split_whitespace()
+                .all(|word| text.contains(word))
     }
 
     fn matches_state(&self, row: &ToolRow) -> bool {
@@ -142,12 +177,19 @@ impl ToolFilter {
 /// that contain them with a typing error, then tools that are about them.
 fn searched(view: &View, typed: &str) -> Vec<Arc<ViewTool>> {
     let mut hits = view.palette(typed, &[], REFETCHED_ROWS_MAX);
-    let whole = hits.iter().position(|hit| hit.tier == Some(Tier::Fuzzy)).unwrap_or(hits.len());
+    let whole = hits
+        .iter()
+        .position(|hit| hit.tier == Some(Tier::Fuzzy))
+        .unwrap_or(hits.len());
     if whole > 0 {
         hits.truncate(whole);
     } else {
         let near: BTreeSet<_> = hits.iter().map(|hit| hit.tool.id.clone()).collect();
-        hits.extend(view.rank(typed, REFETCHED_ROWS_MAX).into_iter().filter(|hit| !near.contains(&hit.tool.id)));
+        hits.extend(
+            view.rank(typed, REFETCHED_ROWS_MAX)
+                .into_iter()
+                .filter(|hit| !near.contains(&hit.tool.id)),
+        );
     }
     hits.into_iter().map(|hit| hit.tool).collect()
 }
@@ -159,8 +201,17 @@ pub(super) fn in_scope(scope: &Scope) -> ViewQuery {
         Scope::Profile(name) => (Some(name.clone()), None),
         Scope::Chat(id) => (None, Some(id.clone())),
     };
-    let all = ViewQuery { include_disabled: true, include_internal: true, ..ViewQuery::default() };
-    ViewQuery { of_operator: true, profile, chat, ..all }
+    let all = ViewQuery {
+        include_disabled: true,
+        include_internal: true,
+        ..ViewQuery::default()
+    };
+    ViewQuery {
+        of_operator: true,
+        profile,
+        chat,
+        ..all
+    }
 }
 
 /// `GET /dashboard/tools`. Parameters: `q`, `scenario`, `category`, `tag`, `state`, `scope`.
@@ -188,7 +239,12 @@ pub(super) async fn page(
             }
         }
     };
-    let page = Page { nav: Some(NavPage::Tools), title: "Tools", snapshot: &snapshot, now };
+    let page = Page {
+        nav: Some(NavPage::Tools),
+        title: "Tools",
+        snapshot: &snapshot,
+        now,
+    };
     html_response(&headers, page.render(&main))
 }
 
@@ -199,8 +255,10 @@ pub(super) fn heads() -> Markup {
 
 fn filter(snapshot: &Snapshot, wanted: &ToolFilter) -> Markup {
     let published = || snapshot.catalog.entries();
-    let categories: std::collections::BTreeSet<&str> =
-        published().flat_map(|entry| &entry.tools[..]).filter_map(|tool| tool.tool.category.as_deref()).collect();
+    let categories: std::collections::BTreeSet<&str> = published()
+        .flat_map(|entry| &entry.tools[..])
+        .filter_map(|tool| tool.tool.category.as_deref())
+        .collect();
     let choice = |value: &str, chosen: &str, all: &str| {
         html! { option value=(value) selected[value == chosen] { @if value.is_empty() { (all) } @else { (foreign(value, 80)) } } }
     };
@@ -222,8 +280,12 @@ fn filter(snapshot: &Snapshot, wanted: &ToolFilter) -> Markup {
 }
 
 fn scopes(snapshot: &Snapshot) -> Vec<String> {
-    let mut scopes: Vec<String> =
-        snapshot.catalog.preferences().iter().map(|(scope, _, _)| scope.to_string()).collect();
+    let mut scopes: Vec<String> = snapshot
+        .catalog
+        .preferences()
+        .iter()
+        .map(|(scope, _, _)| scope.to_string())
+        .collect();
     scopes.dedup();
     scopes.truncate(200);
     scopes
@@ -289,18 +351,31 @@ pub(super) async fn prefer(
 ) -> Result<Response, Problem> {
     let (scope, target, patch) = body.into_patch()?;
     let PreferenceTarget::Tool(id) = &target else {
-        return Err(Problem::bad_request("a row is of one tool: `target` must be `tool:<scenario>/<tool>`"));
+        return Err(Problem::bad_request(
+            "a row is of one tool: `target` must be `tool:<scenario>/<tool>`",
+        ));
     };
     let id = id.clone();
-    shared.set_preference(access, scope.clone(), target, patch).await?;
+    shared
+        .set_preference(access, scope.clone(), target, patch)
+        .await?;
     let snapshot = shared.reader.snapshot();
     let found = lookup::resolve_tool(&snapshot.catalog, &in_scope(&scope), &id.to_string())?;
-    let published = snapshot.catalog.entry(&id.scenario).is_some_and(|entry| entry.is_published());
-    html_response(&headers, tool_row(&snapshot, &scope, &found, published)).map_err(ErrorPage::into_problem)
+    let published = snapshot
+        .catalog
+        .entry(&id.scenario)
+        .is_some_and(|entry| entry.is_published());
+    html_response(&headers, tool_row(&snapshot, &scope, &found, published))
+        .map_err(ErrorPage::into_problem)
 }
 
 /// A tool with its settings in a scope.
-pub(super) fn tool_row(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, published: bool) -> Markup {
+pub(super) fn tool_row(
+    snapshot: &Snapshot,
+    scope: &Scope,
+    tool: &ViewTool,
+    published: bool,
+) -> Markup {
     let key = format!("t{:016x}", xxh3_64(tool.id.to_string().as_bytes()));
     html! {
         tr id=(key) data-tool=(tool.id) {
@@ -331,8 +406,17 @@ fn withheld<'a>(snapshot: &'a Snapshot, tool: &ViewTool) -> Option<&'a str> {
     }
 }
 
-fn enabled(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, published: bool, key: &str) -> Markup {
-    let own = snapshot.catalog.preferences().get(scope, &PreferenceTarget::Tool(tool.id.clone()));
+fn enabled(
+    snapshot: &Snapshot,
+    scope: &Scope,
+    tool: &ViewTool,
+    published: bool,
+    key: &str,
+) -> Markup {
+    let own = snapshot
+        .catalog
+        .preferences()
+        .get(scope, &PreferenceTarget::Tool(tool.id.clone()));
     let on = tool.effective.enabled;
     html! {
         label class="choice" { input id={ (key) "-on" } type="checkbox" checked[on] data-member="enabled" autocomplete="off"
@@ -344,7 +428,10 @@ fn enabled(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, published: bool,
 }
 
 fn approval(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, key: &str) -> Markup {
-    let own = snapshot.catalog.preferences().get(scope, &PreferenceTarget::Tool(tool.id.clone()));
+    let own = snapshot
+        .catalog
+        .preferences()
+        .get(scope, &PreferenceTarget::Tool(tool.id.clone()));
     let asks = tool.effective.requires_approval;
     html! {
         select id={ (key) "-approval" } data-member="approval" autocomplete="off" aria-label={ "Approval of " (tool.name.as_str()) }
@@ -366,7 +453,8 @@ fn reset(scope: &Scope, tool: &ViewTool, setting: &str, key: &str) -> Markup {
 
 /// The values that are sent with a change. A setting that is reset is `null`.
 fn vals(scope: &Scope, tool: &ViewTool, reset: Option<&str>) -> String {
-    let mut vals = serde_json::json!({"scope": scope.to_string(), "target": format!("tool:{}", tool.id)});
+    let mut vals =
+        serde_json::json!({"scope": scope.to_string(), "target": format!("tool:{}", tool.id)});
     if let Some(setting) = reset {
         vals[setting] = "null".into();
     }
@@ -379,12 +467,24 @@ fn origin(source: &Provenance) -> Markup {
 
 /// `GET /dashboard/tools/formats`: the size of the list in each format, and the known limit of each
 /// format.
-pub(super) async fn formats(State(shared): State<SharedState>, headers: HeaderMap) -> Result<Response, ErrorPage> {
+pub(super) async fn formats(
+    State(shared): State<SharedState>,
+    headers: HeaderMap,
+) -> Result<Response, ErrorPage> {
     let snapshot = shared.reader.snapshot();
     let mut lists = Vec::new();
     for format in formats::FORMATS.iter().copied() {
-        let prepared = shared.views.prepare(&snapshot, &ViewQuery::default(), format, Coding::Identity).await;
-        lists.push((format, prepared.tools, prepared.left_out, prepared.body.len(), prepared.tokens));
+        let prepared = shared
+            .views
+            .prepare(&snapshot, &ViewQuery::default(), format, Coding::Identity)
+            .await;
+        lists.push((
+            format,
+            prepared.tools,
+            prepared.left_out,
+            prepared.body.len(),
+            prepared.tokens,
+        ));
     }
     let markup = html! {
         div class="scroll" tabindex="0" role="region" aria-label="Lists by format" { table {

@@ -139,19 +139,33 @@ struct FindingChangeJson<'a> {
 /// A message as a server-sent event.
 pub(in crate::server) fn event(message: &Message) -> Bytes {
     let data = text(&data(&message.event));
-    SseEventJson { id: Some(message.id.to_string()), event: message.event.name(), data }.into_bytes()
+    SseEventJson {
+        id: Some(message.id.to_string()),
+        event: message.event.name(),
+        data,
+    }
+    .into_bytes()
 }
 
 /// A message as the text of a WebSocket frame.
 pub(in crate::server) fn frame(message: &Message) -> Bytes {
-    let frame = EventJson { id: message.id.to_string(), event: message.event.name(), data: data(&message.event) };
+    let frame = EventJson {
+        id: message.id.to_string(),
+        event: message.event.name(),
+        data: data(&message.event),
+    };
     text(&frame).into()
 }
 
 /// The last event of a stream, which says why it ends. It has no id, because no stream can resume
 /// after it.
 pub(in crate::server) fn end(reason: &str) -> Bytes {
-    SseEventJson { id: None, event: "end", data: text(&BTreeMap::from([("reason", reason)])) }.into_bytes()
+    SseEventJson {
+        id: None,
+        event: "end",
+        data: text(&BTreeMap::from([("reason", reason)])),
+    }
+    .into_bytes()
 }
 
 /// Strings, numbers and maps of strings can always be written.
@@ -165,12 +179,14 @@ fn data(event: &Event) -> EventData<'_> {
         Event::Snapshot(all) => EventData::Snapshot(snapshot(all)),
         Event::Catalog(change) => EventData::Catalog(catalog(change)),
         Event::Scenario(turn) => EventData::Scenario(scenario(turn)),
-        Event::Finding(FindingChange::Added(finding)) => {
-            EventData::Finding(FindingChangeJson { change: "added", finding: shared_json::finding(finding) })
-        }
-        Event::Finding(FindingChange::Removed(finding)) => {
-            EventData::Finding(FindingChangeJson { change: "removed", finding: shared_json::finding(finding) })
-        }
+        Event::Finding(FindingChange::Added(finding)) => EventData::Finding(FindingChangeJson {
+            change: "added",
+            finding: shared_json::finding(finding),
+        }),
+        Event::Finding(FindingChange::Removed(finding)) => EventData::Finding(FindingChangeJson {
+            change: "removed",
+            finding: shared_json::finding(finding),
+        }),
         Event::Approval(request) => EventData::Approval(call_json::approval_event(request)),
         Event::Operation(operation) => EventData::Operation(call_json::operation_event(operation)),
         Event::Call(event) => EventData::Call(call_event_json::call_event(event)),
@@ -196,15 +212,23 @@ fn snapshot(all: &Overview) -> SnapshotJson<'_> {
 
 fn catalog(change: &CatalogChange) -> CatalogChangeJson<'_> {
     let found = &change.difference;
-    let all = [&found.added, &found.removed, &found.changed].into_iter().flatten();
+    let all = [&found.added, &found.removed, &found.changed]
+        .into_iter()
+        .flatten();
     CatalogChangeJson {
         revision: change.revision.to_string(),
         generated_at: Time(change.generated_at),
         added: names(&found.added),
         removed: names(&found.removed),
         changed: names(&found.changed),
-        definition_versions: [&found.added, &found.changed].into_iter().flatten().map(version).collect(),
-        reasons: all.map(|named| (named.name.as_str(), named.reason.as_str())).collect(),
+        definition_versions: [&found.added, &found.changed]
+            .into_iter()
+            .flatten()
+            .map(version)
+            .collect(),
+        reasons: all
+            .map(|named| (named.name.as_str(), named.reason.as_str()))
+            .collect(),
         scenarios: found.scenarios.iter().map(ScenarioName::as_str).collect(),
     }
 }

@@ -14,7 +14,9 @@ use bytes::Bytes;
 use futures_util::stream::unfold;
 use http::{HeaderMap, HeaderName, Version};
 
-use crate::events::{Cursor, DisconnectWatch, Ending, EventType, Form, Message, Next, SubscribeRequest, Subscription};
+use crate::events::{
+    Cursor, DisconnectWatch, Ending, EventType, Form, Message, Next, SubscribeRequest, Subscription,
+};
 use crate::runtime::{BudgetExceeded, Clock, StopTrigger};
 use crate::server::SharedState;
 use crate::server::api::findings::parse_values;
@@ -37,8 +39,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// connection is cut.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The reason why a stream ends for whose next event there is no memory.
-const NO_ROOM: &str =
-    "the memory for clients is in use (`server.held_bytes`); resume with the id of the last one you have";
+const NO_ROOM: &str = "the memory for clients is in use (`server.held_bytes`); resume with the id of the last one you have";
 
 /// Cuts the connection that a request came over, even while it is in use.
 #[derive(Debug, Clone)]
@@ -57,17 +58,23 @@ pub(in crate::server) const PARAMS: [Param; 15] = {
     all
 };
 const KIND: Param = many("kind")
-    .takes(ParamType::Word(|| EventType::ALL.map(EventType::as_str).to_vec()))
+    .takes(ParamType::Word(|| {
+        EventType::ALL.map(EventType::as_str).to_vec()
+    }))
     .about("Only events of these kinds; all when not given.", "catalog");
 const CALL_ID: Param = many("call_id").about(
     "Events of the kind `call` of the calls with these ids. Without it operators get those of all calls, and others of none; others never get those of an operator's call.",
     "",
 );
-const CURSOR: Param = once("cursor")
-    .about("The `id` of the last message that the client has. One that is not known gets a snapshot.", "");
+const CURSOR: Param = once("cursor").about(
+    "The `id` of the last message that the client has. One that is not known gets a snapshot.",
+    "",
+);
 /// The header that a client sends when it reconnects by itself.
-pub(in crate::server) const RESUME_HEADERS: &[Param] =
-    &[once("Last-Event-ID").about("The `id` of the last message that the client has, before `cursor`.", "")];
+pub(in crate::server) const RESUME_HEADERS: &[Param] = &[once("Last-Event-ID").about(
+    "The `id` of the last message that the client has, before `cursor`.",
+    "",
+)];
 
 /// The body of one answer: a stream of events.
 struct SseStream {
@@ -94,16 +101,29 @@ pub(in crate::server) async fn follow(
 ) -> Result<Response, Problem> {
     let request = parse_subscription(raw.as_deref(), &headers, access)?;
     lookup::check_profile(&shared, &shared.reader.snapshot().catalog, &request.query)?;
-    let subscription = shared.events.subscribe(request).await.map_err(Problem::from)?;
+    let subscription = shared
+        .events
+        .subscribe(request)
+        .await
+        .map_err(Problem::from)?;
     let open = Arc::new(());
     let watch = subscription.watch();
     let clock = shared.clock;
     // Over HTTP/2 a connection carries other requests too, so it is cut only if this stream is
     // still open.
     let hangs = (version >= Version::HTTP_2).then(|| Arc::downgrade(&open));
-    shared.tasks.spawn(disconnect_when_overrun(watch, connection, clock, hangs));
+    shared
+        .tasks
+        .spawn(disconnect_when_overrun(watch, connection, clock, hangs));
     let keep_alive = shared.events.keep_alive();
-    let stream = SseStream { subscription, bytes, clock, keep_alive, begun: false, _open: open };
+    let stream = SseStream {
+        subscription,
+        bytes,
+        clock,
+        keep_alive,
+        begun: false,
+        _open: open,
+    };
     Ok(sse::response(unfold(Some(stream), next), version))
 }
 
@@ -116,7 +136,9 @@ pub(in crate::server) fn parse_subscription(
     let query = QueryParams::parse(raw, &PARAMS)?;
     let list = ListQuery::from_params(&query)?;
     let kinds: BTreeSet<EventType> =
-        parse_values(&query, "kind", &EventType::ALL, EventType::as_str)?.into_iter().collect();
+        parse_values(&query, "kind", &EventType::ALL, EventType::as_str)?
+            .into_iter()
+            .collect();
     // A client that reconnects by itself repeats the address with the cursor it began with, so the
     // header has precedence.
     let known_to = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
@@ -125,7 +147,11 @@ pub(in crate::server) fn parse_subscription(
     Ok(SubscribeRequest {
         calls: access.calls_seen(ids),
         query: views::effective(&list.view, list.format),
-        kinds: if kinds.is_empty() { EventType::ALL.into() } else { kinds },
+        kinds: if kinds.is_empty() {
+            EventType::ALL.into()
+        } else {
+            kinds
+        },
         // An invalid cursor counts as an unknown one: the client gets a snapshot.
         cursor: cursor.and_then(|text| text.parse::<Cursor>().ok()),
     })
@@ -155,7 +181,9 @@ async fn next(stream: Option<SseStream>) -> Option<(Result<Bytes, Infallible>, O
 /// The message as it is written, reserved once for all clients that have not read it yet.
 fn held(message: &Message, bytes: &ConnectionBytes) -> Result<Bytes, BudgetExceeded> {
     let written = message.written(Form::Event, event_wire::event);
-    let reserved = message.reservation(Form::Event).hold(written.len(), bytes.answers())?;
+    let reserved = message
+        .reservation(Form::Event)
+        .hold(written.len(), bytes.answers())?;
     Ok(with_reservation(written, reserved))
 }
 
@@ -166,7 +194,9 @@ pub(in crate::server) fn reason(ending: Ending) -> &'static str {
         Ending::GaveWay => {
             "too many clients follow events, and another one took this place; resume with the id of the last one you have"
         }
-        Ending::Overrun => "you did not keep up with the events; resume with the id of the last one you have",
+        Ending::Overrun => {
+            "you did not keep up with the events; resume with the id of the last one you have"
+        }
     }
 }
 

@@ -45,11 +45,13 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The reason in the close frame for a client that sent pings without end.
 const TOO_MANY_PINGS: &str = "too many pings";
 /// The reason in the close frame for a client that sent a message.
-const CLIENT_MESSAGE_REFUSED: &str = "this socket only sends events; to follow others, open another one";
+const CLIENT_MESSAGE_REFUSED: &str =
+    "this socket only sends events; to follow others, open another one";
 
 /// The reason in the close frame for a client for whose next event there is no memory. It has at
 /// most 123 bytes (RFC 6455 section 5.5).
-const NO_ROOM_FOR_EVENT: &str = "the memory for clients is in use (`server.held_bytes`); resume with the last cursor";
+const NO_ROOM_FOR_EVENT: &str =
+    "the memory for clients is in use (`server.held_bytes`); resume with the last cursor";
 
 /// A socket with its subscription.
 struct EventSocket {
@@ -87,7 +89,11 @@ pub(in crate::server) async fn follow(
     let request = events::parse_subscription(raw.as_deref(), &headers, access)?;
     lookup::check_profile(&shared, &shared.reader.snapshot().catalog, &request.query)?;
     let upgrade = upgrade.map_err(|refused| Problem::upgrade_required(&refused.to_string()))?;
-    let subscription = shared.events.subscribe(request).await.map_err(Problem::from)?;
+    let subscription = shared
+        .events
+        .subscribe(request)
+        .await
+        .map_err(Problem::from)?;
     bytes.becomes_socket();
     let (opened, opening) = oneshot::channel();
     let clock = shared.clock;
@@ -96,21 +102,37 @@ pub(in crate::server) async fn follow(
     shared.tasks.spawn(async move {
         if let Ok(socket) = opening.await {
             let allowance = FrameAllowance::new(clock.now());
-            EventSocket { socket, subscription, bytes, clock, keep_alive, unanswered: 0, allowance }.run().await;
+            EventSocket {
+                socket,
+                subscription,
+                bytes,
+                clock,
+                keep_alive,
+                unanswered: 0,
+                allowance,
+            }
+            .run()
+            .await;
         }
     });
     let upgrade = upgrade.read_buffer_size(BUFFERS).write_buffer_size(BUFFERS);
-    Ok(upgrade.max_frame_size(MAX_CLIENT_FRAME).max_message_size(MAX_CLIENT_FRAME).on_upgrade(async |socket| {
-        // Fails only when the runtime is shutting down.
-        let _ = opened.send(socket);
-    }))
+    Ok(upgrade
+        .max_frame_size(MAX_CLIENT_FRAME)
+        .max_message_size(MAX_CLIENT_FRAME)
+        .on_upgrade(async |socket| {
+            // Fails only when the runtime is shutting down.
+            let _ = opened.send(socket);
+        }))
 }
 
 impl EventSocket {
     async fn run(mut self) {
         let end = self.send_events().await;
         if let SocketEnd::Close(code, reason) = end {
-            let close = Message::Close(Some(CloseFrame { code, reason: Utf8Bytes::from_static(reason) }));
+            let close = Message::Close(Some(CloseFrame {
+                code,
+                reason: Utf8Bytes::from_static(reason),
+            }));
             let farewell = async {
                 // The client answers with its own close frame; before that it may not have read
                 // this one.
@@ -185,7 +207,9 @@ impl EventSocket {
             return Some(SocketEnd::Close(close_code::AGAIN, NO_ROOM_FOR_EVENT));
         };
         // All messages are JSON, so they are valid UTF-8.
-        let Ok(text) = Utf8Bytes::try_from(written) else { return Some(SocketEnd::Gone) };
+        let Ok(text) = Utf8Bytes::try_from(written) else {
+            return Some(SocketEnd::Gone);
+        };
         self.send(Message::Text(text)).await
     }
 

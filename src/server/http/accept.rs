@@ -168,29 +168,31 @@ where
     fn execute(&self, future: F) {
         let clock = self.clock;
         let longest = self.longest;
-        self.tasks.spawn(STREAM.scope(StreamProgress::default(), async move {
-            let mut future = pin!(future);
-            let mut deadline = pin!(OptionFuture::from(None));
-            let mut waits_for = None;
-            poll_fn(|context| {
-                if future.as_mut().poll(context).is_ready() {
-                    return Poll::Ready(());
-                }
-                let part = STREAM.with(|progress| progress.waits.get().then(|| progress.parts.get()));
-                if part != waits_for {
-                    waits_for = part;
-                    deadline.set(OptionFuture::from(part.map(|_| clock.sleep(longest))));
-                }
-                match deadline.as_mut().poll(context) {
-                    Poll::Ready(Some(())) => {
-                        tracing::debug!("stream reset: its client takes no part of the answer");
-                        Poll::Ready(())
+        self.tasks
+            .spawn(STREAM.scope(StreamProgress::default(), async move {
+                let mut future = pin!(future);
+                let mut deadline = pin!(OptionFuture::from(None));
+                let mut waits_for = None;
+                poll_fn(|context| {
+                    if future.as_mut().poll(context).is_ready() {
+                        return Poll::Ready(());
                     }
-                    Poll::Ready(None) | Poll::Pending => Poll::Pending,
-                }
-            })
-            .await;
-        }));
+                    let part =
+                        STREAM.with(|progress| progress.waits.get().then(|| progress.parts.get()));
+                    if part != waits_for {
+                        waits_for = part;
+                        deadline.set(OptionFuture::from(part.map(|_| clock.sleep(longest))));
+                    }
+                    match deadline.as_mut().poll(context) {
+                        Poll::Ready(Some(())) => {
+                            tracing::debug!("stream reset: its client takes no part of the answer");
+                            Poll::Ready(())
+                        }
+                        Poll::Ready(None) | Poll::Pending => Poll::Pending,
+                    }
+                })
+                .await;
+            }));
     }
 }
 
@@ -209,7 +211,10 @@ pub(in crate::server) async fn serve<L, M, S, B>(
 where
     L: Listener,
     M: Fn(&L::Stream, StopTrigger, &ConnectionLoad) -> S,
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+        + Send
+        + Sync
+        + 'static,
     S::Future: Send + 'static,
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -221,9 +226,13 @@ where
         let (disconnect, disconnected) = cut.child();
         let admitted = table.admit(slot, disconnect.clone());
         let service = service(&stream, disconnect, &admitted.load);
-        let ends = ConnectionEnds { disconnected, stop: stop.clone() };
+        let ends = ConnectionEnds {
+            disconnected,
+            stop: stop.clone(),
+        };
         let load = admitted.load.clone();
-        let connection = serve_connection(builder.clone(), stream, service, limits, clock, load, ends);
+        let connection =
+            serve_connection(builder.clone(), stream, service, limits, clock, load, ends);
         let counted = open.count();
         tasks.spawn(async move {
             connection.await;
@@ -238,13 +247,24 @@ where
 }
 
 fn builder(limits: ConnectionLimits, clock: Clock, tasks: &Tasks) -> auto::Builder<TaskExecutor> {
-    let executor = TaskExecutor { tasks: tasks.clone(), clock, longest: limits.read_timeout };
+    let executor = TaskExecutor {
+        tasks: tasks.clone(),
+        clock,
+        longest: limits.read_timeout,
+    };
     let mut builder = auto::Builder::new(executor);
     let mut http1 = builder.http1();
-    http1.timer(TokioTimer::new()).header_read_timeout(limits.head_timeout).max_buf_size(HTTP1_HEAD_BYTES);
+    http1
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head_timeout)
+        .max_buf_size(HTTP1_HEAD_BYTES);
     // Pings detect a peer that disappeared without closing the connection.
     let pings = limits.head_timeout;
-    builder.http2().timer(TokioTimer::new()).keep_alive_interval(pings).keep_alive_timeout(pings);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(pings)
+        .keep_alive_timeout(pings);
     let mut http2 = builder.http2();
     http2.max_concurrent_streams(HTTP2_STREAMS);
     http2.max_header_list_size(HTTP2_HEAD_BYTES);
@@ -274,7 +294,10 @@ async fn serve_connection<I, S, B>(
     ends: ConnectionEnds,
 ) where
     I: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+        + Send
+        + Sync
+        + 'static,
     S::Future: Send + 'static,
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -284,15 +307,29 @@ async fn serve_connection<I, S, B>(
     let requested = Notify::new();
     let service = service_fn(|request| {
         requested.notify_one();
-        let begun = load.begin().map(|under_way| (service.call(marked(request, &under_way)), under_way));
+        let begun = load
+            .begin()
+            .map(|under_way| (service.call(marked(request, &under_way)), under_way));
         async move {
             // The connection is being closed for another one, and the request was not begun.
-            let Some((answer, request)) = begun else { return std::future::pending().await };
-            answer.await.map(|response| response.map(|body| OpenBody { body, rest: Bytes::new(), request }))
+            let Some((answer, request)) = begun else {
+                return std::future::pending().await;
+            };
+            answer.await.map(|response| {
+                response.map(|body| OpenBody {
+                    body,
+                    rest: Bytes::new(),
+                    request,
+                })
+            })
         }
     });
-    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(Box::pin(stream)), service));
-    let mut first_request = pin!(tokio::time::timeout(limits.head_timeout, requested.notified()));
+    let mut connection =
+        pin!(builder.serve_connection_with_upgrades(TokioIo::new(Box::pin(stream)), service));
+    let mut first_request = pin!(tokio::time::timeout(
+        limits.head_timeout,
+        requested.notified()
+    ));
     let mut has_to_end = pin!(has_to_end(&load, limits, clock));
     let mut cut = pin!(OptionFuture::from(None));
     let mut may_be_silent = true;
@@ -336,15 +373,26 @@ fn marked(mut request: Request<Incoming>, under_way: &OpenRequest) -> Request<In
 /// Gives how long the connection may take to end: once there was no request for long, and once it
 /// gives way to another one. The latter also while it ends already, since then a new connection
 /// waits for its slot.
-fn has_to_end(load: &ConnectionLoad, limits: ConnectionLimits, clock: Clock) -> impl Stream<Item = Duration> + use<> {
-    let is_idle = is_idle_for_long(load.subscribe(), limits, clock).map(move |()| limits.read_timeout);
-    let is_idle = is_idle.into_stream().take_until(gives_way(load.subscribe()));
+fn has_to_end(
+    load: &ConnectionLoad,
+    limits: ConnectionLimits,
+    clock: Clock,
+) -> impl Stream<Item = Duration> + use<> {
+    let is_idle =
+        is_idle_for_long(load.subscribe(), limits, clock).map(move |()| limits.read_timeout);
+    let is_idle = is_idle
+        .into_stream()
+        .take_until(gives_way(load.subscribe()));
     let gives_way = gives_way(load.subscribe()).map(|()| GIVE_WAY_TIMEOUT);
     stream::select(is_idle, gives_way.into_stream())
 }
 
 /// Waits until there was no request for long.
-async fn is_idle_for_long(mut work: watch::Receiver<ConnectionWork>, limits: ConnectionLimits, clock: Clock) {
+async fn is_idle_for_long(
+    mut work: watch::Receiver<ConnectionWork>,
+    limits: ConnectionLimits,
+    clock: Clock,
+) {
     loop {
         // The sender lives as long as the connection.
         if work.wait_for(ConnectionWork::is_idle).await.is_err() {
@@ -397,8 +445,13 @@ impl<B: Body<Data = Bytes> + Unpin> Body for OpenBody<B> {
 
 impl<B: Body<Data = Bytes> + Unpin> OpenBody<B> {
     /// The next part of the answer.
-    fn poll_part(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        let of_stream = STREAM.try_with(|progress| progress.waits.set(false)).is_ok();
+    fn poll_part(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let of_stream = STREAM
+            .try_with(|progress| progress.waits.set(false))
+            .is_ok();
         if self.rest.is_empty() {
             match Pin::new(&mut self.body).poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
@@ -408,7 +461,11 @@ impl<B: Body<Data = Bytes> + Unpin> OpenBody<B> {
                 other => return other,
             }
         }
-        let most = if of_stream { HTTP2_PART_BYTES } else { HTTP1_PART_BYTES };
+        let most = if of_stream {
+            HTTP2_PART_BYTES
+        } else {
+            HTTP1_PART_BYTES
+        };
         let most = self.rest.len().min(most);
         let part = self.rest.split_to(most);
         // It is set for HTTP/2 only.
@@ -458,12 +515,20 @@ async fn accept<L: Listener>(listener: &L, clock: Clock) -> L::Stream {
 /// a problem.
 fn is_client_gone(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
-    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset
+    )
 }
 
 /// Lets answers finish that are being sent, and cuts the rest at the deadline. Returns how many
 /// connections were cut.
-async fn drain(limits: ConnectionLimits, clock: Clock, cut: &StopTrigger, table: &ConnectionTable) -> usize {
+async fn drain(
+    limits: ConnectionLimits,
+    clock: Clock,
+    cut: &StopTrigger,
+    table: &ConnectionTable,
+) -> usize {
     let deadline = clock.now() + limits.stop_timeout;
     tokio::select! {
         biased;

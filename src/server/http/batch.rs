@@ -38,7 +38,9 @@ pub(in crate::server) struct BatchAnswer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(in crate::server) enum BatchFull {
     /// The answers are too long.
-    #[error("the answers to this batch have more than {BATCH_ANSWERS_MAX_BYTES} bytes; send the rest in another one")]
+    #[error(
+        "the answers to this batch have more than {BATCH_ANSWERS_MAX_BYTES} bytes; send the rest in another one"
+    )]
     Long,
     /// There is no room for them.
     #[error("the answers to this batch have no room: {0}; send the rest in another one")]
@@ -47,7 +49,9 @@ pub(in crate::server) enum BatchFull {
 
 /// A single answer that has no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("this request was run, its answer is left out: {0}; read other answers first, or raise `server.held_bytes`")]
+#[error(
+    "this request was run, its answer is left out: {0}; read other answers first, or raise `server.held_bytes`"
+)]
 pub(in crate::server) struct AnswerLeftOut(#[from] BudgetExceeded);
 
 /// What stands before and behind the result in an answer.
@@ -84,7 +88,9 @@ where
     R: Send + Sync + 'static,
 {
     let reserved = Arc::new(reserved);
-    let parts = parts.into_iter().map(|part| with_reservation(part, Arc::clone(&reserved)));
+    let parts = parts
+        .into_iter()
+        .map(|part| with_reservation(part, Arc::clone(&reserved)));
     SharedBody::new(parts.collect::<Vec<_>>())
 }
 
@@ -92,7 +98,14 @@ impl BatchAnswer {
     /// No answer yet. They are reserved from `budget`.
     pub(in crate::server) fn new(budget: &AnswerBudget) -> Self {
         let reserved = budget.empty();
-        Self { parts: Vec::new(), rest: vec![b'['], reserved, bytes: 0, is_empty: true, full: None }
+        Self {
+            parts: Vec::new(),
+            rest: vec![b'['],
+            reserved,
+            bytes: 0,
+            is_empty: true,
+            full: None,
+        }
     }
 
     /// Why no further message is run, if none is.
@@ -104,9 +117,17 @@ impl BatchAnswer {
     ///
     /// # Errors
     /// There is no room for it, nor for any after it. The batch is as it was.
-    pub(in crate::server) fn add(&mut self, envelope: &ResultEnvelope, result: &Bytes) -> Result<(), BatchFull> {
+    pub(in crate::server) fn add(
+        &mut self,
+        envelope: &ResultEnvelope,
+        result: &Bytes,
+    ) -> Result<(), BatchFull> {
         let is_copied = result.len() <= COPIED_RESULT_MAX_BYTES;
-        let own_bytes = if is_copied { result.len() } else { unreserved_bytes(result) };
+        let own_bytes = if is_copied {
+            result.len()
+        } else {
+            unreserved_bytes(result)
+        };
         let envelope_bytes = envelope.before.len() + envelope.behind.len();
         self.reserve(envelope_bytes + own_bytes)?;
         self.separate();

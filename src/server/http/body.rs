@@ -45,20 +45,36 @@ async fn read_body(
     }
 }
 
-async fn collect(request: Request, budget: &ByteBudget, too_large: fn() -> Problem) -> Result<Bytes, Problem> {
+async fn collect(
+    request: Request,
+    budget: &ByteBudget,
+    too_large: fn() -> Problem,
+) -> Result<Bytes, Problem> {
     let mut body = request.into_limited_body();
     let mut reserved = budget.reserve(0)?;
     let mut read: Vec<u8> = Vec::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| if is_too_long(&error) { too_large() } else { unreadable(&error) })?;
-        let Ok(data) = frame.into_data() else { continue };
+        let frame = frame.map_err(|error| {
+            if is_too_long(&error) {
+                too_large()
+            } else {
+                unreadable(&error)
+            }
+        })?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
         let needed = read.len() + data.len();
         if needed > reserved.bytes() {
             // Growing in steps keeps the copying low; the small first step leaves room for the many
             // short bodies.
             let step = needed.next_multiple_of(BODY_STEP_BYTES);
             // A body whose length is known, as that of most calls, gets no more than that.
-            let left = body.size_hint().upper().and_then(|left| usize::try_from(left).ok()).unwrap_or(usize::MAX);
+            let left = body
+                .size_hint()
+                .upper()
+                .and_then(|left| usize::try_from(left).ok())
+                .unwrap_or(usize::MAX);
             let wanted = step.min(needed.saturating_add(left));
             reserved.grow(wanted - reserved.bytes())?;
             read.reserve_exact(wanted - read.len());
@@ -72,7 +88,8 @@ async fn collect(request: Request, budget: &ByteBudget, too_large: fn() -> Probl
 
 /// Whether a body was longer than its route takes.
 fn is_too_long(error: &(dyn std::error::Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source()).any(<dyn std::error::Error>::is::<LengthLimitError>)
+    std::iter::successors(Some(error), |error| error.source())
+        .any(<dyn std::error::Error>::is::<LengthLimitError>)
 }
 
 /// The shares of the connection that the request came by.
@@ -86,7 +103,9 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         let shares = shares(&request)?;
-        read_body(request, &shares, shares.bodies(), BODY_TIMEOUT, too_large).await.map(Self)
+        read_body(request, &shares, shares.bodies(), BODY_TIMEOUT, too_large)
+            .await
+            .map(Self)
     }
 }
 
@@ -96,13 +115,24 @@ impl<S: Send + Sync> FromRequest<S> for ZipBody {
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         let shares = shares(&request)?;
         let too_large = || Problem::larger_than_taken(ARCHIVE_MAX);
-        read_body(request, &shares, shares.archives(), ARCHIVE_TIMEOUT, too_large).await.map(Self)
+        read_body(
+            request,
+            &shares,
+            shares.archives(),
+            ARCHIVE_TIMEOUT,
+            too_large,
+        )
+        .await
+        .map(Self)
     }
 }
 
 /// 413: the body exceeded `server.max_body` while it was read.
 fn too_large() -> Problem {
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than `server.max_body` allows")
+    Problem::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "the body is larger than `server.max_body` allows",
+    )
 }
 
 fn unreadable(why: &dyn std::fmt::Display) -> Problem {
@@ -111,10 +141,16 @@ fn unreadable(why: &dyn std::fmt::Display) -> Problem {
 
 /// 408: the body did not arrive in time.
 pub(in crate::server) fn body_timeout() -> Problem {
-    Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")
+    Problem::new(
+        StatusCode::REQUEST_TIMEOUT,
+        "the body did not arrive in time",
+    )
 }
 
 /// 400 for an invalid value of a member.
 pub(in crate::server) fn bad_member(name: &str, value: &Value, allowed: &str) -> Problem {
-    Problem::bad_request(format!("`{name}` cannot be `{}`: allowed is {allowed}", excerpt(&value.to_string())))
+    Problem::bad_request(format!(
+        "`{name}` cannot be `{}`: allowed is {allowed}",
+        excerpt(&value.to_string())
+    ))
 }

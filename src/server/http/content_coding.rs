@@ -16,7 +16,9 @@ const PREFERENCE: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
 /// supports Zstandard.
 pub(in crate::server) fn choose(headers: &HeaderMap) -> Coding {
     let mut lines = headers.get_all(ACCEPT_ENCODING).iter();
-    let Some(first) = lines.next() else { return Coding::Identity };
+    let Some(first) = lines.next() else {
+        return Coding::Identity;
+    };
     if lines.next().is_none()
         && let Some(alone) = single_coding(first.as_bytes())
     {
@@ -29,11 +31,20 @@ pub(in crate::server) fn choose(headers: &HeaderMap) -> Coding {
     for line in headers.get_all(ACCEPT_ENCODING) {
         let Ok(line) = line.to_str() else { continue };
         for element in line.split(',') {
-            let Some((coding, weight)) = parse_weighted(element) else { continue };
-            let coding = if coding.eq_ignore_ascii_case("x-gzip") { "gzip" } else { coding };
+            let Some((coding, weight)) = parse_weighted(element) else {
+                continue;
+            };
+            let coding = if coding.eq_ignore_ascii_case("x-gzip") {
+                "gzip"
+            } else {
+                coding
+            };
             if coding.eq_ignore_ascii_case("identity") {
                 identity = weight;
-            } else if let Some(at) = PREFERENCE.iter().position(|known| coding.eq_ignore_ascii_case(known.as_str())) {
+            } else if let Some(at) = PREFERENCE
+                .iter()
+                .position(|known| coding.eq_ignore_ascii_case(known.as_str()))
+            {
                 weights[at] = weight;
             }
         }
@@ -50,17 +61,24 @@ pub(in crate::server) fn choose(headers: &HeaderMap) -> Coding {
 
 /// The coding if the header names exactly one, without a weight.
 fn single_coding(line: &[u8]) -> Option<Coding> {
-    PREFERENCE.into_iter().chain([Coding::Identity]).find(|coding| coding.as_str().as_bytes() == line)
+    PREFERENCE
+        .into_iter()
+        .chain([Coding::Identity])
+        .find(|coding| coding.as_str().as_bytes() == line)
 }
 
 /// A coding and its weight in thousandths; `None` if the element is malformed.
 fn parse_weighted(element: &str) -> Option<(&str, u16)> {
-    let (coding, parameter) = element.split_once(';').map_or((element, None), |(coding, rest)| (coding, Some(rest)));
+    let (coding, parameter) = element
+        .split_once(';')
+        .map_or((element, None), |(coding, rest)| (coding, Some(rest)));
     let coding = coding.trim();
     if coding.is_empty() {
         return None;
     }
-    let Some(parameter) = parameter else { return Some((coding, 1_000)) };
+    let Some(parameter) = parameter else {
+        return Some((coding, 1_000));
+    };
     let (name, value) = parameter.split_once('=')?;
     if !name.trim().eq_ignore_ascii_case("q") {
         return None;
@@ -97,7 +115,15 @@ mod tests {
 
     #[test]
     fn an_accept_encoding_that_is_missing_or_unknown_gives_identity() {
-        for lines in [&[][..], &[""], &["deflate"], &["*"], &["identity;q=0, *;q=0"], &["gzip;q=0"], &["gzip;q=2"]] {
+        for lines in [
+            &[][..],
+            &[""],
+            &["deflate"],
+            &["*"],
+            &["identity;q=0, *;q=0"],
+            &["gzip;q=0"],
+            &["gzip;q=2"],
+        ] {
             assert_eq!(chosen(lines), Coding::Identity, "{lines:?}");
         }
     }

@@ -95,8 +95,12 @@ impl Problem {
     }
 
     /// 401: the operation needs a token (RFC 9110 section 11.6.1). `challenge` is a header value.
-    pub(in crate::server) fn unauthorized(detail: impl Into<String>, challenge: &'static str) -> Self {
-        let mut problem = Self::new(StatusCode::UNAUTHORIZED, detail).with_member("code", "token_needed");
+    pub(in crate::server) fn unauthorized(
+        detail: impl Into<String>,
+        challenge: &'static str,
+    ) -> Self {
+        let mut problem =
+            Self::new(StatusCode::UNAUTHORIZED, detail).with_member("code", "token_needed");
         problem.0.header = Some((WWW_AUTHENTICATE, HeaderValue::from_static(challenge)));
         problem
     }
@@ -108,13 +112,17 @@ impl Problem {
 
     /// 413: the body is larger than `server.max_body`.
     pub(in crate::server) fn too_large(limit: usize) -> Self {
-        let detail = format!("the body is larger than {limit} bytes, the value of `server.max_body`");
+        let detail =
+            format!("the body is larger than {limit} bytes, the value of `server.max_body`");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
     }
 
     /// 413: the body is larger than this route takes.
     pub(in crate::server) fn larger_than_taken(limit: usize) -> Self {
-        let detail = format!("the body is larger than {} MiB, the most that is taken here", limit >> 20);
+        let detail = format!(
+            "the body is larger than {} MiB, the most that is taken here",
+            limit >> 20
+        );
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
     }
 
@@ -143,27 +151,41 @@ impl Problem {
 
     /// 500, after the cause was logged.
     pub(in crate::server) fn internal_logged() -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "this failed unexpectedly").and_next(SEE_LOG)
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "this failed unexpectedly",
+        )
+        .and_next(SEE_LOG)
     }
 
     /// Adds the time after which the client may try again, in whole seconds and at least one (RFC
     /// 9110 section 10.2.3).
     pub(in crate::server) fn retry_after(mut self, wait: Duration) -> Self {
         let seconds = wait.as_millis().div_ceil(1000).max(1);
-        self.0.header = HeaderValue::from_str(&seconds.to_string()).ok().map(|seconds| (RETRY_AFTER, seconds));
+        self.0.header = HeaderValue::from_str(&seconds.to_string())
+            .ok()
+            .map(|seconds| (RETRY_AFTER, seconds));
         self
     }
 
     /// A change could not be stored; the cause was logged.
     pub(in crate::server) fn storage_failed(kind: StateErrorKind) -> Self {
         let (status, why) = match kind {
-            StateErrorKind::Full => (StatusCode::INSUFFICIENT_STORAGE, " because there is no room on the disk"),
-            StateErrorKind::Unwritable => {
-                (StatusCode::SERVICE_UNAVAILABLE, " because the stored state cannot be written")
-            }
+            StateErrorKind::Full => (
+                StatusCode::INSUFFICIENT_STORAGE,
+                " because there is no room on the disk",
+            ),
+            StateErrorKind::Unwritable => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                " because the stored state cannot be written",
+            ),
             StateErrorKind::Other => (StatusCode::INTERNAL_SERVER_ERROR, ""),
         };
-        Self::new(status, format!("the change could not be stored{why}, so it has no effect")).and_next(SEE_LOG)
+        Self::new(
+            status,
+            format!("the change could not be stored{why}, so it has no effect"),
+        )
+        .and_next(SEE_LOG)
     }
 
     /// Adds a clause to its text. Behind a next step it belongs to that.
@@ -216,7 +238,14 @@ impl Problem {
 
     /// The JSON document for the client.
     pub(in crate::server) fn document(&self) -> ProblemJson<'_> {
-        let ProblemDetails { status, detail, next_step_at, extras, next, .. } = &*self.0;
+        let ProblemDetails {
+            status,
+            detail,
+            next_step_at,
+            extras,
+            next,
+            ..
+        } = &*self.0;
         ProblemJson {
             kind: "about:blank",
             title: status.canonical_reason().unwrap_or_default(),
@@ -236,7 +265,10 @@ impl Problem {
         let ProblemDetails { status, header, .. } = *self.0;
         let mut answer = http::Response::new(Full::new(Bytes::from(body)));
         *answer.status_mut() = status;
-        answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        answer.headers_mut().insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
         if let Some((name, value)) = header {
             answer.headers_mut().insert(name, value);
         }
@@ -255,7 +287,8 @@ impl From<BudgetExceeded> for Problem {
         let next = "try again when other requests have ended, or raise `server.held_bytes`";
         match error {
             BudgetExceeded::Share { .. } => {
-                let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, error.to_string()).and_next(next);
+                let problem =
+                    Self::new(StatusCode::TOO_MANY_REQUESTS, error.to_string()).and_next(next);
                 problem.retry_after(Duration::from_secs(1))
             }
             BudgetExceeded::Whole { .. } => Self::busy(error.to_string()).and_next(next),
@@ -367,8 +400,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_problem_repeats_its_text_for_original_clients() {
-        let (status, body) =
-            response_of(Problem::not_found("no such thing").with_member("candidates", vec!["a", "b"])).await;
+        let (status, body) = response_of(
+            Problem::not_found("no such thing").with_member("candidates", vec!["a", "b"]),
+        )
+        .await;
         assert_eq!(status, StatusCode::NOT_FOUND);
         let expected = json!({"type": "about:blank", "title": "Not Found", "status": 404, "detail": "no such thing",
             "error": "no such thing", "candidates": ["a", "b"]});
@@ -380,7 +415,13 @@ mod tests {
         let store = |place: &str, kind| {
             let place = place.into();
             let message = "it cannot be".into();
-            EngineError::State(StateError { what: "cannot save", place, message, next: None, kind })
+            EngineError::State(StateError {
+                what: "cannot save",
+                place,
+                message,
+                next: None,
+                kind,
+            })
         };
         for (kind, expected) in [
             (StateErrorKind::Full, StatusCode::INSUFFICIENT_STORAGE),
@@ -405,7 +446,12 @@ mod tests {
         assert!(body["detail"].as_str().unwrap().contains("`files`"));
         let (status, body) = response_of(EngineError::Blocked(name).into()).await;
         assert_eq!(status, StatusCode::CONFLICT);
-        assert!(body["detail"].as_str().unwrap().contains("DELETE /api/v1/scenarios/files/block"));
+        assert!(
+            body["detail"]
+                .as_str()
+                .unwrap()
+                .contains("DELETE /api/v1/scenarios/files/block")
+        );
         let (status, _) = response_of(EngineError::Stopping.into()).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     }

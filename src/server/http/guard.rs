@@ -90,9 +90,18 @@ impl Guard {
             }
             origin
         };
-        let hosts = config.allowed_hosts.iter().map(|host| normalize_host(host)).collect();
+        let hosts = config
+            .allowed_hosts
+            .iter()
+            .map(|host| normalize_host(host))
+            .collect();
         let origins = config.allowed_origins.iter().filter_map(origin).collect();
-        Self { bodies, hosts, origins, max_body: config.max_body }
+        Self {
+            bodies,
+            hosts,
+            origins,
+            max_body: config.max_body,
+        }
     }
 
     /// Whether answers differ by `Origin`, which caches have to know (`Vary`).
@@ -102,7 +111,12 @@ impl Guard {
 
     /// Checks the head of a request that came to the address `local`. `has_body` is whether a body
     /// follows.
-    pub(in crate::server) fn check(&self, head: &Parts, local: IpAddr, has_body: bool) -> Result<Pass, Problem> {
+    pub(in crate::server) fn check(
+        &self,
+        head: &Parts,
+        local: IpAddr,
+        has_body: bool,
+    ) -> Result<Pass, Problem> {
         let lines = GuardHeaders::from_headers(&head.headers);
         // A safe request from another site is harmless: it changes no state, and the browser keeps
         // its answer from the page. This does not hold for a WebSocket: browsers let any page open
@@ -121,16 +135,27 @@ impl Guard {
             return Ok(());
         }
         let rule = self.bodies.iter().find(|rule| rule.path == head.uri.path());
-        let announced = lines.length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok()).unwrap_or_default();
+        let announced = lines
+            .length
+            .and_then(|length| length.to_str().ok()?.parse::<u64>().ok())
+            .unwrap_or_default();
         match rule {
-            Some(rule) if announced > rule.max as u64 => return Err(Problem::larger_than_taken(rule.max)),
-            None if announced > self.max_body as u64 => return Err(Problem::too_large(self.max_body)),
+            Some(rule) if announced > rule.max as u64 => {
+                return Err(Problem::larger_than_taken(rule.max));
+            }
+            None if announced > self.max_body as u64 => {
+                return Err(Problem::too_large(self.max_body));
+            }
             _ => {}
         }
         if is_safe(&head.method) {
             return Ok(());
         }
-        require_media(rule.map_or(JSON, |rule| rule.media), &head.headers, has_body)
+        require_media(
+            rule.map_or(JSON, |rule| rule.media),
+            &head.headers,
+            has_body,
+        )
     }
 
     /// The host that the client addresses, if it names this daemon. HTTP/1.0 clients may omit it.
@@ -144,15 +169,22 @@ impl Guard {
         let line = lines.host;
         // RFC 9112 section 3.2: exactly one, even if the target names the host, too.
         if lines.several_hosts || (line.is_none() && head.version == Version::HTTP_11) {
-            return Err(Problem::bad_request("an HTTP/1.1 request needs exactly one `Host` header"));
+            return Err(Problem::bad_request(
+                "an HTTP/1.1 request needs exactly one `Host` header",
+            ));
         }
         // The header of nearly every client needs no further check, and the name is only needed
         // where an `Origin` is compared with it.
         if harmless && head.uri.authority().is_none() && line.is_some_and(is_plainly_loopback) {
             return Ok(None);
         }
-        let written = line.map(|line| parse_authority(line.as_bytes())).transpose()?;
-        for authority in [written.as_ref(), head.uri.authority()].into_iter().flatten() {
+        let written = line
+            .map(|line| parse_authority(line.as_bytes()))
+            .transpose()?;
+        for authority in [written.as_ref(), head.uri.authority()]
+            .into_iter()
+            .flatten()
+        {
             if !self.is_ours(authority.host(), local) {
                 return Err(refused_host(authority.host()));
             }
@@ -162,7 +194,11 @@ impl Guard {
 
     fn is_ours(&self, host: &str, local: IpAddr) -> bool {
         let host = normalize_host(host);
-        if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+        if let Ok(address) = host
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .parse::<IpAddr>()
+        {
             let address = address.to_canonical();
             if address.is_loopback() || address == local.to_canonical() {
                 return true;
@@ -183,11 +219,18 @@ impl Guard {
         let written = lines.origin;
         let site = lines.site.map(HeaderValue::as_bytes);
         let origin = written.and_then(|origin| WebOrigin::parse(origin.to_str().ok()?));
-        if origin.as_ref().is_some_and(|origin| self.origins.contains(origin)) {
+        if origin
+            .as_ref()
+            .is_some_and(|origin| self.origins.contains(origin))
+        {
             return Ok(written.cloned());
         }
         if harmless {
-            let follows_link = || head.headers.get(SEC_FETCH_MODE).is_some_and(|mode| mode == "navigate");
+            let follows_link = || {
+                head.headers
+                    .get(SEC_FETCH_MODE)
+                    .is_some_and(|mode| mode == "navigate")
+            };
             return if site == Some(b"cross-site") && !follows_link() {
                 Err(refused_origin(written))
             } else {
@@ -251,7 +294,8 @@ impl WebOrigin {
     /// is that of the proxy, so it only determines the default port.
     fn matches_host(&self, host: &Authority) -> bool {
         let default_port = if self.scheme == "https" { 443 } else { 80 };
-        self.host == normalize_host(host.host()) && self.port == host.port_u16().unwrap_or(default_port)
+        self.host == normalize_host(host.host())
+            && self.port == host.port_u16().unwrap_or(default_port)
     }
 }
 
@@ -263,7 +307,9 @@ fn normalize_host(host: &str) -> String {
 /// Whether the header is exactly `localhost` or `127.0.0.1`, with or without a port.
 fn is_plainly_loopback(line: &HeaderValue) -> bool {
     let line = line.as_bytes();
-    let rest = line.strip_prefix(b"localhost").or_else(|| line.strip_prefix(b"127.0.0.1"));
+    let rest = line
+        .strip_prefix(b"localhost")
+        .or_else(|| line.strip_prefix(b"127.0.0.1"));
     match rest {
         Some([]) => true,
         Some([b':', port @ ..]) => !port.is_empty() && is_port(port),
@@ -275,23 +321,32 @@ fn is_plainly_loopback(line: &HeaderValue) -> bool {
 /// (RFC 3986 section 3.2.3).
 fn is_port(text: &[u8]) -> bool {
     let digits = text.iter().all(u8::is_ascii_digit);
-    digits && (text.is_empty() || std::str::from_utf8(text).is_ok_and(|text| text.parse::<u16>().is_ok()))
+    digits
+        && (text.is_empty()
+            || std::str::from_utf8(text).is_ok_and(|text| text.parse::<u16>().is_ok()))
 }
 
 /// Parses `host[:port]`; user names are refused (RFC 9110 section 7.2).
 fn parse_authority(text: &[u8]) -> Result<Authority, Problem> {
-    let authority = Authority::try_from(text).ok().filter(|authority| !authority.as_str().contains('@'));
+    let authority = Authority::try_from(text)
+        .ok()
+        .filter(|authority| !authority.as_str().contains('@'));
     let refused = || {
         let text = excerpt(&String::from_utf8_lossy(text));
-        Problem::bad_request(format!("the `Host` header is `{text}`, which is not `host[:port]`"))
+        Problem::bad_request(format!(
+            "the `Host` header is `{text}`, which is not `host[:port]`"
+        ))
     };
     // `Authority` accepts any text as a port, and text behind the bracket of an IPv6 address.
-    let is_exact = |authority: &Authority| match authority.as_str().as_bytes().get(authority.host().len()..) {
-        Some([]) => true,
-        Some([b':', port @ ..]) => is_port(port),
-        _ => false,
-    };
-    authority.filter(|authority| !authority.host().is_empty() && is_exact(authority)).ok_or_else(refused)
+    let is_exact =
+        |authority: &Authority| match authority.as_str().as_bytes().get(authority.host().len()..) {
+            Some([]) => true,
+            Some([b':', port @ ..]) => is_port(port),
+            _ => false,
+        };
+    authority
+        .filter(|authority| !authority.host().is_empty() && is_exact(authority))
+        .ok_or_else(refused)
 }
 
 /// Whether the method is safe: it changes no state (RFC 9110 section 9.2.1).
@@ -300,8 +355,17 @@ fn is_safe(method: &Method) -> bool {
 }
 
 fn require_media(media: &str, headers: &HeaderMap, has_body: bool) -> Result<(), Problem> {
-    let written = headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default());
-    let essence = written.map(|value| value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
+    let written = headers
+        .get(CONTENT_TYPE)
+        .map(|value| value.to_str().unwrap_or_default());
+    let essence = written.map(|value| {
+        value
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase()
+    });
     match essence.as_deref() {
         Some(essence) if essence == media => Ok(()),
         None if !has_body => Ok(()),
@@ -311,22 +375,41 @@ fn require_media(media: &str, headers: &HeaderMap, has_body: bool) -> Result<(),
 
 /// 415: the body has to be `media`; `written` is its `Content-Type`, if it has one.
 pub(in crate::server) fn other_media(media: &str, written: Option<&str>) -> Problem {
-    let got = written.map_or_else(|| "none".to_owned(), |written| format!("`{}`", excerpt(written)));
-    let needed = if media == JSON { "bodies of requests that change something need" } else { "this body needs" };
-    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("{needed} `Content-Type: {media}`, got {got}"))
+    let got = written.map_or_else(
+        || "none".to_owned(),
+        |written| format!("`{}`", excerpt(written)),
+    );
+    let needed = if media == JSON {
+        "bodies of requests that change something need"
+    } else {
+        "this body needs"
+    };
+    Problem::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        format!("{needed} `Content-Type: {media}`, got {got}"),
+    )
 }
 
 /// 403: the request is meant for another host.
 pub(in crate::server) fn refused_host(host: &str) -> Problem {
     let host = excerpt(host);
     let next = format!("if `{host}` is a name of this machine, add it to `server.allowed_hosts`");
-    Problem::new(StatusCode::FORBIDDEN, format!("requests for the host `{host}` are not answered here")).and_next(&next)
+    Problem::new(
+        StatusCode::FORBIDDEN,
+        format!("requests for the host `{host}` are not answered here"),
+    )
+    .and_next(&next)
 }
 
 fn refused_origin(written: Option<&HeaderValue>) -> Problem {
     let origin = written.map_or_else(
         || "another site".to_owned(),
-        |origin| format!("the origin `{}`", excerpt(&String::from_utf8_lossy(origin.as_bytes()))),
+        |origin| {
+            format!(
+                "the origin `{}`",
+                excerpt(&String::from_utf8_lossy(origin.as_bytes()))
+            )
+        },
     );
     let next = "if you trust it, add it to `server.allowed_origins`";
     Problem::new(
@@ -356,7 +439,14 @@ mod tests {
             rpc_socket: None,
             operator_token: None,
         };
-        Guard::new(&config, vec![BodyRule { path: "/archive", media: "application/zip", max: 200 }])
+        Guard::new(
+            &config,
+            vec![BodyRule {
+                path: "/archive",
+                media: "application/zip",
+                max: 200,
+            }],
+        )
     }
 
     fn status(method: &str, headers: &[(&str, &str)], has_body: bool) -> u16 {
@@ -396,13 +486,32 @@ mod tests {
 
     #[test]
     fn refuses_other_hosts() {
-        for host in ["evil.example", "localhost.evil.example", "192.168.1.6", "evillocalhost", "[::2]", "0.0.0.0"] {
+        for host in [
+            "evil.example",
+            "localhost.evil.example",
+            "192.168.1.6",
+            "evillocalhost",
+            "[::2]",
+            "0.0.0.0",
+        ] {
             assert_eq!(status("GET", &[("host", host)], false), 403, "{host}");
         }
-        for headers in [&[][..], &[("host", "")], &[("host", "a b")], &[("host", "u@localhost")]] {
+        for headers in [
+            &[][..],
+            &[("host", "")],
+            &[("host", "a b")],
+            &[("host", "u@localhost")],
+        ] {
             assert_eq!(status("GET", headers, false), 400, "{headers:?}");
         }
-        assert_eq!(status("GET", &[("host", "localhost"), ("host", "localhost")], false), 400);
+        assert_eq!(
+            status(
+                "GET",
+                &[("host", "localhost"), ("host", "localhost")],
+                false
+            ),
+            400
+        );
     }
 
     #[test]
@@ -423,21 +532,30 @@ mod tests {
         ] {
             let expected = if good { 200 } else { 400 };
             for method in ["GET", "DELETE"] {
-                assert_eq!(status(method, &[("host", host)], false), expected, "{method} with `Host: {host}`");
+                assert_eq!(
+                    status(method, &[("host", host)], false),
+                    expected,
+                    "{method} with `Host: {host}`"
+                );
             }
         }
     }
 
     #[test]
     fn a_target_that_names_a_foreign_host_is_refused_whatever_host_says() {
-        let request = http::Request::builder().uri("http://evil.example/").header("host", "localhost");
+        let request = http::Request::builder()
+            .uri("http://evil.example/")
+            .header("host", "localhost");
         let (head, ()) = request.body(()).unwrap().into_parts();
         assert!(guard().check(&head, LOCAL, false).is_err());
     }
 
     #[test]
     fn http2_names_the_host_in_the_target() {
-        for (uri, passes) in [("http://localhost:7400/", true), ("http://evil.example/", false)] {
+        for (uri, passes) in [
+            ("http://localhost:7400/", true),
+            ("http://evil.example/", false),
+        ] {
             let request = http::Request::builder().uri(uri).version(Version::HTTP_2);
             let (head, ()) = request.body(()).unwrap().into_parts();
             assert_eq!(guard().check(&head, LOCAL, false).is_ok(), passes, "{uri}");
@@ -458,23 +576,66 @@ mod tests {
             ("null", 403),
             ("", 403),
         ] {
-            assert_eq!(status("DELETE", &[host, ("origin", origin)], false), expected, "{origin}");
-            assert_eq!(status("GET", &[host, ("origin", origin)], false), 200, "{origin}");
+            assert_eq!(
+                status("DELETE", &[host, ("origin", origin)], false),
+                expected,
+                "{origin}"
+            );
+            assert_eq!(
+                status("GET", &[host, ("origin", origin)], false),
+                200,
+                "{origin}"
+            );
         }
-        assert_eq!(status("POST", &[("host", "tools.example"), ("origin", "https://tools.example")], false), 200);
+        assert_eq!(
+            status(
+                "POST",
+                &[
+                    ("host", "tools.example"),
+                    ("origin", "https://tools.example")
+                ],
+                false
+            ),
+            200
+        );
     }
 
     #[test]
     fn fetch_metadata_of_other_sites_may_not_change_state() {
         let host = ("host", "localhost:7400");
-        for (site, expected) in [("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)] {
-            assert_eq!(status("POST", &[host, ("sec-fetch-site", site)], false), expected, "{site}");
+        for (site, expected) in [
+            ("cross-site", 403),
+            ("same-site", 403),
+            ("same-origin", 200),
+            ("none", 200),
+        ] {
+            assert_eq!(
+                status("POST", &[host, ("sec-fetch-site", site)], false),
+                expected,
+                "{site}"
+            );
             let read = if site == "cross-site" { 403 } else { 200 };
-            assert_eq!(status("GET", &[host, ("sec-fetch-site", site)], false), read, "{site}");
-            let link = [host, ("sec-fetch-site", site), ("sec-fetch-mode", "navigate")];
-            assert_eq!(status("GET", &link, false), 200, "a link on a page that is {site}");
+            assert_eq!(
+                status("GET", &[host, ("sec-fetch-site", site)], false),
+                read,
+                "{site}"
+            );
+            let link = [
+                host,
+                ("sec-fetch-site", site),
+                ("sec-fetch-mode", "navigate"),
+            ];
+            assert_eq!(
+                status("GET", &link, false),
+                200,
+                "a link on a page that is {site}"
+            );
         }
-        let configured = [host, ("origin", "https://ui.example"), ("sec-fetch-site", "cross-site")];
+        let configured = [
+            host,
+            ("origin", "https://ui.example"),
+            ("sec-fetch-site", "cross-site"),
+        ];
         assert_eq!(status("POST", &configured, false), 200);
         assert_eq!(status("GET", &configured, false), 200);
     }
@@ -483,13 +644,31 @@ mod tests {
     fn sockets_are_for_our_own_pages() {
         let host = ("host", "localhost:7400");
         let upgrade = ("upgrade", "websocket");
-        assert_eq!(status("GET", &[host, upgrade], false), 200, "no page sends it");
-        for (origin, expected) in
-            [("http://localhost:7400", 200), ("https://ui.example", 200), ("https://evil.example", 403), ("null", 403)]
-        {
-            assert_eq!(status("GET", &[host, upgrade, ("origin", origin)], false), expected, "{origin}");
+        assert_eq!(
+            status("GET", &[host, upgrade], false),
+            200,
+            "no page sends it"
+        );
+        for (origin, expected) in [
+            ("http://localhost:7400", 200),
+            ("https://ui.example", 200),
+            ("https://evil.example", 403),
+            ("null", 403),
+        ] {
+            assert_eq!(
+                status("GET", &[host, upgrade, ("origin", origin)], false),
+                expected,
+                "{origin}"
+            );
         }
-        assert_eq!(status("GET", &[host, upgrade, ("sec-fetch-site", "cross-site")], false), 403);
+        assert_eq!(
+            status(
+                "GET",
+                &[host, upgrade, ("sec-fetch-site", "cross-site")],
+                false
+            ),
+            403
+        );
     }
 
     #[test]
@@ -502,7 +681,11 @@ mod tests {
             ("application/x-www-form-urlencoded", 415),
             ("application/jsonx", 415),
         ] {
-            assert_eq!(status("POST", &[host, ("content-type", kind)], true), expected, "{kind}");
+            assert_eq!(
+                status("POST", &[host, ("content-type", kind)], true),
+                expected,
+                "{kind}"
+            );
         }
         assert_eq!(status("POST", &[host], true), 415);
         assert_eq!(status("POST", &[host], false), 200);
@@ -510,7 +693,11 @@ mod tests {
 
     #[test]
     fn a_body_announced_too_large_is_refused_unread() {
-        let headers = [("host", "localhost"), ("content-type", "application/json"), ("content-length", "101")];
+        let headers = [
+            ("host", "localhost"),
+            ("content-type", "application/json"),
+            ("content-length", "101"),
+        ];
         assert_eq!(status("PUT", &headers, true), 413);
         assert_eq!(status("GET", &headers, true), 413);
     }
@@ -524,10 +711,22 @@ mod tests {
             ("text/plain", "2", 415),
             ("multipart/form-data", "2", 415),
         ] {
-            let headers = [("host", "localhost"), ("content-type", kind), ("content-length", length)];
-            assert_eq!(status_at("/archive", "POST", &headers, true), expected, "{kind} {length}");
+            let headers = [
+                ("host", "localhost"),
+                ("content-type", kind),
+                ("content-length", length),
+            ];
+            assert_eq!(
+                status_at("/archive", "POST", &headers, true),
+                expected,
+                "{kind} {length}"
+            );
         }
-        let zip = [("host", "localhost"), ("content-type", "application/zip"), ("content-length", "2")];
+        let zip = [
+            ("host", "localhost"),
+            ("content-type", "application/zip"),
+            ("content-length", "2"),
+        ];
         for other in ["/", "/archive/", "/Archive", "/%61rchive", "/archive/x"] {
             assert_eq!(status_at(other, "POST", &zip, true), 415, "{other}");
         }
@@ -537,7 +736,9 @@ mod tests {
 
     #[test]
     fn a_configured_origin_is_distinguished() {
-        let request = http::Request::builder().header("host", "localhost").header("origin", "https://ui.example");
+        let request = http::Request::builder()
+            .header("host", "localhost")
+            .header("origin", "https://ui.example");
         let (head, ()) = request.body(()).unwrap().into_parts();
         let pass = guard().check(&head, LOCAL, false).unwrap();
         assert_eq!(pass.origin.unwrap(), "https://ui.example");

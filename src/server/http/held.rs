@@ -69,7 +69,11 @@ struct ConnectionShares {
 impl<'a> ClientBudgets<'a> {
     /// Those that calls reserve from, too.
     pub(in crate::server) fn of(calls: &'a Calls) -> Self {
-        Self { whole: calls.held(), clients: calls.held_by_clients(), large: calls.held_large() }
+        Self {
+            whole: calls.held(),
+            clients: calls.held_by_clients(),
+            large: calls.held_large(),
+        }
     }
 }
 
@@ -95,7 +99,9 @@ impl ClientBytes {
             load,
             is_for_operator: false,
             operators: self.operators.clone(),
-            bodies: self.bodies.client_part(CONNECTION_BODIES_EIGHTHS, self.body_max),
+            bodies: self
+                .bodies
+                .client_part(CONNECTION_BODIES_EIGHTHS, self.body_max),
             archives: self.archives.clone(),
             answers: AnswerBudget::new(self.clients.clone(), answers),
         }))
@@ -165,7 +171,10 @@ impl ConnectionBytes {
     ///
     /// # Errors
     /// [`BudgetExceeded`] if there is no room for them.
-    pub(in crate::server) fn hold<B>(&self, answer: Response<B>) -> Result<Response<HeldBody<B>>, BudgetExceeded>
+    pub(in crate::server) fn hold<B>(
+        &self,
+        answer: Response<B>,
+    ) -> Result<Response<HeldBody<B>>, BudgetExceeded>
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -174,7 +183,14 @@ impl ConnectionBytes {
             Some(Ok(frame)) => Some(Ok(self.hold_frame(frame)?)),
             other => other,
         };
-        Ok(Response::from_parts(head, HeldBody { first, body, bytes: self.clone() }))
+        Ok(Response::from_parts(
+            head,
+            HeldBody {
+                first,
+                body,
+                bytes: self.clone(),
+            },
+        ))
     }
 
     /// The answer without a reservation for what is there.
@@ -182,7 +198,11 @@ impl ConnectionBytes {
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        answer.map(|mut body| HeldBody { first: first_frame(&mut body), body, bytes: self.clone() })
+        answer.map(|mut body| HeldBody {
+            first: first_frame(&mut body),
+            body,
+            bytes: self.clone(),
+        })
     }
 
     fn hold_frame(&self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, BudgetExceeded> {
@@ -198,7 +218,9 @@ impl ConnectionBytes {
 }
 
 /// What is there of a body. hyper polls again what is not ready here.
-fn first_frame<B: Body<Data = Bytes> + Unpin>(body: &mut B) -> Option<Result<Frame<Bytes>, B::Error>> {
+fn first_frame<B: Body<Data = Bytes> + Unpin>(
+    body: &mut B,
+) -> Option<Result<Frame<Bytes>, B::Error>> {
     if body.is_end_stream() {
         return None;
     }
@@ -222,7 +244,10 @@ impl<R> AsRef<[u8]> for ReservedData<R> {
 
 /// The bytes with their reservation, or with one that several holders share.
 pub(in crate::server) fn with_reservation<R: Send + 'static>(data: Bytes, reserved: R) -> Bytes {
-    Bytes::from_owner(ReservedData { data, _reserved: reserved })
+    Bytes::from_owner(ReservedData {
+        data,
+        _reserved: reserved,
+    })
 }
 
 /// The body of an answer whose bytes are reserved.
@@ -282,11 +307,21 @@ mod tests {
     fn large_answers_of_a_connection_have_a_share_and_small_ones_do_not_count_in_it() {
         let bytes = 100 * 1024;
         let whole = ByteBudget::new(10 * bytes);
-        let budgets = ClientBudgets { whole: &whole, clients: &whole, large: &whole };
-        let connection = ClientBytes::new(&budgets, BODY_STEP_BYTES).connection(ConnectionLoad::for_tests());
+        let budgets = ClientBudgets {
+            whole: &whole,
+            clients: &whole,
+            large: &whole,
+        };
+        let connection =
+            ClientBytes::new(&budgets, BODY_STEP_BYTES).connection(ConnectionLoad::for_tests());
         let held = |bytes: usize| connection.hold_frame(Frame::data(Bytes::from(vec![0; bytes])));
         let large = [held(bytes).unwrap(), held(bytes).unwrap()];
-        assert_eq!(held(bytes).unwrap_err(), BudgetExceeded::Share { limit: 5 * bytes / 2 });
+        assert_eq!(
+            held(bytes).unwrap_err(),
+            BudgetExceeded::Share {
+                limit: 5 * bytes / 2
+            }
+        );
         let small_bytes = 64 * 1024;
         let small = held(small_bytes).unwrap();
         assert_eq!(whole.reserved(), 2 * bytes + small_bytes);

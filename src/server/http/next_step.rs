@@ -36,7 +36,12 @@ impl NextStep {
     /// A request without a body.
     pub(in crate::server) fn request(method: &'static str, path: impl Into<String>) -> Self {
         let path = path.into();
-        Self { text: format!("`{method} {path}`"), method: Some(method), path: Some(path), ..Self::default() }
+        Self {
+            text: format!("`{method} {path}`"),
+            method: Some(method),
+            path: Some(path),
+            ..Self::default()
+        }
     }
 
     /// The request that enables what a preference has as its target.
@@ -52,12 +57,21 @@ impl NextStep {
     /// A parameter with its value.
     pub(in crate::server) fn parameter(name: &'static str, value: impl Into<String>) -> Self {
         let value = value.into();
-        Self { text: format!("`{name}={value}`"), parameter: Some(name), value: Some(value), ..Self::default() }
+        Self {
+            text: format!("`{name}={value}`"),
+            parameter: Some(name),
+            value: Some(value),
+            ..Self::default()
+        }
     }
 
     /// An argument of the tool, in the words of the problem.
     pub(in crate::server) fn argument(name: &'static str, text: &str) -> Self {
-        Self { text: text.to_owned(), argument: Some(name), ..Self::default() }
+        Self {
+            text: text.to_owned(),
+            argument: Some(name),
+            ..Self::default()
+        }
     }
 
     /// Whether a text quotes the step.

@@ -48,12 +48,22 @@ pub(in crate::server) const MAX_NUMBER: u64 = (1 << 53) - 1;
 
 /// A parameter that may be given once.
 pub(in crate::server) const fn once(name: &'static str) -> Param {
-    Param { name, many: false, required: false, takes: ParamType::Any, about: "", example: "" }
+    Param {
+        name,
+        many: false,
+        required: false,
+        takes: ParamType::Any,
+        about: "",
+        example: "",
+    }
 }
 
 /// A parameter that may be repeated; each may hold several values with commas between.
 pub(in crate::server) const fn many(name: &'static str) -> Param {
-    Param { many: true, ..once(name) }
+    Param {
+        many: true,
+        ..once(name)
+    }
 }
 
 impl Param {
@@ -64,12 +74,19 @@ impl Param {
 
     /// Sets the description and an example.
     pub(in crate::server) const fn about(self, about: &'static str, example: &'static str) -> Self {
-        Self { about, example, ..self }
+        Self {
+            about,
+            example,
+            ..self
+        }
     }
 
     /// Makes the parameter required.
     pub(in crate::server) const fn required(self) -> Self {
-        Self { required: true, ..self }
+        Self {
+            required: true,
+            ..self
+        }
     }
 
     /// The schema of its value.
@@ -81,19 +98,27 @@ impl Param {
             ParamType::Text(most) => json!({"type": "string", "maxLength": most}),
             ParamType::Matching(pattern) => json!({"type": "string", "pattern": pattern}),
             ParamType::Flag => json!({"type": "boolean"}),
-            ParamType::Count(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
+            ParamType::Count(least, most) => {
+                json!({"type": "integer", "minimum": least, "maximum": most})
+            }
             ParamType::Number => json!({"type": "integer", "minimum": 0, "maximum": MAX_NUMBER}),
             ParamType::Time => json!({"type": "string", "format": "date-time"}),
             ParamType::Word(words) => json!({"type": "string", "enum": words()}),
         };
-        if self.many { json!({"type": "array", "items": one}) } else { one }
+        if self.many {
+            json!({"type": "array", "items": one})
+        } else {
+            one
+        }
     }
 
     /// The example as the schema requires it.
     pub(in crate::server) fn example(&self) -> Value {
         let one = match self.takes {
             ParamType::Flag => json!(self.example == "true"),
-            ParamType::Count(..) | ParamType::Number => self.example.parse::<u32>().map_or(Value::Null, Value::from),
+            ParamType::Count(..) | ParamType::Number => {
+                self.example.parse::<u32>().map_or(Value::Null, Value::from)
+            }
             _ => json!(self.example),
         };
         if self.many { json!([one]) } else { one }
@@ -117,14 +142,18 @@ pub(in crate::server) mod grammar {
     /// A profile or the id of a chat.
     pub(in crate::server) const FREE: &str = r"^[^\u0000-\u001f\u007f-\u009f]{1,200}$";
     /// A scope.
-    pub(in crate::server) const SCOPE: &str = r"^(global|(profile|chat):[^\u0000-\u001f\u007f-\u009f]{1,200})$";
+    pub(in crate::server) const SCOPE: &str =
+        r"^(global|(profile|chat):[^\u0000-\u001f\u007f-\u009f]{1,200})$";
     /// The target of a preference.
     pub(in crate::server) const TARGET: &str = r"^(scenario:[a-zA-Z0-9][a-zA-Z0-9._-]{0,99}|(category|tag):[^\u0000-\u001f\u007f-\u009f]{1,200}|tool:[a-zA-Z0-9][a-zA-Z0-9._-]{0,99}/[\s\S]{1,256})$";
     /// A published name.
     pub(in crate::server) const PUBLISHED: &str = "^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$";
 }
 
-const _: () = assert!(SCENARIO_NAME_MAX == 100, "`grammar` says how long a scenario's name may be");
+const _: () = assert!(
+    SCENARIO_NAME_MAX == 100,
+    "`grammar` says how long a scenario's name may be"
+);
 
 /// The shape of the tools.
 pub(in crate::server) const FORMAT: Param = once("format")
@@ -133,21 +162,30 @@ pub(in crate::server) const FORMAT: Param = once("format")
 /// The client's profile.
 pub(in crate::server) const PROFILE: Param = once("profile")
     .takes(ParamType::Matching(grammar::FREE))
-    .about("The client's profile: its preferences and its limits apply.", "reviewer");
+    .about(
+        "The client's profile: its preferences and its limits apply.",
+        "reviewer",
+    );
 /// The client's conversation.
-pub(in crate::server) const CHAT: Param =
-    once("chat_id").takes(ParamType::Matching(grammar::FREE)).about("The conversation, whose preferences apply.", "42");
+pub(in crate::server) const CHAT: Param = once("chat_id")
+    .takes(ParamType::Matching(grammar::FREE))
+    .about("The conversation, whose preferences apply.", "42");
 /// Only tools of some scenarios.
-pub(in crate::server) const SCENARIOS: Param =
-    many("scenario").takes(ParamType::Matching(grammar::SCENARIO)).about("Only tools of these scenarios.", "files");
+pub(in crate::server) const SCENARIOS: Param = many("scenario")
+    .takes(ParamType::Matching(grammar::SCENARIO))
+    .about("Only tools of these scenarios.", "files");
 /// Only tools of some categories.
-pub(in crate::server) const CATEGORIES: Param = many("category").about("Only tools of these categories.", "disk");
+pub(in crate::server) const CATEGORIES: Param =
+    many("category").about("Only tools of these categories.", "disk");
 /// Only tools with some tags.
-pub(in crate::server) const TAGS: Param = many("tag").about("Only tools with one of these tags.", "read");
+pub(in crate::server) const TAGS: Param =
+    many("tag").about("Only tools with one of these tags.", "read");
 /// Adds the tools that are left out because they are disabled.
-pub(in crate::server) const INCLUDE_DISABLED: Param = once("include_disabled")
-    .takes(ParamType::Flag)
-    .about("Also tools that are switched off. With `format=native` only.", "false");
+pub(in crate::server) const INCLUDE_DISABLED: Param =
+    once("include_disabled").takes(ParamType::Flag).about(
+        "Also tools that are switched off. With `format=native` only.",
+        "false",
+    );
 
 /// A scenario in a path.
 pub(in crate::server) const SCENARIO_NAME: Param = once("name")
@@ -155,27 +193,48 @@ pub(in crate::server) const SCENARIO_NAME: Param = once("name")
     .about("The name that the scenario is filed under.", "files")
     .required();
 /// The id of an approval, in a path.
-pub(in crate::server) const APPROVAL_ID: Param =
-    once("id").about("The `approval_id` that the caller got.", "8d3f5a0e-4c1b-4f7e-9a26-c5d7e8f90a1b").required();
+pub(in crate::server) const APPROVAL_ID: Param = once("id")
+    .about(
+        "The `approval_id` that the caller got.",
+        "8d3f5a0e-4c1b-4f7e-9a26-c5d7e8f90a1b",
+    )
+    .required();
 /// An operation in a path.
-pub(in crate::server) const OPERATION_ID: Param =
-    once("id").about("The `operation_id` that the caller got.", "64c0e8a2-9d5f-4b17-83e6-0a1b2c3d4e5f").required();
+pub(in crate::server) const OPERATION_ID: Param = once("id")
+    .about(
+        "The `operation_id` that the caller got.",
+        "64c0e8a2-9d5f-4b17-83e6-0a1b2c3d4e5f",
+    )
+    .required();
 /// A call in a path.
-pub(in crate::server) const CALL_ID: Param =
-    once("call_id").about("The `call_id` that the caller gave or got.", "my-call-1").required();
+pub(in crate::server) const CALL_ID: Param = once("call_id")
+    .about("The `call_id` that the caller gave or got.", "my-call-1")
+    .required();
 /// A turn in a path.
-pub(in crate::server) const TURN_ID: Param =
-    once("id").about("The `turn_id` that the caller gave or got.", "b85d1f37-0e6c-4a92-97f4-d8c7b6a59483").required();
+pub(in crate::server) const TURN_ID: Param = once("id")
+    .about(
+        "The `turn_id` that the caller gave or got.",
+        "b85d1f37-0e6c-4a92-97f4-d8c7b6a59483",
+    )
+    .required();
 /// A kept result in a path.
-pub(in crate::server) const RESULT_ID: Param =
-    once("id").about("The `call_id` of a call of a turn.", "b85d1f37-0e6c-4a92-97f4-d8c7b6a59483.0").required();
+pub(in crate::server) const RESULT_ID: Param = once("id")
+    .about(
+        "The `call_id` of a call of a turn.",
+        "b85d1f37-0e6c-4a92-97f4-d8c7b6a59483.0",
+    )
+    .required();
 /// Input that a call waits for, in a path.
 pub(in crate::server) const INTERACTION_ID: Param = once("id")
-    .about("The `id` of the `interaction` that the caller got.", "2c7b9e1d-5f3a-4860-b1d2-e3f4a5968778")
+    .about(
+        "The `id` of the `interaction` that the caller got.",
+        "2c7b9e1d-5f3a-4860-b1d2-e3f4a5968778",
+    )
     .required();
 /// A module in a path.
-pub(in crate::server) const MODULE: Param =
-    once("module").about("The name that the module is filed under.", "scheduler").required();
+pub(in crate::server) const MODULE: Param = once("module")
+    .about("The name that the module is filed under.", "scheduler")
+    .required();
 /// A tool in a path.
 pub(in crate::server) const TOOL_NAME: Param = once("name")
     .about(
@@ -192,7 +251,9 @@ mod tests {
     /// Whether a text matches, as `jsonschema` applies the patterns of the document.
     fn matches(pattern: &str, text: &str) -> bool {
         let schema = json!({"type": "string", "pattern": pattern});
-        jsonschema::validator_for(&schema).unwrap().is_valid(&json!(text))
+        jsonschema::validator_for(&schema)
+            .unwrap()
+            .is_valid(&json!(text))
     }
 
     #[test]
@@ -232,15 +293,39 @@ mod tests {
             &longer,
         ];
         for text in texts {
-            assert_eq!(matches(grammar::SCENARIO, text), text.parse::<ScenarioName>().is_ok(), "scenario {text:?}");
-            assert_eq!(matches(grammar::SCOPE, text), text.parse::<Scope>().is_ok(), "scope {text:?}");
-            assert_eq!(matches(grammar::TARGET, text), text.parse::<PreferenceTarget>().is_ok(), "target {text:?}");
-            assert_eq!(matches(grammar::FREE, text), format!("chat:{text}").parse::<Scope>().is_ok(), "{text:?}");
-            assert_eq!(matches(grammar::PUBLISHED, text), PublishedName::alias(text).is_ok(), "alias {text:?}");
+            assert_eq!(
+                matches(grammar::SCENARIO, text),
+                text.parse::<ScenarioName>().is_ok(),
+                "scenario {text:?}"
+            );
+            assert_eq!(
+                matches(grammar::SCOPE, text),
+                text.parse::<Scope>().is_ok(),
+                "scope {text:?}"
+            );
+            assert_eq!(
+                matches(grammar::TARGET, text),
+                text.parse::<PreferenceTarget>().is_ok(),
+                "target {text:?}"
+            );
+            assert_eq!(
+                matches(grammar::FREE, text),
+                format!("chat:{text}").parse::<Scope>().is_ok(),
+                "{text:?}"
+            );
+            assert_eq!(
+                matches(grammar::PUBLISHED, text),
+                PublishedName::alias(text).is_ok(),
+                "alias {text:?}"
+            );
             // In lists a value has no spaces around it, so a name with spaces within is only
             // possible elsewhere.
             if !text.contains(' ') && !text.ends_with('\n') {
-                assert_eq!(matches(grammar::TOOL, text), text.parse::<ToolId>().is_ok(), "tool {text:?}");
+                assert_eq!(
+                    matches(grammar::TOOL, text),
+                    text.parse::<ToolId>().is_ok(),
+                    "tool {text:?}"
+                );
             }
         }
     }

@@ -41,7 +41,8 @@ impl QueryParams {
                 return Err(unknown(&name, known));
             };
             if !param.many && pairs.iter().any(|(earlier, _)| *earlier == name) {
-                return Err(Problem::bad_request(format!("`{name}` is given twice")).and_next("give it once"));
+                return Err(Problem::bad_request(format!("`{name}` is given twice"))
+                    .and_next("give it once"));
             }
             pairs.push((name.into_owned(), value.into_owned()));
         }
@@ -50,21 +51,34 @@ impl QueryParams {
 
     /// The value of a parameter that may be given once.
     pub(in crate::server) fn optional(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .find(|(given, _)| given == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// The value of a parameter that must be given.
     pub(in crate::server) fn required(&self, name: &str) -> Result<&str, Problem> {
         let missing = || Problem::bad_request(format!("`{name}` is missing from the query"));
-        self.optional(name).filter(|value| !value.is_empty()).ok_or_else(missing)
+        self.optional(name)
+            .filter(|value| !value.is_empty())
+            .ok_or_else(missing)
     }
 
     /// The values of a parameter that may be repeated. An empty value is refused: usually it comes
     /// from a variable that was not set.
     pub(in crate::server) fn list(&self, name: &str) -> Result<Vec<&str>, Problem> {
-        let given = self.0.iter().filter(|(given, _)| given == name).flat_map(|(_, value)| value.split(','));
+        let given = self
+            .0
+            .iter()
+            .filter(|(given, _)| given == name)
+            .flat_map(|(_, value)| value.split(','));
         let values: Vec<&str> = given.map(str::trim).collect();
-        if values.contains(&"") { Err(bad_value(name, "", "at least one character")) } else { Ok(values) }
+        if values.contains(&"") {
+            Err(bad_value(name, "", "at least one character"))
+        } else {
+            Ok(values)
+        }
     }
 
     /// `true` or `false`; `false` if left out.
@@ -78,7 +92,9 @@ impl QueryParams {
 
     /// A scenario name; `None` if left out.
     pub(in crate::server) fn scenario(&self, name: &str) -> Result<Option<ScenarioName>, Problem> {
-        self.optional(name).map(|value| scenario(name, value)).transpose()
+        self.optional(name)
+            .map(|value| scenario(name, value))
+            .transpose()
     }
 
     /// The client's scope from `profile` and `chat_id`, as a query for all tools in it.
@@ -87,11 +103,19 @@ impl QueryParams {
             let value = self.optional(name)?;
             // The model has the grammar of scopes; here it is only used.
             let checked = format!("{kind}:{value}").parse::<Scope>();
-            Some(checked.map(|_| value.to_owned()).map_err(|_| bad_value(name, value, FREE_TEXT)))
+            Some(
+                checked
+                    .map(|_| value.to_owned())
+                    .map_err(|_| bad_value(name, value, FREE_TEXT)),
+            )
         };
         let profile = text("profile", "profile").transpose()?;
         let chat = text("chat_id", "chat").transpose()?;
-        Ok(ViewQuery { profile, chat, ..ViewQuery::default() })
+        Ok(ViewQuery {
+            profile,
+            chat,
+            ..ViewQuery::default()
+        })
     }
 
     /// The format in `format`; the first of the table if left out.
@@ -99,7 +123,11 @@ impl QueryParams {
         let known: Vec<&str> = formats::FORMATS.iter().map(|format| format.id()).collect();
         let id = self.optional("format").unwrap_or(known[0]);
         formats::by_id(id).ok_or_else(|| {
-            let allowed = known.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(" or ");
+            let allowed = known
+                .iter()
+                .map(|id| format!("`{id}`"))
+                .collect::<Vec<_>>()
+                .join(" or ");
             bad_value("format", id, &allowed).with_member("known", known)
         })
     }
@@ -113,19 +141,27 @@ const LONGEST_STICKY: usize = 8_000;
 
 const MAX_TOKENS: Param = once("max_tokens")
     .takes(ParamType::Count(1, u32::MAX))
-    .about("Maximum number of tokens of the list, as estimated.", "4000");
+    .about(
+        "Maximum number of tokens of the list, as estimated.",
+        "4000",
+    );
 const DEFER: Param = once("defer")
     .takes(ParamType::Word(|| vec!["relevance", "preference"]))
     .about("What does not fit is offered by name only, where the format can say that; `relevance` needs `q`, `preference` goes without.", "relevance");
-const STICKY: Param = once("sticky")
-    .takes(ParamType::Text(LONGEST_STICKY))
-    .about("The `Callsheet-Selection` of the list that the conversation has; empty for its first.", "");
+const STICKY: Param = once("sticky").takes(ParamType::Text(LONGEST_STICKY)).about(
+    "The `Callsheet-Selection` of the list that the conversation has; empty for its first.",
+    "",
+);
 const MODE: Param = once("mode")
     .takes(ParamType::Word(|| vec!["list", "search"]))
-    .about("`search` gives tools that search, and the pinned ones, in place of the whole list.", "search");
-const REPORT: Param = once("report")
-    .takes(ParamType::Flag)
-    .about("The answer is `{\"tools\", \"report\"}`: the list, and why each tool is or is not in it.", "true");
+    .about(
+        "`search` gives tools that search, and the pinned ones, in place of the whole list.",
+        "search",
+    );
+const REPORT: Param = once("report").takes(ParamType::Flag).about(
+    "The answer is `{\"tools\", \"report\"}`: the list, and why each tool is or is not in it.",
+    "true",
+);
 
 /// The query of `GET /api/v1/tools`.
 pub(in crate::server) struct ListQuery {
@@ -199,7 +235,10 @@ impl ListQuery {
         let texts = |name: &str| -> Result<BTreeSet<String>, Problem> {
             Ok(query.list(name)?.into_iter().map(str::to_owned).collect())
         };
-        let scenarios = query.list("scenario")?.into_iter().map(|value| scenario("scenario", value));
+        let scenarios = query
+            .list("scenario")?
+            .into_iter()
+            .map(|value| scenario("scenario", value));
         let view = ViewQuery {
             scenarios: scenarios.collect::<Result<_, _>>()?,
             categories: texts("category")?,
@@ -213,8 +252,14 @@ impl ListQuery {
             include_internal: query.flag("include_internal")?,
             ..query.scope()?
         };
-        let for_programs = [("include_disabled", view.include_disabled), ("include_internal", view.include_internal)];
-        if let Some((name, _)) = for_programs.iter().find(|(_, given)| *given && format.for_llm()) {
+        let for_programs = [
+            ("include_disabled", view.include_disabled),
+            ("include_internal", view.include_internal),
+        ];
+        if let Some((name, _)) = for_programs
+            .iter()
+            .find(|(_, given)| *given && format.for_llm())
+        {
             let given = NextStep::parameter(name, "true");
             let format = NextStep::parameter("format", format.id());
             let native = NextStep::parameter("format", "native");
@@ -222,7 +267,11 @@ impl ListQuery {
             let problem = Problem::bad_request(detail).and_next(&format!("use {native}"));
             return Err(problem.with_next(given).with_next(format).with_next(native));
         }
-        Ok(Self { format: with_options(query, format, view.defer.is_some())?, view, report: query.flag("report")? })
+        Ok(Self {
+            format: with_options(query, format, view.defer.is_some())?,
+            view,
+            report: query.flag("report")?,
+        })
     }
 }
 
@@ -234,33 +283,56 @@ fn with_options(
     format: &'static dyn Format,
     deferring: bool,
 ) -> Result<&'static dyn Format, Problem> {
-    let options =
-        formats::FormatOptions { strict: query.flag("strict")?, cache: query.flag("cache")?, deferring: false };
-    let deferring = formats::FormatOptions { deferring, ..options };
-    formats::with_options(format, deferring).or_else(|| formats::with_options(format, options)).ok_or_else(|| {
-        let have = formats::FORMATS.iter().filter(|format| format.variant(options).is_some());
-        let have: Vec<String> = have.map(|format| format!("`{}`", format.id())).collect();
-        let requested = [("`strict=true`", options.strict), ("`cache=true`", options.cache)];
-        let requested: Vec<&str> = requested.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
-        let requested = requested.join(" with ");
-        let have = have.join(", ");
-        let format = NextStep::parameter("format", format.id());
-        let problem = Problem::bad_request(format!("{format} has no {requested}"));
-        problem.and_next(&format!("these have it: {have}")).with_next(format)
-    })
+    let options = formats::FormatOptions {
+        strict: query.flag("strict")?,
+        cache: query.flag("cache")?,
+        deferring: false,
+    };
+    let deferring = formats::FormatOptions {
+        deferring,
+        ..options
+    };
+    formats::with_options(format, deferring)
+        .or_else(|| formats::with_options(format, options))
+        .ok_or_else(|| {
+            let have = formats::FORMATS
+                .iter()
+                .filter(|format| format.variant(options).is_some());
+            let have: Vec<String> = have.map(|format| format!("`{}`", format.id())).collect();
+            let requested = [
+                ("`strict=true`", options.strict),
+                ("`cache=true`", options.cache),
+            ];
+            let requested: Vec<&str> = requested
+                .iter()
+                .filter(|(_, given)| *given)
+                .map(|(name, _)| *name)
+                .collect();
+            let requested = requested.join(" with ");
+            let have = have.join(", ");
+            let format = NextStep::parameter("format", format.id());
+            let problem = Problem::bad_request(format!("{format} has no {requested}"));
+            problem
+                .and_next(&format!("these have it: {have}"))
+                .with_next(format)
+        })
 }
 
 /// The first [`QUESTION_LENGTH`] characters of a question. A longer one is cut and not refused,
 /// because clients send what their users wrote.
 pub(in crate::server) fn question(text: &str) -> &str {
-    text.char_indices().nth(QUESTION_LENGTH).map_or(text, |(end, _)| &text[..end])
+    text.char_indices()
+        .nth(QUESTION_LENGTH)
+        .map_or(text, |(end, _)| &text[..end])
 }
 
 /// The text of a search with single blanks, so that equal searches share a prepared answer; `None`
 /// if it has no words. Letters keep their case, because `createDirectory` counts as two words only
 /// in that spelling.
 fn search(text: Option<&str>) -> Option<String> {
-    let words: Vec<&str> = question(text.unwrap_or_default()).split_whitespace().collect();
+    let words: Vec<&str> = question(text.unwrap_or_default())
+        .split_whitespace()
+        .collect();
     (!words.is_empty()).then(|| words.join(" "))
 }
 
@@ -268,21 +340,28 @@ fn max_tokens(text: Option<&str>) -> Result<Option<usize>, Problem> {
     let read = |text: &str| {
         let number = count(text).filter(|number| *number > 0);
         number.ok_or_else(|| {
-            bad_value("max_tokens", text, "a whole number above 0").and_next("leave it out for no limit")
+            bad_value("max_tokens", text, "a whole number above 0")
+                .and_next("leave it out for no limit")
         })
     };
     text.map(read).transpose()
 }
 
 fn defer(query: &QueryParams) -> Result<Option<Defer>, Problem> {
-    let searched = query.optional("q").is_some_and(|text| !text.trim().is_empty());
+    let searched = query
+        .optional("q")
+        .is_some_and(|text| !text.trim().is_empty());
     match query.optional("defer") {
         None => Ok(None),
         Some("relevance") if searched => Ok(Some(Defer::Relevance)),
-        Some("relevance") => Err(Problem::bad_request("`defer=relevance` needs `q`: the tools are ranked by it")),
+        Some("relevance") => Err(Problem::bad_request(
+            "`defer=relevance` needs `q`: the tools are ranked by it",
+        )),
         Some("preference") if searched => {
             let next = "use `defer=relevance`, or leave `q` out";
-            let detail = format!("`defer=preference` does not go with `q`, which ranks by relevance: {next}");
+            let detail = format!(
+                "`defer=preference` does not go with `q`, which ranks by relevance: {next}"
+            );
             Err(Problem::bad_request(detail).ending_with(Some(next)))
         }
         Some("preference") => Ok(Some(Defer::Preference)),
@@ -294,30 +373,44 @@ fn defer(query: &QueryParams) -> Result<Option<Defer>, Problem> {
 /// break the conversation, so only the answer says so.
 fn sticky(text: Option<&str>) -> Result<Option<StickyTools>, Problem> {
     if let Some(long) = text.filter(|text| text.chars().nth(LONGEST_STICKY).is_some()) {
-        return Err(bad_value("sticky", long, "the `Callsheet-Selection` of an earlier list, or nothing"));
+        return Err(bad_value(
+            "sticky",
+            long,
+            "the `Callsheet-Selection` of an earlier list, or nothing",
+        ));
     }
     Ok(text.map(StickyTools::parse))
 }
 
 /// Parses `max_tools`. 0 is passed on: it lifts the cap of the format.
 fn max_tools(text: Option<&str>) -> Result<Option<usize>, Problem> {
-    let read = |text: &str| count(text).ok_or_else(|| bad_value("max_tools", text, "a whole number, 0 for no limit"));
+    let read = |text: &str| {
+        count(text).ok_or_else(|| bad_value("max_tools", text, "a whole number, 0 for no limit"))
+    };
     text.map(read).transpose()
 }
 
 /// A whole number of 32 bits, written in digits.
 pub(in crate::server) fn count(text: &str) -> Option<usize> {
     let digits = !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
-    text.parse::<u32>().ok().filter(|_| digits).and_then(|number| number.try_into().ok())
+    text.parse::<u32>()
+        .ok()
+        .filter(|_| digits)
+        .and_then(|number| number.try_into().ok())
 }
 
 fn scenario(name: &str, value: &str) -> Result<ScenarioName, Problem> {
-    value.parse().map_err(|error| Problem::bad_request(format!("`{name}`: {error}")))
+    value
+        .parse()
+        .map_err(|error| Problem::bad_request(format!("`{name}`: {error}")))
 }
 
 /// 400 for a value that a parameter cannot have.
 pub(in crate::server) fn bad_value(name: &str, value: &str, allowed: &str) -> Problem {
-    Problem::bad_request(format!("`{name}` cannot be `{}`: allowed is {allowed}", excerpt(value)))
+    Problem::bad_request(format!(
+        "`{name}` cannot be `{}`: allowed is {allowed}",
+        excerpt(value)
+    ))
 }
 
 fn unknown(name: &str, known: &[Param]) -> Problem {
@@ -326,7 +419,11 @@ fn unknown(name: &str, known: &[Param]) -> Problem {
         [] => "this route takes none".to_owned(),
         _ => format!("known are {}", known.join(", ")),
     };
-    Problem::bad_request(format!("unknown query parameter `{}`: {listed}", excerpt(name))).with_member("known", known)
+    Problem::bad_request(format!(
+        "unknown query parameter `{}`: {listed}",
+        excerpt(name)
+    ))
+    .with_member("known", known)
 }
 
 #[cfg(test)]
@@ -335,7 +432,10 @@ mod tests {
     use http_body_util::BodyExt;
 
     async fn refusal(raw: &str) -> String {
-        let answer = ListQuery::parse(Some(raw)).err().expect(raw).into_full_response();
+        let answer = ListQuery::parse(Some(raw))
+            .err()
+            .expect(raw)
+            .into_full_response();
         assert_eq!(answer.status(), 400, "{raw}");
         let body = answer.into_body().collect().await.unwrap().to_bytes();
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
@@ -358,10 +458,21 @@ mod tests {
             &max_tokens=900&defer=relevance&sticky=0123456789ab&report=true";
         let list = ListQuery::parse(Some(raw)).unwrap();
         let view = list.view;
-        let set = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<BTreeSet<_>>();
+        let set = |texts: &[&str]| {
+            texts
+                .iter()
+                .map(|text| (*text).to_owned())
+                .collect::<BTreeSet<_>>()
+        };
         assert_eq!(view.profile.as_deref(), Some("coder"));
         assert_eq!(view.chat.as_deref(), Some("7 f"));
-        assert_eq!(view.scenarios.iter().map(ScenarioName::as_str).collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert_eq!(
+            view.scenarios
+                .iter()
+                .map(ScenarioName::as_str)
+                .collect::<Vec<_>>(),
+            ["a", "b", "c"]
+        );
         assert_eq!(view.categories, set(&["x", "y"]));
         assert_eq!(view.tags, set(&["t"]));
         assert_eq!(view.q.as_deref(), Some("Read file read"));
@@ -376,15 +487,27 @@ mod tests {
     #[tokio::test]
     async fn what_cannot_be_is_refused_by_name() {
         for (raw, named) in [
-            ("fromat=openai", &["`fromat`", "format, profile, chat_id"][..]),
-            ("format=opneai", &["`format`", "`opneai`", "`native` or `openai`"]),
+            (
+                "fromat=openai",
+                &["`fromat`", "format, profile, chat_id"][..],
+            ),
+            (
+                "format=opneai",
+                &["`format`", "`opneai`", "`native` or `openai`"],
+            ),
             ("format=native&format=openai", &["`format`", "twice"]),
-            ("include_disabled=1", &["`include_disabled`", "`1`", "`true` or `false`"]),
+            (
+                "include_disabled=1",
+                &["`include_disabled`", "`1`", "`true` or `false`"],
+            ),
             ("max_tools=-1", &["`max_tools`", "`-1`", "whole number"]),
             ("max_tools=", &["`max_tools`"]),
             ("max_tools=%2B5", &["`max_tools`", "`+5`", "whole number"]),
             ("max_tokens=0", &["`max_tokens`", "above 0"]),
-            ("defer=later", &["`defer`", "`later`", "`relevance` or `preference`"]),
+            (
+                "defer=later",
+                &["`defer`", "`later`", "`relevance` or `preference`"],
+            ),
             ("defer=relevance&q=+", &["`defer=relevance`", "`q`"]),
             ("defer=preference&q=x", &["`defer=preference`", "`q`"]),
             ("report=yes", &["`report`"]),
@@ -392,9 +515,18 @@ mod tests {
             ("scenario=a/b", &["`scenario`", "`a/b`"]),
             ("profile=", &["`profile`", "200 characters"]),
             ("chat_id=%00", &["`chat_id`"]),
-            ("format=openai&include_internal=true", &["`include_internal=true`", "`format=openai`"]),
-            ("format=openai&cache=true", &["`cache=true`", "`anthropic`, `bedrock`"]),
-            ("format=openai&include_disabled=true", &["`include_disabled=true`"]),
+            (
+                "format=openai&include_internal=true",
+                &["`include_internal=true`", "`format=openai`"],
+            ),
+            (
+                "format=openai&cache=true",
+                &["`cache=true`", "`anthropic`, `bedrock`"],
+            ),
+            (
+                "format=openai&include_disabled=true",
+                &["`include_disabled=true`"],
+            ),
         ] {
             let detail = refusal(raw).await;
             for part in named {

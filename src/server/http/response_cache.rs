@@ -80,7 +80,11 @@ impl CachedResponse {
 
     /// 200 with the body, or 304 without it if the client already has it (RFC 9110 section 15.4.5).
     pub(in crate::server) fn answer(&self, headers: &HeaderMap) -> Response<Full<Bytes>> {
-        if conditional::is_known(headers, &self.etag) { self.not_modified() } else { self.found(self.body.clone()) }
+        if conditional::is_known(headers, &self.etag) {
+            self.not_modified()
+        } else {
+            self.found(self.body.clone())
+        }
     }
 
     /// The same with the body reserved for a client, once for all clients that hold it.
@@ -145,7 +149,10 @@ impl ResponseCache {
         coding: Coding,
     ) -> Option<Arc<CachedResponse>> {
         let given = self.0.load();
-        let kept = given.of(snapshot)?.iter().find(|kept| kept.is_for(query, coding))?;
+        let kept = given
+            .of(snapshot)?
+            .iter()
+            .find(|kept| kept.is_for(query, coding))?;
         kept.with_body.then(|| Arc::clone(&kept.ready))
     }
 
@@ -160,7 +167,10 @@ impl ResponseCache {
         budget: Option<&AnswerBudget>,
     ) -> Option<Result<Response<Full<Bytes>>, BudgetExceeded>> {
         let given = self.0.load();
-        let kept = given.of(snapshot)?.iter().find(|kept| kept.is_for(query, coding))?;
+        let kept = given
+            .of(snapshot)?
+            .iter()
+            .find(|kept| kept.is_for(query, coding))?;
         let suffices = kept.with_body || conditional::is_known(headers, &kept.ready.etag);
         suffices.then(|| match budget {
             Some(budget) => kept.ready.answer_held(headers, budget),
@@ -183,13 +193,25 @@ impl ResponseCache {
             return;
         }
         let with_body = ready.body.len() <= MAX_BYTES;
-        let ready = if with_body { Arc::clone(ready) } else { Arc::new(ready.without_body()) };
+        let ready = if with_body {
+            Arc::clone(ready)
+        } else {
+            Arc::new(ready.without_body())
+        };
         let mut bytes: usize = answers.iter().map(|kept| kept.ready.body.len()).sum();
         while answers.len() >= MAX_RESPONSES || bytes + ready.body.len() > MAX_BYTES {
             bytes -= answers.remove(0).ready.body.len();
         }
-        answers.push(Kept { query: query.into(), coding, ready, with_body });
-        self.0.store(Arc::new(CachedResponses { snapshot: Arc::downgrade(snapshot), answers }));
+        answers.push(Kept {
+            query: query.into(),
+            coding,
+            ready,
+            with_body,
+        });
+        self.0.store(Arc::new(CachedResponses {
+            snapshot: Arc::downgrade(snapshot),
+            answers,
+        }));
     }
 }
 
@@ -255,8 +277,13 @@ mod tests {
         coding: Coding,
         headers: &HeaderMap,
     ) -> Option<(u16, u64)> {
-        let answer = repeats.answer(of, query, coding, headers, Some(&budget()))?.unwrap();
-        Some((answer.status().as_u16(), answer.body().size_hint().exact().unwrap()))
+        let answer = repeats
+            .answer(of, query, coding, headers, Some(&budget()))?
+            .unwrap();
+        Some((
+            answer.status().as_u16(),
+            answer.body().size_hint().exact().unwrap(),
+        ))
     }
 
     fn found(repeats: &ResponseCache, of: &Arc<Snapshot>, query: &str) -> bool {
@@ -269,10 +296,19 @@ mod tests {
         let now = snapshot();
         let none = HeaderMap::new();
         repeats.insert(&now, "a=1", Coding::Gzip, &ready("x"));
-        assert_eq!(answered(&repeats, &now, "a=1", Coding::Gzip, &none), Some((200, 1)));
-        assert_eq!(answered(&repeats, &now, "a=1", Coding::Identity, &none), None);
+        assert_eq!(
+            answered(&repeats, &now, "a=1", Coding::Gzip, &none),
+            Some((200, 1))
+        );
+        assert_eq!(
+            answered(&repeats, &now, "a=1", Coding::Identity, &none),
+            None
+        );
         assert_eq!(answered(&repeats, &now, "a=2", Coding::Gzip, &none), None);
-        assert_eq!(answered(&repeats, &snapshot(), "a=1", Coding::Gzip, &none), None);
+        assert_eq!(
+            answered(&repeats, &snapshot(), "a=1", Coding::Gzip, &none),
+            None
+        );
     }
 
     #[test]
@@ -283,7 +319,10 @@ mod tests {
         repeats.insert(&first, "", Coding::Identity, &ready("x"));
         repeats.insert(&second, "", Coding::Identity, &ready("yy"));
         assert!(!found(&repeats, &first, ""));
-        assert_eq!(answered(&repeats, &second, "", Coding::Identity, &HeaderMap::new()), Some((200, 2)));
+        assert_eq!(
+            answered(&repeats, &second, "", Coding::Identity, &HeaderMap::new()),
+            Some((200, 2))
+        );
     }
 
     #[test]
@@ -299,12 +338,22 @@ mod tests {
         assert_eq!(status("\"a\""), Some((304, 0)));
         assert_eq!(status("\"b\""), None);
         let whole = long.answer(&headers("\"a\""));
-        let again = repeats.answer(&now, "long", Coding::Identity, &headers("\"a\""), Some(&budget()));
+        let again = repeats.answer(
+            &now,
+            "long",
+            Coding::Identity,
+            &headers("\"a\""),
+            Some(&budget()),
+        );
         let again = again.unwrap().unwrap();
         assert_eq!(whole.status(), again.status());
         assert_eq!(whole.headers(), again.headers());
         assert!(!found(&repeats, &now, "long"), "its body has to be made");
-        assert_eq!(repeats.0.load().answers.len(), 1, "it takes one place, however often it is made");
+        assert_eq!(
+            repeats.0.load().answers.len(),
+            1,
+            "it takes one place, however often it is made"
+        );
     }
 
     #[test]
@@ -316,10 +365,20 @@ mod tests {
         }
         assert!(!found(&repeats, &now, "0"));
         assert!(found(&repeats, &now, &MAX_RESPONSES.to_string()));
-        repeats.insert(&now, &"q".repeat(MAX_QUERY_LENGTH + 1), Coding::Identity, &ready("x"));
+        repeats.insert(
+            &now,
+            &"q".repeat(MAX_QUERY_LENGTH + 1),
+            Coding::Identity,
+            &ready("x"),
+        );
         assert!(!found(&repeats, &now, &"q".repeat(MAX_QUERY_LENGTH + 1)));
         for half in ["first", "second", "third"] {
-            repeats.insert(&now, half, Coding::Identity, &ready(vec![b'x'; MAX_BYTES / 2]));
+            repeats.insert(
+                &now,
+                half,
+                Coding::Identity,
+                &ready(vec![b'x'; MAX_BYTES / 2]),
+            );
         }
         let kept = ["first", "second", "third"].map(|half| found(&repeats, &now, half));
         assert_eq!(kept, [false, true, true], "all bodies together are bounded");

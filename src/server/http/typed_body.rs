@@ -64,7 +64,11 @@ where
 {
     // An array is refused: serde would take it as the members in their order.
     let is_object = body.trim_ascii_start().starts_with(b"{");
-    let read = if is_object { serde_json::from_slice(body).ok() } else { None };
+    let read = if is_object {
+        serde_json::from_slice(body).ok()
+    } else {
+        None
+    };
     read.ok_or_else(|| explain::<T>(body))
 }
 
@@ -77,17 +81,24 @@ fn json_object(body: &[u8]) -> Result<&str, InvalidBody> {
     if text.starts_with('{') {
         return Ok(text);
     }
-    Err(InvalidBody::new(format!("the body must be a JSON object, got `{}`", excerpt(text))))
+    Err(InvalidBody::new(format!(
+        "the body must be a JSON object, got `{}`",
+        excerpt(text)
+    )))
 }
 
 fn utf8(body: &[u8]) -> Result<&str, InvalidBody> {
-    std::str::from_utf8(body).map_err(|error| InvalidBody::new(format!("the body could not be read: {error}")))
+    std::str::from_utf8(body)
+        .map_err(|error| InvalidBody::new(format!("the body could not be read: {error}")))
 }
 
 /// The refusal of equal members and of deep nesting.
 fn form_flaw(object: &str) -> Option<InvalidBody> {
     let flaw = argument_form::flaw(&JsonText::known(object))?;
-    Some(InvalidBody::new(format!("the body: {}: {}", flaw.pointer, flaw.message)))
+    Some(InvalidBody::new(format!(
+        "the body: {}: {}",
+        flaw.pointer, flaw.message
+    )))
 }
 
 /// Why a body is no `T`.
@@ -104,7 +115,9 @@ where
     }
     let members = MemberTexts::parse(text).unwrap_or_default();
     let schema = schema_of::<T>();
-    if let Some(invalid) = unknown_members(&members, &schema).or_else(|| missing_member(&members, &schema)) {
+    if let Some(invalid) =
+        unknown_members(&members, &schema).or_else(|| missing_member(&members, &schema))
+    {
         return invalid;
     }
     let mut reader = serde_json::Deserializer::from_slice(body);
@@ -119,7 +132,10 @@ where
 fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let settings = settings.with(|settings| settings.inline_subschemas = true);
-    settings.into_generator().into_root_schema_for::<T>().to_value()
+    settings
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value()
 }
 
 fn unknown_members(members: &MemberTexts<'_>, schema: &Value) -> Option<InvalidBody> {
@@ -127,24 +143,42 @@ fn unknown_members(members: &MemberTexts<'_>, schema: &Value) -> Option<InvalidB
         return None;
     }
     let known: Vec<String> = schema["properties"].as_object()?.keys().cloned().collect();
-    let unknown: Vec<String> =
-        members.names().filter(|name| known.iter().all(|known| known != name)).map(str::to_owned).collect();
+    let unknown: Vec<String> = members
+        .names()
+        .filter(|name| known.iter().all(|known| known != name))
+        .map(str::to_owned)
+        .collect();
     let first = unknown.first()?;
-    let detail = format!("unknown member `{}` in the body: known are {}", excerpt(first), known.join(", "));
-    Some(InvalidBody { detail, known, unknown })
+    let detail = format!(
+        "unknown member `{}` in the body: known are {}",
+        excerpt(first),
+        known.join(", ")
+    );
+    Some(InvalidBody {
+        detail,
+        known,
+        unknown,
+    })
 }
 
 fn missing_member(members: &MemberTexts<'_>, schema: &Value) -> Option<InvalidBody> {
-    let mut required = schema["required"].as_array()?.iter().filter_map(Value::as_str);
+    let mut required = schema["required"]
+        .as_array()?
+        .iter()
+        .filter_map(Value::as_str);
     let missing = required.find(|name| members.get(name).is_none())?;
     let allowed = allowed(&schema["properties"][missing]);
-    Some(InvalidBody::new(format!("`{missing}` is missing from the body: write {allowed}")))
+    Some(InvalidBody::new(format!(
+        "`{missing}` is missing from the body: write {allowed}"
+    )))
 }
 
 /// The refusal of the value at a path.
 fn wrong_value(path: &Path, members: &MemberTexts<'_>, schema: &Value) -> Option<InvalidBody> {
     let mut segments = path.iter();
-    let Some(Segment::Map { key }) = segments.next() else { return None };
+    let Some(Segment::Map { key }) = segments.next() else {
+        return None;
+    };
     let mut schema = &schema["properties"][key.as_str()];
     let mut value = members.get(key)?.to_owned();
     for segment in segments {
@@ -163,14 +197,21 @@ fn wrong_value(path: &Path, members: &MemberTexts<'_>, schema: &Value) -> Option
         value = below?.to_string();
     }
     let allowed = allowed(schema);
-    Some(InvalidBody::new(format!("`{path}` cannot be `{}`: allowed is {allowed}", excerpt(&value))))
+    Some(InvalidBody::new(format!(
+        "`{path}` cannot be `{}`: allowed is {allowed}",
+        excerpt(&value)
+    )))
 }
 
 /// What a schema allows, in words.
 fn allowed(schema: &Value) -> String {
     let mut words = allowed_words(schema);
     let last = words.pop().unwrap_or_else(|| "any JSON".to_owned());
-    if words.is_empty() { last } else { format!("{} or {last}", words.join(", ")) }
+    if words.is_empty() {
+        last
+    } else {
+        format!("{} or {last}", words.join(", "))
+    }
 }
 
 fn allowed_words(schema: &Value) -> Vec<String> {
@@ -184,7 +225,11 @@ fn allowed_words(schema: &Value) -> Vec<String> {
         Value::Array(types) => types.as_slice(),
         one => std::slice::from_ref(one),
     };
-    types.iter().filter_map(Value::as_str).flat_map(|name| words_of_type(name, schema)).collect()
+    types
+        .iter()
+        .filter_map(Value::as_str)
+        .flat_map(|name| words_of_type(name, schema))
+        .collect()
 }
 
 fn words_of_type(name: &str, schema: &Value) -> Vec<String> {
@@ -210,7 +255,11 @@ fn words_of_type(name: &str, schema: &Value) -> Vec<String> {
 
 impl InvalidBody {
     fn new(detail: String) -> Self {
-        Self { detail, known: Vec::new(), unknown: Vec::new() }
+        Self {
+            detail,
+            known: Vec::new(),
+            unknown: Vec::new(),
+        }
     }
 
     /// The members that the type does not know.
@@ -228,7 +277,11 @@ impl fmt::Display for InvalidBody {
 impl From<InvalidBody> for Problem {
     fn from(invalid: InvalidBody) -> Self {
         let problem = Self::bad_request(invalid.detail);
-        if invalid.known.is_empty() { problem } else { problem.with_member("known", invalid.known) }
+        if invalid.known.is_empty() {
+            problem
+        } else {
+            problem.with_member("known", invalid.known)
+        }
     }
 }
 
@@ -253,12 +306,15 @@ mod tests {
     }
 
     fn refused(body: &[u8]) -> String {
-        parse_strict_body::<Order<'_>>(body).unwrap_err().to_string()
+        parse_strict_body::<Order<'_>>(body)
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
     fn what_fits_is_read_and_raw_members_keep_their_text() {
-        let order: Order<'_> = parse_strict_body(br#" {"name":"a","count":2,"raw": 1e999 } "#).unwrap();
+        let order: Order<'_> =
+            parse_strict_body(br#" {"name":"a","count":2,"raw": 1e999 } "#).unwrap();
         assert_eq!(order.name, "a");
         assert_eq!(order.count, 2);
         assert_eq!(order.paid, None);
@@ -271,24 +327,56 @@ mod tests {
         let unknown = parse_body::<Order<'_>>(br#"{"nam":"a","x":1}"#).unwrap_err();
         assert_eq!(unknown.unknown(), ["nam", "x"]);
         for (body, expected) in [
-            (r#"{"nam":"a"}"#, "unknown member `nam` in the body: known are name, count, paid, notes, raw"),
-            (r#"{"count":1}"#, "`name` is missing from the body: write a text that is not empty"),
-            (r#"{"name":7,"count":1}"#, "`name` cannot be `7`: allowed is a text that is not empty"),
-            (r#"{"name":"a","count":300}"#, "`count` cannot be `300`: allowed is a whole number from 0 to 255"),
-            (r#"{"name":"a","count":1,"paid":"yes"}"#, "`paid` cannot be `\"yes\"`: allowed is true, false or null"),
-            (r#"{"name":"a","count":1,"notes":["b",{}]}"#, "`notes[1]` cannot be `{}`: allowed is a text"),
+            (
+                r#"{"nam":"a"}"#,
+                "unknown member `nam` in the body: known are name, count, paid, notes, raw",
+            ),
+            (
+                r#"{"count":1}"#,
+                "`name` is missing from the body: write a text that is not empty",
+            ),
+            (
+                r#"{"name":7,"count":1}"#,
+                "`name` cannot be `7`: allowed is a text that is not empty",
+            ),
+            (
+                r#"{"name":"a","count":300}"#,
+                "`count` cannot be `300`: allowed is a whole number from 0 to 255",
+            ),
+            (
+                r#"{"name":"a","count":1,"paid":"yes"}"#,
+                "`paid` cannot be `\"yes\"`: allowed is true, false or null",
+            ),
+            (
+                r#"{"name":"a","count":1,"notes":["b",{}]}"#,
+                "`notes[1]` cannot be `{}`: allowed is a text",
+            ),
             (
                 r#"{"name":"a","count":1,"notes":0}"#,
                 "`notes` cannot be `0`: allowed is a list, each entry a text or null",
             ),
             ("[1]", "the body must be a JSON object, got `[1]`"),
-            (r#"{"name":"a","count":1,"raw":{"b":1,"b":2}}"#, "the body: /raw/b: is given more than once"),
-            (r#"{"name":"a","name":"b"}"#, "the body: /name: is given more than once"),
+            (
+                r#"{"name":"a","count":1,"raw":{"b":1,"b":2}}"#,
+                "the body: /raw/b: is given more than once",
+            ),
+            (
+                r#"{"name":"a","name":"b"}"#,
+                "the body: /name: is given more than once",
+            ),
         ] {
-            assert!(refused(body.as_bytes()).starts_with(expected), "{body}: {}", refused(body.as_bytes()));
+            assert!(
+                refused(body.as_bytes()).starts_with(expected),
+                "{body}: {}",
+                refused(body.as_bytes())
+            );
         }
         for body in [&b""[..], b"{", b"{} {}", b"\xff"] {
-            assert!(refused(body).starts_with("the body is not JSON: "), "{}", refused(body));
+            assert!(
+                refused(body).starts_with("the body is not JSON: "),
+                "{}",
+                refused(body)
+            );
         }
     }
 }

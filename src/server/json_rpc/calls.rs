@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::calls::active::AttendError;
 use crate::calls::{
-    AwaitedApproval, CallEnd, CallerRole, Failure, FailureCode, GoingOn, Reader, Request, ToolAnswer, WaitLimits,
+    AwaitedApproval, CallEnd, CallerRole, Failure, FailureCode, GoingOn, Reader, Request,
+    ToolAnswer, WaitLimits,
 };
 use crate::formats::native;
 use crate::model::{ApprovalRequest, JsonText, NamedVersion, NotAVersion};
@@ -25,7 +26,10 @@ const WAITS_FOR_APPROVAL: i64 = 1001;
 const WAITS_FOR_INPUT: i64 = 1002;
 
 /// Calls a tool.
-pub(super) async fn call(context: &RpcContext, params: Option<JsonText>) -> Result<String, AnswerError> {
+pub(super) async fn call(
+    context: &RpcContext,
+    params: Option<JsonText>,
+) -> Result<String, AnswerError> {
     let shared = &context.shared;
     let name = name(params.as_ref())?;
     let arguments = arguments(params.as_ref())?;
@@ -40,13 +44,23 @@ pub(super) async fn call(context: &RpcContext, params: Option<JsonText>) -> Resu
     // Frees them while the call waits.
     drop(params);
     let refused = |error: AttendError| AnswerError::refused(error.to_string());
-    let call = shared.calls.attend(&request, None, LogLevel::Info).map_err(refused)?;
+    let call = shared
+        .calls
+        .attend(&request, None, LogLevel::Info)
+        .map_err(refused)?;
     let limits = WaitLimits::for_work(shared.config.borrow().mcp_face.wait);
-    match shared.calls.settle(request, CallerRole::ById(Arc::clone(&call)), limits).await {
+    match shared
+        .calls
+        .settle(request, CallerRole::ById(Arc::clone(&call)), limits)
+        .await
+    {
         CallEnd::Answered(answer) => answered(&answer),
         CallEnd::AwaitsApproval(awaited) => Err(waits(&awaited)),
         CallEnd::NeedsInput(input) => {
-            let why = format!("the tool needs input to continue: {}", input.wanted.message());
+            let why = format!(
+                "the tool needs input to continue: {}",
+                input.wanted.message()
+            );
             let interaction = call_event_json::interaction(&input);
             Err(AnswerError::new(WAITS_FOR_INPUT, why)
                 .with_data(json!({"call_id": &**call.id(), "interaction": interaction})))
@@ -63,7 +77,9 @@ pub(super) fn name(params: Option<&JsonText>) -> Result<String, AnswerError> {
     }
     let named = params.filter(|params| params.get().starts_with('{'));
     let named = named.and_then(|params| serde_json::from_str::<Named>(params.get()).ok());
-    named.map(|named| named.name).ok_or_else(|| AnswerError::invalid_params("Missing 'name'"))
+    named
+        .map(|named| named.name)
+        .ok_or_else(|| AnswerError::invalid_params("Missing 'name'"))
 }
 
 /// The arguments: an object, which is empty if they are left out.
@@ -73,12 +89,14 @@ fn arguments(params: Option<&JsonText>) -> Result<JsonText, AnswerError> {
         #[serde(borrow)]
         arguments: Option<&'a RawValue>,
     }
-    let invalid = |why: String| AnswerError::invalid_params("Invalid parameters").with_data(why.into());
+    let invalid =
+        |why: String| AnswerError::invalid_params("Invalid parameters").with_data(why.into());
     let params = params.map_or("{}", JsonText::get);
     if !params.starts_with('{') {
         return Err(invalid("`params` must be a JSON object".to_owned()));
     }
-    let sent: Arguments<'_> = serde_json::from_str(params).map_err(|error| invalid(error.to_string()))?;
+    let sent: Arguments<'_> =
+        serde_json::from_str(params).map_err(|error| invalid(error.to_string()))?;
     match sent.arguments.map_or("{}", RawValue::get) {
         "null" => Ok(JsonText::known("{}")),
         object if object.starts_with('{') => Ok(JsonText::known(object)),
@@ -92,21 +110,34 @@ fn definition_version(params: Option<&JsonText>) -> Result<Option<NamedVersion>,
     struct Version {
         definition_version: Option<Value>,
     }
-    let invalid = |why: String| AnswerError::invalid_params("Invalid parameters").with_data(why.into());
+    let invalid =
+        |why: String| AnswerError::invalid_params("Invalid parameters").with_data(why.into());
     let params = params.map_or("{}", JsonText::get);
     let sent: Version = serde_json::from_str(params).map_err(|error| invalid(error.to_string()))?;
-    let Some(named) = sent.definition_version else { return Ok(None) };
+    let Some(named) = sent.definition_version else {
+        return Ok(None);
+    };
     let version = named.as_str().and_then(|text| text.parse().ok());
-    version.ok_or_else(|| invalid(format!("`definition_version` is not a version: {NotAVersion}"))).map(Some)
+    version
+        .ok_or_else(|| {
+            invalid(format!(
+                "`definition_version` is not a version: {NotAVersion}"
+            ))
+        })
+        .map(Some)
 }
 
 /// The answer of a tool.
 fn answered(answer: &ToolAnswer) -> Result<String, AnswerError> {
     match &answer.going {
-        GoingOn::As(operation) => Ok(json!({"status": "running", "operation_id": &**operation}).to_string()),
-        GoingOn::No | GoingOn::Untracked(_) if answer.success => {
-            Ok(answer.result.as_ref().map_or("null", JsonText::get).to_owned())
+        GoingOn::As(operation) => {
+            Ok(json!({"status": "running", "operation_id": &**operation}).to_string())
         }
+        GoingOn::No | GoingOn::Untracked(_) if answer.success => Ok(answer
+            .result
+            .as_ref()
+            .map_or("null", JsonText::get)
+            .to_owned()),
         GoingOn::No | GoingOn::Untracked(_) => Err(failed_by_tool(answer)),
     }
 }
@@ -115,7 +146,9 @@ fn answered(answer: &ToolAnswer) -> Result<String, AnswerError> {
 fn failed_by_tool(answer: &ToolAnswer) -> AnswerError {
     let failed = AnswerError::invalid_request(answer.error.as_deref().unwrap_or("the tool failed"));
     match (&answer.operation, &answer.code) {
-        (Some(operation), _) => failed.with_data(json!({"operation_id": &*operation.id, "state": operation.state})),
+        (Some(operation), _) => {
+            failed.with_data(json!({"operation_id": &*operation.id, "state": operation.state}))
+        }
         (None, Some(code)) => failed.with_data(json!({"code": &**code})),
         (None, None) => failed,
     }
@@ -130,7 +163,9 @@ fn approval_data(request: &ApprovalRequest) -> Value {
 fn waits(awaited: &AwaitedApproval) -> AnswerError {
     let tool = &awaited.request.tool;
     let why = if awaited.is_under_way() {
-        format!("the call of `{tool}` was approved and is under way; the same call gives its outcome later")
+        format!(
+            "the call of `{tool}` was approved and is under way; the same call gives its outcome later"
+        )
     } else {
         format!(
             "the call of `{tool}` waits for the approval of a person; once it is decided, the same call gives its outcome"
@@ -147,8 +182,10 @@ fn failed(failure: &Failure) -> AnswerError {
     match failure.code {
         FailureCode::UnknownTool => AnswerError::invalid_request(failure.to_string()),
         FailureCode::InvalidArguments => {
-            let shown =
-                failure.violations.iter().map(|found| json!({"pointer": found.pointer, "message": found.message}));
+            let shown = failure
+                .violations
+                .iter()
+                .map(|found| json!({"pointer": found.pointer, "message": found.message}));
             let data = json!({"violations": shown.collect::<Vec<Value>>()});
             AnswerError::invalid_params(failure.to_string()).with_data(data)
         }

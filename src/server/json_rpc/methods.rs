@@ -13,7 +13,11 @@ use crate::server::json_rpc::calls;
 use crate::views::{Coding, HeldView, ViewRequest};
 
 /// The result of a method as JSON text. A list is shared by all answers that have it.
-pub(super) async fn answer(context: &RpcContext, method: &str, params: Option<JsonText>) -> Result<Bytes, AnswerError> {
+pub(super) async fn answer(
+    context: &RpcContext,
+    method: &str,
+    params: Option<JsonText>,
+) -> Result<Bytes, AnswerError> {
     match method {
         "tools/list" => {
             let list = list(context).await?;
@@ -32,8 +36,16 @@ pub(super) async fn answer(context: &RpcContext, method: &str, params: Option<Js
 
 async fn list(context: &RpcContext) -> Result<HeldView, AnswerError> {
     let snapshot = context.shared.reader.snapshot();
-    let wanted = ViewRequest { query: &context.view, format: json_rpc_tools(), report: false };
-    let held = context.shared.views.prepare_for(&snapshot, wanted, Coding::Identity, &context.answers).await;
+    let wanted = ViewRequest {
+        query: &context.view,
+        format: json_rpc_tools(),
+        report: false,
+    };
+    let held = context
+        .shared
+        .views
+        .prepare_for(&snapshot, wanted, Coding::Identity, &context.answers)
+        .await;
     held.map_err(|refused| AnswerError::refused(refused.to_string()))
 }
 
@@ -54,7 +66,12 @@ fn describe(context: &RpcContext, params: Option<&JsonText>) -> Result<String, A
         NameLookup::One(tool) if is_listed(&tool) => tool,
         _ => return Err(unknown()),
     };
-    let text = |format: &dyn Format| format.encode(&tool).json.and_then(|json| String::from_utf8(json).ok());
+    let text = |format: &dyn Format| {
+        format
+            .encode(&tool)
+            .json
+            .and_then(|json| String::from_utf8(json).ok())
+    };
     let listed = text(json_rpc_tools()).ok_or_else(unknown)?;
     let details = text(&NativeFormat).ok_or_else(AnswerError::internal)?;
     let members = listed.strip_suffix('}').ok_or_else(AnswerError::internal)?;

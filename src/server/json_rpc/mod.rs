@@ -53,8 +53,15 @@ const AT_A_TIME: usize = 8;
 /// The path, for the counters.
 pub(super) const PATH: &str = "/rpc";
 /// The parameters of the address.
-const PARAMS: [Param; 7] =
-    [params::PROFILE, params::CHAT, params::SCENARIOS, params::CATEGORIES, params::TAGS, once("q"), once("max_tools")];
+const PARAMS: [Param; 7] = [
+    params::PROFILE,
+    params::CHAT,
+    params::SCENARIOS,
+    params::CATEGORIES,
+    params::TAGS,
+    once("q"),
+    once("max_tools"),
+];
 
 /// The tools that the messages of one address see.
 pub(super) struct RpcContext {
@@ -81,10 +88,18 @@ async fn receive(
     RawBody(body): RawBody,
 ) -> Response {
     let context = match view(&shared, raw.as_deref()) {
-        Ok(view) => RpcContext { shared, view, answers: bytes.answers().clone(), access },
+        Ok(view) => RpcContext {
+            shared,
+            view,
+            answers: bytes.answers().clone(),
+            access,
+        },
         Err(problem) => return problem.into_response(),
     };
-    let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
+    let headers = [
+        (CONTENT_TYPE, "application/json"),
+        (CACHE_CONTROL, "no-store"),
+    ];
     match context.answer(body).await {
         Some(answer) => (headers, Body::new(answer)).into_response(),
         None => StatusCode::NO_CONTENT.into_response(),
@@ -105,7 +120,9 @@ impl RpcContext {
         match json_rpc::read(&text) {
             Received::One(message) => {
                 drop(text);
-                self.run(message).await.map(|answer| answer.into_body(&self.answers))
+                self.run(message)
+                    .await
+                    .map(|answer| answer.into_body(&self.answers))
             }
             Received::Batch(messages) => self.batch(messages).await,
         }
@@ -120,7 +137,9 @@ impl RpcContext {
             yield_now().await;
             let is_full: Option<BatchFull> = *full.lock();
             match (message, is_full) {
-                (IncomingMessage::Request { id, .. }, Some(full)) => Some(RpcAnswer::not_run(id, full)),
+                (IncomingMessage::Request { id, .. }, Some(full)) => {
+                    Some(RpcAnswer::not_run(id, full))
+                }
                 (message, _) => self.run(message).await,
             }
         });
@@ -139,12 +158,20 @@ impl RpcContext {
         match message {
             IncomingMessage::Request { id, method, params } => {
                 let result = methods::answer(self, &method, params.map(JsonText::known)).await;
-                Some(RpcAnswer { id, result, was_run: true })
+                Some(RpcAnswer {
+                    id,
+                    result,
+                    was_run: true,
+                })
             }
             IncomingMessage::Notification => None,
             IncomingMessage::Refused { id, error } => {
                 let id = id.unwrap_or_else(|| "null".to_owned());
-                Some(RpcAnswer { id, result: Err(error), was_run: true })
+                Some(RpcAnswer {
+                    id,
+                    result: Err(error),
+                    was_run: true,
+                })
             }
         }
     }
@@ -162,14 +189,21 @@ struct RpcAnswer {
 /// What stands before and behind the result in the answer to this message.
 fn result_envelope(id: &str) -> ResultEnvelope {
     let around = json_rpc::around_result(id);
-    ResultEnvelope { before: around.0.into(), behind: around.1.into() }
+    ResultEnvelope {
+        before: around.0.into(),
+        behind: around.1.into(),
+    }
 }
 
 impl RpcAnswer {
     /// The answer to a message of a batch that takes no further answers.
     fn not_run(id: String, full: BatchFull) -> Self {
         let error = AnswerError::refused(format!("{full}; this request was not run"));
-        Self { id, result: Err(error), was_run: false }
+        Self {
+            id,
+            result: Err(error),
+            was_run: false,
+        }
     }
 
     /// The answer to a single message, reserved from `budget`. Without room it is an error that
@@ -178,7 +212,10 @@ impl RpcAnswer {
         let answer = match self.result {
             Ok(result) => single_answer(&result_envelope(&self.id), result, budget),
             Err(error) => {
-                let none = ResultEnvelope { before: "".into(), behind: "".into() };
+                let none = ResultEnvelope {
+                    before: "".into(),
+                    behind: "".into(),
+                };
                 single_answer(&none, json_rpc::answer(&self.id, Err(error)).into(), budget)
             }
         };
@@ -191,14 +228,18 @@ impl RpcAnswer {
     fn add_to(self, batch: &mut BatchAnswer) {
         let added = match self.result {
             Ok(result) => batch.add(&result_envelope(&self.id), &result),
-            Err(error) if self.was_run => batch.add_error(json_rpc::answer(&self.id, Err(error)).as_bytes()),
+            Err(error) if self.was_run => {
+                batch.add_error(json_rpc::answer(&self.id, Err(error)).as_bytes())
+            }
             Err(error) => {
                 batch.add_left_out(json_rpc::answer(&self.id, Err(error)).as_bytes());
                 Ok(())
             }
         };
         if let Err(full) = added {
-            let error = AnswerError::refused(format!("{full}; this request was run, its answer is left out"));
+            let error = AnswerError::refused(format!(
+                "{full}; this request was run, its answer is left out"
+            ));
             batch.add_left_out(json_rpc::answer(&self.id, Err(error)).as_bytes());
         }
     }

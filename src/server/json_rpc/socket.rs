@@ -42,7 +42,11 @@ const PIECE_BYTES: usize = 64 * 1024;
 ///
 /// # Errors
 /// The socket cannot be made ([`socket_file::bind`]).
-pub(in crate::server) fn listen(path: &Path, longest: usize, shared: &SharedState) -> io::Result<()> {
+pub(in crate::server) fn listen(
+    path: &Path,
+    longest: usize,
+    shared: &SharedState,
+) -> io::Result<()> {
     let (listener, file) = socket_file::bind(path)?;
     let shared = Arc::clone(shared);
     let tasks = shared.tasks.clone();
@@ -82,7 +86,9 @@ pub(in crate::server) fn listen(path: &Path, longest: usize, shared: &SharedStat
 async fn serve(stream: UnixStream, longest: usize, shared: SharedState) {
     let (reading, mut writing) = stream.into_split();
     let mut lines = FramedRead::new(reading, LinesCodec::new_with_max_length(longest));
-    let Some(Ok(first)) = lines.next().await else { return };
+    let Some(Ok(first)) = lines.next().await else {
+        return;
+    };
     if !(first.starts_with('{') && serde_json::from_str::<&RawValue>(&first).is_ok()) {
         return;
     }
@@ -90,7 +96,9 @@ async fn serve(stream: UnixStream, longest: usize, shared: SharedState) {
     let shared = &shared;
     let reserved_from = &answers;
     let rest = lines.take_while(|line| ready(!matches!(line, Err(LinesCodecError::Io(_)))));
-    let answers = stream::once(ready(Ok(first))).chain(rest).map(|line| answer(shared, reserved_from, line));
+    let answers = stream::once(ready(Ok(first)))
+        .chain(rest)
+        .map(|line| answer(shared, reserved_from, line));
     let mut answers = std::pin::pin!(answers.buffer_unordered(AT_A_TIME));
     while let Some(answer) = answers.next().await {
         let Some(answer) = answer else { continue };
@@ -117,14 +125,22 @@ async fn answer(
     answers: &AnswerBudget,
     line: Result<String, LinesCodecError>,
 ) -> Option<SharedBody> {
-    let refused = |error| Some(SharedBody::new([json_rpc::answer("null", Err(error)).into()]));
+    let refused = |error| {
+        Some(SharedBody::new([
+            json_rpc::answer("null", Err(error)).into()
+        ]))
+    };
     // The socket carries no token.
     let access = match Access::judge(&shared.config, &HeaderMap::new(), Right::Call) {
         Ok(access) => access,
         Err(problem) => return refused(AnswerError::refused(problem.status_and_detail().1)),
     };
-    let context =
-        RpcContext { shared: Arc::clone(shared), view: ViewQuery::default(), answers: answers.clone(), access };
+    let context = RpcContext {
+        shared: Arc::clone(shared),
+        view: ViewQuery::default(),
+        answers: answers.clone(),
+        access,
+    };
     match line {
         Ok(line) if line.trim().is_empty() => None,
         Ok(line) => match shared.bytes.bodies().reserve(line.len()) {
@@ -133,12 +149,14 @@ async fn answer(
                 context.answer(line).await
             }
             Err(exceeded) => {
-                let error = AnswerError::invalid_request("Too busy").with_data(exceeded.to_string().into());
+                let error =
+                    AnswerError::invalid_request("Too busy").with_data(exceeded.to_string().into());
                 refused(error)
             }
         },
         Err(_) => {
-            let error = AnswerError::invalid_request("Invalid request").with_data("the line is too long".into());
+            let error = AnswerError::invalid_request("Invalid request")
+                .with_data("the line is too long".into());
             refused(error)
         }
     }

@@ -18,7 +18,9 @@ pub(super) fn with_adjusted(mut result: String, adjusted: &[String]) -> String {
     if adjusted.is_empty() || !result.starts_with('{') {
         return result;
     }
-    let meta = serde_json::from_str::<ResultMeta<'_>>(&result).ok().and_then(|result| result.meta);
+    let meta = serde_json::from_str::<ResultMeta<'_>>(&result)
+        .ok()
+        .and_then(|result| result.meta);
     let meta = meta.map(RawValue::get);
     if meta.is_some_and(|meta| !meta.starts_with('{')) {
         return result;
@@ -30,7 +32,14 @@ pub(super) fn with_adjusted(mut result: String, adjusted: &[String]) -> String {
         None => (1, format!("\"_meta\":{{{member}}}")),
     };
     let is_empty = result[at..].trim_start().starts_with('}');
-    result.insert_str(at, &if is_empty { member } else { format!("{member},") });
+    result.insert_str(
+        at,
+        &if is_empty {
+            member
+        } else {
+            format!("{member},")
+        },
+    );
     result
 }
 
@@ -42,9 +51,18 @@ mod tests {
     fn what_was_taken_out_stands_beside_what_is_there() {
         let adjusted = ["/unit".to_owned()];
         for (result, expected) in [
-            (r#"{"n":1e999}"#, r#"{"_meta":{"callsheet/adjusted":["/unit"]},"n":1e999}"#),
-            (r#"{"_meta":{"a":1},"n":1}"#, r#"{"_meta":{"callsheet/adjusted":["/unit"],"a":1},"n":1}"#),
-            (r#"{"n":1,"_meta":{ }}"#, r#"{"n":1,"_meta":{"callsheet/adjusted":["/unit"] }}"#),
+            (
+                r#"{"n":1e999}"#,
+                r#"{"_meta":{"callsheet/adjusted":["/unit"]},"n":1e999}"#,
+            ),
+            (
+                r#"{"_meta":{"a":1},"n":1}"#,
+                r#"{"_meta":{"callsheet/adjusted":["/unit"],"a":1},"n":1}"#,
+            ),
+            (
+                r#"{"n":1,"_meta":{ }}"#,
+                r#"{"n":1,"_meta":{"callsheet/adjusted":["/unit"] }}"#,
+            ),
             (r#"{"_meta":7}"#, r#"{"_meta":7}"#),
         ] {
             assert_eq!(with_adjusted(result.to_owned(), &adjusted), expected);

@@ -26,20 +26,30 @@ pub(super) enum Answer {
 /// What stands before and behind the result in the answer to a request.
 pub(super) fn result_envelope(id: &str) -> ResultEnvelope {
     let around = rpc::around_result(id);
-    ResultEnvelope { before: around.0.into(), behind: around.1.into() }
+    ResultEnvelope {
+        before: around.0.into(),
+        behind: around.1.into(),
+    }
 }
 
 /// The answer to a request.
 pub(super) fn envelope(id: &str, result: &[u8]) -> Bytes {
     let around = result_envelope(id);
-    [around.before.as_bytes(), result, around.behind.as_bytes()].concat().into()
+    [around.before.as_bytes(), result, around.behind.as_bytes()]
+        .concat()
+        .into()
 }
 
 /// The same as a whole response, reserved from `budget`. The result is shared: a list may be large.
 /// Without room it is an error that says so.
 pub(super) fn result(id: &str, result: Bytes, budget: &AnswerBudget) -> Response {
     match single_answer(&result_envelope(id), result, budget) {
-        Ok(body) => (StatusCode::OK, [(CONTENT_TYPE, APPLICATION_JSON)], Body::new(body)).into_response(),
+        Ok(body) => (
+            StatusCode::OK,
+            [(CONTENT_TYPE, APPLICATION_JSON)],
+            Body::new(body),
+        )
+            .into_response(),
         Err(left_out) => refused(Some(id), &Refusal::left_out(left_out)),
     }
 }
@@ -63,7 +73,10 @@ pub(super) fn last_event(id: &str, message: &[u8], budget: &AnswerBudget) -> Byt
     let last = event(message);
     match budget.reserve(last.len()) {
         Ok(reserved) => with_reservation(last, reserved),
-        Err(exceeded) => event(&error_envelope(Some(id), &Refusal::left_out(exceeded.into()).error)),
+        Err(exceeded) => event(&error_envelope(
+            Some(id),
+            &Refusal::left_out(exceeded.into()).error,
+        )),
     }
 }
 
@@ -83,6 +96,9 @@ mod tests {
 
     #[test]
     fn an_event_has_one_line_of_data() {
-        assert_eq!(event(b"{\n\"a\":\r1}"), &b"event: message\ndata: { \"a\": 1}\n\n"[..]);
+        assert_eq!(
+            event(b"{\n\"a\":\r1}"),
+            &b"event: message\ndata: { \"a\": 1}\n\n"[..]
+        );
     }
 }

@@ -13,7 +13,9 @@ use crate::formats::native;
 use crate::json::rpc::RpcError;
 use crate::model::{ApprovalRequest, JsonText};
 use crate::protocols::Outcome;
-use crate::server::mcp::refusal::{HEADER_MISMATCH, MISSING_CAPABILITY, Refusal, UNSUPPORTED_VERSION};
+use crate::server::mcp::refusal::{
+    HEADER_MISMATCH, MISSING_CAPABILITY, Refusal, UNSUPPORTED_VERSION,
+};
 
 /// The codes that JSON-RPC and the protocol define.
 const RESERVED: std::ops::RangeInclusive<i64> = -32_768..=-32_000;
@@ -23,18 +25,35 @@ pub(super) fn refusal(outcome: &Outcome) -> Option<Refusal> {
     if outcome.success || outcome.content.is_some() {
         return None;
     }
-    let code = outcome.code.as_deref()?.parse().ok().filter(|code| RESERVED.contains(code))?;
+    let code = outcome
+        .code
+        .as_deref()?
+        .parse()
+        .ok()
+        .filter(|code| RESERVED.contains(code))?;
     let status = match code {
         HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     };
     let message = outcome.error.clone().unwrap_or_default();
-    Some(Refusal { status, error: RpcError { code, message, data: outcome.document.clone() } })
+    Some(Refusal {
+        status,
+        error: RpcError {
+            code,
+            message,
+            data: outcome.document.clone(),
+        },
+    })
 }
 
 /// A call that waits for approval, or is under way after it.
 pub(super) fn awaits_approval(awaited: &AwaitedApproval) -> String {
-    let ApprovalRequest { tool, id, expires_at, .. } = &*awaited.request;
+    let ApprovalRequest {
+        tool,
+        id,
+        expires_at,
+        ..
+    } = &*awaited.request;
     if awaited.is_under_way() {
         return failed(&format!(
             "The call of `{tool}` was approved under the id {id} and is under way; the same call gives its outcome later."
@@ -50,7 +69,11 @@ pub(super) fn of_failure(failure: &Failure) -> String {
     if let Some(tool) = &failure.present {
         return stale(&failure.to_string(), native::written(tool));
     }
-    failed(&failure.not_approved(Reader::Person).unwrap_or_else(|| failure.to_string()))
+    failed(
+        &failure
+            .not_approved(Reader::Person)
+            .unwrap_or_else(|| failure.to_string()),
+    )
 }
 
 /// A call that was made for another definition than the present one, which the model gets too.
@@ -61,7 +84,9 @@ fn stale(text: &str, present: Option<Value>) -> String {
 }
 
 fn goes_on(operation: &str) -> String {
-    format!("It goes on as operation {operation}; `get_operation` gives its state, and its result once it is over.")
+    format!(
+        "It goes on as operation {operation}; `get_operation` gives its state, and its result once it is over."
+    )
 }
 
 fn with_code(error: &str, code: Option<&str>) -> String {
@@ -70,17 +95,25 @@ fn with_code(error: &str, code: Option<&str>) -> String {
 
 /// The answer of a tool as a result.
 pub(super) fn result(answer: &ToolAnswer) -> String {
-    if let Some(whole) = answer.content.as_ref().filter(|whole| whole.get().starts_with('{')) {
+    if let Some(whole) = answer
+        .content
+        .as_ref()
+        .filter(|whole| whole.get().starts_with('{'))
+    {
         return complete(whole.get());
     }
     match (answer.success, &answer.operation) {
         (false, Some(operation)) => {
             let error = answer.error.as_deref().unwrap_or("it did not end well");
-            failed(&format!("The operation {} is {}: {error}", operation.id, operation.state))
+            failed(&format!(
+                "The operation {} is {}: {error}",
+                operation.id, operation.state
+            ))
         }
-        (false, None) => {
-            failed(&with_code(answer.error.as_deref().unwrap_or("the tool failed"), answer.code.as_deref()))
-        }
+        (false, None) => failed(&with_code(
+            answer.error.as_deref().unwrap_or("the tool failed"),
+            answer.code.as_deref(),
+        )),
         (true, _) => of_value(answer.result.as_ref(), note(&answer.going)),
     }
 }
@@ -101,8 +134,15 @@ fn of_value(value: Option<&JsonText>, note: Option<String>) -> String {
     let text = serde_json::from_str::<String>(value).unwrap_or_else(|_| value.to_owned());
     let mut content = vec![json!({"type": "text", "text": text})];
     content.extend(note.map(|text| json!({"type": "text", "text": text})));
-    let structured = if value.starts_with('{') { format!(r#","structuredContent":{value}"#) } else { String::new() };
-    format!(r#"{{"resultType":"complete","content":{}{structured}}}"#, Value::from(content))
+    let structured = if value.starts_with('{') {
+        format!(r#","structuredContent":{value}"#)
+    } else {
+        String::new()
+    };
+    format!(
+        r#"{{"resultType":"complete","content":{}{structured}}}"#,
+        Value::from(content)
+    )
 }
 
 /// A result of an MCP server, with the member that only modern ones write.
@@ -122,7 +162,8 @@ fn complete(whole: &str) -> String {
 
 /// A result that says what went wrong.
 pub(super) fn failed(text: &str) -> String {
-    json!({"resultType": "complete", "isError": true, "content": [{"type": "text", "text": text}]}).to_string()
+    json!({"resultType": "complete", "isError": true, "content": [{"type": "text", "text": text}]})
+        .to_string()
 }
 
 #[cfg(test)]
@@ -132,7 +173,10 @@ mod tests {
     #[test]
     fn a_result_says_that_it_is_complete_once() {
         assert_eq!(complete("{ }"), r#"{"resultType":"complete"}"#);
-        assert_eq!(complete(r#"{"content":[]}"#), r#"{"resultType":"complete","content":[]}"#);
+        assert_eq!(
+            complete(r#"{"content":[]}"#),
+            r#"{"resultType":"complete","content":[]}"#
+        );
         let modern = r#"{"content":[],"resultType":"complete"}"#;
         assert_eq!(complete(modern), modern);
     }

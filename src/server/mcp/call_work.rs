@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::calls::{AwaitedApproval, CallEnd, CallerRole, FailureCode, Request, ToolAnswer, WaitLimits};
+use crate::calls::{
+    AwaitedApproval, CallEnd, CallerRole, FailureCode, Request, ToolAnswer, WaitLimits,
+};
 use crate::model::text::marked;
 use crate::model::{ApprovalRequest, JsonText};
 use crate::protocols::InputWanted;
@@ -44,19 +46,28 @@ impl CallWork {
         }
         match end {
             CallEnd::Answered(answer) => answered(&answer),
-            CallEnd::AwaitsApproval(awaited) => Ok(complete(results::awaits_approval(&awaited), &awaited.adjusted)),
-            CallEnd::NeedsInput(input) => Ok(complete(results::failed(&input.wanted.message()), &[])),
+            CallEnd::AwaitsApproval(awaited) => Ok(complete(
+                results::awaits_approval(&awaited),
+                &awaited.adjusted,
+            )),
+            CallEnd::NeedsInput(input) => {
+                Ok(complete(results::failed(&input.wanted.message()), &[]))
+            }
             CallEnd::Failed(failure) if failure.code == FailureCode::UnknownTool => {
                 let name = failure.reason.as_deref().unwrap_or_default();
                 Err(Refusal::invalid(format!("Unknown tool: {name}")))
             }
-            CallEnd::Failed(failure) => Ok(complete(results::of_failure(&failure), &failure.adjusted)),
+            CallEnd::Failed(failure) => {
+                Ok(complete(results::of_failure(&failure), &failure.adjusted))
+            }
         }
     }
 
     /// Whether a person decided about the call in a form.
     async fn is_decided(&self, awaited: &AwaitedApproval) -> bool {
-        !awaited.is_under_way() && self.may_show_form() && self.by_form(&awaited.request).await.is_some()
+        !awaited.is_under_way()
+            && self.may_show_form()
+            && self.by_form(&awaited.request).await.is_some()
     }
 
     /// Whether the person at the client may approve calls.
@@ -73,14 +84,30 @@ impl CallWork {
         let question = InputWanted::question(&message, &JsonText::known(FORM));
         let reply = self.caller.request(&question).await?;
         let reply: Value = serde_json::from_str(reply.get()).unwrap_or_default();
-        let by = format!("the user of {}", self.caller.client.name().unwrap_or("an MCP client"));
-        let decided = match (reply["action"].as_str(), reply["content"]["approve"].as_bool()) {
+        let by = format!(
+            "the user of {}",
+            self.caller.client.name().unwrap_or("an MCP client")
+        );
+        let decided = match (
+            reply["action"].as_str(),
+            reply["content"]["approve"].as_bool(),
+        ) {
             (Some("accept"), Some(true)) => {
                 // The end of the call is waited for below, with the limits of the request.
-                self.shared.calls.approve(&waiting.id, &by, WaitLimits::NONE).await
+                self.shared
+                    .calls
+                    .approve(&waiting.id, &by, WaitLimits::NONE)
+                    .await
             }
             (Some("accept" | "decline"), _) => {
-                self.shared.calls.reject(&waiting.id, &by, Some("rejected in the form of the MCP client")).await
+                self.shared
+                    .calls
+                    .reject(
+                        &waiting.id,
+                        &by,
+                        Some("rejected in the form of the MCP client"),
+                    )
+                    .await
             }
             _ => return None,
         };
@@ -101,7 +128,9 @@ fn form_message(waiting: &ApprovalRequest) -> Option<String> {
         return None;
     }
     let tool = marked(&waiting.tool.to_string());
-    Some(format!("The tool `{tool}` needs your approval. Its arguments:\n{text}"))
+    Some(format!(
+        "The tool `{tool}` needs your approval. Its arguments:\n{text}"
+    ))
 }
 
 /// The result of a tool, or the error of the protocol with which its MCP server answered.
@@ -123,7 +152,13 @@ fn complete(result: String, adjusted: &[String]) -> LongRequestResult {
 
 /// What a modern client gets that has to send its call again with input.
 pub(super) fn input_required(requests: &str, state: Option<&str>) -> String {
-    let requests = if requests == "{}" { String::new() } else { format!(r#","inputRequests":{requests}"#) };
-    let state = state.map(|state| format!(r#","requestState":{}"#, json!(state))).unwrap_or_default();
+    let requests = if requests == "{}" {
+        String::new()
+    } else {
+        format!(r#","inputRequests":{requests}"#)
+    };
+    let state = state
+        .map(|state| format!(r#","requestState":{}"#, json!(state)))
+        .unwrap_or_default();
     format!(r#"{{"resultType":"input_required"{requests}{state}}}"#)
 }

@@ -15,7 +15,9 @@ use tokio::sync::mpsc;
 use crate::calls::active::PendingInput;
 use crate::json::rpc;
 use crate::model::JsonText;
-use crate::protocols::{CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputWanted, LogLevel, TraceContext};
+use crate::protocols::{
+    CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputWanted, LogLevel, TraceContext,
+};
 use crate::runtime::{Clock, Stop};
 use crate::server::mcp::answer::event;
 use crate::server::mcp::context::McpClient;
@@ -60,8 +62,12 @@ impl McpCaller {
                     let method = wanted.method.to_string();
                     let message = rpc::request(awaited.id, &method, wanted.params.get());
                     let message = event(message.as_bytes());
-                    let on_call =
-                        self.has_stream && self.events.send(CallerEvent::Request(message.clone())).await.is_ok();
+                    let on_call = self.has_stream
+                        && self
+                            .events
+                            .send(CallerEvent::Request(message.clone()))
+                            .await
+                            .is_ok();
                     if !on_call && !session.send_on_stream(&message) {
                         return None;
                     }
@@ -123,7 +129,11 @@ impl CallIo for McpCaller {
 
 /// A log message as a notification.
 pub(super) fn log_notification(line: &CallLog) -> String {
-    let logger = line.logger.as_ref().map(|logger| format!(r#","logger":{}"#, json!(logger))).unwrap_or_default();
+    let logger = line
+        .logger
+        .as_ref()
+        .map(|logger| format!(r#","logger":{}"#, json!(logger)))
+        .unwrap_or_default();
     let level = line.level.as_str();
     let data = line.data.get();
     let params = format!(r#"{{"level":"{level}"{logger},"data":{data}}}"#);
@@ -133,8 +143,15 @@ pub(super) fn log_notification(line: &CallLog) -> String {
 /// Progress as a notification with the client's own token.
 pub(super) fn progress_notification(progress: &CallProgress, token: &str) -> String {
     let number = |value: f64| json!(value).to_string().trim_end_matches(".0").to_owned();
-    let total = progress.total.map(|total| format!(r#","total":{}"#, number(total))).unwrap_or_default();
-    let message = progress.message.as_ref().map(|text| format!(r#","message":{}"#, json!(text))).unwrap_or_default();
+    let total = progress
+        .total
+        .map(|total| format!(r#","total":{}"#, number(total)))
+        .unwrap_or_default();
+    let message = progress
+        .message
+        .as_ref()
+        .map(|text| format!(r#","message":{}"#, json!(text)))
+        .unwrap_or_default();
     let done = number(progress.done);
     let params = format!(r#"{{"progressToken":{token},"progress":{done}{total}{message}}}"#);
     rpc::notification("notifications/progress", Some(&params))
@@ -152,17 +169,27 @@ mod tests {
 
     #[test]
     fn notifications_are_those_of_the_protocol() {
-        let progress = CallProgress { done: 50.0, total: Some(100.5), message: Some("half".into()) };
+        let progress = CallProgress {
+            done: 50.0,
+            total: Some(100.5),
+            message: Some("half".into()),
+        };
         assert!(
-            progress_notification(&progress, "\"p1\"")
-                .ends_with(r#"{"progressToken":"p1","progress":50,"total":100.5,"message":"half"}}"#)
+            progress_notification(&progress, "\"p1\"").ends_with(
+                r#"{"progressToken":"p1","progress":50,"total":100.5,"message":"half"}}"#
+            )
         );
         let line = CallLog::new(LogLevel::Warning, "careful");
-        assert!(log_notification(&line).ends_with(r#""params":{"level":"warning","data":"careful"}}"#));
+        assert!(
+            log_notification(&line).ends_with(r#""params":{"level":"warning","data":"careful"}}"#)
+        );
     }
 
     fn question() -> InputWanted {
-        InputWanted { method: InputMethod::Elicitation, params: JsonText::parse(r#"{"message":"Name?"}"#).unwrap() }
+        InputWanted {
+            method: InputMethod::Elicitation,
+            params: JsonText::parse(r#"{"message":"Name?"}"#).unwrap(),
+        }
     }
 
     /// A client that shows a form for ever must not keep its call for ever.
@@ -170,8 +197,15 @@ mod tests {
     async fn input_is_awaited_for_a_limited_time_from_a_client_of_either_era() {
         let clock = Clock::system();
         let limit = Duration::from_secs(60);
-        let modern = ModernClient { capabilities: ClientCapabilities::default(), log_level: None, name: None };
-        for client in [McpClient::Modern(modern), McpClient::Legacy(LiveSession::for_tests())] {
+        let modern = ModernClient {
+            capabilities: ClientCapabilities::default(),
+            log_level: None,
+            name: None,
+        };
+        for client in [
+            McpClient::Modern(modern),
+            McpClient::Legacy(LiveSession::for_tests()),
+        ] {
             let (sender, mut events) = mpsc::channel(1);
             let (_trigger, cancelled) = StopTrigger::new();
             let caller = McpCaller {
@@ -185,10 +219,15 @@ mod tests {
             };
             let began = clock.now();
             let wanted = question();
-            let refused = tokio::time::timeout(2 * limit, caller.request(&wanted)).await.expect("an end");
+            let refused = tokio::time::timeout(2 * limit, caller.request(&wanted))
+                .await
+                .expect("an end");
             assert_eq!(refused, None);
             assert_eq!(clock.now() - began, limit);
-            assert!(events.recv().await.is_some(), "the client was sent the question");
+            assert!(
+                events.recv().await.is_some(),
+                "the client was sent the question"
+            );
         }
     }
 }

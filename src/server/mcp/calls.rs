@@ -46,9 +46,16 @@ pub(super) async fn call(
     }
     let arguments = JsonText::known(arguments);
     let view = &context.list.view;
-    let bound = StateBinding { profile: view.profile.clone(), tool: sent.name.clone(), arguments: arguments.clone() };
+    let bound = StateBinding {
+        profile: view.profile.clone(),
+        tool: sent.name.clone(),
+        arguments: arguments.clone(),
+    };
     let answer = AnswerWriter::new(context, id, &parts, bound);
-    let requester = Requester { session: client.call_session(), ..context.access.requester() };
+    let requester = Requester {
+        session: client.call_session(),
+        ..context.access.requester()
+    };
     let request = Request {
         profile: view.profile.clone(),
         chat: view.chat.clone(),
@@ -60,7 +67,14 @@ pub(super) async fn call(
     };
     let shared = Arc::clone(&context.shared);
     let access = context.access;
-    let work = |caller, resumed| CallWork { shared, caller, access }.run(Request { resumed, ..request });
+    let work = |caller, resumed| {
+        CallWork {
+            shared,
+            caller,
+            access,
+        }
+        .run(Request { resumed, ..request })
+    };
     let answered = answer.run(context, client, parts, work);
     drop(params);
     answered.await
@@ -70,7 +84,9 @@ pub(super) async fn call(
 fn check_headers(context: &McpContext, name: &str, arguments: &str) -> Result<(), Refusal> {
     let snapshot = context.shared.reader.snapshot();
     match find_in_scope(&snapshot.catalog, &context.list.view, &NameRef::parse(name)) {
-        NameLookup::One(tool) => param_headers::check(&context.headers, tool.tool.parameters.get(), arguments),
+        NameLookup::One(tool) => {
+            param_headers::check(&context.headers, tool.tool.parameters.get(), arguments)
+        }
         // The call says what is wrong.
         NameLookup::None | NameLookup::Ambiguous(_) => Ok(()),
     }

@@ -15,8 +15,17 @@ pub(super) fn client_name(info: Option<&Value>) -> Option<String> {
         version: String,
     }
     let info = ClientInfo::deserialize(info?).ok()?;
-    let name = if info.version.is_empty() { info.name } else { format!("{}/{}", info.name, info.version) };
-    Some(name.chars().filter(|char| !char.is_control()).take(NAME).collect())
+    let name = if info.version.is_empty() {
+        info.name
+    } else {
+        format!("{}/{}", info.name, info.version)
+    };
+    Some(
+        name.chars()
+            .filter(|char| !char.is_control())
+            .take(NAME)
+            .collect(),
+    )
 }
 
 /// What a client can do while a call runs.
@@ -31,13 +40,19 @@ impl ClientCapabilities {
 
     /// Those of the object in which a client declares them.
     pub(super) fn parse(declared: Option<&Value>) -> Self {
-        let Some(Value::Object(declared)) = declared else { return Self::default() };
+        let Some(Value::Object(declared)) = declared else {
+            return Self::default();
+        };
         let part = |name: &str| declared.get(name).and_then(Value::as_object);
         let mut all = 0;
         if let Some(elicitation) = part("elicitation") {
             // An empty object is one of a client that knows forms only.
             let has = |mode: &str| elicitation.contains_key(mode);
-            all |= if elicitation.is_empty() || has("form") || !has("url") { Self::FORM } else { 0 };
+            all |= if elicitation.is_empty() || has("form") || !has("url") {
+                Self::FORM
+            } else {
+                0
+            };
             all |= if has("url") { Self::URL } else { 0 };
         }
         let has = |part: Option<&Map<String, Value>>, bit| if part.is_some() { bit } else { 0 };
@@ -87,22 +102,39 @@ mod tests {
         let of = |declared: Value| {
             let declared = ClientCapabilities::parse(Some(&declared));
             assert_eq!(ClientCapabilities::from_bits(declared.bits()), declared);
-            [declared.shows_forms(), declared.opens_urls(), declared.samples(), declared.has_roots()]
+            [
+                declared.shows_forms(),
+                declared.opens_urls(),
+                declared.samples(),
+                declared.has_roots(),
+            ]
         };
         assert_eq!(of(json!({"elicitation": {}})), [true, false, false, false]);
-        assert_eq!(of(json!({"elicitation": {"url": {}}})), [false, true, false, false]);
+        assert_eq!(
+            of(json!({"elicitation": {"url": {}}})),
+            [false, true, false, false]
+        );
         assert_eq!(
             of(json!({"elicitation": {"url": {}, "form": {}}, "sampling": {"tools": {}}})),
             [true, true, true, false]
         );
-        assert_eq!(of(json!({"roots": {"listChanged": true}, "elicitation": true})), [false, false, false, true]);
+        assert_eq!(
+            of(json!({"roots": {"listChanged": true}, "elicitation": true})),
+            [false, false, false, true]
+        );
         assert_eq!(of(json!(7)), [false; 4]);
     }
 
     #[test]
     fn names_are_short_and_plain() {
-        assert_eq!(client_name(Some(&json!({"name": "a\nb", "version": "1"}))).as_deref(), Some("ab/1"));
-        assert_eq!(client_name(Some(&json!({"name": "x".repeat(500)}))).map(|name| name.len()), Some(NAME));
+        assert_eq!(
+            client_name(Some(&json!({"name": "a\nb", "version": "1"}))).as_deref(),
+            Some("ab/1")
+        );
+        assert_eq!(
+            client_name(Some(&json!({"name": "x".repeat(500)}))).map(|name| name.len()),
+            Some(NAME)
+        );
         assert_eq!(client_name(Some(&json!({"title": "a"}))), None);
     }
 }

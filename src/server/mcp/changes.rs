@@ -124,15 +124,29 @@ pub(super) async fn listen(
         resources_list_changed: bool,
         resource_subscriptions: Option<Vec<String>>,
     }
-    let sent: ListenParams = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+    let sent: ListenParams = params
+        .and_then(|params| serde_json::from_str(params.get()).ok())
+        .unwrap_or_default();
     let sent = sent.notifications;
     let subscription: Value = serde_json::from_str(id.get()).unwrap_or_default();
     let mut honoured = json!({});
     let mut lists = BTreeSet::new();
     for (is_wanted, list, name) in [
-        (sent.tools_list_changed, ListChange::Tools, "toolsListChanged"),
-        (sent.prompts_list_changed, ListChange::Prompts, "promptsListChanged"),
-        (sent.resources_list_changed, ListChange::Resources, "resourcesListChanged"),
+        (
+            sent.tools_list_changed,
+            ListChange::Tools,
+            "toolsListChanged",
+        ),
+        (
+            sent.prompts_list_changed,
+            ListChange::Prompts,
+            "promptsListChanged",
+        ),
+        (
+            sent.resources_list_changed,
+            ListChange::Resources,
+            "resourcesListChanged",
+        ),
     ] {
         if is_wanted {
             lists.insert(list);
@@ -140,7 +154,12 @@ pub(super) async fn listen(
         }
     }
     let updates = context.shared.mcp.watches.updates();
-    let uris: BTreeSet<&String> = sent.resource_subscriptions.iter().flatten().take(MOST_FOLLOWED).collect();
+    let uris: BTreeSet<&String> = sent
+        .resource_subscriptions
+        .iter()
+        .flatten()
+        .take(MOST_FOLLOWED)
+        .collect();
     let mut keys = Vec::new();
     for uri in uris {
         // Each may be compared with many templates; other requests go on between two.
@@ -150,7 +169,10 @@ pub(super) async fn listen(
     let followed = join_all(keys.into_iter().map(|key| resources::follow(context, key))).await;
     let followed: Vec<_> = followed.into_iter().flatten().collect();
     if sent.resource_subscriptions.is_some() {
-        let uris: Vec<_> = followed.iter().map(|watch| watch.key.uri.as_str()).collect();
+        let uris: Vec<_> = followed
+            .iter()
+            .map(|watch| watch.key.uri.as_str())
+            .collect();
         honoured["resourceSubscriptions"] = json!(uris);
     }
     let meta = json!({"io.modelcontextprotocol/subscriptionId": subscription});
@@ -158,18 +180,35 @@ pub(super) async fn listen(
     let first = notification("notifications/subscriptions/acknowledged", Some(&params));
     let result = json!({"resultType": "complete", "_meta": meta}).to_string();
     let end = event(rpc::response(id, Ok(&result)).as_bytes());
-    let wanted =
-        Wanted { lists, subscription: Some(subscription), followed: FollowedResources::These(followed), updates };
+    let wanted = Wanted {
+        lists,
+        subscription: Some(subscription),
+        followed: FollowedResources::These(followed),
+        updates,
+    };
     open(context, client.key(), wanted, first, Some(end)).await
 }
 
 /// The stream of a GET.
-pub(super) async fn legacy(context: &McpContext, session: &Arc<LiveSession>) -> Result<Response, Refusal> {
-    let lists = [ListChange::Tools, ListChange::Prompts, ListChange::Resources].into();
+pub(super) async fn legacy(
+    context: &McpContext,
+    session: &Arc<LiveSession>,
+) -> Result<Response, Refusal> {
+    let lists = [
+        ListChange::Tools,
+        ListChange::Prompts,
+        ListChange::Resources,
+    ]
+    .into();
     let (sender, receiver) = mpsc::channel(QUEUE);
     let followed = FollowedResources::OfSession(Arc::clone(session), receiver);
     let updates = context.shared.mcp.watches.updates();
-    let wanted = Wanted { lists, subscription: None, followed, updates };
+    let wanted = Wanted {
+        lists,
+        subscription: None,
+        followed,
+        updates,
+    };
     let response = open(context, &session.claims.key, wanted, sse::ALIVE, None).await?;
     session.add_stream(sender);
     Ok(response)
@@ -190,23 +229,45 @@ async fn open(
 ) -> Result<Response, Refusal> {
     let shared = &context.shared;
     let list = &context.list;
-    let counted = shared.mcp.streams.open(client, shared.config.borrow().mcp_face.max_streams)?;
-    let kinds = if wanted.lists.contains(&ListChange::Tools) { [EventType::Catalog].into() } else { BTreeSet::new() };
+    let counted = shared
+        .mcp
+        .streams
+        .open(client, shared.config.borrow().mcp_face.max_streams)?;
+    let kinds = if wanted.lists.contains(&ListChange::Tools) {
+        [EventType::Catalog].into()
+    } else {
+        BTreeSet::new()
+    };
     let query = views::effective(&list.view, list.format);
     // It gets no events of calls; they say whose stream it is.
     let calls = context.access.calls_seen(BTreeSet::new());
-    let request = SubscribeRequest { query, kinds, calls, cursor: None };
-    let subscription = shared.events.subscribe(request).await.map_err(|full| Refusal::busy(full.to_string()))?;
+    let request = SubscribeRequest {
+        query,
+        kinds,
+        calls,
+        cursor: None,
+    };
+    let subscription = shared
+        .events
+        .subscribe(request)
+        .await
+        .map_err(|full| Refusal::busy(full.to_string()))?;
     let of_session = match &wanted.followed {
-        FollowedResources::OfSession(session, _) => {
-            Some(SessionStream { session: Arc::clone(session), is_ended_here: false })
-        }
+        FollowedResources::OfSession(session, _) => Some(SessionStream {
+            session: Arc::clone(session),
+            is_ended_here: false,
+        }),
         FollowedResources::These(_) => None,
     };
     let open = Arc::new(());
     let hangs = (context.version >= Version::HTTP_2).then(|| Arc::downgrade(&open));
     let watch = subscription.watch();
-    shared.tasks.spawn(disconnect_when_overrun(watch, context.connection.clone(), shared.clock, hangs));
+    shared.tasks.spawn(disconnect_when_overrun(
+        watch,
+        context.connection.clone(),
+        shared.clock,
+        hangs,
+    ));
     let stream = ChangeStream {
         subscription,
         is_opened: false,
@@ -236,10 +297,15 @@ impl Wanted {
     fn of_update(&self, key: Option<&WatchKey>) -> Vec<ListChange> {
         let of = |key: &WatchKey| ListChange::Resource(key.uri.clone());
         match (&self.followed, key) {
-            (FollowedResources::These(all), Some(key)) => {
-                all.iter().find(|watch| *watch.key == *key).map(|watch| of(&watch.key)).into_iter().collect()
+            (FollowedResources::These(all), Some(key)) => all
+                .iter()
+                .find(|watch| *watch.key == *key)
+                .map(|watch| of(&watch.key))
+                .into_iter()
+                .collect(),
+            (FollowedResources::These(all), None) => {
+                all.iter().map(|watch| of(&watch.key)).collect()
             }
-            (FollowedResources::These(all), None) => all.iter().map(|watch| of(&watch.key)).collect(),
             (FollowedResources::OfSession(session, _), key) => {
                 session.followed(key).iter().map(|key| of(key)).collect()
             }
@@ -268,7 +334,9 @@ impl Wanted {
 impl FollowedResources {
     /// A message of the daemon for the session of this stream. `None` when the session ended.
     async fn message(&mut self) -> Option<Bytes> {
-        let Self::OfSession(session, messages) = self else { return std::future::pending().await };
+        let Self::OfSession(session, messages) = self else {
+            return std::future::pending().await;
+        };
         let ended = session.ended();
         tokio::select! {
             biased;
@@ -328,13 +396,17 @@ impl ChangeStream {
     /// What is pending, as one part of the stream.
     fn pending_text(&mut self) -> Bytes {
         self.next_change = self.clock.now() + TOGETHER;
-        let messages: Vec<Bytes> =
-            std::mem::take(&mut self.pending).iter().map(|change| self.wanted.text(change)).collect();
+        let messages: Vec<Bytes> = std::mem::take(&mut self.pending)
+            .iter()
+            .map(|change| self.wanted.text(change))
+            .collect();
         messages.concat().into()
     }
 }
 
-async fn next(stream: Option<ChangeStream>) -> Option<(Result<Bytes, Infallible>, Option<ChangeStream>)> {
+async fn next(
+    stream: Option<ChangeStream>,
+) -> Option<(Result<Bytes, Infallible>, Option<ChangeStream>)> {
     let mut stream = stream?;
     if let Some(first) = stream.first.take() {
         return Some((Ok(first), Some(stream)));
@@ -343,7 +415,9 @@ async fn next(stream: Option<ChangeStream>) -> Option<(Result<Bytes, Infallible>
         let sent = match stream.turn().await {
             StreamStep::Changed(changes) => {
                 let lists = &stream.wanted.lists;
-                let wanted = |change: &ListChange| matches!(change, ListChange::Resource(_)) || lists.contains(change);
+                let wanted = |change: &ListChange| {
+                    matches!(change, ListChange::Resource(_)) || lists.contains(change)
+                };
                 stream.pending.extend(changes.into_iter().filter(wanted));
                 continue;
             }
@@ -369,7 +443,10 @@ mod tests {
     use super::*;
 
     fn key(uri: &str) -> Arc<WatchKey> {
-        Arc::new(WatchKey { scenario: "docs".parse().unwrap(), uri: uri.to_owned() })
+        Arc::new(WatchKey {
+            scenario: "docs".parse().unwrap(),
+            uri: uri.to_owned(),
+        })
     }
 
     #[tokio::test]
@@ -377,7 +454,12 @@ mod tests {
         let (updates, received) = broadcast::channel(1);
         let followed = ["test://a", "test://b"].map(|uri| ResourceWatch::for_tests(key(uri)));
         let followed = FollowedResources::These(followed.into());
-        let mut wanted = Wanted { lists: BTreeSet::new(), subscription: None, followed, updates: received };
+        let mut wanted = Wanted {
+            lists: BTreeSet::new(),
+            subscription: None,
+            followed,
+            updates: received,
+        };
         let resource = |uri: &str| ListChange::Resource(uri.to_owned());
         updates.send(key("test://b")).unwrap();
         let update = wanted.updates.recv().await;
@@ -387,8 +469,15 @@ mod tests {
             updates.send(key(uri)).unwrap();
         }
         let update = wanted.updates.recv().await;
-        assert_eq!(wanted.of_received(update), [resource("test://a"), resource("test://b")]);
+        assert_eq!(
+            wanted.of_received(update),
+            [resource("test://a"), resource("test://b")]
+        );
         let update = wanted.updates.recv().await;
-        assert_eq!(wanted.of_received(update), [], "the last one is of a resource that it does not follow");
+        assert_eq!(
+            wanted.of_received(update),
+            [],
+            "the last one is of a resource that it does not follow"
+        );
     }
 }

@@ -44,9 +44,16 @@ impl McpContext {
 
     /// Whether the answer may be a stream of events.
     pub(super) fn takes_events(&self) -> bool {
-        let accepted = self.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        let mut ranges = accepted.flat_map(|value| value.split(',')).map(|range| range.split(';').next().unwrap_or(""));
-        !self.is_batch && ranges.any(|range| matches!(range.trim(), "text/event-stream" | "text/*" | "*/*"))
+        let accepted = self
+            .headers
+            .get_all(ACCEPT)
+            .iter()
+            .filter_map(|value| value.to_str().ok());
+        let mut ranges = accepted
+            .flat_map(|value| value.split(','))
+            .map(|range| range.split(';').next().unwrap_or(""));
+        !self.is_batch
+            && ranges.any(|range| matches!(range.trim(), "text/event-stream" | "text/*" | "*/*"))
     }
 }
 

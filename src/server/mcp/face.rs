@@ -53,12 +53,16 @@ impl StreamCounter {
         let mut open = self.0.lock();
         let count = open.entry(client.to_owned()).or_default();
         if *count >= most {
-            let why =
-                format!("this client has {most} streams open, as many as `mcp.max_streams` allows; close one first");
+            let why = format!(
+                "this client has {most} streams open, as many as `mcp.max_streams` allows; close one first"
+            );
             return Err(Refusal::busy(why));
         }
         *count += 1;
-        Ok(OpenStream { counter: self.clone(), client: client.to_owned() })
+        Ok(OpenStream {
+            counter: self.clone(),
+            client: client.to_owned(),
+        })
     }
 }
 

@@ -40,10 +40,22 @@ fn instructions(context: &McpContext) -> String {
     let snapshot = context.shared.reader.snapshot();
     let config = context.shared.config.borrow();
     for scenario in &config.scenarios {
-        let is_wanted = scenario.target.interaction().is_some_and(|interaction| interaction.instructions);
-        let Some(entry) = snapshot.catalog.entry(&scenario.name).filter(|_| is_wanted) else { continue };
-        let own = entry.manifest.scenario.extra.iter().find(|(name, _)| &**name == "instructions");
-        let own = own.and_then(|(_, text)| serde_json::from_str::<String>(text.get()).ok()).unwrap_or_default();
+        let is_wanted = scenario
+            .target
+            .interaction()
+            .is_some_and(|interaction| interaction.instructions);
+        let Some(entry) = snapshot.catalog.entry(&scenario.name).filter(|_| is_wanted) else {
+            continue;
+        };
+        let own = entry
+            .manifest
+            .scenario
+            .extra
+            .iter()
+            .find(|(name, _)| &**name == "instructions");
+        let own = own
+            .and_then(|(_, text)| serde_json::from_str::<String>(text.get()).ok())
+            .unwrap_or_default();
         let is_shown = snapshot.catalog.shows(&context.list.view, &scenario.name);
         if is_shown && !own.is_empty() && all.len() + own.len() <= MOST_INSTRUCTIONS {
             let _ = write!(all, "\n\nOf the tools of {}: {own}", scenario.name);
@@ -53,7 +65,10 @@ fn instructions(context: &McpContext) -> String {
 }
 
 /// The session that `initialize` begins, and its result.
-pub(super) fn initialize(context: &McpContext, params: Option<&JsonText>) -> (SessionClaims, Bytes) {
+pub(super) fn initialize(
+    context: &McpContext,
+    params: Option<&JsonText>,
+) -> (SessionClaims, Bytes) {
     #[derive(Deserialize, Default)]
     #[serde(rename_all = "camelCase", default)]
     struct InitializeParams {
@@ -62,9 +77,15 @@ pub(super) fn initialize(context: &McpContext, params: Option<&JsonText>) -> (Se
         client_info: Option<Value>,
     }
     let sent = params.and_then(|params| serde_json::from_str(params.get()).ok());
-    let InitializeParams { protocol_version, capabilities: declared, client_info } = sent.unwrap_or_default();
+    let InitializeParams {
+        protocol_version,
+        capabilities: declared,
+        client_info,
+    } = sent.unwrap_or_default();
     // The revision that the client wants, if it is known; else the newest.
-    let known = LEGACY.into_iter().find(|version| *version == protocol_version);
+    let known = LEGACY
+        .into_iter()
+        .find(|version| *version == protocol_version);
     let revision = known.unwrap_or(LEGACY[0]);
     let declared = ClientCapabilities::parse(declared.as_ref());
     let claims = SessionClaims::new(revision, declared, client_name(client_info.as_ref()));

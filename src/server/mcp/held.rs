@@ -103,7 +103,9 @@ impl Drop for CancelOnDrop {
 
 impl std::fmt::Debug for HeldCalls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("HeldCalls").field(&self.calls().len()).finish()
+        f.debug_tuple("HeldCalls")
+            .field(&self.calls().len())
+            .finish()
     }
 }
 
@@ -119,7 +121,10 @@ mod tests {
     fn held(tasks: &Tasks) -> (OngoingCall, Stop) {
         let (trigger, cancelled) = StopTrigger::new();
         let (_, events) = mpsc::channel(1);
-        let wanted = InputWanted { method: InputMethod::Elicitation, params: JsonText::known("{}") };
+        let wanted = InputWanted {
+            method: InputMethod::Elicitation,
+            params: JsonText::known("{}"),
+        };
         let (input, _given) = PendingInput::new(wanted, Timestamp::UNIX_EPOCH);
         let call = OngoingCall {
             events,
@@ -141,7 +146,9 @@ mod tests {
         let limit = Duration::from_secs(60);
         let hold = |handle: &str| {
             let (call, cancelled) = held(&tasks);
-            calls.hold(handle.to_owned(), call, limit, clock, &tasks, stop.clone()).map(|()| cancelled)
+            calls
+                .hold(handle.to_owned(), call, limit, clock, &tasks, stop.clone())
+                .map(|()| cancelled)
         };
         let mut cancelled = Vec::new();
         for number in 0..HELD_CALLS_MAX {
@@ -155,7 +162,10 @@ mod tests {
         assert!(calls.take("1").is_none());
         assert!(cancelled[1..].iter().all(Stop::is_stopped));
         assert!(!cancelled[0].is_stopped(), "its client came back");
-        assert!(calls.take("in its place").is_some(), "its own time is not over");
+        assert!(
+            calls.take("in its place").is_some(),
+            "its own time is not over"
+        );
         drop(taken);
         assert!(cancelled[0].is_stopped());
     }

@@ -27,9 +27,14 @@ pub(super) fn format(context: &McpContext, snapshot: &Snapshot) -> &'static dyn 
 
 /// The names and the own tools of the list that this client gets.
 pub(super) fn face(context: &McpContext, snapshot: &Snapshot) -> McpToolList {
-    let published_names = context.shared.config.borrow().mcp_face.naming == NamingStyle::OnCollision;
+    let published_names =
+        context.shared.config.borrow().mcp_face.naming == NamingStyle::OnCollision;
     let operations = snapshot.catalog.may_run_long(&context.list.view);
-    McpToolList { published_names, operations, search: context.list.view.pinned_only }
+    McpToolList {
+        published_names,
+        operations,
+        search: context.list.view.pinned_only,
+    }
 }
 
 /// What a search of this client looks at: all tools that it may see.
@@ -62,14 +67,29 @@ pub(super) async fn wait_for_first_answers(context: &McpContext) {
 }
 
 /// `tools/list`.
-pub(super) async fn tools(context: &McpContext, params: Option<&JsonText>) -> Result<Bytes, Refusal> {
+pub(super) async fn tools(
+    context: &McpContext,
+    params: Option<&JsonText>,
+) -> Result<Bytes, Refusal> {
     let shared = &context.shared;
     let snapshot = context.shared.reader.snapshot();
     let format = format(context, &snapshot);
     shared.used_formats.add("mcp");
-    let wanted = ViewRequest { query: &context.list.view, format, report: false };
-    let held = shared.views.prepare_for(&snapshot, wanted, Coding::Identity, context.bytes.answers()).await?;
-    page(context, &with_reservation(held.prepared.body.clone(), held.reserved), "tools", params)
+    let wanted = ViewRequest {
+        query: &context.list.view,
+        format,
+        report: false,
+    };
+    let held = shared
+        .views
+        .prepare_for(&snapshot, wanted, Coding::Identity, context.bytes.answers())
+        .await?;
+    page(
+        context,
+        &with_reservation(held.prepared.body.clone(), held.reserved),
+        "tools",
+        params,
+    )
 }
 
 /// The page of a list that a client wants: the whole list where it has one page.
@@ -99,14 +119,23 @@ pub(super) fn page(
     let mut out = String::from("{");
     for (name, value) in &members {
         if *name == member {
-            let shown: Vec<_> = items.iter().skip(first).take(size).map(|item| item.get()).collect();
+            let shown: Vec<_> = items
+                .iter()
+                .skip(first)
+                .take(size)
+                .map(|item| item.get())
+                .collect();
             let _ = write!(out, r#""{name}":[{}],"#, shown.join(","));
         } else {
             let _ = write!(out, r#""{name}":{},"#, value.get());
         }
     }
     if next < items.len() {
-        let _ = write!(out, r#""nextCursor":"{}","#, PageCursor::encode(revision, next));
+        let _ = write!(
+            out,
+            r#""nextCursor":"{}","#,
+            PageCursor::encode(revision, next)
+        );
     }
     out.pop();
     out.push('}');
@@ -123,9 +152,14 @@ impl PageCursor {
         struct ListParams {
             cursor: Option<String>,
         }
-        let Some(params) = params else { return Ok(None) };
-        let params: ListParams = serde_json::from_str(params.get())
-            .map_err(|error| Refusal::invalid(format!("the parameters of the list cannot be read: {error}")))?;
+        let Some(params) = params else {
+            return Ok(None);
+        };
+        let params: ListParams = serde_json::from_str(params.get()).map_err(|error| {
+            Refusal::invalid(format!(
+                "the parameters of the list cannot be read: {error}"
+            ))
+        })?;
         Ok(params.cursor)
     }
 
@@ -135,8 +169,14 @@ impl PageCursor {
     }
 
     fn decode(cursor: &str, revision: &str) -> Result<usize, Refusal> {
-        let text = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        let (own, first) = text.as_deref().and_then(|text| text.split_once(' ')).unwrap_or_default();
+        let text = BASE64_URL_SAFE_NO_PAD
+            .decode(cursor)
+            .ok()
+            .and_then(|bytes| String::from_utf8(bytes).ok());
+        let (own, first) = text
+            .as_deref()
+            .and_then(|text| text.split_once(' '))
+            .unwrap_or_default();
         let first = first.parse().ok().filter(|_| own == revision);
         first.ok_or_else(|| Self::refused(cursor))
     }

@@ -9,16 +9,21 @@ use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::sessions::LiveSession;
 
 /// Sets the level of a session.
-pub(super) fn set_level(session: &LiveSession, params: Option<&JsonText>) -> Result<Bytes, Refusal> {
+pub(super) fn set_level(
+    session: &LiveSession,
+    params: Option<&JsonText>,
+) -> Result<Bytes, Refusal> {
     #[derive(Deserialize)]
     struct LevelParams {
         level: String,
     }
     let sent = params.and_then(|params| serde_json::from_str::<LevelParams>(params.get()).ok());
-    let level = sent.and_then(|sent| LogLevel::parse(&sent.level)).ok_or_else(|| {
-        let levels = LogLevel::ALL.map(LogLevel::as_str).join(", ");
-        Refusal::invalid(format!("`level` has to be one of {levels}"))
-    })?;
+    let level = sent
+        .and_then(|sent| LogLevel::parse(&sent.level))
+        .ok_or_else(|| {
+            let levels = LogLevel::ALL.map(LogLevel::as_str).join(", ");
+            Refusal::invalid(format!("`level` has to be one of {levels}"))
+        })?;
     session.set_log_level(level);
     Ok(Bytes::from_static(b"{}"))
 }

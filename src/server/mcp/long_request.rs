@@ -26,7 +26,9 @@ use crate::server::mcp::answer::{Answer, envelope, error_envelope, event, last_e
 use crate::server::mcp::call_work::input_required;
 use crate::server::mcp::caller::{CallerEvent, McpCaller, log_notification, progress_notification};
 use crate::server::mcp::context::{McpClient, McpContext};
-use crate::server::mcp::held::{CancelOnDrop, HeldCalls, LongRequestEnd, LongRequestResult, OngoingCall};
+use crate::server::mcp::held::{
+    CancelOnDrop, HeldCalls, LongRequestEnd, LongRequestResult, OngoingCall,
+};
 use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::request_state::{LIFETIME, RequestState, StateBinding};
 
@@ -83,9 +85,17 @@ struct PartsMeta<'a> {
 impl RequestParts<'_> {
     /// The version of the tool's definition that a call was made for, if the request names one.
     pub(super) fn definition_version(&self) -> Result<Option<NamedVersion>, Refusal> {
-        let Some(named) = self.meta.as_ref().and_then(|meta| meta.definition_version) else { return Ok(None) };
-        let version = serde_json::from_str::<&str>(named.get()).ok().and_then(|text| text.parse().ok());
-        let refused = || Refusal::invalid(format!("`{DEFINITION_VERSION}` in `_meta` is not a version: {NotAVersion}"));
+        let Some(named) = self.meta.as_ref().and_then(|meta| meta.definition_version) else {
+            return Ok(None);
+        };
+        let version = serde_json::from_str::<&str>(named.get())
+            .ok()
+            .and_then(|text| text.parse().ok());
+        let refused = || {
+            Refusal::invalid(format!(
+                "`{DEFINITION_VERSION}` in `_meta` is not a version: {NotAVersion}"
+            ))
+        };
         version.ok_or_else(refused).map(Some)
     }
 }
@@ -96,7 +106,11 @@ impl PartsMeta<'_> {
         let text = |value: Option<&RawValue>| serde_json::from_str::<String>(value?.get()).ok();
         let state = text(self.tracestate);
         let baggage = text(self.baggage);
-        TraceContext::parse(&text(self.traceparent)?, state.as_deref(), baggage.as_deref())
+        TraceContext::parse(
+            &text(self.traceparent)?,
+            state.as_deref(),
+            baggage.as_deref(),
+        )
     }
 }
 
@@ -175,17 +189,30 @@ where
         drop(running);
         end
     });
-    Ok(OngoingCall { events: received, end, _on_drop: on_drop, cancelled: by_notification, input: None })
+    Ok(OngoingCall {
+        events: received,
+        end,
+        _on_drop: on_drop,
+        cancelled: by_notification,
+        input: None,
+    })
 }
 
 impl AnswerWriter {
     /// For a request whose state is bound so.
-    pub(super) fn new(context: &McpContext, id: &JsonText, parts: &RequestParts<'_>, bound: StateBinding) -> Self {
+    pub(super) fn new(
+        context: &McpContext,
+        id: &JsonText,
+        parts: &RequestParts<'_>,
+        bound: StateBinding,
+    ) -> Self {
         let token = parts.meta.as_ref().and_then(|meta| meta.progress_token);
         Self {
             shared: Arc::clone(&context.shared),
             id: id.clone(),
-            token: token.filter(|token| is_token(token.get())).map(|token| JsonText::known(token.get())),
+            token: token
+                .filter(|token| is_token(token.get()))
+                .map(|token| JsonText::known(token.get())),
             progress: f64::NEG_INFINITY,
             bound,
             version: context.version,
@@ -229,7 +256,10 @@ impl AnswerWriter {
         W: FnOnce(Arc<McpCaller>, Option<InputRound>) -> F,
         F: Future<Output = LongRequestEnd> + Send + 'static,
     {
-        let responses = parts.input_responses.map(RawValue::get).filter(|responses| responses.starts_with('{'));
+        let responses = parts
+            .input_responses
+            .map(RawValue::get)
+            .filter(|responses| responses.starts_with('{'));
         let state = match parts.request_state.filter(|_| client.is_modern()) {
             Some(state) => {
                 let sealer = &self.shared.mcp.sealer;
@@ -242,16 +272,26 @@ impl AnswerWriter {
             Some(RequestState::Held(handle)) => {
                 let held = self.shared.mcp.held.take(&handle);
                 let held = held.ok_or_else(|| {
-                    Refusal::invalid("the call does not wait any more; make it without `requestState`")
+                    Refusal::invalid(
+                        "the call does not wait any more; make it without `requestState`",
+                    )
                 })?;
                 return Ok(BegunCall::Before(Box::new(held), input(responses)));
             }
             Some(RequestState::Server(state)) => Some((responses.unwrap_or("{}"), state)),
-            None => responses.filter(|_| client.is_modern()).map(|responses| (responses, None)),
+            None => responses
+                .filter(|_| client.is_modern())
+                .map(|responses| (responses, None)),
         };
-        let resumed = resumed.map(|(responses, state)| InputRound { by_key: JsonText::known(responses), state });
+        let resumed = resumed.map(|(responses, state)| InputRound {
+            by_key: JsonText::known(responses),
+            state,
+        });
         let trace = parts.meta.as_ref().and_then(PartsMeta::trace);
-        start(context, client, trace, &self.id, |caller| work(caller, resumed)).map(BegunCall::Now)
+        start(context, client, trace, &self.id, |caller| {
+            work(caller, resumed)
+        })
+        .map(BegunCall::Now)
     }
 
     async fn turn(&self, call: &mut OngoingCall) -> CallTurn {
@@ -278,8 +318,12 @@ impl AnswerWriter {
     async fn answer(mut self, mut call: OngoingCall) -> Result<Answer, Refusal> {
         loop {
             match self.turn(&mut call).await {
-                CallTurn::Done(end) => return self.ended(end).map(|result| Answer::Result(result.into())),
-                CallTurn::Cancelled => return Ok(Answer::Stream(sse::response(empty(), self.version))),
+                CallTurn::Done(end) => {
+                    return self.ended(end).map(|result| Answer::Result(result.into()));
+                }
+                CallTurn::Cancelled => {
+                    return Ok(Answer::Stream(sse::response(empty(), self.version)));
+                }
                 CallTurn::Event(CallerEvent::Input(input)) => {
                     call.input = Some(input);
                     match self.hold(call) {
@@ -292,7 +336,9 @@ impl AnswerWriter {
                         return Ok(Answer::Stream(self.stream(call, first)));
                     }
                 }
-                CallTurn::Silent if self.takes_events => return Ok(Answer::Stream(self.stream(call, sse::ALIVE))),
+                CallTurn::Silent if self.takes_events => {
+                    return Ok(Answer::Stream(self.stream(call, sse::ALIVE)));
+                }
                 CallTurn::Silent => {}
             }
         }
@@ -305,7 +351,11 @@ impl AnswerWriter {
     }
 
     /// The call goes on with the input that its client sent.
-    async fn go_on(self, mut held: OngoingCall, result: Option<JsonText>) -> Result<Answer, Refusal> {
+    async fn go_on(
+        self,
+        mut held: OngoingCall,
+        result: Option<JsonText>,
+    ) -> Result<Answer, Refusal> {
         let Some(result) = result else {
             // Without the answer it is requested again.
             return match self.hold(held) {
@@ -322,21 +372,34 @@ impl AnswerWriter {
     /// Keeps a call that waits for input, and gives what its client gets. If that is not possible,
     /// the input is refused and the call goes on.
     fn hold(&self, mut call: OngoingCall) -> Result<String, Box<OngoingCall>> {
-        let Some(input) = call.input.take() else { return Err(Box::new(call)) };
+        let Some(input) = call.input.take() else {
+            return Err(Box::new(call));
+        };
         let face = &self.shared.mcp;
         let clock = self.shared.clock;
         let limit = self.shared.config.borrow().mcp_face.input_timeout;
         let handle = HeldCalls::handle();
-        let state = RequestState::Held(handle.clone()).seal(&face.sealer, &self.bound, clock.wall(), limit);
-        let Some(state) = state else { return Err(Box::new(call)) };
+        let state =
+            RequestState::Held(handle.clone()).seal(&face.sealer, &self.bound, clock.wall(), limit);
+        let Some(state) = state else {
+            return Err(Box::new(call));
+        };
         let method = input.wanted.method;
-        let requests = format!(r#"{{"{KEY}":{{"method":"{method}","params":{}}}}}"#, input.wanted.params.get());
+        let requests = format!(
+            r#"{{"{KEY}":{{"method":"{method}","params":{}}}}}"#,
+            input.wanted.params.get()
+        );
         call.input = Some(input);
         let tasks = &self.shared.tasks;
         let stop = self.shared.stop.clone();
         face.held
             .hold(handle, call, limit, clock, tasks, stop)
-            .map_err(|call| Box::new(OngoingCall { input: None, ..*call }))?;
+            .map_err(|call| {
+                Box::new(OngoingCall {
+                    input: None,
+                    ..*call
+                })
+            })?;
         Ok(input_required(&requests, Some(&state)))
     }
 
@@ -346,7 +409,12 @@ impl AnswerWriter {
             LongRequestResult::Complete(result) => Ok(result),
             LongRequestResult::NeedsInput(InputRound { by_key, state }) => {
                 let now = self.shared.clock.wall();
-                let state = RequestState::Server(state).seal(&self.shared.mcp.sealer, &self.bound, now, LIFETIME);
+                let state = RequestState::Server(state).seal(
+                    &self.shared.mcp.sealer,
+                    &self.bound,
+                    now,
+                    LIFETIME,
+                );
                 Ok(input_required(by_key.get(), state.as_deref()))
             }
         }
@@ -361,7 +429,9 @@ impl AnswerWriter {
                     return None;
                 }
                 self.progress = progress.done;
-                Some(event(progress_notification(&progress, token.get()).as_bytes()))
+                Some(event(
+                    progress_notification(&progress, token.get()).as_bytes(),
+                ))
             }
             CallerEvent::Log(line) => Some(event(log_notification(&line).as_bytes())),
             CallerEvent::Request(message) => Some(message),
@@ -404,6 +474,9 @@ async fn next(stream: CallStream) -> Option<(Result<Bytes, Infallible>, CallStre
             },
             CallTurn::Silent => return Some((Ok(sse::ALIVE), Some((answer, call, None)))),
         };
-        return Some((Ok(last_event(answer.id.get(), &last, &answer.answers)), None));
+        return Some((
+            Ok(last_event(answer.id.get(), &last, &answer.answers)),
+            None,
+        ));
     }
 }

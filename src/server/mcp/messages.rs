@@ -13,7 +13,9 @@ use tokio::task::yield_now;
 use crate::json::rpc::{self, RpcMessage, RpcRequest};
 use crate::model::JsonText;
 use crate::server::http::batch::BatchAnswer;
-use crate::server::mcp::answer::{self, APPLICATION_JSON, Answer, error_envelope, refused, result_envelope};
+use crate::server::mcp::answer::{
+    self, APPLICATION_JSON, Answer, error_envelope, refused, result_envelope,
+};
 use crate::server::mcp::context::McpContext;
 use crate::server::mcp::era::{RequestEra, WITH_BATCHES};
 use crate::server::mcp::greeting;
@@ -39,7 +41,9 @@ pub(super) async fn receive(mut context: McpContext, body: Bytes) -> Response {
     }
     drop(body);
     match messages.into_iter().next() {
-        Some(RpcMessage::Request(sent)) => request(&context, &sent.id, &sent.method, sent.params).await,
+        Some(RpcMessage::Request(sent)) => {
+            request(&context, &sent.id, &sent.method, sent.params).await
+        }
         Some(other) => match without_answer(&context, other) {
             Ok(()) => StatusCode::ACCEPTED.into_response(),
             Err(refusal) => refused(None, &refusal),
@@ -49,7 +53,8 @@ pub(super) async fn receive(mut context: McpContext, body: Bytes) -> Response {
 }
 
 fn read(body: &[u8]) -> Result<Vec<RpcMessage>, Refusal> {
-    let text = std::str::from_utf8(body).map_err(|_| Refusal::unreadable("the body is not a text"))?;
+    let text =
+        std::str::from_utf8(body).map_err(|_| Refusal::unreadable("the body is not a text"))?;
     rpc::parse(text).map_err(|why| match serde_json::from_str::<IgnoredAny>(text) {
         Ok(_) => Refusal::no_request(why),
         Err(_) => Refusal::unreadable(why),
@@ -58,16 +63,27 @@ fn read(body: &[u8]) -> Result<Vec<RpcMessage>, Refusal> {
 
 /// The session that the request names.
 fn session(context: &McpContext) -> Result<Arc<LiveSession>, Refusal> {
-    context.shared.mcp.sessions.find(&context.headers, &context.shared.mcp.sealer)
+    context
+        .shared
+        .mcp
+        .sessions
+        .find(&context.headers, &context.shared.mcp.sealer)
 }
 
 /// Answers a request.
-async fn request(context: &McpContext, id: &JsonText, method: &str, params: Option<JsonText>) -> Response {
+async fn request(
+    context: &McpContext,
+    id: &JsonText,
+    method: &str,
+    params: Option<JsonText>,
+) -> Response {
     if !is_id(id) {
         return refused(None, &Refusal::no_request("an id is a text or a number"));
     }
     let answered = match RequestEra::of(&context.headers, method, params.as_ref()) {
-        Ok(RequestEra::Modern(client)) => methods::modern(context, client, id, method, params).await,
+        Ok(RequestEra::Modern(client)) => {
+            methods::modern(context, client, id, method, params).await
+        }
         Ok(RequestEra::Legacy) if method == "initialize" => {
             let (claims, result) = greeting::initialize(context, params.as_ref());
             let mut response = answer::result(id.get(), result, context.bytes.answers());
@@ -94,7 +110,10 @@ async fn request(context: &McpContext, id: &JsonText, method: &str, params: Opti
 fn without_answer(context: &McpContext, message: RpcMessage) -> Result<(), Refusal> {
     match message {
         RpcMessage::Notification { method, .. } if !method.starts_with("notifications/") => {
-            Err(Refusal::no_request(format!("`{}` is a request and needs an id", method.escape_debug())))
+            Err(Refusal::no_request(format!(
+                "`{}` is a request and needs an id",
+                method.escape_debug()
+            )))
         }
         RpcMessage::Notification { method, params } => {
             // A modern client says everything by its requests.
@@ -118,11 +137,14 @@ fn without_answer(context: &McpContext, message: RpcMessage) -> Result<(), Refus
 async fn batch(context: &McpContext, messages: Vec<RpcMessage>) -> Result<Response, Refusal> {
     let session = session(context)?;
     if session.claims.revision != WITH_BATCHES {
-        let why = format!("only the revision {WITH_BATCHES} has batches; send one message at a time");
+        let why =
+            format!("only the revision {WITH_BATCHES} has batches; send one message at a time");
         return Err(Refusal::no_request(why));
     }
     if messages.is_empty() || messages.len() > MAX_BATCH {
-        return Err(Refusal::no_request(format!("a batch has 1 to {MAX_BATCH} messages")));
+        return Err(Refusal::no_request(format!(
+            "a batch has 1 to {MAX_BATCH} messages"
+        )));
     }
     let mut answers = BatchAnswer::new(context.bytes.answers());
     for message in messages {
@@ -141,14 +163,23 @@ async fn batch(context: &McpContext, messages: Vec<RpcMessage>) -> Result<Respon
             continue;
         }
         let answer = match RequestEra::of(&context.headers, &method, params.as_ref()) {
-            Ok(RequestEra::Legacy) if is_id(&id) => methods::legacy(context, &session, &id, &method, params).await,
-            Ok(_) => Err(Refusal::no_request("a batch has requests of its session only, each with an id")),
+            Ok(RequestEra::Legacy) if is_id(&id) => {
+                methods::legacy(context, &session, &id, &method, params).await
+            }
+            Ok(_) => Err(Refusal::no_request(
+                "a batch has requests of its session only, each with an id",
+            )),
             Err(refusal) => Err(refusal),
         };
         add(&mut answers, &id, answer);
     }
     Ok(match answers.finish() {
-        Some(body) => (StatusCode::OK, [(CONTENT_TYPE, APPLICATION_JSON)], Body::new(body)).into_response(),
+        Some(body) => (
+            StatusCode::OK,
+            [(CONTENT_TYPE, APPLICATION_JSON)],
+            Body::new(body),
+        )
+            .into_response(),
         None => StatusCode::ACCEPTED.into_response(),
     })
 }
@@ -161,7 +192,9 @@ fn add(answers: &mut BatchAnswer, id: &JsonText, answer: Result<Answer, Refusal>
         Err(refusal) => answers.add_error(&error_envelope(Some(id.get()), &refusal.error)),
     };
     if let Err(full) = added {
-        let refusal = Refusal::busy(format!("{full}; this request was run, its answer is left out"));
+        let refusal = Refusal::busy(format!(
+            "{full}; this request was run, its answer is left out"
+        ));
         answers.add_left_out(&error_envelope(Some(id.get()), &refusal.error));
     }
 }

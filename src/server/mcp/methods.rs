@@ -12,7 +12,9 @@ use crate::server::mcp::context::{McpClient, McpContext};
 use crate::server::mcp::era::ModernClient;
 use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::sessions::LiveSession;
-use crate::server::mcp::{calls, changes, greeting, lists, logging, own_tools, prompts, relayed, resources};
+use crate::server::mcp::{
+    calls, changes, greeting, lists, logging, own_tools, prompts, relayed, resources,
+};
 
 /// Answers a request without a handshake.
 pub(super) async fn modern(
@@ -25,7 +27,9 @@ pub(super) async fn modern(
     let client = McpClient::Modern(client);
     match method {
         "server/discover" => Ok(Answer::Result(greeting::discover(context))),
-        "subscriptions/listen" => changes::listen(context, &client, id, params.as_ref()).await.map(Answer::Stream),
+        "subscriptions/listen" => changes::listen(context, &client, id, params.as_ref())
+            .await
+            .map(Answer::Stream),
         _ => common(context, client, id, method, params).await,
     }
 }
@@ -41,9 +45,22 @@ pub(super) async fn legacy(
     match method {
         "ping" => Ok(Answer::Result(Bytes::from_static(b"{}"))),
         "logging/setLevel" => logging::set_level(session, params.as_ref()).map(Answer::Result),
-        "resources/subscribe" => resources::subscribe(context, session, params.as_ref()).await.map(Answer::Result),
-        "resources/unsubscribe" => resources::unsubscribe(session, params.as_ref()).map(Answer::Result),
-        _ => common(context, McpClient::Legacy(Arc::clone(session)), id, method, params).await,
+        "resources/subscribe" => resources::subscribe(context, session, params.as_ref())
+            .await
+            .map(Answer::Result),
+        "resources/unsubscribe" => {
+            resources::unsubscribe(session, params.as_ref()).map(Answer::Result)
+        }
+        _ => {
+            common(
+                context,
+                McpClient::Legacy(Arc::clone(session)),
+                id,
+                method,
+                params,
+            )
+            .await
+        }
     }
 }
 
@@ -71,14 +88,22 @@ async fn common(
     params: Option<JsonText>,
 ) -> Result<Answer, Refusal> {
     // An array would be read as the members in their order.
-    if params.as_ref().is_some_and(|params| !params.get().starts_with('{')) {
+    if params
+        .as_ref()
+        .is_some_and(|params| !params.get().starts_with('{'))
+    {
         return Err(Refusal::invalid("`params` must be a JSON object"));
     }
-    if matches!(method, "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list") {
+    if matches!(
+        method,
+        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list"
+    ) {
         lists::wait_for_first_answers(context).await;
     }
     match method {
-        "tools/list" => lists::tools(context, params.as_ref()).await.map(Answer::Result),
+        "tools/list" => lists::tools(context, params.as_ref())
+            .await
+            .map(Answer::Result),
         "tools/call" => {
             let params = own_tools::meant(params);
             match own_tools::call(context, params.as_ref()).await {
@@ -86,9 +111,13 @@ async fn common(
                 None => calls::call(context, client, id, params).await,
             }
         }
-        "prompts/list" => relayed::list(context, RelayedKind::Prompts, params.as_ref()).map(Answer::Result),
+        "prompts/list" => {
+            relayed::list(context, RelayedKind::Prompts, params.as_ref()).map(Answer::Result)
+        }
         "prompts/get" => prompts::get(context, client, id, params.as_ref()).await,
-        "resources/list" => relayed::list(context, RelayedKind::Resources, params.as_ref()).map(Answer::Result),
+        "resources/list" => {
+            relayed::list(context, RelayedKind::Resources, params.as_ref()).map(Answer::Result)
+        }
         "resources/templates/list" => {
             relayed::list(context, RelayedKind::Templates, params.as_ref()).map(Answer::Result)
         }

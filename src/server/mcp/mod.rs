@@ -78,7 +78,11 @@ pub(super) fn router(config: &ConfigWatch) -> Router<SharedState> {
 }
 
 /// The list that an address means: `format=mcp`, its profile, and its query.
-fn list_query(shared: &SharedState, profile: Option<&str>, raw: Option<&str>) -> Result<ListQuery, Problem> {
+fn list_query(
+    shared: &SharedState,
+    profile: Option<&str>,
+    raw: Option<&str>,
+) -> Result<ListQuery, Problem> {
     let mut query = "format=mcp".to_owned();
     if let Some(profile) = profile {
         let encoded: String = url::form_urlencoded::byte_serialize(profile.as_bytes()).collect();
@@ -93,7 +97,10 @@ fn list_query(shared: &SharedState, profile: Option<&str>, raw: Option<&str>) ->
     let mut list = ListQuery::from_params(&query)?;
     let snapshot = shared.reader.snapshot();
     lookup::check_profile(shared, &snapshot.catalog, &list.view)?;
-    let of_profile = snapshot.catalog.profile_of(&list.view).and_then(|name| snapshot.catalog.profile(name)?.searches);
+    let of_profile = snapshot
+        .catalog
+        .profile_of(&list.view)
+        .and_then(|name| snapshot.catalog.profile(name)?.searches);
     list.view.pinned_only = match query.optional("mode") {
         None => of_profile.unwrap_or(shared.config.borrow().mcp_face.searches),
         Some("list") => false,
@@ -116,9 +123,22 @@ async fn receive(
     Extension(bytes): Extension<ConnectionBytes>,
     RawBody(body): RawBody,
 ) -> Response {
-    match list_query(&shared, profile.as_ref().map(|Path(profile)| profile.as_str()), raw.as_deref()) {
+    match list_query(
+        &shared,
+        profile.as_ref().map(|Path(profile)| profile.as_str()),
+        raw.as_deref(),
+    ) {
         Ok(list) => {
-            let context = McpContext { shared, list, headers, version, connection, bytes, access, is_batch: false };
+            let context = McpContext {
+                shared,
+                list,
+                headers,
+                version,
+                connection,
+                bytes,
+                access,
+                is_batch: false,
+            };
             messages::receive(context, body).await
         }
         Err(problem) => problem.into_response(),
@@ -141,8 +161,21 @@ async fn stream(
     if is_sessionless(&headers) {
         return Err(without_session("GET", "stream"));
     }
-    let list = list_query(&shared, profile.as_ref().map(|Path(profile)| profile.as_str()), raw.as_deref())?;
-    let context = McpContext { shared, list, headers, version, connection, bytes, access, is_batch: false };
+    let list = list_query(
+        &shared,
+        profile.as_ref().map(|Path(profile)| profile.as_str()),
+        raw.as_deref(),
+    )?;
+    let context = McpContext {
+        shared,
+        list,
+        headers,
+        version,
+        connection,
+        bytes,
+        access,
+        is_batch: false,
+    };
     let face = &context.shared.mcp;
     let opened = match face.sessions.find(&context.headers, &face.sealer) {
         Ok(session) => changes::legacy(&context, &session).await,
@@ -168,11 +201,13 @@ async fn end(State(shared): State<SharedState>, headers: HeaderMap) -> Result<Re
 
 /// Whether a request without a body belongs to no session.
 fn is_sessionless(headers: &HeaderMap) -> bool {
-    !headers.contains_key(SESSION_ID) || !RequestEra::in_session(headers, None).is_ok_and(|in_session| in_session)
+    !headers.contains_key(SESSION_ID)
+        || !RequestEra::in_session(headers, None).is_ok_and(|in_session| in_session)
 }
 
 /// 405: only sessions have what this method is for.
 fn without_session(method: &str, what: &str) -> Problem {
-    let detail = format!("{method} is for the {what} of a session: send Mcp-Session-Id, or use POST");
+    let detail =
+        format!("{method} is for the {what} of a session: send Mcp-Session-Id, or use POST");
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
 }

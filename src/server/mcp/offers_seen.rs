@@ -41,9 +41,13 @@ impl OffersSeen {
     /// Waits for the next snapshot, and says which lists it changes; maybe none. Never completes
     /// when there are no more snapshots. Cancel-safe.
     pub(super) async fn changed(&mut self) -> Vec<ListChange> {
-        let Some(snapshot) = self.reader.changed().await else { return std::future::pending().await };
+        let Some(snapshot) = self.reader.changed().await else {
+            return std::future::pending().await;
+        };
         let before = std::mem::replace(&mut self.seen, parts(&snapshot.catalog, &self.view));
-        let kinds = RelayedKind::ALL.into_iter().zip(before.iter().zip(&self.seen));
+        let kinds = RelayedKind::ALL
+            .into_iter()
+            .zip(before.iter().zip(&self.seen));
         let changed = kinds.filter(|(_, (before, now))| !same(before, now));
         let changed = changed.map(|(kind, _)| match kind {
             RelayedKind::Prompts => ListChange::Prompts,
@@ -55,13 +59,19 @@ impl OffersSeen {
 
 fn parts(catalog: &Catalog, view: &ViewQuery) -> [Parts; 3] {
     RelayedKind::ALL.map(|kind| {
-        let parts = catalog.shown(view).map(|entry| (entry.name.clone(), Arc::clone(entry.manifest.relayed.of(kind))));
+        let parts = catalog.shown(view).map(|entry| {
+            (
+                entry.name.clone(),
+                Arc::clone(entry.manifest.relayed.of(kind)),
+            )
+        });
         parts.filter(|(_, offers)| !offers.is_empty()).collect()
     })
 }
 
 fn same(before: &Parts, now: &Parts) -> bool {
-    let is_same =
-        |((old, before), (new, now)): (&Part, &Part)| old == new && (Arc::ptr_eq(before, now) || before == now);
+    let is_same = |((old, before), (new, now)): (&Part, &Part)| {
+        old == new && (Arc::ptr_eq(before, now) || before == now)
+    };
     before.len() == now.len() && before.iter().zip(now).all(is_same)
 }

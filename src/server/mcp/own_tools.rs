@@ -40,7 +40,8 @@ pub(super) fn meant(params: Option<JsonText>) -> Option<JsonText> {
         if called.name != CALL_TOOL {
             return None;
         }
-        let inner: Value = serde_json::from_str(called.arguments.map_or("{}", RawValue::get)).ok()?;
+        let inner: Value =
+            serde_json::from_str(called.arguments.map_or("{}", RawValue::get)).ok()?;
         // Everything but the name and the arguments is of the request, not of the tool.
         let mut params: Value = serde_json::from_str(params.get()).ok()?;
         params["name"] = inner["name"].as_str()?.into();
@@ -51,16 +52,24 @@ pub(super) fn meant(params: Option<JsonText>) -> Option<JsonText> {
 }
 
 /// The result of a call of a tool of callsheet itself; `None` for every other tool.
-pub(super) async fn call(context: &McpContext, params: Option<&JsonText>) -> Option<Result<String, Refusal>> {
+pub(super) async fn call(
+    context: &McpContext,
+    params: Option<&JsonText>,
+) -> Option<Result<String, Refusal>> {
     let called: Called<'_> = serde_json::from_str(params?.get()).ok()?;
     let arguments = called.arguments.map_or("{}", RawValue::get);
     let answer = match called.name.as_str() {
         GET_OPERATION => operation(context, arguments),
         FIND_TOOLS => found(context, arguments).await,
-        CALL_TOOL => Err("`call_tool` needs the `name` of a tool and its `arguments`, an object".to_owned()),
+        CALL_TOOL => {
+            Err("`call_tool` needs the `name` of a tool and its `arguments`, an object".to_owned())
+        }
         _ => return None,
     };
-    Some(Ok(answer.map_or_else(|why| call_results::failed(&why), |value| result(&value))))
+    Some(Ok(answer.map_or_else(
+        |why| call_results::failed(&why),
+        |value| result(&value),
+    )))
 }
 
 fn result(value: &Value) -> String {
@@ -74,7 +83,8 @@ fn read<'a, T: Deserialize<'a>>(tool: &str, arguments: &'a str) -> Result<T, Str
     if !arguments.starts_with('{') {
         return Err(format!("the arguments of `{tool}` must be a JSON object"));
     }
-    serde_json::from_str(arguments).map_err(|error| format!("the arguments of `{tool}` cannot be read: {error}"))
+    serde_json::from_str(arguments)
+        .map_err(|error| format!("the arguments of `{tool}` cannot be read: {error}"))
 }
 
 /// `get_operation`: an operation that was begun in the scope of this client, with its access.
@@ -86,7 +96,11 @@ fn operation(context: &McpContext, arguments: &str) -> Result<Value, String> {
     let OperationArguments { operation_id } = read(GET_OPERATION, arguments)?;
     let view = &context.list.view;
     let known = operations::find(&context.shared, &operation_id, context.access);
-    let own = known.filter(|known| known.caller.is_within(view.chat.as_deref(), view.profile.as_deref()));
+    let own = known.filter(|known| {
+        known
+            .caller
+            .is_within(view.chat.as_deref(), view.profile.as_deref())
+    });
     let own = own.ok_or_else(|| {
         format!("no operation is known as {operation_id:?}: it is too long ago, or the id is another one")
     })?;
@@ -127,7 +141,9 @@ fn within(hits: &[Hit], format: &'static dyn Format, tokens: usize) -> Value {
     let mut others = Vec::new();
     let mut left = tokens;
     for hit in hits {
-        let Some(tool) = definition(hit, format) else { continue };
+        let Some(tool) = definition(hit, format) else {
+            continue;
+        };
         let cost = format.limits().tokens(tool.to_string().len());
         if cost <= left {
             left -= cost;
@@ -139,7 +155,8 @@ fn within(hits: &[Hit], format: &'static dyn Format, tokens: usize) -> Value {
     let mut answer = json!({"tools": shown});
     if !others.is_empty() {
         answer["others"] = others.into();
-        answer["note"] = "`others` fit too, but not within `max_tokens`; raise it to see them".into();
+        answer["note"] =
+            "`others` fit too, but not within `max_tokens`; raise it to see them".into();
     }
     if hits.is_empty() {
         answer["note"] = "no matching tools; try other words".into();
@@ -168,11 +185,20 @@ mod tests {
         let sent = JsonText::parse(
             r#"{"name":"call_tool","arguments":{"name":"files__read","arguments":{"a":1}},"_meta":{"progressToken":1}}"#,
         );
-        let meant_call: Value = serde_json::from_str(meant(Some(sent.unwrap())).unwrap().get()).unwrap();
-        let expected = json!({"name": "files__read", "arguments": {"a": 1}, "_meta": {"progressToken": 1}});
+        let meant_call: Value =
+            serde_json::from_str(meant(Some(sent.unwrap())).unwrap().get()).unwrap();
+        let expected =
+            json!({"name": "files__read", "arguments": {"a": 1}, "_meta": {"progressToken": 1}});
         assert_eq!(meant_call, expected);
-        for other in [r#"{"name":"files__read","arguments":{"name":"x"}}"#, r#"{"name":"call_tool"}"#, "[]"] {
-            assert_eq!(meant(Some(JsonText::parse(other).unwrap())).unwrap().get(), other);
+        for other in [
+            r#"{"name":"files__read","arguments":{"name":"x"}}"#,
+            r#"{"name":"call_tool"}"#,
+            "[]",
+        ] {
+            assert_eq!(
+                meant(Some(JsonText::parse(other).unwrap())).unwrap().get(),
+                other
+            );
         }
     }
 }

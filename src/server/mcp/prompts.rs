@@ -16,30 +16,57 @@ pub(super) async fn get(
     sent: Option<&JsonText>,
 ) -> Result<Answer, Refusal> {
     let mut params = relayed::object(RelayMethod::GetPrompt, sent)?;
-    let name = params["name"].as_str().ok_or_else(|| Refusal::invalid("`name` is missing"))?;
+    let name = params["name"]
+        .as_str()
+        .ok_or_else(|| Refusal::invalid("`name` is missing"))?;
     let (scenario, own) = find(context, name)?;
     params["name"] = own.into();
-    relayed::send(context, client, id, sent, scenario, RelayMethod::GetPrompt, params).await
+    relayed::send(
+        context,
+        client,
+        id,
+        sent,
+        scenario,
+        RelayMethod::GetPrompt,
+        params,
+    )
+    .await
 }
 
 /// The scenario of a prompt and its name there. A prompt is found by the name in the list, else by
 /// its qualified name, else by its own name if no other prompt has it.
 pub(super) fn find(context: &McpContext, name: &str) -> Result<(ScenarioName, String), Refusal> {
     let snapshot = relayed::snapshot(context);
-    let prompts = snapshot.catalog.prompts(&context.list.view, relayed::naming(context));
+    let prompts = snapshot
+        .catalog
+        .prompts(&context.list.view, relayed::naming(context));
     let found = |item: &RelayedItem<'_>| Ok((item.scenario.clone(), item.offer.key.to_string()));
     let listed = prompts.iter().find(|(own, _)| own.as_str() == name);
-    let qualified = || prompts.iter().find(|(_, item)| item.qualified_name().as_str() == name);
+    let qualified = || {
+        prompts
+            .iter()
+            .find(|(_, item)| item.qualified_name().as_str() == name)
+    };
     if let Some((_, item)) = listed.or_else(qualified) {
         return found(item);
     }
-    let mut same: Vec<_> = prompts.iter().filter(|(_, item)| &*item.offer.key == name).collect();
+    let mut same: Vec<_> = prompts
+        .iter()
+        .filter(|(_, item)| &*item.offer.key == name)
+        .collect();
     match (same.pop(), same.is_empty()) {
         (Some((_, item)), true) => found(item),
         (Some((last, _)), false) => {
-            let names: Vec<_> =
-                same.iter().map(|(name, _)| name).chain([last]).map(|name| format!("`{name}`")).collect();
-            Err(Refusal::invalid(format!("several prompts are called {name:?}: get {}", names.join(" or "))))
+            let names: Vec<_> = same
+                .iter()
+                .map(|(name, _)| name)
+                .chain([last])
+                .map(|name| format!("`{name}`"))
+                .collect();
+            Err(Refusal::invalid(format!(
+                "several prompts are called {name:?}: get {}",
+                names.join(" or ")
+            )))
         }
         (None, _) => Err(Refusal::invalid(format!("Unknown prompt: {name}"))),
     }

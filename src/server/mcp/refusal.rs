@@ -37,7 +37,14 @@ pub(super) struct Refusal {
 impl Refusal {
     /// A refusal with this error.
     pub(super) fn new(status: StatusCode, code: i64, message: impl Into<String>) -> Self {
-        Self { status, error: RpcError { code, message: message.into(), data: None } }
+        Self {
+            status,
+            error: RpcError {
+                code,
+                message: message.into(),
+                data: None,
+            },
+        }
     }
 
     /// The same with more about the error, for programs.
@@ -63,20 +70,36 @@ impl Refusal {
 
     /// A header that contradicts the body, or is missing.
     pub(super) fn mismatch(why: impl std::fmt::Display) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, HEADER_MISMATCH, format!("Header mismatch: {why}"))
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            HEADER_MISMATCH,
+            format!("Header mismatch: {why}"),
+        )
     }
 
     /// A revision that is not spoken. Only those without a handshake are named: a client picks one
     /// of them for a request without a handshake.
     pub(super) fn unsupported(supported: &str, requested: &str) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, UNSUPPORTED_VERSION, "Unsupported protocol version")
-            .with_data(&json!({"supported": [supported], "requested": requested}))
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            UNSUPPORTED_VERSION,
+            "Unsupported protocol version",
+        )
+        .with_data(&json!({"supported": [supported], "requested": requested}))
     }
 
     /// A method that is not known in the era of the request.
     pub(super) fn unknown_method(is_modern: bool, method: &str) -> Self {
-        let status = if is_modern { StatusCode::NOT_FOUND } else { StatusCode::OK };
-        Self::new(status, METHOD_NOT_FOUND, format!("Method not found: {}", method.escape_debug()))
+        let status = if is_modern {
+            StatusCode::NOT_FOUND
+        } else {
+            StatusCode::OK
+        };
+        Self::new(
+            status,
+            METHOD_NOT_FOUND,
+            format!("Method not found: {}", method.escape_debug()),
+        )
     }
 
     /// A limit is reached.
@@ -101,7 +124,9 @@ impl From<ViewRefused> for Refusal {
     fn from(error: ViewRefused) -> Self {
         let status = match error {
             ViewRefused::Memory(BudgetExceeded::Share { .. }) => StatusCode::TOO_MANY_REQUESTS,
-            ViewRefused::Memory(BudgetExceeded::Whole { .. }) | ViewRefused::Busy(_) => StatusCode::SERVICE_UNAVAILABLE,
+            ViewRefused::Memory(BudgetExceeded::Whole { .. }) | ViewRefused::Busy(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
         };
         Self::new(status, BUSY, error.to_string())
     }

@@ -39,7 +39,11 @@ pub(super) fn naming(context: &McpContext) -> NamingStyle {
 }
 
 /// A list of one kind, or the page of it that the client wants.
-pub(super) fn list(context: &McpContext, kind: RelayedKind, params: Option<&JsonText>) -> Result<Bytes, Refusal> {
+pub(super) fn list(
+    context: &McpContext,
+    kind: RelayedKind,
+    params: Option<&JsonText>,
+) -> Result<Bytes, Refusal> {
     let snapshot = context.shared.reader.snapshot();
     let catalog = &snapshot.catalog;
     let view = &context.list.view;
@@ -60,7 +64,9 @@ pub(super) fn list(context: &McpContext, kind: RelayedKind, params: Option<&Json
             write(name.as_str(), &item);
         }
     } else {
-        catalog.relayed(view, kind).for_each(|item| write(&item.offer.key, &item));
+        catalog
+            .relayed(view, kind)
+            .for_each(|item| write(&item.offer.key, &item));
     }
     body.push_str(r#"],"ttlMs":60000,"cacheScope":"private"}"#);
     lists::page(context, &body.into(), kind.member(), params)
@@ -68,9 +74,18 @@ pub(super) fn list(context: &McpContext, kind: RelayedKind, params: Option<&Json
 
 /// The parameters of a request as an object.
 pub(super) fn object(method: RelayMethod, params: Option<&JsonText>) -> Result<Value, Refusal> {
-    let params: Value = serde_json::from_str(params.map_or("{}", JsonText::get))
-        .map_err(|error| Refusal::invalid(format!("the parameters of {} cannot be read: {error}", method.as_str())))?;
-    if params.is_object() { Ok(params) } else { Err(Refusal::invalid("the parameters are no object")) }
+    let params: Value =
+        serde_json::from_str(params.map_or("{}", JsonText::get)).map_err(|error| {
+            Refusal::invalid(format!(
+                "the parameters of {} cannot be read: {error}",
+                method.as_str()
+            ))
+        })?;
+    if params.is_object() {
+        Ok(params)
+    } else {
+        Err(Refusal::invalid("the parameters are no object"))
+    }
 }
 
 /// Sends a request to a scenario and answers with its result. `sent` are the parameters as the
@@ -84,7 +99,11 @@ pub(super) async fn send(
     method: RelayMethod,
     mut params: Value,
 ) -> Result<Answer, Refusal> {
-    let subject = method.subject().and_then(|member| params[member].as_str()).unwrap_or_default().to_owned();
+    let subject = method
+        .subject()
+        .and_then(|member| params[member].as_str())
+        .unwrap_or_default()
+        .to_owned();
     if let Some(members) = params.as_object_mut() {
         members.retain(|name, _| !OF_THE_REQUEST.contains(&name.as_str()));
     }
@@ -94,13 +113,24 @@ pub(super) async fn send(
         .map_err(|error| Refusal::invalid(format!("the request cannot be read: {error}")))?;
     let scope = context.list.view.clone();
     let tool = format!("{} {scenario} {subject}", method.as_str());
-    let bound = StateBinding { profile: scope.profile.clone(), tool, arguments: params.clone() };
+    let bound = StateBinding {
+        profile: scope.profile.clone(),
+        tool,
+        arguments: params.clone(),
+    };
     let answer = AnswerWriter::new(context, id, &parts, bound);
     let requester = context.access.requester();
     let calls = context.shared.calls.clone();
     let is_modern = client.is_modern();
     let work = |caller: Arc<McpCaller>, resumed| async move {
-        let request = RelayRequest { scenario, method, params, resumed, scope, requester };
+        let request = RelayRequest {
+            scenario,
+            method,
+            params,
+            resumed,
+            scope,
+            requester,
+        };
         match calls.relay(request, Some(caller)).await {
             Ok(answered) => finished(&answered, method, is_modern, &subject),
             Err(refused) => Err(unanswered(&refused)),
@@ -115,7 +145,12 @@ pub(super) fn unanswered(refused: &ExecuteError) -> Refusal {
 }
 
 /// The result of a scenario, or its error. What is reserved for it is free again after that.
-fn finished(answered: &RelayResponse, method: RelayMethod, is_modern: bool, subject: &str) -> LongRequestEnd {
+fn finished(
+    answered: &RelayResponse,
+    method: RelayMethod,
+    is_modern: bool,
+    subject: &str,
+) -> LongRequestEnd {
     let outcome = &answered.outcome;
     if let Some(required) = &outcome.input_required {
         return Ok(LongRequestResult::NeedsInput(required.clone()));
@@ -123,24 +158,40 @@ fn finished(answered: &RelayResponse, method: RelayMethod, is_modern: bool, subj
     if let Some(result) = &outcome.content {
         return Ok(LongRequestResult::Complete(completed(result.get(), method)));
     }
-    let code = outcome.code.as_deref().and_then(|code| code.parse().ok()).unwrap_or(UNANSWERED);
+    let code = outcome
+        .code
+        .as_deref()
+        .and_then(|code| code.parse().ok())
+        .unwrap_or(UNANSWERED);
     if method == RelayMethod::ReadResource && code == RESOURCE_NOT_FOUND {
         return Err(unknown_resource(is_modern, subject));
     }
-    let mut refusal = Refusal::new(status(code), code, outcome.error.clone().unwrap_or_default());
+    let mut refusal = Refusal::new(
+        status(code),
+        code,
+        outcome.error.clone().unwrap_or_default(),
+    );
     refusal.error.data.clone_from(&outcome.document);
     Err(refusal)
 }
 
 /// The status of an error of a scenario: some codes belong to one (MCP 2026-07-28, error codes).
 fn status(code: i64) -> StatusCode {
-    if (-32_022..=-32_020).contains(&code) { StatusCode::BAD_REQUEST } else { StatusCode::OK }
+    if (-32_022..=-32_020).contains(&code) {
+        StatusCode::BAD_REQUEST
+    } else {
+        StatusCode::OK
+    }
 }
 
 /// A resource that no scenario of this client has.
 pub(super) fn unknown_resource(is_modern: bool, uri: &str) -> Refusal {
     let message = format!("no resource is known as {uri:?}");
-    let code = if is_modern { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
+    let code = if is_modern {
+        INVALID_PARAMS
+    } else {
+        RESOURCE_NOT_FOUND
+    };
     Refusal::new(StatusCode::OK, code, message).with_data(&json!({"uri": uri}))
 }
 
@@ -156,17 +207,27 @@ fn completed(result: &str, method: RelayMethod) -> String {
         #[serde(borrow)]
         cache_scope: Option<&'a RawValue>,
     }
-    let Ok(has) = serde_json::from_str::<ResultHints<'_>>(result) else { return result.to_owned() };
+    let Ok(has) = serde_json::from_str::<ResultHints<'_>>(result) else {
+        return result.to_owned();
+    };
     let mut own = Vec::new();
     if has.result_type.is_none() {
         own.push(r#""resultType":"complete""#);
     }
     if method == RelayMethod::ReadResource {
         own.extend(has.ttl_ms.is_none().then_some(r#""ttlMs":0"#));
-        own.extend(has.cache_scope.is_none().then_some(r#""cacheScope":"private""#));
+        own.extend(
+            has.cache_scope
+                .is_none()
+                .then_some(r#""cacheScope":"private""#),
+        );
     }
     let rest = result[1..].trim_start();
-    let comma = if own.is_empty() || rest.starts_with('}') { "" } else { "," };
+    let comma = if own.is_empty() || rest.starts_with('}') {
+        ""
+    } else {
+        ","
+    };
     format!("{{{}{comma}{rest}", own.join(","))
 }
 
@@ -175,12 +236,17 @@ pub(super) fn only_owner<'a>(
     mut owners: impl Iterator<Item = &'a ScenarioName>,
     uri: &str,
 ) -> Result<Option<&'a ScenarioName>, Refusal> {
-    let Some(first) = owners.next() else { return Ok(None) };
+    let Some(first) = owners.next() else {
+        return Ok(None);
+    };
     let others: Vec<_> = owners.filter(|other| *other != first).collect();
     if others.is_empty() {
         return Ok(Some(first));
     }
-    let all: Vec<String> = std::iter::once(first).chain(others).map(ToString::to_string).collect();
+    let all: Vec<String> = std::iter::once(first)
+        .chain(others)
+        .map(ToString::to_string)
+        .collect();
     let message = format!(
         "several scenarios have the resource {uri:?}: {}; connect to `/mcp?scenario=NAME` or to a profile with one of them",
         all.join(", ")
@@ -206,6 +272,9 @@ mod tests {
         );
         let whole = r#"{"contents":[],"resultType":"complete","ttlMs":5,"cacheScope":"public"}"#;
         assert_eq!(read(whole), whole);
-        assert_eq!(completed("{}", RelayMethod::Complete), r#"{"resultType":"complete"}"#);
+        assert_eq!(
+            completed("{}", RelayMethod::Complete),
+            r#"{"resultType":"complete"}"#
+        );
     }
 }

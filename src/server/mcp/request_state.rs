@@ -48,8 +48,8 @@ impl StateBinding {
     /// where there is a state, because the arguments may be large.
     fn text(&self) -> String {
         let arguments = self.arguments.get();
-        let plain =
-            serde_json::from_str::<Value>(arguments).map_or_else(|_| arguments.to_owned(), |value| value.to_string());
+        let plain = serde_json::from_str::<Value>(arguments)
+            .map_or_else(|_| arguments.to_owned(), |value| value.to_string());
         serde_json::json!([self.profile, self.tool, plain]).to_string()
     }
 }
@@ -64,16 +64,29 @@ impl RequestState {
         lifetime: Duration,
     ) -> Option<String> {
         let expires = now.saturating_add(lifetime).unwrap_or(now).as_second();
-        let text = serde_json::to_string(&SealedState { state: self, expires }).ok()?;
+        let text = serde_json::to_string(&SealedState {
+            state: self,
+            expires,
+        })
+        .ok()?;
         sealer.seal(&text, &bound.text())
     }
 
     /// Reads the text of a client.
-    pub(super) fn open(text: &str, sealer: &Sealer, bound: &StateBinding, now: Timestamp) -> Result<Self, Refusal> {
-        let opened = sealer.open(text, &bound.text()).and_then(|text| serde_json::from_str::<SealedState>(&text).ok());
+    pub(super) fn open(
+        text: &str,
+        sealer: &Sealer,
+        bound: &StateBinding,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
+        let opened = sealer
+            .open(text, &bound.text())
+            .and_then(|text| serde_json::from_str::<SealedState>(&text).ok());
         match opened {
             Some(SealedState { state, expires }) if now.as_second() < expires => Ok(state),
-            Some(_) => Err(Refusal::invalid("the `requestState` is too old; make the call without it")),
+            Some(_) => Err(Refusal::invalid(
+                "the `requestState` is too old; make the call without it",
+            )),
             None => Err(Refusal::invalid(
                 "the `requestState` was not given for this call with these arguments; make the call without it",
             )),
@@ -87,7 +100,11 @@ mod tests {
 
     fn binding(profile: Option<&str>, tool: &str, arguments: &str) -> StateBinding {
         let arguments = JsonText::parse(arguments).unwrap();
-        StateBinding { profile: profile.map(str::to_owned), tool: tool.to_owned(), arguments }
+        StateBinding {
+            profile: profile.map(str::to_owned),
+            tool: tool.to_owned(),
+            arguments,
+        }
     }
 
     #[test]
@@ -97,14 +114,21 @@ mod tests {
         let bound = binding(Some("p"), "files__read", r#"{"a": 1}"#);
         let same = binding(Some("p"), "files__read", r#"{ "a":1 }"#);
         let state = RequestState::Server(Some("inner".into()));
-        let text = state.clone().seal(&sealer, &bound, now, Duration::from_secs(60)).unwrap();
+        let text = state
+            .clone()
+            .seal(&sealer, &bound, now, Duration::from_secs(60))
+            .unwrap();
         assert_eq!(RequestState::open(&text, &sealer, &same, now), Ok(state));
         for other in [
             binding(None, "files__read", r#"{"a": 1}"#),
             binding(Some("p"), "files__write", r#"{"a": 1}"#),
             binding(Some("p"), "files__read", r#"{"a": 2}"#),
         ] {
-            assert!(RequestState::open(&text, &sealer, &other, now).is_err(), "{}", other.text());
+            assert!(
+                RequestState::open(&text, &sealer, &other, now).is_err(),
+                "{}",
+                other.text()
+            );
         }
         let late = Timestamp::from_second(1_060).unwrap();
         let refused = RequestState::open(&text, &sealer, &bound, late).unwrap_err();

@@ -34,9 +34,18 @@ struct WrittenClaims {
 
 impl SessionClaims {
     /// A new session.
-    pub(super) fn new(revision: &'static str, capabilities: ClientCapabilities, client: Option<String>) -> Self {
+    pub(super) fn new(
+        revision: &'static str,
+        capabilities: ClientCapabilities,
+        client: Option<String>,
+    ) -> Self {
         // 122 random bits from the system.
-        Self { key: Uuid::new_v4().simple().to_string(), revision, capabilities, client }
+        Self {
+            key: Uuid::new_v4().simple().to_string(),
+            revision,
+            capabilities,
+            client,
+        }
     }
 
     /// The id.
@@ -77,10 +86,16 @@ mod tests {
         let capabilities = ClientCapabilities::parse(Some(&json!({"elicitation": {}})));
         let claims = SessionClaims::new(LEGACY[0], capabilities, Some("grüße/1".into()));
         let id = claims.sign(&Sealer::new(key.as_ref()));
-        assert_eq!(SessionClaims::verify(&id, &Sealer::new(key.as_ref())), Some(claims));
+        assert_eq!(
+            SessionClaims::verify(&id, &Sealer::new(key.as_ref())),
+            Some(claims)
+        );
         assert_eq!(SessionClaims::verify(&id, &Sealer::new(None)), None);
         assert!(id.len() < 300, "{}", id.len());
         let sealer = Sealer::new(None);
-        assert_eq!(SessionClaims::verify(&sealer.sign(r#"{"k":"a","v":"1999","c":0}"#), &sealer), None);
+        assert_eq!(
+            SessionClaims::verify(&sealer.sign(r#"{"k":"a","v":"1999","c":0}"#), &sealer),
+            None
+        );
     }
 }

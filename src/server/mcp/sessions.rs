@@ -107,7 +107,10 @@ pub(super) struct AwaitedReply {
 
 impl McpSessions {
     pub(super) fn new(clock: Clock) -> Self {
-        Self { clock, table: Mutex::default() }
+        Self {
+            clock,
+            table: Mutex::default(),
+        }
     }
 
     fn table(&self) -> MutexGuard<'_, SessionTable> {
@@ -115,7 +118,11 @@ impl McpSessions {
     }
 
     /// The session that a message belongs to.
-    pub(super) fn find(&self, headers: &HeaderMap, sealer: &Sealer) -> Result<Arc<LiveSession>, Refusal> {
+    pub(super) fn find(
+        &self,
+        headers: &HeaderMap,
+        sealer: &Sealer,
+    ) -> Result<Arc<LiveSession>, Refusal> {
         let Some(id) = single(headers, &SESSION_ID)? else {
             let why = "Mcp-Session-Id is missing: send `initialize` first, and its session id with every later message";
             return Err(Refusal::no_request(why));
@@ -153,7 +160,9 @@ impl SessionTable {
             self.forget_idle();
         }
         if self.is_full() {
-            return Err(Refusal::busy(format!("{MOST} sessions have requests under way; try again later")));
+            return Err(Refusal::busy(format!(
+                "{MOST} sessions have requests under way; try again later"
+            )));
         }
         self.live.insert(live.claims.key.clone(), Arc::clone(&live));
         Ok(live)
@@ -162,7 +171,8 @@ impl SessionTable {
     /// Whether there are as many sessions as may be. One that only kept calls hold does not count:
     /// otherwise a client with many such calls would keep all others out.
     fn is_full(&self) -> bool {
-        let counts = |session: &&Arc<LiveSession>| Arc::strong_count(session) == 1 || session.is_in_use();
+        let counts =
+            |session: &&Arc<LiveSession>| Arc::strong_count(session) == 1 || session.is_in_use();
         self.live.len() >= MOST && self.live.values().filter(counts).count() >= MOST
     }
 
@@ -170,9 +180,14 @@ impl SessionTable {
     /// the longest time ago. Whatever goes on in a session holds it, also before it is noted there:
     /// otherwise there would be a second one under its key, without what the first one has begun.
     fn forget_idle(&mut self) {
-        let used = |session: &Arc<LiveSession>| (Arc::strong_count(session) == 1).then(|| session.state().used);
-        let mut idle: Vec<_> =
-            self.live.iter().filter_map(|(key, session)| Some((used(session)?, key.clone()))).collect();
+        let used = |session: &Arc<LiveSession>| {
+            (Arc::strong_count(session) == 1).then(|| session.state().used)
+        };
+        let mut idle: Vec<_> = self
+            .live
+            .iter()
+            .filter_map(|(key, session)| Some((used(session)?, key.clone())))
+            .collect();
         idle.sort_unstable();
         for (_, key) in idle.into_iter().take(MOST / 4) {
             self.live.remove(&key);
@@ -192,7 +207,14 @@ impl LiveSession {
             left: None,
             followed: Vec::new(),
         };
-        Self { claims, clock, state: Mutex::new(state), next_request: AtomicU64::new(1), end, ended }
+        Self {
+            claims,
+            clock,
+            state: Mutex::new(state),
+            next_request: AtomicU64::new(1),
+            end,
+            ended,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, SessionState> {
@@ -225,13 +247,19 @@ impl LiveSession {
         let (trigger, cancelled) = self.ended.child();
         let mut state = self.state();
         if state.running.len() >= MOST_RUNNING {
-            return Err(Refusal::busy(format!("the session has {MOST_RUNNING} requests under way")));
+            return Err(Refusal::busy(format!(
+                "the session has {MOST_RUNNING} requests under way"
+            )));
         }
         if state.running.contains_key(id) {
             return Err(Refusal::no_request("another request under way has this id"));
         }
         state.running.insert(id.to_owned(), trigger);
-        Ok(RunningRequest { session: Arc::clone(self), id: id.to_owned(), cancelled })
+        Ok(RunningRequest {
+            session: Arc::clone(self),
+            id: id.to_owned(),
+            cancelled,
+        })
     }
 
     /// The client does not want a request any more.
@@ -246,7 +274,11 @@ impl LiveSession {
         let id = self.next_request.fetch_add(1, Ordering::Relaxed);
         let (sender, reply) = oneshot::channel();
         self.state().awaited.insert(id, sender);
-        AwaitedReply { session: Arc::clone(self), id, reply }
+        AwaitedReply {
+            session: Arc::clone(self),
+            id,
+            reply,
+        }
     }
 
     /// Takes the client's answer to a request of the daemon. What was not requested is dropped.
@@ -260,11 +292,17 @@ impl LiveSession {
     /// Follows a resource from now on.
     pub(super) fn follow(&self, watch: Arc<ResourceWatch>) -> Result<(), Refusal> {
         let mut state = self.state();
-        if state.followed.iter().any(|followed| followed.key == watch.key) {
+        if state
+            .followed
+            .iter()
+            .any(|followed| followed.key == watch.key)
+        {
             return Ok(());
         }
         if state.followed.len() >= MOST_FOLLOWED {
-            return Err(Refusal::busy(format!("the session follows {MOST_FOLLOWED} resources already")));
+            return Err(Refusal::busy(format!(
+                "the session follows {MOST_FOLLOWED} resources already"
+            )));
         }
         state.followed.push(watch);
         Ok(())
@@ -279,7 +317,9 @@ impl LiveSession {
     pub(super) fn followed(&self, key: Option<&WatchKey>) -> Vec<Arc<WatchKey>> {
         let state = self.state();
         let all = state.followed.iter().map(|watch| &watch.key);
-        all.filter(|followed| key.is_none_or(|key| ***followed == *key)).cloned().collect()
+        all.filter(|followed| key.is_none_or(|key| ***followed == *key))
+            .cloned()
+            .collect()
     }
 
     /// Adds the stream of a GET.
@@ -296,7 +336,10 @@ impl LiveSession {
 
     /// Sends a message on one of the streams of its GETs. Returns whether there is one.
     pub(super) fn send_on_stream(&self, message: &Bytes) -> bool {
-        self.state().streams.iter().any(|stream| stream.try_send(message.clone()).is_ok())
+        self.state()
+            .streams
+            .iter()
+            .any(|stream| stream.try_send(message.clone()).is_ok())
     }
 }
 
@@ -392,20 +435,39 @@ mod tests {
     #[test]
     fn calls_that_are_kept_leave_room_for_sessions_of_other_clients() {
         let mut table = SessionTable::default();
-        let kept: Vec<_> = (0..MOST + 10).map(|_| table.add(LiveSession::for_tests()).unwrap()).collect();
-        assert_eq!(table.live.len(), kept.len(), "none is forgotten while a kept call holds it");
-        let others: Vec<_> = (0..MOST).map(|_| table.add(LiveSession::for_tests()).unwrap()).collect();
-        let running: Vec<_> = others.iter().map(|session| session.begin("1").unwrap()).collect();
-        assert!(table.add(LiveSession::for_tests()).is_err(), "all others have requests under way");
+        let kept: Vec<_> = (0..MOST + 10)
+            .map(|_| table.add(LiveSession::for_tests()).unwrap())
+            .collect();
+        assert_eq!(
+            table.live.len(),
+            kept.len(),
+            "none is forgotten while a kept call holds it"
+        );
+        let others: Vec<_> = (0..MOST)
+            .map(|_| table.add(LiveSession::for_tests()).unwrap())
+            .collect();
+        let running: Vec<_> = others
+            .iter()
+            .map(|session| session.begin("1").unwrap())
+            .collect();
+        assert!(
+            table.add(LiveSession::for_tests()).is_err(),
+            "all others have requests under way"
+        );
         drop((running, others));
         table.add(LiveSession::for_tests()).unwrap();
-        assert!(table.live.len() < kept.len() + MOST, "idle ones are forgotten");
+        assert!(
+            table.live.len() < kept.len() + MOST,
+            "idle ones are forgotten"
+        );
     }
 
     #[test]
     fn a_session_has_a_limited_number_of_requests_under_way() {
         let session = LiveSession::for_tests();
-        let mut running: Vec<_> = (0..MOST_RUNNING).map(|id| session.begin(&id.to_string()).unwrap()).collect();
+        let mut running: Vec<_> = (0..MOST_RUNNING)
+            .map(|id| session.begin(&id.to_string()).unwrap())
+            .collect();
         assert!(session.begin("more").is_err());
         running.pop();
         assert!(session.begin("more").is_ok());

@@ -26,7 +26,9 @@ pub(super) fn fit(template: &str, uri: &str) -> Option<usize> {
 fn literal_bytes(template: &str) -> usize {
     let mut parts = template.split('{');
     let first = parts.next().map_or(0, str::len);
-    let others = parts.filter_map(|part| part.split_once('}')).map(|(_, literal)| literal.len());
+    let others = parts
+        .filter_map(|part| part.split_once('}'))
+        .map(|(_, literal)| literal.len());
     first + others.sum::<usize>()
 }
 
@@ -98,7 +100,9 @@ impl<'a> TemplateComparison<'a> {
     /// Begins an expression with an empty value. One that has no end fits no URI.
     fn enter_expression(&mut self) -> bool {
         let inside = &self.template[self.at.template + 1..];
-        let Some(length) = inside.iter().position(|byte| *byte == b'}') else { return false };
+        let Some(length) = inside.iter().position(|byte| *byte == b'}') else {
+            return false;
+        };
         self.steps_left = self.steps_left.saturating_sub(length + 1);
         self.at.template += length + 2;
         if OPERATORS.contains(&inside[0]) {
@@ -112,17 +116,24 @@ impl<'a> TemplateComparison<'a> {
 
     /// Gives the last expression that can take it one more byte of the URI.
     fn lengthen_value(&mut self) -> bool {
-        self.behind_simple = self.longer(self.behind_simple).filter(|point| self.uri[point.uri - 1] != b'/');
+        self.behind_simple = self
+            .longer(self.behind_simple)
+            .filter(|point| self.uri[point.uri - 1] != b'/');
         if self.behind_simple.is_none() {
             self.behind_any = self.longer(self.behind_any);
         }
-        let Some(point) = self.behind_simple.or(self.behind_any) else { return false };
+        let Some(point) = self.behind_simple.or(self.behind_any) else {
+            return false;
+        };
         self.at = point;
         true
     }
 
     fn longer(&self, point: Option<ReadPoint>) -> Option<ReadPoint> {
-        let longer = point.map(|point| ReadPoint { uri: point.uri + 1, ..point });
+        let longer = point.map(|point| ReadPoint {
+            uri: point.uri + 1,
+            ..point
+        });
         longer.filter(|longer| longer.uri <= self.uri.len())
     }
 }
@@ -135,8 +146,16 @@ mod tests {
     fn a_uri_fits_the_templates_that_can_make_it() {
         for (template, uri, fits) in [
             ("test://template/{id}/data", "test://template/7/data", true),
-            ("test://template/{id}/data", "test://template/7/8/data", false),
-            ("test://template/{id}/data", "test://template/7/data/x", false),
+            (
+                "test://template/{id}/data",
+                "test://template/7/8/data",
+                false,
+            ),
+            (
+                "test://template/{id}/data",
+                "test://template/7/data/x",
+                false,
+            ),
             ("file:///{+path}", "file:///a/b.txt", true),
             ("file:///{path}", "file:///a/b.txt", false),
             ("file:///{+path}/{name}.txt", "file:///a.txt/b/c.txt", true),
@@ -166,7 +185,10 @@ mod tests {
         let mut all = vec![String::new()];
         let mut longest = all.clone();
         for _ in 0..most {
-            longest = longest.iter().flat_map(|text| parts.iter().map(move |part| format!("{text}{part}"))).collect();
+            longest = longest
+                .iter()
+                .flat_map(|text| parts.iter().map(move |part| format!("{text}{part}")))
+                .collect();
             all.extend_from_slice(&longest);
         }
         all
@@ -174,9 +196,13 @@ mod tests {
 
     /// The same by trying every value of every expression.
     fn fits_plainly(template: &str, uri: &str) -> bool {
-        if let Some((expression, rest)) = template.strip_prefix('{').and_then(|inside| inside.split_once('}')) {
+        if let Some((expression, rest)) = template
+            .strip_prefix('{')
+            .and_then(|inside| inside.split_once('}'))
+        {
             let may_be = |value: &str| expression.starts_with('+') || !value.contains('/');
-            return (0..=uri.len()).any(|end| may_be(&uri[..end]) && fits_plainly(rest, &uri[end..]));
+            return (0..=uri.len())
+                .any(|end| may_be(&uri[..end]) && fits_plainly(rest, &uri[end..]));
         }
         match template.chars().next() {
             Some(first) => uri.starts_with(first) && fits_plainly(&template[1..], &uri[1..]),
@@ -189,7 +215,11 @@ mod tests {
         let uris = texts(&["a", "b", "/"], 5);
         for template in texts(&["a", "/", "{x}", "{+x}"], 5) {
             for uri in &uris {
-                assert_eq!(fit(&template, uri).is_some(), fits_plainly(&template, uri), "{template} {uri}");
+                assert_eq!(
+                    fit(&template, uri).is_some(),
+                    fits_plainly(&template, uri),
+                    "{template} {uri}"
+                );
             }
         }
     }
@@ -204,7 +234,11 @@ mod tests {
     #[test]
     fn the_steps_of_a_comparison_are_bounded() {
         assert!(TemplateComparison::new("file:///{+path}.txt", "file:///a.md").is_none());
-        assert_eq!(steps("note://{+path}", "file:///a", false), 1, "refused by its literal beginning");
+        assert_eq!(
+            steps("note://{+path}", "file:///a", false),
+            1,
+            "refused by its literal beginning"
+        );
         assert_eq!(steps("file:///b/{+path}", "file:///a", false), 9);
         // About the bytes of both, where no value has to be tried again.
         let uri = format!("f:{}7", "xb".repeat(1_000));

@@ -51,7 +51,10 @@ pub(super) struct ResourceWatches {
 
 impl Default for ResourceWatches {
     fn default() -> Self {
-        Self { watched: Mutex::default(), updates: broadcast::Sender::new(WAITING) }
+        Self {
+            watched: Mutex::default(),
+            updates: broadcast::Sender::new(WAITING),
+        }
     }
 }
 
@@ -98,7 +101,10 @@ impl ResourceWatches {
                 () = stop.wait() => {}
             }
         });
-        let watch = ResourceWatch { key: Arc::clone(&key), _following: AbortOnDropHandle::new(following) };
+        let watch = ResourceWatch {
+            key: Arc::clone(&key),
+            _following: AbortOnDropHandle::new(following),
+        };
         let watch = Arc::new(watch);
         self.watched().insert(key, Arc::downgrade(&watch));
         Ok(Some(watch))
@@ -135,7 +141,11 @@ impl Following {
         let [mut wait, longest] = WAIT;
         loop {
             self.clock.sleep(wait).await;
-            match self.calls.updates(&self.key.scenario, &self.key.uri, &self.scope).await {
+            match self
+                .calls
+                .updates(&self.key.scenario, &self.key.uri, &self.scope)
+                .await
+            {
                 Ok(updates) => return updates,
                 Err(_) => wait = (wait * 2).min(longest),
             }
@@ -152,7 +162,10 @@ mod tests {
         /// A resource that has no updates.
         pub(in crate::server::mcp) fn for_tests(key: Arc<WatchKey>) -> Arc<Self> {
             let following = Tasks::new().spawn(std::future::pending());
-            Arc::new(Self { key, _following: AbortOnDropHandle::new(following) })
+            Arc::new(Self {
+                key,
+                _following: AbortOnDropHandle::new(following),
+            })
         }
     }
 }

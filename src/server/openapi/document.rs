@@ -30,7 +30,10 @@ const ABOUT: &str = "One always-current list of every tool that AI agents may ca
 
 /// The whole document for these routes.
 pub(in crate::server) fn document(routes: &[RouteSpec]) -> Value {
-    let mut making = DocumentBuilder { schemas: generator(), examples: examples::parse_examples() };
+    let mut making = DocumentBuilder {
+        schemas: generator(),
+        examples: examples::parse_examples(),
+    };
     let problem = making.schemas.subschema_for::<error::ProblemJson<'_>>();
     // No operation refers to it, because a stream is not JSON document, but its messages have this
     // shape.
@@ -40,7 +43,10 @@ pub(in crate::server) fn document(routes: &[RouteSpec]) -> Value {
         .iter()
         .map(|common| {
             let content = json!({PROBLEM: {"schema": problem, "example": common.example()}});
-            (common.name.to_owned(), json!({"description": common.about, "content": content}))
+            (
+                common.name.to_owned(),
+                json!({"description": common.about, "content": content}),
+            )
         })
         .collect();
     let tags = Tag::ALL.map(|tag| json!({"name": tag.as_str(), "description": tag.about()}));
@@ -68,10 +74,12 @@ pub(in crate::server) fn document(routes: &[RouteSpec]) -> Value {
 }
 
 fn generator() -> SchemaGenerator {
-    let settings = SchemaSettings::draft2020_12().for_serialize().with(|settings| {
-        settings.definitions_path = "/components/schemas".into();
-        settings.meta_schema = None;
-    });
+    let settings = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+        });
     settings.into_generator()
 }
 
@@ -92,7 +100,9 @@ impl DocumentBuilder {
         for route in routes {
             for operation in route.operations {
                 let described = self.operation(route, operation);
-                let path = paths.entry(written_path(route, operation)).or_insert_with(|| json!({}));
+                let path = paths
+                    .entry(written_path(route, operation))
+                    .or_insert_with(|| json!({}));
                 path[operation.verb.as_str().to_ascii_lowercase()] = described;
             }
         }
@@ -100,12 +110,28 @@ impl DocumentBuilder {
     }
 
     fn operation(&mut self, route: &RouteSpec, operation: &OperationSpec) -> Value {
-        let mut parameters: Vec<Value> = route.path_params.iter().map(|param| parameter("path", param)).collect();
-        parameters.extend(operation.query.iter().map(|param| parameter("query", param)));
-        parameters.extend(operation.headers.iter().map(|param| parameter("header", param)));
+        let mut parameters: Vec<Value> = route
+            .path_params
+            .iter()
+            .map(|param| parameter("path", param))
+            .collect();
+        parameters.extend(
+            operation
+                .query
+                .iter()
+                .map(|param| parameter("query", param)),
+        );
+        parameters.extend(
+            operation
+                .headers
+                .iter()
+                .map(|param| parameter("header", param)),
+        );
         if operation.revalidates {
-            parameters.push(json!({"name": "If-None-Match", "in": "header", "schema": {"type": "string"},
-                "description": "The `ETag` of what the client has."}));
+            parameters.push(
+                json!({"name": "If-None-Match", "in": "header", "schema": {"type": "string"},
+                "description": "The `ETag` of what the client has."}),
+            );
         }
         let mut described = json!({
             "operationId": operation.id,
@@ -121,7 +147,9 @@ impl DocumentBuilder {
         }
         if let Some(body) = operation.body {
             let schema = (body.schema)(&mut self.schemas);
-            let mut examples = self.examples(operation, operation.answer.status, |example| example.body.clone());
+            let mut examples = self.examples(operation, operation.answer.status, |example| {
+                example.body.clone()
+            });
             if let Some(made) = body.example {
                 examples.insert(format!("{}Made", operation.id), json!({"value": made()}));
             }
@@ -135,33 +163,55 @@ impl DocumentBuilder {
     /// The answers by status, in order.
     fn responses(&mut self, operation: &OperationSpec) -> Map<String, Value> {
         let mut by_status = BTreeMap::new();
-        for common in COMMON.iter().filter(|common| (common.applies_to)(operation)) {
-            by_status.insert(common.status, json!({"$ref": format!("#/components/responses/{}", common.name)}));
+        for common in COMMON
+            .iter()
+            .filter(|common| (common.applies_to)(operation))
+        {
+            by_status.insert(
+                common.status,
+                json!({"$ref": format!("#/components/responses/{}", common.name)}),
+            );
         }
         for refusal in operation.refuses {
-            let mut examples = self.examples(operation, refusal.status, |example| Some(example.answer.clone()));
+            let mut examples = self.examples(operation, refusal.status, |example| {
+                Some(example.answer.clone())
+            });
             if let Some(made) = refusal.example {
-                examples.insert(format!("{}Refused", operation.id), json!({"value": made().document()}));
+                examples.insert(
+                    format!("{}Refused", operation.id),
+                    json!({"value": made().document()}),
+                );
             }
             let schema = self.schemas.subschema_for::<error::ProblemJson<'_>>();
             let content = json!({PROBLEM: {"schema": schema, "examples": examples}});
-            by_status.insert(refusal.status, json!({"description": refusal.about, "content": content}));
+            by_status.insert(
+                refusal.status,
+                json!({"description": refusal.about, "content": content}),
+            );
         }
         if operation.revalidates {
             let headers = headers(operation, &operation.answer);
-            by_status.insert(304, json!({"description": "The client has it already.", "headers": headers}));
+            by_status.insert(
+                304,
+                json!({"description": "The client has it already.", "headers": headers}),
+            );
         }
         for answer in [&operation.answer].into_iter().chain(operation.also) {
             by_status.insert(answer.status, self.answer(operation, answer));
         }
-        by_status.into_iter().map(|(status, response)| (status.to_string(), response)).collect()
+        by_status
+            .into_iter()
+            .map(|(status, response)| (status.to_string(), response))
+            .collect()
     }
 
     fn answer(&mut self, operation: &OperationSpec, answer: &ResponseSpec) -> Value {
         let mut response = json!({"description": capitalised(answer.about), "headers": headers(operation, answer)});
         if let Some(content) = answer.content {
             let schema = (content.schema)(&mut self.schemas);
-            let mut examples = self.examples(operation, answer.status, |example| Some(example.answer.clone()));
+            let mut examples = self.examples(operation, answer.status, |example| {
+                Some(example.answer.clone())
+            });
             if let Some(made) = content.example {
                 examples.insert(format!("{}Made", operation.id), json!({"value": made()}));
             }
@@ -177,10 +227,18 @@ impl DocumentBuilder {
         status: u16,
         part: impl Fn(&Example) -> Option<Value>,
     ) -> Map<String, Value> {
-        let wanted = |example: &&Example| example.operation == operation.id && example.status == status;
-        let shown = self.examples.iter().filter(wanted).filter_map(|example| Some((&example.request, part(example)?)));
+        let wanted =
+            |example: &&Example| example.operation == operation.id && example.status == status;
+        let shown = self
+            .examples
+            .iter()
+            .filter(wanted)
+            .filter_map(|example| Some((&example.request, part(example)?)));
         let named = shown.enumerate().map(|(at, (request, value))| {
-            (format!("{}{}", operation.id, at + 1), json!({"summary": request, "value": value}))
+            (
+                format!("{}{}", operation.id, at + 1),
+                json!({"summary": request, "value": value}),
+            )
         });
         named.collect()
     }
@@ -211,9 +269,17 @@ fn headers(operation: &OperationSpec, answer: &ResponseSpec) -> Map<String, Valu
         headers.insert("ETag".into(), described("Identifies exactly these bytes."));
     }
     if operation.verb == Verb::Get && answer.content.is_some_and(|content| content.media == JSON) {
-        headers.insert("Cache-Control".into(), described("Whether and how it may be kept."));
+        headers.insert(
+            "Cache-Control".into(),
+            described("Whether and how it may be kept."),
+        );
     }
-    headers.extend(answer.headers.iter().map(|(name, about)| ((*name).to_owned(), described(about))));
+    headers.extend(
+        answer
+            .headers
+            .iter()
+            .map(|(name, about)| ((*name).to_owned(), described(about))),
+    );
     headers
 }
 
@@ -235,8 +301,12 @@ mod tests {
 
     fn operations(document: &Value) -> Vec<(&String, &String, &Value)> {
         let paths = document["paths"].as_object().unwrap();
-        let methods = paths.iter().flat_map(|(path, item)| item.as_object().unwrap().iter().map(move |m| (path, m)));
-        methods.map(|(path, (method, operation))| (path, method, operation)).collect()
+        let methods = paths
+            .iter()
+            .flat_map(|(path, item)| item.as_object().unwrap().iter().map(move |m| (path, m)));
+        methods
+            .map(|(path, (method, operation))| (path, method, operation))
+            .collect()
     }
 
     #[test]
@@ -249,7 +319,10 @@ mod tests {
         let mut expected = BTreeSet::new();
         for route in ROUTES {
             for operation in route.operations {
-                expected.insert((written_path(route, operation), operation.verb.as_str().to_owned()));
+                expected.insert((
+                    written_path(route, operation),
+                    operation.verb.as_str().to_owned(),
+                ));
             }
         }
         assert_eq!(documented, expected);
@@ -259,11 +332,15 @@ mod tests {
     fn the_parameters_in_a_path_are_described() {
         let document = document(ROUTES);
         for (path, method, operation) in operations(&document) {
-            let parts: BTreeSet<&str> =
-                path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+            let parts: BTreeSet<&str> = path
+                .split('/')
+                .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+                .collect();
             let described = operation["parameters"].as_array().unwrap().iter();
-            let described: BTreeSet<&str> =
-                described.filter(|param| param["in"] == "path").map(|param| param["name"].as_str().unwrap()).collect();
+            let described: BTreeSet<&str> = described
+                .filter(|param| param["in"] == "path")
+                .map(|param| param["name"].as_str().unwrap())
+                .collect();
             assert_eq!(described, parts, "{method} {path}");
         }
     }
@@ -273,10 +350,19 @@ mod tests {
         let document = document(ROUTES);
         let mut ids = BTreeSet::new();
         for (path, method, operation) in operations(&document) {
-            assert!(ids.insert(operation["operationId"].as_str().unwrap()), "{method} {path} has a taken id");
-            assert!(operation["summary"].as_str().unwrap().len() > 5, "{method} {path}");
+            assert!(
+                ids.insert(operation["operationId"].as_str().unwrap()),
+                "{method} {path} has a taken id"
+            );
+            assert!(
+                operation["summary"].as_str().unwrap().len() > 5,
+                "{method} {path}"
+            );
             for param in operation["parameters"].as_array().unwrap() {
-                assert!(!param["description"].as_str().unwrap().is_empty(), "{method} {path}: {param}");
+                assert!(
+                    !param["description"].as_str().unwrap().is_empty(),
+                    "{method} {path}: {param}"
+                );
             }
             let names: BTreeSet<_> = operation["parameters"]
                 .as_array()
@@ -284,7 +370,11 @@ mod tests {
                 .iter()
                 .map(|p| (p["in"].to_string(), p["name"].to_string()))
                 .collect();
-            assert_eq!(names.len(), operation["parameters"].as_array().unwrap().len(), "{method} {path}: one twice");
+            assert_eq!(
+                names.len(),
+                operation["parameters"].as_array().unwrap().len(),
+                "{method} {path}: one twice"
+            );
         }
     }
 
@@ -292,16 +382,26 @@ mod tests {
     fn what_may_need_the_token_says_so_and_nothing_else_does() {
         let document = document(ROUTES);
         for operation in ROUTES.iter().flat_map(|route| route.operations) {
-            let documented =
-                operations(&document).into_iter().find(|(_, _, documented)| documented["operationId"] == operation.id);
+            let documented = operations(&document)
+                .into_iter()
+                .find(|(_, _, documented)| documented["operationId"] == operation.id);
             let (_, _, documented) = documented.unwrap();
             let refusal = match operation.right {
                 Right::Read | Right::Call => Value::Null,
                 Right::Prefer => json!("#/components/responses/TokenNeededToLoosen"),
                 Right::Approve | Right::Operate => json!("#/components/responses/TokenNeeded"),
             };
-            assert_eq!(documented["responses"]["401"]["$ref"], refusal, "{}", operation.id);
-            assert_eq!(documented.get("security").is_some(), !refusal.is_null(), "{}", operation.id);
+            assert_eq!(
+                documented["responses"]["401"]["$ref"], refusal,
+                "{}",
+                operation.id
+            );
+            assert_eq!(
+                documented.get("security").is_some(),
+                !refusal.is_null(),
+                "{}",
+                operation.id
+            );
         }
     }
 
@@ -311,32 +411,61 @@ mod tests {
         for (path, method, operation) in operations(&document) {
             for (status, response) in operation["responses"].as_object().unwrap() {
                 let response = match response.get("$ref") {
-                    Some(to) => document.pointer(to.as_str().unwrap().trim_start_matches('#')).unwrap(),
+                    Some(to) => document
+                        .pointer(to.as_str().unwrap().trim_start_matches('#'))
+                        .unwrap(),
                     None => response,
                 };
-                let Some(content) = response.get("content") else { continue };
+                let Some(content) = response.get("content") else {
+                    continue;
+                };
                 for (media, content) in content.as_object().unwrap() {
-                    let examples = content.get("examples").and_then(Value::as_object).into_iter().flatten();
-                    let mut examples: Vec<&Value> = examples.map(|(_, example)| &example["value"]).collect();
+                    let examples = content
+                        .get("examples")
+                        .and_then(Value::as_object)
+                        .into_iter()
+                        .flatten();
+                    let mut examples: Vec<&Value> =
+                        examples.map(|(_, example)| &example["value"]).collect();
                     examples.extend(content.get("example"));
                     // An answer of the same shape as the first one has the same example.
                     let same = |(other, other_response): (&String, &Value)| {
                         other < status
-                            && other_response.pointer("/content/application~1json/schema") == Some(&content["schema"])
+                            && other_response.pointer("/content/application~1json/schema")
+                                == Some(&content["schema"])
                     };
-                    let shown = media == JSON && operation["responses"].as_object().unwrap().iter().any(same);
-                    assert!(shown || !examples.is_empty(), "{method} {path} {status} {media} has no example");
+                    let shown = media == JSON
+                        && operation["responses"].as_object().unwrap().iter().any(same);
+                    assert!(
+                        shown || !examples.is_empty(),
+                        "{method} {path} {status} {media} has no example"
+                    );
                     for example in examples {
-                        assert_fits(&document, &content["schema"], example, &format!("{method} {path} {status}"));
+                        assert_fits(
+                            &document,
+                            &content["schema"],
+                            example,
+                            &format!("{method} {path} {status}"),
+                        );
                     }
                 }
             }
-            let bodies = operation.pointer("/requestBody/content").and_then(Value::as_object);
+            let bodies = operation
+                .pointer("/requestBody/content")
+                .and_then(Value::as_object);
             for body in bodies.into_iter().flat_map(|content| content.values()) {
                 let examples = body["examples"].as_object().unwrap();
-                assert!(!examples.is_empty(), "{method} {path} has no example of a body");
+                assert!(
+                    !examples.is_empty(),
+                    "{method} {path} has no example of a body"
+                );
                 for example in examples.values() {
-                    assert_fits(&document, &body["schema"], &example["value"], &format!("body of {method} {path}"));
+                    assert_fits(
+                        &document,
+                        &body["schema"],
+                        &example["value"],
+                        &format!("body of {method} {path}"),
+                    );
                 }
             }
         }
@@ -347,8 +476,15 @@ mod tests {
         let document = document(ROUTES);
         for (path, method, operation) in operations(&document) {
             for param in operation["parameters"].as_array().unwrap() {
-                let Some(example) = param.get("example") else { continue };
-                assert_fits(&document, &param["schema"], example, &format!("{method} {path} {}", param["name"]));
+                let Some(example) = param.get("example") else {
+                    continue;
+                };
+                assert_fits(
+                    &document,
+                    &param["schema"],
+                    example,
+                    &format!("{method} {path} {}", param["name"]),
+                );
             }
         }
     }
@@ -356,8 +492,14 @@ mod tests {
     /// Validates a value, with the components that the schema refers to.
     fn assert_fits(document: &Value, schema: &Value, value: &Value, what: &str) {
         let whole = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "components": document["components"], "allOf": [schema]});
-        let validator = jsonschema::options().should_validate_formats(true).build(&whole).unwrap();
-        let errors: Vec<String> = validator.iter_errors(value).map(|e| format!("{}: {e}", e.instance_path())).collect();
+        let validator = jsonschema::options()
+            .should_validate_formats(true)
+            .build(&whole)
+            .unwrap();
+        let errors: Vec<String> = validator
+            .iter_errors(value)
+            .map(|e| format!("{}: {e}", e.instance_path()))
+            .collect();
         assert!(errors.is_empty(), "{what}: {errors:?}");
     }
 }

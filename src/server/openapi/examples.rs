@@ -30,6 +30,10 @@ pub(super) fn parse_examples() -> Vec<Example> {
 mod tests {
     #[test]
     fn the_file_is_readable() {
-        assert!(!serde_json::from_str::<Vec<super::Example>>(super::WRITTEN).unwrap().is_empty());
+        assert!(
+            !serde_json::from_str::<Vec<super::Example>>(super::WRITTEN)
+                .unwrap()
+                .is_empty()
+        );
     }
 }

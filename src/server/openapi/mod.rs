@@ -102,13 +102,20 @@ pub(super) struct RefusalSpec {
 
 /// An error with its status and the condition under which it occurs.
 pub(super) const fn refusal(status: u16, about: &'static str) -> RefusalSpec {
-    RefusalSpec { status, about, example: None }
+    RefusalSpec {
+        status,
+        about,
+        example: None,
+    }
 }
 
 impl RefusalSpec {
     /// Adds an example.
     pub(super) const fn with_example(self, made: fn() -> Problem) -> Self {
-        Self { example: Some(made), ..self }
+        Self {
+            example: Some(made),
+            ..self
+        }
     }
 }
 
@@ -123,12 +130,21 @@ pub(super) struct ContentSpec {
 
 /// A 200 answer with a `T` as JSON.
 pub(super) const fn json<T: JsonSchema>(about: &'static str) -> ResponseSpec {
-    ResponseSpec { status: 200, about, content: Some(json_body::<T>()), headers: &[] }
+    ResponseSpec {
+        status: 200,
+        about,
+        content: Some(json_body::<T>()),
+        headers: &[],
+    }
 }
 
 /// A JSON body of `T`.
 pub(super) const fn json_body<T: JsonSchema>() -> ContentSpec {
-    ContentSpec { media: "application/json", schema: |generator| generator.subschema_for::<T>(), example: None }
+    ContentSpec {
+        media: "application/json",
+        schema: |generator| generator.subschema_for::<T>(),
+        example: None,
+    }
 }
 
 /// A 200 answer with a text of this media type.
@@ -136,26 +152,46 @@ pub(super) const fn text(media: &'static str, about: &'static str) -> ResponseSp
     ResponseSpec {
         status: 200,
         about,
-        content: Some(ContentSpec { media, schema: SchemaGenerator::subschema_for::<String>, example: None }),
+        content: Some(ContentSpec {
+            media,
+            schema: SchemaGenerator::subschema_for::<String>,
+            example: None,
+        }),
         headers: &[],
     }
 }
 
 /// A 200 answer with a file of this media type.
 pub(super) const fn file(media: &'static str, about: &'static str) -> ResponseSpec {
-    ResponseSpec { status: 200, about, content: Some(file_content(media)), headers: &[] }
+    ResponseSpec {
+        status: 200,
+        about,
+        content: Some(file_content(media)),
+        headers: &[],
+    }
 }
 
 /// The bytes of a file.
 const fn file_content(media: &'static str) -> ContentSpec {
-    let schema = |_: &mut SchemaGenerator| schemars::json_schema!({"type": "string", "format": "binary"});
-    ContentSpec { media, schema, example: Some(|| "the bytes of the file".into()) }
+    let schema =
+        |_: &mut SchemaGenerator| schemars::json_schema!({"type": "string", "format": "binary"});
+    ContentSpec {
+        media,
+        schema,
+        example: Some(|| "the bytes of the file".into()),
+    }
 }
 
 /// A 200 answer with a stream of server-sent events, each of which is a `T`. `OpenAPI` 3.1 cannot
 /// say that itself.
 pub(super) const fn streamed<T: JsonSchema>(about: &'static str) -> ResponseSpec {
-    ResponseSpec { content: Some(ContentSpec { media: "text/event-stream", ..json_body::<T>() }), ..json::<T>(about) }
+    ResponseSpec {
+        content: Some(ContentSpec {
+            media: "text/event-stream",
+            ..json_body::<T>()
+        }),
+        ..json::<T>(about)
+    }
 }
 
 impl ResponseSpec {
@@ -167,7 +203,13 @@ impl ResponseSpec {
     /// Adds an example to a JSON answer.
     pub(super) const fn with_example(self, made: fn() -> Value) -> Self {
         match self.content {
-            Some(content) => Self { content: Some(ContentSpec { example: Some(made), ..content }), ..self },
+            Some(content) => Self {
+                content: Some(ContentSpec {
+                    example: Some(made),
+                    ..content
+                }),
+                ..self
+            },
             None => self,
         }
     }
@@ -188,7 +230,10 @@ pub(super) const fn operation(
     answer: ResponseSpec,
     handler: fn() -> MethodRouter<SharedState>,
 ) -> OperationSpec {
-    OperationSpec { handler: Some(handler), ..sub_operation("", right, tag, id, summary, answer).verb(verb) }
+    OperationSpec {
+        handler: Some(handler),
+        ..sub_operation("", right, tag, id, summary, answer).verb(verb)
+    }
 }
 
 /// A `GET` of a path below that of its route that is answered by the handler of the route. The
@@ -244,17 +289,30 @@ impl OperationSpec {
 
     /// Takes a JSON body of `T`.
     pub(super) const fn body<T: JsonSchema>(self) -> Self {
-        Self { body: Some(json_body::<T>()), ..self }
+        Self {
+            body: Some(json_body::<T>()),
+            ..self
+        }
     }
 
     /// Takes a JSON body of `T`, with an example.
     pub(super) const fn body_like<T: JsonSchema>(self, made: fn() -> Value) -> Self {
-        Self { body: Some(ContentSpec { example: Some(made), ..json_body::<T>() }), ..self }
+        Self {
+            body: Some(ContentSpec {
+                example: Some(made),
+                ..json_body::<T>()
+            }),
+            ..self
+        }
     }
 
     /// Takes a file of this media type, of at most so many bytes.
     pub(super) const fn takes_file(self, media: &'static str, max: usize) -> Self {
-        Self { body: Some(file_content(media)), body_max: Some(max), ..self }
+        Self {
+            body: Some(file_content(media)),
+            body_max: Some(max),
+            ..self
+        }
     }
 
     /// Adds further answers that are not errors.
@@ -269,13 +327,19 @@ impl OperationSpec {
 
     /// Marks an operation that answers only when its change is durable.
     pub(super) const fn stores(self) -> Self {
-        Self { stores: true, ..self }
+        Self {
+            stores: true,
+            ..self
+        }
     }
 
     /// Marks an operation that sends a strong `ETag` and answers 304 to a client that has the
     /// content.
     pub(super) const fn revalidates(self) -> Self {
-        Self { revalidates: true, ..self }
+        Self {
+            revalidates: true,
+            ..self
+        }
     }
 
     /// The summary, for the table of routes.
@@ -337,9 +401,15 @@ impl Tag {
     /// The description of the group.
     pub(super) fn about(self) -> &'static str {
         match self {
-            Self::Tools => "The one list of every tool that agents may call, in the shape that an LLM request carries.",
-            Self::Calls => "Calling tools, calls that wait for approval, and the progress of long-running tools.",
-            Self::Scenarios => "How the programs that offer tools fare, and what operators do about them.",
+            Self::Tools => {
+                "The one list of every tool that agents may call, in the shape that an LLM request carries."
+            }
+            Self::Calls => {
+                "Calling tools, calls that wait for approval, and the progress of long-running tools."
+            }
+            Self::Scenarios => {
+                "How the programs that offer tools fare, and what operators do about them."
+            }
             Self::Preferences => "What users and operators want of tools, by scope and target.",
             Self::Events => "Changes as they happen.",
             Self::Inbox => "The routes of the original agent-inbox, with its keys.",

@@ -39,7 +39,9 @@ pub(super) const COMMON: &[CommonRefusal] = &[
                 `detail` names it and what is allowed.",
         applies_to: |_| true,
         make_example: || {
-            QueryParams::parse(Some("formt=openai"), &[]).err().unwrap_or_else(|| Problem::bad_request("unknown"))
+            QueryParams::parse(Some("formt=openai"), &[])
+                .err()
+                .unwrap_or_else(|| Problem::bad_request("unknown"))
         },
     },
     CommonRefusal {

@@ -29,7 +29,10 @@ static DESCRIPTION: LazyLock<EncodedDocument> = LazyLock::new(|| {
     let document = document(routes::ROUTES);
     let plain = document.to_string().into_bytes();
     let coded = |coding| Some((coding, coded(&plain, coding)?));
-    EncodedDocument { coded: Coding::ALL.into_iter().filter_map(coded).collect(), document }
+    EncodedDocument {
+        coded: Coding::ALL.into_iter().filter_map(coded).collect(),
+        document,
+    }
 });
 
 /// The description as a tree, for the page that shows it.
@@ -46,7 +49,10 @@ pub(in crate::server) async fn serve(
     // Building and compressing it takes too long for an async thread.
     let made = shared.tasks.off_thread(|| &DESCRIPTION.coded).await;
     let wanted = content_coding::choose(&headers);
-    let ready = made.iter().find(|(coding, _)| *coding == wanted).or_else(|| made.last());
+    let ready = made
+        .iter()
+        .find(|(coding, _)| *coding == wanted)
+        .or_else(|| made.last());
     let (_, ready) = ready.ok_or_else(|| Problem::internal(&"the description has no coding"))?;
     Ok(ready.answer(&headers).map(Body::new))
 }
@@ -54,7 +60,8 @@ pub(in crate::server) async fn serve(
 /// The body in a coding with its headers; `None` if compressing fails.
 fn coded(plain: &[u8], coding: Coding) -> Option<CachedResponse> {
     let body = Bytes::from(coding.encode(plain).ok()?);
-    let etag = HeaderValue::try_from(format!("\"{:032x}-{}\"", xxh3_128(plain), coding.as_str())).ok()?;
+    let etag =
+        HeaderValue::try_from(format!("\"{:032x}-{}\"", xxh3_128(plain), coding.as_str())).ok()?;
     let mut known = HeaderMap::new();
     known.insert(ETAG, etag.clone());
     known.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -65,5 +72,11 @@ fn coded(plain: &[u8], coding: Coding) -> Option<CachedResponse> {
         found.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.as_str()));
     }
     let reservation = Arc::default();
-    Some(CachedResponse { body, etag, ok_headers: found, not_modified_headers: known, reservation })
+    Some(CachedResponse {
+        body,
+        etag,
+        ok_headers: found,
+        not_modified_headers: known,
+        reservation,
+    })
 }

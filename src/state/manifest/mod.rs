@@ -26,7 +26,10 @@ mod tests {
 
     fn offer(key: &str) -> RelayedOffer {
         let members = [("title".into(), JsonText::parse(r#""A \"title\"""#).unwrap())];
-        RelayedOffer { key: key.into(), members: members.into() }
+        RelayedOffer {
+            key: key.into(),
+            members: members.into(),
+        }
     }
 
     #[test]
@@ -34,8 +37,13 @@ mod tests {
         let plain = read(PLAIN).unwrap();
         assert_eq!(write(&plain), PLAIN);
         let mut manifest = plain.clone();
-        manifest.relayed.set(RelayedKind::Resources, Arc::new([offer("a://1"), offer("b://2")]));
-        manifest.relayed.set(RelayedKind::Prompts, Arc::new([offer("greet")]));
+        manifest.relayed.set(
+            RelayedKind::Resources,
+            Arc::new([offer("a://1"), offer("b://2")]),
+        );
+        manifest
+            .relayed
+            .set(RelayedKind::Prompts, Arc::new([offer("greet")]));
         manifest.digest = manifest.content_digest();
         let again = read(&write(&manifest)).unwrap();
         assert_eq!(again.relayed, manifest.relayed);
@@ -50,8 +58,10 @@ mod tests {
         let mut manifest = read(PLAIN).unwrap();
         manifest.extra = [(RELAYED.into(), JsonText::parse("7").unwrap())].into();
         assert_eq!(write(&manifest), PLAIN);
-        let unordered = PLAIN
-            .replace(r#""categories""#, r#""callsheet/relayed":{"prompts":[{"name":"b"},{"name":"a"}]},"categories""#);
+        let unordered = PLAIN.replace(
+            r#""categories""#,
+            r#""callsheet/relayed":{"prompts":[{"name":"b"},{"name":"a"}]},"categories""#,
+        );
         assert!(read(&unordered).is_err());
     }
 }

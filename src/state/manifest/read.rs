@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 use super::RELAYED;
 use crate::json::members::{MemberVisitor, WrittenMember};
 use crate::model::{
-    Category, Extra, Facts, JsonText, Manifest, Permission, RelayedKind, RelayedOffer, RelayedOffers, ScenarioInfo,
-    Tool, VersionCell, gives_hints,
+    Category, Extra, Facts, JsonText, Manifest, Permission, RelayedKind, RelayedOffer,
+    RelayedOffers, ScenarioInfo, Tool, VersionCell, gives_hints,
 };
 
 /// Reads a stored manifest. Fails with the reason when [`super::write()`] did not make it.
@@ -26,7 +26,10 @@ pub fn read(document: &str) -> Result<Manifest, Error> {
     let tools = tools.map(|members| tool(members, of_mcp, &mut shared).map(Arc::new));
     let mut tools = tools.collect::<Result<Vec<_>, _>>()?;
     tools.shrink_to_fit();
-    let categories = members.need::<Vec<_>>("categories")?.into_iter().map(category);
+    let categories = members
+        .need::<Vec<_>>("categories")?
+        .into_iter()
+        .map(category);
     let categories = categories.collect::<Result<Arc<[Category]>, _>>()?;
     if !tools.is_sorted_by(|one, next| one.name < next.name) {
         return Err(Error::custom("`tools`: not in the order of their names"));
@@ -34,13 +37,21 @@ pub fn read(document: &str) -> Result<Manifest, Error> {
     if !categories.is_sorted_by(|one, next| one.id < next.id) {
         return Err(Error::custom("`categories`: not in the order of their ids"));
     }
-    let stamp = members.take::<Cow<'_, str>>("generated_at")?.map(|text| text.parse());
+    let stamp = members
+        .take::<Cow<'_, str>>("generated_at")?
+        .map(|text| text.parse());
     let listed = Manifest::new(scenario(members.need("scenario")?)?, tools);
     let manifest = Manifest {
         protocol_version,
         categories,
-        relayed: members.take(RELAYED)?.map(relayed).transpose()?.unwrap_or_default(),
-        generated_at: stamp.transpose().map_err(|error| in_member("generated_at", &error))?,
+        relayed: members
+            .take(RELAYED)?
+            .map(relayed)
+            .transpose()?
+            .unwrap_or_default(),
+        generated_at: stamp
+            .transpose()
+            .map_err(|error| in_member("generated_at", &error))?,
         extra: members.rest(),
         ..listed
     };
@@ -51,13 +62,22 @@ pub fn read(document: &str) -> Result<Manifest, Error> {
 fn relayed(mut members: StoredMembers<'_>) -> Result<RelayedOffers, Error> {
     let mut all = RelayedOffers::default();
     for kind in RelayedKind::ALL {
-        let offers = members.take::<Vec<_>>(kind.member())?.unwrap_or_default().into_iter();
+        let offers = members
+            .take::<Vec<_>>(kind.member())?
+            .unwrap_or_default()
+            .into_iter();
         let offers = offers.map(|mut members: StoredMembers<'_>| {
-            Ok(RelayedOffer { key: members.need(kind.key())?, members: members.rest() })
+            Ok(RelayedOffer {
+                key: members.need(kind.key())?,
+                members: members.rest(),
+            })
         });
         let offers = offers.collect::<Result<Arc<[RelayedOffer]>, Error>>()?;
         if !offers.is_sorted_by(|one, next| one.key < next.key) {
-            return Err(Error::custom(format_args!("`{}`: not in order", kind.member())));
+            return Err(Error::custom(format_args!(
+                "`{}`: not in order",
+                kind.member()
+            )));
         }
         all.set(kind, offers);
     }
@@ -82,7 +102,8 @@ fn tool(mut members: StoredMembers<'_>, of_mcp: bool, shared: &mut Shared) -> Re
     let parameters = kept(members.need("parameters")?);
     let extra = members.rest();
     let unannotated = of_mcp && !gives_hints(&extra);
-    let facts = facts(metadata, unannotated, shared).map_err(|error| in_member("metadata", &error))?;
+    let facts =
+        facts(metadata, unannotated, shared).map_err(|error| in_member("metadata", &error))?;
     let version = VersionCell::default();
     Ok(Tool {
         name,
@@ -105,7 +126,9 @@ fn facts(metadata: &RawValue, unannotated: bool, shared: &mut Shared) -> Result<
         enabled_by_default: members.need("enabled_by_default")?,
         requires_approval: members.need("requires_approval")?,
         internal_only: members.take("internal_only")?.unwrap_or_default(),
-        required_permission: members.take("required_permission")?.map_or(Permission::Guest, permission),
+        required_permission: members
+            .take("required_permission")?
+            .map_or(Permission::Guest, permission),
         tags: tags.into_iter().map(|tag| shared.text(tag)).collect(),
         timeout_seconds: members.count("timeout_seconds")?,
         rate_limit_per_minute: members.count("rate_limit_per_minute")?,
@@ -121,7 +144,10 @@ fn facts(metadata: &RawValue, unannotated: bool, shared: &mut Shared) -> Result<
 fn permission(value: &RawValue) -> Permission {
     match value.get() {
         "null" | "\"\"" => Permission::Guest,
-        text => text.trim_matches('"').parse().unwrap_or(Permission::Unknown),
+        text => text
+            .trim_matches('"')
+            .parse()
+            .unwrap_or(Permission::Unknown),
     }
 }
 
@@ -176,7 +202,9 @@ struct StoredMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 impl<'a> StoredMembers<'a> {
     /// Takes a member out, if it is there. If several have the same name, the last one counts.
     fn take<T: Deserialize<'a>>(&mut self, name: &str) -> Result<Option<T>, Error> {
-        let Some(at) = self.0.iter().rposition(|(own, _)| own == name) else { return Ok(None) };
+        let Some(at) = self.0.iter().rposition(|(own, _)| own == name) else {
+            return Ok(None);
+        };
         let value = serde_json::from_str(self.0.remove(at).1.get());
         value.map(Some).map_err(|error| in_member(name, &error))
     }
@@ -188,7 +216,9 @@ impl<'a> StoredMembers<'a> {
 
     /// Takes out a number that is a limit; zero and less mean no limit.
     fn count(&mut self, name: &str) -> Result<Option<u64>, Error> {
-        let Some(raw) = self.take::<&RawValue>(name)? else { return Ok(None) };
+        let Some(raw) = self.take::<&RawValue>(name)? else {
+            return Ok(None);
+        };
         // The reader of numbers is not used, because it does not accept `-0` as a whole number.
         let count: i64 = raw.get().parse().map_err(|error| in_member(name, &error))?;
         Ok(u64::try_from(count).ok().filter(|count| *count > 0))
@@ -196,15 +226,19 @@ impl<'a> StoredMembers<'a> {
 
     /// The remaining members.
     fn rest(self) -> Extra {
-        self.0.into_iter().map(|(name, raw)| (name.into(), kept(raw))).collect()
+        self.0
+            .into_iter()
+            .map(|(name, raw)| (name.into(), kept(raw)))
+            .collect()
     }
 }
 
 impl<'de> Deserialize<'de> for StoredMembers<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut members = Vec::new();
-        deserializer
-            .deserialize_map(MemberVisitor(|member: WrittenMember<'de>| members.push((member.name, member.value))))?;
+        deserializer.deserialize_map(MemberVisitor(|member: WrittenMember<'de>| {
+            members.push((member.name, member.value))
+        }))?;
         Ok(Self(members))
     }
 }

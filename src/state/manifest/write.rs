@@ -5,19 +5,29 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::RELAYED;
-use crate::model::{Category, Extra, JsonText, Manifest, RelayedKind, RelayedOffers, ScenarioInfo, Tool};
+use crate::model::{
+    Category, Extra, JsonText, Manifest, RelayedKind, RelayedOffers, ScenarioInfo, Tool,
+};
 
 /// Writes a manifest in its compact stored form; [`super::read()`] of the result gives an equal
 /// manifest.
 pub fn write(manifest: &Manifest) -> String {
     let sizes = manifest.tools.iter().map(|tool| {
-        FRAME + tool.name.len() + tool.description.len() + tool.parameters.get().len() + tool.metadata.get().len()
+        FRAME
+            + tool.name.len()
+            + tool.description.len()
+            + tool.parameters.get().len()
+            + tool.metadata.get().len()
     });
     let mut object = Object::open(String::with_capacity(sizes.sum::<usize>() + FRAME));
     object.text("protocol_version", &manifest.protocol_version);
     object.nested("scenario", |out| scenario(out, &manifest.scenario));
-    object.nested("tools", |out| list(out, &manifest.tools, |out, item| tool(out, item)));
-    object.nested("categories", |out| list(out, &manifest.categories, category));
+    object.nested("tools", |out| {
+        list(out, &manifest.tools, |out, item| tool(out, item))
+    });
+    object.nested("categories", |out| {
+        list(out, &manifest.categories, category)
+    });
     if let Some(at) = manifest.generated_at {
         object.text("generated_at", &at.to_string());
     }
@@ -31,7 +41,10 @@ pub fn write(manifest: &Manifest) -> String {
 /// What is offered besides tools.
 fn relayed(out: String, offers: &RelayedOffers) -> String {
     let mut object = Object::open(out);
-    for kind in RelayedKind::ALL.into_iter().filter(|kind| !offers.of(*kind).is_empty()) {
+    for kind in RelayedKind::ALL
+        .into_iter()
+        .filter(|kind| !offers.of(*kind).is_empty())
+    {
         object.nested(kind.member(), |out| {
             list(out, offers.of(kind), |out, offer| {
                 let mut object = Object::open(out);

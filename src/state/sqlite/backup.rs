@@ -37,19 +37,35 @@ const IDENTITY_BYTES_MAX: u64 = 1024;
 /// Source: `VACUUM INTO` (<https://www.sqlite.org/lang_vacuum.html>, section 4).
 pub fn export(path: &Path, to: &Path) -> Result<(), StateError> {
     if !path.is_file() {
-        return Err(StateError::new(EXPORT, path, "there is no such file", NAME_STATE));
+        return Err(StateError::new(
+            EXPORT,
+            path,
+            "there is no such file",
+            NAME_STATE,
+        ));
     }
     for target in [to.to_owned(), file::beside(to, IDENTITY)] {
         if target.symlink_metadata().is_ok() {
             let next = "choose another name or move it away";
-            return Err(StateError::new(EXPORT, &target, "the file exists already", next));
+            return Err(StateError::new(
+                EXPORT,
+                &target,
+                "the file exists already",
+                next,
+            ));
         }
     }
     // SQLite writes into an empty file, which so has its mode before anything is in it.
-    file::private_file().open(to).map_err(|error| unwritable(EXPORT, to, &error))?;
+    file::private_file()
+        .open(to)
+        .map_err(|error| unwritable(EXPORT, to, &error))?;
     let copied = copy(path, to).and_then(|()| copy_identity(EXPORT, path, to));
     if copied.is_err() {
-        for target in [to.to_owned(), file::beside(to, IDENTITY), file::beside(to, "-journal")] {
+        for target in [
+            to.to_owned(),
+            file::beside(to, IDENTITY),
+            file::beside(to, "-journal"),
+        ] {
             // What stays is the empty or half-written copy, and the error says that it is none.
             let _ = fs::remove_file(target);
         }
@@ -68,13 +84,27 @@ fn copy(path: &Path, to: &Path) -> Result<(), StateError> {
         .map_err(|error| failed(EXPORT, path, &error))?;
     if check != "ok" {
         let next = "save what can be read with `sqlite3 FILE .recover`";
-        return Err(StateError::new(EXPORT, path, format!("it is damaged ({check})"), next));
+        return Err(StateError::new(
+            EXPORT,
+            path,
+            format!("it is damaged ({check})"),
+            next,
+        ));
     }
     let Some(target) = to.to_str() else {
-        return Err(StateError::new(EXPORT, to, "the name is not UTF-8", "choose another name"));
+        return Err(StateError::new(
+            EXPORT,
+            to,
+            "the name is not UTF-8",
+            "choose another name",
+        ));
     };
-    connection.execute("VACUUM INTO ?1", [target]).map_err(|error| failed(EXPORT, to, &error))?;
-    File::open(to).and_then(|copy| copy.sync_all()).map_err(|error| unwritable(EXPORT, to, &error))
+    connection
+        .execute("VACUUM INTO ?1", [target])
+        .map_err(|error| failed(EXPORT, to, &error))?;
+    File::open(to)
+        .and_then(|copy| copy.sync_all())
+        .map_err(|error| unwritable(EXPORT, to, &error))
 }
 
 /// Opens a database that is there. A log beside it is read and stays as it is.
@@ -82,7 +112,10 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, file::has_log(path))?;
+    connection.set_db_config(
+        DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE,
+        file::has_log(path),
+    )?;
     Ok(connection)
 }
 
@@ -98,8 +131,14 @@ pub fn import(path: &Path, from: &Path, clock: Clock) -> Result<Option<PathBuf>,
         return Err(StateError::new(IMPORT, from, "there is no such file", next));
     }
     if file::has_log(from) {
-        let message = "changes wait in the file beside it (`-wal`), so it is no export but a state in use";
-        return Err(StateError::new(IMPORT, from, message, "copy it with `callsheet state export`"));
+        let message =
+            "changes wait in the file beside it (`-wal`), so it is no export but a state in use";
+        return Err(StateError::new(
+            IMPORT,
+            from,
+            message,
+            "copy it with `callsheet state export`",
+        ));
     }
     let mut lock = file::lock(path)?;
     let incoming = file::beside(path, ".incoming");
@@ -109,8 +148,11 @@ pub fn import(path: &Path, from: &Path, clock: Clock) -> Result<Option<PathBuf>,
         let _ = fs::remove_file(&incoming);
     }
     prepared?;
-    let replaced =
-        if path.symlink_metadata().is_ok() { Some(file::move_aside(path, "replaced", clock)?) } else { None };
+    let replaced = if path.symlink_metadata().is_ok() {
+        Some(file::move_aside(path, "replaced", clock)?)
+    } else {
+        None
+    };
     fs::rename(&incoming, path).map_err(|error| unwritable(IMPORT, path, &error))?;
     copy_identity(IMPORT, from, path)?;
     lock.note_use();
@@ -129,10 +171,16 @@ fn prepare(from: &Path, incoming: &Path) -> Result<(), StateError> {
     let empty = incoming.metadata().is_ok_and(|copy| copy.len() == 0);
     let opened = match file::try_open(incoming) {
         Ok(_) if empty => Err("it is empty".to_owned()),
-        Ok(Opened::Usable(connection)) => connection.close().map_err(|(_, error)| error.to_string()),
+        Ok(Opened::Usable(connection)) => {
+            connection.close().map_err(|(_, error)| error.to_string())
+        }
         Ok(Opened::Unsound(damage)) => Err(format!("it is damaged ({damage})")),
-        Ok(Opened::NotOurs { message, next }) => return Err(StateError::new(IMPORT, from, message, next)),
-        Err(error) if file::is_damage(&error) => Err(format!("it is damaged or no database ({error})")),
+        Ok(Opened::NotOurs { message, next }) => {
+            return Err(StateError::new(IMPORT, from, message, next));
+        }
+        Err(error) if file::is_damage(&error) => {
+            Err(format!("it is damaged or no database ({error})"))
+        }
         Err(error) => return Err(failed(IMPORT, from, &error)),
     };
     let next = "name another file that `callsheet state export` wrote";
@@ -148,7 +196,12 @@ fn copy_identity(what: &'static str, from: &Path, to: &Path) -> Result<(), State
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => {
             let message = format!("the daemon's id cannot be read: {error}");
-            return Err(StateError::new(what, &source, message, "move this file away and try again"));
+            return Err(StateError::new(
+                what,
+                &source,
+                message,
+                "move this file away and try again",
+            ));
         }
     };
     replace_file(&target, &identity).map_err(|error| unwritable(what, &target, &error))
@@ -156,7 +209,10 @@ fn copy_identity(what: &'static str, from: &Path, to: &Path) -> Result<(), State
 
 /// Replaces a file by one rename, whatever is in its place.
 fn replace_file(target: &Path, text: &str) -> std::io::Result<()> {
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = target
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
@@ -168,7 +224,9 @@ fn not_ours(what: &'static str, path: &Path, owner: &FileOwner) -> StateError {
     match owner {
         FileOwner::NewerVersion(version) => {
             let current = schema::current();
-            let message = format!("it has schema version {version}, but this callsheet knows versions up to {current}");
+            let message = format!(
+                "it has schema version {version}, but this callsheet knows versions up to {current}"
+            );
             StateError::new(what, path, message, "use the newer callsheet")
         }
         _ => StateError::new(what, path, "it is another program's database", NAME_STATE),

@@ -10,11 +10,14 @@ use rusqlite::{Row, Transaction, params};
 
 use super::columns::{bad, column, flag, parsed, party};
 use crate::model::{
-    ApprovalDecision, ApprovalRequest, CalledDefinition, CallerInfo, JsonText, Operation, Progress, StoredAnswer,
-    StoredTurn, ToolId,
+    ApprovalDecision, ApprovalRequest, CalledDefinition, CallerInfo, JsonText, Operation, Progress,
+    StoredAnswer, StoredTurn, ToolId,
 };
 
-pub(super) fn put_approval(transaction: &Transaction<'_>, approval: &ApprovalRequest) -> rusqlite::Result<usize> {
+pub(super) fn put_approval(
+    transaction: &Transaction<'_>,
+    approval: &ApprovalRequest,
+) -> rusqlite::Result<usize> {
     let decided = approval.decided.as_ref();
     let answer = approval.answer.as_ref();
     transaction
@@ -68,7 +71,10 @@ pub(super) fn approval(row: &Row<'_>) -> Result<ApprovalRequest, String> {
         tool: parsed(row, "tool")?,
         name: shared(row, "name")?,
         arguments: json(row, "arguments")?,
-        caller: CallerInfo { client: later(row, "client")?, ..asker(row)? },
+        caller: CallerInfo {
+            client: later(row, "client")?,
+            ..asker(row)?
+        },
         access: later(row, "access")?,
         owner: party(row)?,
         definition: shared(row, "definition")?,
@@ -85,18 +91,31 @@ pub(super) fn approval(row: &Row<'_>) -> Result<ApprovalRequest, String> {
 }
 
 fn called(row: &Row<'_>) -> Result<Option<CalledDefinition>, String> {
-    let Some(id) = later(row, "called")? else { return Ok(None) };
+    let Some(id) = later(row, "called")? else {
+        return Ok(None);
+    };
     let id = id.parse::<ToolId>().map_err(|error| bad("called", error))?;
-    Ok(Some(CalledDefinition { id, version: parsed(row, "called_version")? }))
+    Ok(Some(CalledDefinition {
+        id,
+        version: parsed(row, "called_version")?,
+    }))
 }
 
 fn decided(row: &Row<'_>) -> Result<Option<ApprovalDecision>, String> {
-    let Some(by) = maybe(row, "decided_by")? else { return Ok(None) };
-    Ok(Some(ApprovalDecision { by, at: parsed(row, "decided_at")?, reason: maybe(row, "reason")? }))
+    let Some(by) = maybe(row, "decided_by")? else {
+        return Ok(None);
+    };
+    Ok(Some(ApprovalDecision {
+        by,
+        at: parsed(row, "decided_at")?,
+        reason: maybe(row, "reason")?,
+    }))
 }
 
 fn answer(row: &Row<'_>) -> Result<Option<StoredAnswer>, String> {
-    let Some(success) = column::<Option<i64>>(row, "success")? else { return Ok(None) };
+    let Some(success) = column::<Option<i64>>(row, "success")? else {
+        return Ok(None);
+    };
     let took: Option<i64> = column(row, "took_ms")?;
     Ok(Some(StoredAnswer {
         success: flag(success, "success")?,
@@ -104,12 +123,17 @@ fn answer(row: &Row<'_>) -> Result<Option<StoredAnswer>, String> {
         content: None,
         error: maybe(row, "error")?,
         code: maybe(row, "code")?,
-        took_ms: took.and_then(|took| u64::try_from(took).ok()).unwrap_or_default(),
+        took_ms: took
+            .and_then(|took| u64::try_from(took).ok())
+            .unwrap_or_default(),
         operation: maybe(row, "operation")?,
     }))
 }
 
-pub(super) fn put_operation(transaction: &Transaction<'_>, operation: &Operation) -> rusqlite::Result<usize> {
+pub(super) fn put_operation(
+    transaction: &Transaction<'_>,
+    operation: &Operation,
+) -> rusqlite::Result<usize> {
     transaction
         .prepare_cached(
             "INSERT INTO operations (id, tool, chat, profile, user_id, identity, origin, behaviour, reference, state,
@@ -166,7 +190,10 @@ pub(super) fn operation(row: &Row<'_>) -> Result<Operation, String> {
     })
 }
 
-pub(super) fn put_turn(transaction: &Transaction<'_>, turn: &StoredTurn) -> rusqlite::Result<usize> {
+pub(super) fn put_turn(
+    transaction: &Transaction<'_>,
+    turn: &StoredTurn,
+) -> rusqlite::Result<usize> {
     transaction
         .prepare_cached(
             "INSERT INTO turns (id, owner, digest, format, begun_at, document) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -226,7 +253,9 @@ fn maybe(row: &Row<'_>, name: &str) -> Result<Option<Arc<str>>, String> {
 
 fn maybe_time(row: &Row<'_>, name: &str) -> Result<Option<Timestamp>, String> {
     let text: Option<String> = column(row, name)?;
-    text.map(|text| text.parse()).transpose().map_err(|error: jiff::Error| bad(name, error))
+    text.map(|text| text.parse())
+        .transpose()
+        .map_err(|error: jiff::Error| bad(name, error))
 }
 
 fn json(row: &Row<'_>, name: &str) -> Result<JsonText, String> {
@@ -235,5 +264,7 @@ fn json(row: &Row<'_>, name: &str) -> Result<JsonText, String> {
 
 fn maybe_json(row: &Row<'_>, name: &str) -> Result<Option<JsonText>, String> {
     let text: Option<String> = column(row, name)?;
-    text.map(|text| JsonText::parse(&text)).transpose().map_err(|error| bad(name, error))
+    text.map(|text| JsonText::parse(&text))
+        .transpose()
+        .map_err(|error| bad(name, error))
 }

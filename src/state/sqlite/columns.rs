@@ -10,7 +10,10 @@ use crate::model::PeerIdentity;
 
 pub(super) fn party(row: &Row<'_>) -> Result<PeerIdentity, String> {
     let text = |name| column::<Option<String>>(row, name);
-    Ok(PeerIdentity { identity: text("identity")?.map(Into::into), origin: text("origin")?.map(Into::into) })
+    Ok(PeerIdentity {
+        identity: text("identity")?.map(Into::into),
+        origin: text("origin")?.map(Into::into),
+    })
 }
 
 pub(super) fn flag(value: i64, name: &str) -> Result<bool, String> {
@@ -26,7 +29,9 @@ pub(super) fn column<T: FromSql>(row: &Row<'_>, name: &str) -> Result<T, String>
 }
 
 pub(super) fn parsed<T: FromStr<Err: Display>>(row: &Row<'_>, name: &str) -> Result<T, String> {
-    column::<String>(row, name)?.parse().map_err(|error| bad(name, error))
+    column::<String>(row, name)?
+        .parse()
+        .map_err(|error| bad(name, error))
 }
 
 pub(super) fn bad(name: &str, reason: impl Display) -> String {

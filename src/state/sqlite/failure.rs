@@ -42,7 +42,9 @@ pub(super) fn failed(what: &'static str, place: &Path, error: &rusqlite::Error) 
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             "restart the daemon, which moves a damaged file aside and starts a fresh one"
         }
-        Some(ErrorCode::SystemIoFailure) => "check the disk, its free space and this user's limits, and try again",
+        Some(ErrorCode::SystemIoFailure) => {
+            "check the disk, its free space and this user's limits, and try again"
+        }
         _ => "check the file with `sqlite3 <file> 'PRAGMA integrity_check'` and try again",
     };
     StateError::new(what, place, error.to_string(), step).with_kind(kind)

@@ -53,7 +53,10 @@ impl Lock {
     pub(super) fn note_use(&mut self) {
         // Without the note, an emptied file is taken for one that was just made; there is no other
         // harm.
-        let _ = self.file.rewind().and_then(|()| writeln!(self.file, "{}\n{USED}", std::process::id()));
+        let _ = self
+            .file
+            .rewind()
+            .and_then(|()| writeln!(self.file, "{}\n{USED}", std::process::id()));
     }
 }
 
@@ -69,10 +72,19 @@ impl Drop for Lock {
 /// with the process, however that ends; the lock file stays, because deleting it would let two
 /// daemons hold a lock of the same name.
 pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+    if let Some(folder) = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
         private_folder().create(folder).map_err(|error| {
             let message = format!("the folder cannot be made: {error}");
-            StateError::new(OPEN, path, message, "make it, or set `state.path` to another file").with_io_kind(&error)
+            StateError::new(
+                OPEN,
+                path,
+                message,
+                "make it, or set `state.path` to another file",
+            )
+            .with_io_kind(&error)
         })?;
     }
     let lock_path = beside(path, ".lock");
@@ -87,19 +99,41 @@ pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
             let note = noted(&mut lock);
             let was_used = note.lines().any(|line| line == USED);
             let empty_is_lost = was_used || (note.is_empty() && has_traces(path));
-            let note = format!("{}\n{}", std::process::id(), if was_used { "used\n" } else { "" });
+            let note = format!(
+                "{}\n{}",
+                std::process::id(),
+                if was_used { "used\n" } else { "" }
+            );
             // The note is for operators only, so a failure to write it does no harm.
-            let _ = lock.set_len(0).and_then(|()| lock.rewind()).and_then(|()| lock.write_all(note.as_bytes()));
-            Ok(Lock { file: lock, empty_is_lost })
+            let _ = lock
+                .set_len(0)
+                .and_then(|()| lock.rewind())
+                .and_then(|()| lock.write_all(note.as_bytes()));
+            Ok(Lock {
+                file: lock,
+                empty_is_lost,
+            })
         }
         Err(TryLockError::WouldBlock) => {
-            let process = process(&mut lock).map(|process| format!(" (process {process})")).unwrap_or_default();
+            let process = process(&mut lock)
+                .map(|process| format!(" (process {process})"))
+                .unwrap_or_default();
             let message = format!("another daemon{process} is running on it");
-            Err(StateError::new(OPEN, path, message, "stop that one, or set `state.path` to another file"))
+            Err(StateError::new(
+                OPEN,
+                path,
+                message,
+                "stop that one, or set `state.path` to another file",
+            ))
         }
         Err(TryLockError::Error(error)) => {
             let message = format!("`{}` cannot be locked: {error}", lock_path.display());
-            Err(StateError::new(OPEN, path, message, "set `state.path` to a file on a local disk"))
+            Err(StateError::new(
+                OPEN,
+                path,
+                message,
+                "set `state.path` to a file on a local disk",
+            ))
         }
     }
 }
@@ -117,13 +151,18 @@ pub(super) fn holder(path: &Path) -> Option<LockHolder> {
     match lock.try_lock_shared() {
         // Closing the file releases the lock.
         Ok(()) | Err(TryLockError::Error(_)) => None,
-        Err(TryLockError::WouldBlock) => Some(LockHolder { process: process(&mut lock) }),
+        Err(TryLockError::WouldBlock) => Some(LockHolder {
+            process: process(&mut lock),
+        }),
     }
 }
 
 /// The process that holds the lock, according to the lock file.
 fn process(lock: &mut File) -> Option<u32> {
-    noted(lock).lines().next().and_then(|line| line.trim().parse().ok())
+    noted(lock)
+        .lines()
+        .next()
+        .and_then(|line| line.trim().parse().ok())
 }
 
 /// The text of the lock file; empty when it cannot be read.
@@ -149,20 +188,37 @@ pub(super) struct Damage {
 
 /// Opens the file, checked and at the current version. A damaged file is moved aside and replaced
 /// by a new one.
-pub(super) fn open_or_replace(path: &Path, empty_is_lost: bool, clock: Clock) -> Result<OpenedFile, StateError> {
+pub(super) fn open_or_replace(
+    path: &Path,
+    empty_is_lost: bool,
+    clock: Clock,
+) -> Result<OpenedFile, StateError> {
     let what = match lost(path, empty_is_lost) {
         Some(damage) => damage,
         None => match open_checked(path)? {
-            Checked::Good(connection) => return Ok(OpenedFile { connection, damage: None }),
+            Checked::Good(connection) => {
+                return Ok(OpenedFile {
+                    connection,
+                    damage: None,
+                });
+            }
             Checked::Damaged(damage) => damage,
         },
     };
     let aside = move_aside(path, "damaged", clock)?;
     match open_checked(path)? {
-        Checked::Good(connection) => Ok(OpenedFile { connection, damage: Some(Damage { what, aside }) }),
+        Checked::Good(connection) => Ok(OpenedFile {
+            connection,
+            damage: Some(Damage { what, aside }),
+        }),
         Checked::Damaged(damage) => {
             let message = format!("a fresh file is damaged at once ({damage})");
-            Err(StateError::new(OPEN, path, message, "check the disk, or set `state.path` elsewhere"))
+            Err(StateError::new(
+                OPEN,
+                path,
+                message,
+                "check the disk, or set `state.path` elsewhere",
+            ))
         }
     }
 }
@@ -173,7 +229,9 @@ pub(super) fn open_or_replace(path: &Path, empty_is_lost: bool, clock: Clock) ->
 fn lost(path: &Path, empty_is_lost: bool) -> Option<String> {
     let empty = match fs::metadata(path) {
         Ok(found) if found.is_dir() => {
-            return fs::read_dir(path).is_ok_and(|mut held| held.next().is_none()).then(|| "it is a folder".to_owned());
+            return fs::read_dir(path)
+                .is_ok_and(|mut held| held.next().is_none())
+                .then(|| "it is a folder".to_owned());
         }
         Ok(found) => found.len() == 0,
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
@@ -226,7 +284,9 @@ pub(super) enum Opened {
 
 pub(super) fn try_open(path: &Path) -> rusqlite::Result<Opened> {
     // No URI: a path that happens to begin with `file:` is a path.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
     // Until the file is known to be sound: closing would write the log into a damaged file and
@@ -238,13 +298,18 @@ pub(super) fn try_open(path: &Path) -> rusqlite::Result<Opened> {
         FileOwner::NewerVersion(version) => {
             let current = schema::current();
             return Ok(Opened::NotOurs {
-                message: format!("it has schema version {version}, but this callsheet knows versions up to {current}"),
+                message: format!(
+                    "it has schema version {version}, but this callsheet knows versions up to {current}"
+                ),
                 next: "start the newer callsheet that wrote it, or set `state.path` to another file",
             });
         }
         FileOwner::Stranger => {
             let message = "it is another program's database".to_owned();
-            return Ok(Opened::NotOurs { message, next: "set `state.path` to another file" });
+            return Ok(Opened::NotOurs {
+                message,
+                next: "set `state.path` to another file",
+            });
         }
     }
     let check: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
@@ -274,7 +339,10 @@ pub(super) fn try_open(path: &Path) -> rusqlite::Result<Opened> {
 }
 
 pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt))
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
+    )
 }
 
 /// Renames the file and its companions so that they still belong together, to
@@ -283,7 +351,10 @@ pub(super) fn move_aside(path: &Path, label: &str, clock: Clock) -> Result<PathB
     let stamp = clock.wall().strftime("%Y%m%dT%H%M%SZ").to_string();
     let mut aside = beside(path, &format!(".{label}-{stamp}"));
     let mut others = 1;
-    while COMPANIONS.iter().any(|companion| beside(&aside, companion).exists()) {
+    while COMPANIONS
+        .iter()
+        .any(|companion| beside(&aside, companion).exists())
+    {
         others += 1;
         aside = beside(path, &format!(".{label}-{stamp}-{others}"));
     }
@@ -292,8 +363,16 @@ pub(super) fn move_aside(path: &Path, label: &str, clock: Clock) -> Result<PathB
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
-                let message = format!("the file is {label} and cannot be moved to `{}`: {error}", aside.display());
-                return Err(StateError::new(OPEN, path, message, "move it away yourself and try again"));
+                let message = format!(
+                    "the file is {label} and cannot be moved to `{}`: {error}",
+                    aside.display()
+                );
+                return Err(StateError::new(
+                    OPEN,
+                    path,
+                    message,
+                    "move it away yourself and try again",
+                ));
             }
         }
     }
@@ -303,16 +382,27 @@ pub(super) fn move_aside(path: &Path, label: &str, clock: Clock) -> Result<PathB
 /// Whether files beside the state say that there was one: those of SQLite, with content or without,
 /// and copies of a damaged one.
 fn has_traces(path: &Path) -> bool {
-    let (Some(name), Some(folder)) = (path.file_name(), path.parent()) else { return false };
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let (Some(name), Some(folder)) = (path.file_name(), path.parent()) else {
+        return false;
+    };
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
     let name = name.as_encoded_bytes();
     let is_trace = |found: &OsStr| {
         let ending = found.as_encoded_bytes().strip_prefix(name);
         ending.is_some_and(|ending| {
-            [&b"-wal"[..], b"-shm", b"-journal", b".damaged-"].iter().any(|of| ending.starts_with(of))
+            [&b"-wal"[..], b"-shm", b"-journal", b".damaged-"]
+                .iter()
+                .any(|of| ending.starts_with(of))
         })
     };
-    fs::read_dir(folder).is_ok_and(|held| held.filter_map(Result::ok).any(|entry| is_trace(&entry.file_name())))
+    fs::read_dir(folder).is_ok_and(|held| {
+        held.filter_map(Result::ok)
+            .any(|entry| is_trace(&entry.file_name()))
+    })
 }
 
 /// Whether the write-ahead log beside the file holds changes. An empty one holds none, and the
@@ -337,7 +427,12 @@ impl OpenFiles {
     /// The database at this path and the log beside it, as far as there is one.
     pub(super) fn of(path: &Path) -> Self {
         let paths = [path.to_owned(), beside(path, "-wal")];
-        let known = |path: PathBuf| Some(OpenStateFile { identity: FileIdentity::at(&path).ok()?, path });
+        let known = |path: PathBuf| {
+            Some(OpenStateFile {
+                identity: FileIdentity::at(&path).ok()?,
+                path,
+            })
+        };
         Self(paths.into_iter().filter_map(known).collect())
     }
 
@@ -409,10 +504,20 @@ mod tests {
     #[test]
     fn a_commit_waits_for_the_disk() {
         let folder = tempfile::tempdir().unwrap();
-        let Ok(Opened::Usable(connection)) = try_open(&folder.path().join("state.db")) else { panic!("it opens") };
-        let setting = |name| connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0));
-        assert_eq!(setting("synchronous").unwrap(), rusqlite::types::Value::Integer(2));
-        assert_eq!(setting("journal_mode").unwrap(), rusqlite::types::Value::Text("wal".into()));
+        let Ok(Opened::Usable(connection)) = try_open(&folder.path().join("state.db")) else {
+            panic!("it opens")
+        };
+        let setting = |name| {
+            connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))
+        };
+        assert_eq!(
+            setting("synchronous").unwrap(),
+            rusqlite::types::Value::Integer(2)
+        );
+        assert_eq!(
+            setting("journal_mode").unwrap(),
+            rusqlite::types::Value::Text("wal".into())
+        );
     }
 
     #[cfg(unix)]

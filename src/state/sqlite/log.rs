@@ -9,22 +9,33 @@ use crate::state::{EarlierLog, LogKind, LogNumbers, LogRow};
 
 /// Stores lines; a line of the same number is replaced.
 pub(super) fn put(transaction: &Transaction<'_>, rows: &[LogRow]) -> rusqlite::Result<usize> {
-    let mut statement =
-        transaction.prepare_cached("INSERT OR REPLACE INTO log (number, kind, document) VALUES (?1, ?2, ?3)")?;
+    let mut statement = transaction.prepare_cached(
+        "INSERT OR REPLACE INTO log (number, kind, document) VALUES (?1, ?2, ?3)",
+    )?;
     let mut stored = 0;
     for row in rows {
-        stored += statement.execute(params![signed(row.number), row.kind.as_str(), &*row.document])?;
+        stored += statement.execute(params![
+            signed(row.number),
+            row.kind.as_str(),
+            &*row.document
+        ])?;
     }
     Ok(stored)
 }
 
 /// Deletes the lines of a kind with these numbers; returns how many were deleted.
-pub(super) fn trim(transaction: &Transaction<'_>, kind: LogKind, numbers: &Range<u64>) -> rusqlite::Result<usize> {
-    transaction.prepare_cached("DELETE FROM log WHERE number >= ?1 AND number < ?2 AND kind = ?3")?.execute(params![
-        signed(numbers.start),
-        signed(numbers.end),
-        kind.as_str()
-    ])
+pub(super) fn trim(
+    transaction: &Transaction<'_>,
+    kind: LogKind,
+    numbers: &Range<u64>,
+) -> rusqlite::Result<usize> {
+    transaction
+        .prepare_cached("DELETE FROM log WHERE number >= ?1 AND number < ?2 AND kind = ?3")?
+        .execute(params![
+            signed(numbers.start),
+            signed(numbers.end),
+            kind.as_str()
+        ])
 }
 
 /// Deletes the member `payload` of calls; returns how many had one.
@@ -55,9 +66,17 @@ pub(super) fn numbers_text(numbers: LogNumbers) -> String {
 pub(super) fn earlier_from_row(row: &Row<'_>) -> Result<EarlierLog, String> {
     let text: String = column(row, "value")?;
     let number = |text: &str| text.parse().map_err(|error| bad("value", error));
-    let (line, call) = text.split_once(' ').ok_or_else(|| bad("value", format!("`{text}` is not two numbers")))?;
-    let numbers = LogNumbers { line: number(line)?, call: number(call)? };
-    Ok(EarlierLog { numbers, written: parsed(row, "updated_at")? })
+    let (line, call) = text
+        .split_once(' ')
+        .ok_or_else(|| bad("value", format!("`{text}` is not two numbers")))?;
+    let numbers = LogNumbers {
+        line: number(line)?,
+        call: number(call)?,
+    };
+    Ok(EarlierLog {
+        numbers,
+        written: parsed(row, "updated_at")?,
+    })
 }
 
 fn signed(number: u64) -> i64 {

@@ -51,7 +51,9 @@ const QUEUE: usize = 256;
 /// another program (it is left as it is), and when file or folder cannot be where they should be.
 pub fn open(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, StateError> {
     match open_writable(path, clock) {
-        Err(error) if error.kind != StateErrorKind::Other => Ok(Arc::new(read_only::open(path, clock, error))),
+        Err(error) if error.kind != StateErrorKind::Other => {
+            Ok(Arc::new(read_only::open(path, clock, error)))
+        }
         opened => opened,
     }
 }
@@ -66,16 +68,39 @@ pub fn holder(path: &Path) -> Option<LockHolder> {
 
 fn open_writable(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, StateError> {
     let mut lock = file::lock(path)?;
-    let file::OpenedFile { mut connection, damage } = file::open_or_replace(path, lock.empty_is_lost, clock)?;
-    let damage = damage.map(|damage| salvage::take_over(&mut connection, path, &damage, clock.wall())).transpose()?;
+    let file::OpenedFile {
+        mut connection,
+        damage,
+    } = file::open_or_replace(path, lock.empty_is_lost, clock)?;
+    let damage = damage
+        .map(|damage| salvage::take_over(&mut connection, path, &damage, clock.wall()))
+        .transpose()?;
     let findings = Vec::from_iter(damage);
     lock.note_use();
     let (jobs, queue) = mpsc::channel(QUEUE);
     let files = file::OpenFiles::of(path);
-    let writer = StoreWriter { connection, lock, place: path.into(), files, findings, clock };
-    let thread = tasks::start_thread("state-writer", move || writer.run(queue))
-        .map_err(|error| StateError::new(OPEN, path, error.to_string(), "stop other programs and start again"))?;
-    Ok(Arc::new(SqliteStore { jobs: Some(jobs), thread: Some(thread), place: path.into() }))
+    let writer = StoreWriter {
+        connection,
+        lock,
+        place: path.into(),
+        files,
+        findings,
+        clock,
+    };
+    let thread =
+        tasks::start_thread("state-writer", move || writer.run(queue)).map_err(|error| {
+            StateError::new(
+                OPEN,
+                path,
+                error.to_string(),
+                "stop other programs and start again",
+            )
+        })?;
+    Ok(Arc::new(SqliteStore {
+        jobs: Some(jobs),
+        thread: Some(thread),
+        place: path.into(),
+    }))
 }
 
 /// Sends work to the writer thread and waits for its answers.
@@ -92,7 +117,14 @@ impl SqliteStore {
         what: &'static str,
         job: impl FnOnce(oneshot::Sender<Result<T, StateError>>) -> Job,
     ) -> Result<T, StateError> {
-        let gone = || StateError::new(what, &self.place, "the writer has stopped", "restart the daemon");
+        let gone = || {
+            StateError::new(
+                what,
+                &self.place,
+                "the writer has stopped",
+                "restart the daemon",
+            )
+        };
         let (reply, answer) = oneshot::channel();
         let jobs = self.jobs.as_ref().ok_or_else(gone)?;
         jobs.send(job(reply)).await.map_err(|_| gone())?;

@@ -34,26 +34,55 @@ pub(super) struct ReadOnlyStore {
 /// Opens the file for reading only, because of `why`.
 pub(super) fn open(path: &Path, clock: Clock, why: StateError) -> ReadOnlyStore {
     tracing::error!(error = %why, "changes cannot be stored");
-    let ways = if has_log(path) { &[WITH_LOG][..] } else { &[WITH_LOG, WITHOUT_LOG] };
+    let ways = if has_log(path) {
+        &[WITH_LOG][..]
+    } else {
+        &[WITH_LOG, WITHOUT_LOG]
+    };
     let mut restored = match ways.iter().find_map(|way| read(path, way, clock).ok()) {
         Some(restored) => restored,
         None if fs::metadata(path).is_ok_and(|file| file.len() > 0) => {
-            let message = format!("the stored state in `{}` cannot be read while it cannot be written", path.display());
-            let loss = StateLoss { what: message.clone(), at: clock.wall() };
+            let message = format!(
+                "the stored state in `{}` cannot be read while it cannot be written",
+                path.display()
+            );
+            let loss = StateLoss {
+                what: message.clone(),
+                at: clock.wall(),
+            };
             let findings = vec![Finding::new(FindingCode::StateFailed, message)];
-            Restored { findings, loss: Some(loss), ..Restored::default() }
+            Restored {
+                findings,
+                loss: Some(loss),
+                ..Restored::default()
+            }
         }
         None if fs::metadata(path).is_ok_and(|file| file.is_file()) => {
-            let what = format!("the stored state in `{}` is empty, and it cannot be written", path.display());
-            Restored { loss: Some(StateLoss { what, at: clock.wall() }), ..Restored::default() }
+            let what = format!(
+                "the stored state in `{}` is empty, and it cannot be written",
+                path.display()
+            );
+            Restored {
+                loss: Some(StateLoss {
+                    what,
+                    at: clock.wall(),
+                }),
+                ..Restored::default()
+            }
         }
         None => Restored::default(),
     };
-    let message =
-        format!("changes of preferences and decisions are refused, because the state cannot be stored: {why}");
+    let message = format!(
+        "changes of preferences and decisions are refused, because the state cannot be stored: {why}"
+    );
     let hint = "the list is still served; fix the cause, then restart the daemon";
-    restored.findings.push(Finding::new(FindingCode::StateFailed, message).hint(hint));
-    ReadOnlyStore { restored: Mutex::new(restored), why: StateError { what: SAVE, ..why } }
+    restored
+        .findings
+        .push(Finding::new(FindingCode::StateFailed, message).hint(hint));
+    ReadOnlyStore {
+        restored: Mutex::new(restored),
+        why: StateError { what: SAVE, ..why },
+    }
 }
 
 /// A connection that changes neither the file nor its log. A pipe or a device in its place is an
@@ -62,7 +91,9 @@ pub(super) fn connect(path: &Path, way: &str) -> rusqlite::Result<Connection> {
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Err(rusqlite::Error::InvalidPath(path.to_owned()));
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(uri(path, way), flags)?;
     // Closing must not change the log either.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -80,7 +111,11 @@ fn read(path: &Path, way: &str, clock: Clock) -> rusqlite::Result<Restored> {
 
 /// The file as a URI with parameters for SQLite (<https://www.sqlite.org/uri.html>, section 3).
 fn uri(path: &Path, way: &str) -> String {
-    let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let escaped = path
+        .to_string_lossy()
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23");
     format!("file:{escaped}?mode=ro&{way}")
 }
 

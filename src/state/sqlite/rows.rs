@@ -14,8 +14,8 @@ use super::columns::{bad, column, flag, parsed, party};
 use super::{calls, history, log, schema, usage};
 use crate::model::text::hexadecimal;
 use crate::model::{
-    Finding, FindingCode, PeerIdentity, PreferenceAuthor, PreferenceTarget, PublishedName, ScenarioName, Scope, Secret,
-    Settings,
+    Finding, FindingCode, PeerIdentity, PreferenceAuthor, PreferenceTarget, PublishedName,
+    ScenarioName, Scope, Secret, Settings,
 };
 use crate::runtime::Clock;
 use crate::state::{Decision, Restored, StateLoss, StoredManifest, TrustDecision, Write};
@@ -24,7 +24,11 @@ use crate::state::{Decision, Restored, StateLoss, StoredManifest, TrustDecision,
 const REPORTED: i64 = 100;
 
 /// Makes one change inside the caller's transaction.
-pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp) -> rusqlite::Result<()> {
+pub(super) fn apply(
+    transaction: &Transaction<'_>,
+    write: &Write,
+    now: Timestamp,
+) -> rusqlite::Result<()> {
     let sql = |text| transaction.prepare_cached(text);
     let now = now.to_string();
     match write {
@@ -119,18 +123,30 @@ fn put_login(
     let key = format!("{LOGIN}{scenario}");
     match login {
         Some(login) => put_meta(transaction, &key, login.expose(), now),
-        None => transaction.prepare_cached("DELETE FROM meta WHERE key = ?1")?.execute([key]),
+        None => transaction
+            .prepare_cached("DELETE FROM meta WHERE key = ?1")?
+            .execute([key]),
     }
 }
 
-fn put_meta(transaction: &Transaction<'_>, key: &str, value: &str, at: &str) -> rusqlite::Result<usize> {
+fn put_meta(
+    transaction: &Transaction<'_>,
+    key: &str,
+    value: &str,
+    at: &str,
+) -> rusqlite::Result<usize> {
     transaction
         .prepare_cached("INSERT OR REPLACE INTO meta (key, value, updated_at) VALUES (?1, ?2, ?3)")?
         .execute([key, value, at])
 }
 
-fn put_manifest(transaction: &Transaction<'_>, manifest: &StoredManifest) -> rusqlite::Result<usize> {
-    transaction.prepare_cached("DELETE FROM claims WHERE scenario = ?1")?.execute([manifest.scenario.as_str()])?;
+fn put_manifest(
+    transaction: &Transaction<'_>,
+    manifest: &StoredManifest,
+) -> rusqlite::Result<usize> {
+    transaction
+        .prepare_cached("DELETE FROM claims WHERE scenario = ?1")?
+        .execute([manifest.scenario.as_str()])?;
     transaction
         .prepare_cached(
             "INSERT OR REPLACE INTO manifests
@@ -152,8 +168,12 @@ fn put_manifest(transaction: &Transaction<'_>, manifest: &StoredManifest) -> rus
         ])
 }
 
-fn put_answer_times(transaction: &Transaction<'_>, times: &[(ScenarioName, Timestamp)]) -> rusqlite::Result<usize> {
-    let mut statement = transaction.prepare_cached("UPDATE manifests SET received_at = ?2 WHERE scenario = ?1")?;
+fn put_answer_times(
+    transaction: &Transaction<'_>,
+    times: &[(ScenarioName, Timestamp)],
+) -> rusqlite::Result<usize> {
+    let mut statement =
+        transaction.prepare_cached("UPDATE manifests SET received_at = ?2 WHERE scenario = ?1")?;
     let mut changed = 0;
     for time in times {
         changed += statement.execute([time.0.as_str(), &time.1.to_string()])?;
@@ -162,7 +182,11 @@ fn put_answer_times(transaction: &Transaction<'_>, times: &[(ScenarioName, Times
 }
 
 /// Reads everything; unreadable rows are moved to `quarantine`.
-pub(super) fn load(connection: &mut Connection, place: &Path, clock: Clock) -> rusqlite::Result<Restored> {
+pub(super) fn load(
+    connection: &mut Connection,
+    place: &Path,
+    clock: Clock,
+) -> rusqlite::Result<Restored> {
     let mut torn = Vec::new();
     let mut restored = Restored {
         manifests: read(connection, &MANIFESTS, manifest, &mut torn)?,
@@ -182,9 +206,16 @@ pub(super) fn load(connection: &mut Connection, place: &Path, clock: Clock) -> r
         ..Restored::default()
     };
     for stored in read(connection, &PREFERENCES, preference, &mut torn)? {
-        let StoredPreference { scope, target, settings, author } = stored;
+        let StoredPreference {
+            scope,
+            target,
+            settings,
+            author,
+        } = stored;
         if author == PreferenceAuthor::Client {
-            restored.client_preferences.push((scope.clone(), target.clone()));
+            restored
+                .client_preferences
+                .push((scope.clone(), target.clone()));
         }
         restored.preferences.set(scope, target, settings);
     }
@@ -192,7 +223,9 @@ pub(super) fn load(connection: &mut Connection, place: &Path, clock: Clock) -> r
     restored.loss = restored.loss.or_else(|| lost_decisions(&torn, place, now));
     if let Err(error) = quarantine(connection, &torn, restored.loss.as_ref(), now) {
         // They stay where they are and are tried again at the next start; all other rows are used.
-        restored.findings.extend(torn.iter().map(|row| row.finding_in_place(place, &error)));
+        restored
+            .findings
+            .extend(torn.iter().map(|row| row.finding_in_place(place, &error)));
     }
     restored.findings.extend(quarantined(connection, place)?);
     Ok(restored)
@@ -206,29 +239,92 @@ struct TableQuery {
     filter: &'static str,
 }
 
-const MANIFESTS: TableQuery = TableQuery { name: "manifests", key_columns: 1, filter: "ORDER BY scenario" };
+const MANIFESTS: TableQuery = TableQuery {
+    name: "manifests",
+    key_columns: 1,
+    filter: "ORDER BY scenario",
+};
 /// A row that is written again gets a new number, so they come in the order in which they were
 /// written.
-const PREFERENCES: TableQuery = TableQuery { name: "preferences", key_columns: 2, filter: "ORDER BY rowid" };
-const DECISIONS: TableQuery = TableQuery { name: "decisions", key_columns: 1, filter: "ORDER BY scenario" };
-const CLAIMS: TableQuery = TableQuery { name: "claims", key_columns: 1, filter: "ORDER BY scenario" };
-const LOGINS: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key GLOB 'login:*' ORDER BY key" };
+const PREFERENCES: TableQuery = TableQuery {
+    name: "preferences",
+    key_columns: 2,
+    filter: "ORDER BY rowid",
+};
+const DECISIONS: TableQuery = TableQuery {
+    name: "decisions",
+    key_columns: 1,
+    filter: "ORDER BY scenario",
+};
+const CLAIMS: TableQuery = TableQuery {
+    name: "claims",
+    key_columns: 1,
+    filter: "ORDER BY scenario",
+};
+const LOGINS: TableQuery = TableQuery {
+    name: "meta",
+    key_columns: 1,
+    filter: "WHERE key GLOB 'login:*' ORDER BY key",
+};
 /// What keys of logins begin with.
 const LOGIN: &str = "login:";
-const APPROVALS: TableQuery = TableQuery { name: "approvals", key_columns: 1, filter: "ORDER BY rowid" };
-const OPERATIONS: TableQuery = TableQuery { name: "operations", key_columns: 1, filter: "ORDER BY rowid" };
-const TURNS: TableQuery = TableQuery { name: "turns", key_columns: 1, filter: "ORDER BY rowid" };
-const USAGE: TableQuery = TableQuery { name: "usage", key_columns: 1, filter: "ORDER BY last DESC" };
-const HISTORIES: TableQuery = TableQuery { name: "histories", key_columns: 1, filter: "ORDER BY changed_at DESC" };
-const LOG: TableQuery = TableQuery { name: "log", key_columns: 1, filter: "ORDER BY number" };
-const LOG_NUMBERS: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key = 'log-numbers'" };
-const REVISION: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key = 'revision'" };
-const SERVER_KEY: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key = 'server-key'" };
+const APPROVALS: TableQuery = TableQuery {
+    name: "approvals",
+    key_columns: 1,
+    filter: "ORDER BY rowid",
+};
+const OPERATIONS: TableQuery = TableQuery {
+    name: "operations",
+    key_columns: 1,
+    filter: "ORDER BY rowid",
+};
+const TURNS: TableQuery = TableQuery {
+    name: "turns",
+    key_columns: 1,
+    filter: "ORDER BY rowid",
+};
+const USAGE: TableQuery = TableQuery {
+    name: "usage",
+    key_columns: 1,
+    filter: "ORDER BY last DESC",
+};
+const HISTORIES: TableQuery = TableQuery {
+    name: "histories",
+    key_columns: 1,
+    filter: "ORDER BY changed_at DESC",
+};
+const LOG: TableQuery = TableQuery {
+    name: "log",
+    key_columns: 1,
+    filter: "ORDER BY number",
+};
+const LOG_NUMBERS: TableQuery = TableQuery {
+    name: "meta",
+    key_columns: 1,
+    filter: "WHERE key = 'log-numbers'",
+};
+const REVISION: TableQuery = TableQuery {
+    name: "meta",
+    key_columns: 1,
+    filter: "WHERE key = 'revision'",
+};
+const SERVER_KEY: TableQuery = TableQuery {
+    name: "meta",
+    key_columns: 1,
+    filter: "WHERE key = 'server-key'",
+};
 
-const LOSS: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key = 'loss'" };
+const LOSS: TableQuery = TableQuery {
+    name: "meta",
+    key_columns: 1,
+    filter: "WHERE key = 'loss'",
+};
 
 /// Notes that something was lost, until an operator accepts it.
-pub(super) fn note_loss(transaction: &Transaction<'_>, loss: &StateLoss) -> rusqlite::Result<usize> {
+pub(super) fn note_loss(
+    transaction: &Transaction<'_>,
+    loss: &StateLoss,
+) -> rusqlite::Result<usize> {
     put_meta(transaction, "loss", &loss.what, &loss.at.to_string())
 }
 
@@ -253,7 +349,10 @@ fn read<T>(
         return Ok(Vec::new());
     }
     let columns = schema::column_names(connection, table.name)?;
-    let mut statement = connection.prepare(&format!("SELECT rowid, * FROM {} {}", table.name, table.filter))?;
+    let mut statement = connection.prepare(&format!(
+        "SELECT rowid, * FROM {} {}",
+        table.name, table.filter
+    ))?;
     let mut rows = statement.query([])?;
     let mut values = Vec::new();
     while let Some(row) = rows.next()? {
@@ -264,10 +363,20 @@ fn read<T>(
                 for (index, column) in columns.iter().enumerate() {
                     content.insert(column.clone(), as_json(row.get_ref(index + 1)?));
                 }
-                let key: Vec<String> = content.values().take(table.key_columns).map(plain).collect();
+                let key: Vec<String> = content
+                    .values()
+                    .take(table.key_columns)
+                    .map(plain)
+                    .collect();
                 let rowid = row.get(0)?;
                 let key = key.join(" ");
-                torn.push(UnreadableRow { table: table.name, rowid, key, content: content.into(), reason });
+                torn.push(UnreadableRow {
+                    table: table.name,
+                    rowid,
+                    key,
+                    content: content.into(),
+                    reason,
+                });
             }
         }
     }
@@ -277,7 +386,9 @@ fn read<T>(
 /// What operators decided and cannot be read: without it, a tool could run that they disabled or
 /// blocked, or that needs an approval.
 fn lost_decisions(torn: &[UnreadableRow], place: &Path, now: Timestamp) -> Option<StateLoss> {
-    let mut lost = torn.iter().filter(|row| [PREFERENCES.name, DECISIONS.name].contains(&row.table));
+    let mut lost = torn
+        .iter()
+        .filter(|row| [PREFERENCES.name, DECISIONS.name].contains(&row.table));
     let first = lost.next()?;
     let others = match lost.count() {
         0 => String::new(),
@@ -312,7 +423,10 @@ fn quarantine(
             "INSERT INTO quarantine (table_name, key, content, reason, moved_at) VALUES (?1, ?2, ?3, ?4, ?5)",
             params![row.table, row.key, row.content.to_string(), row.reason, now.to_string()],
         )?;
-        transaction.execute(&format!("DELETE FROM {} WHERE rowid = ?1", row.table), [row.rowid])?;
+        transaction.execute(
+            &format!("DELETE FROM {} WHERE rowid = ?1", row.table),
+            [row.rowid],
+        )?;
     }
     transaction.commit()
 }
@@ -320,9 +434,10 @@ fn quarantine(
 /// A finding for each row in quarantine, oldest first.
 fn quarantined(connection: &Connection, place: &Path) -> rusqlite::Result<Vec<Finding>> {
     let place = place.display();
-    let total: i64 = connection.query_row("SELECT count(*) FROM quarantine", [], |row| row.get(0))?;
-    let mut statement =
-        connection.prepare("SELECT id, table_name, key, reason FROM quarantine ORDER BY id LIMIT ?1")?;
+    let total: i64 =
+        connection.query_row("SELECT count(*) FROM quarantine", [], |row| row.get(0))?;
+    let mut statement = connection
+        .prepare("SELECT id, table_name, key, reason FROM quarantine ORDER BY id LIMIT ?1")?;
     let rows = statement.query_map([REPORTED], |row| {
         let id: i64 = row.get(0)?;
         let table: String = row.get(1)?;
@@ -337,10 +452,14 @@ fn quarantined(connection: &Connection, place: &Path) -> rusqlite::Result<Vec<Fi
     })?;
     let mut findings = rows.collect::<rusqlite::Result<Vec<_>>>()?;
     if total > REPORTED {
-        let message = format!("{} further rows are in table `quarantine` of `{place}`", total - REPORTED);
+        let message = format!(
+            "{} further rows are in table `quarantine` of `{place}`",
+            total - REPORTED
+        );
         findings.push(
-            Finding::new(FindingCode::StateRepaired, message)
-                .hint(format!("look at them with `sqlite3 '{place}' 'SELECT * FROM quarantine'`")),
+            Finding::new(FindingCode::StateRepaired, message).hint(format!(
+                "look at them with `sqlite3 '{place}' 'SELECT * FROM quarantine'`"
+            )),
         );
     }
     Ok(findings)
@@ -363,7 +482,11 @@ impl UnreadableRow {
 fn manifest(row: &Row<'_>) -> Result<StoredManifest, String> {
     // A file that cannot be written may be older than this column.
     let has_validators = row.as_ref().column_index("validators").is_ok();
-    let validators: Option<String> = if has_validators { column(row, "validators")? } else { None };
+    let validators: Option<String> = if has_validators {
+        column(row, "validators")?
+    } else {
+        None
+    };
     Ok(StoredManifest {
         scenario: parsed(row, "scenario")?,
         url: column(row, "url")?,
@@ -392,26 +515,59 @@ pub(super) fn preference(row: &Row<'_>) -> Result<StoredPreference, String> {
     let alias: Option<String> = column(row, "alias")?;
     // A file that cannot be written may be older than these columns.
     let has_pins = row.as_ref().column_index("pinned").is_ok();
-    let pinned: Option<i64> = if has_pins { column(row, "pinned")? } else { None };
+    let pinned: Option<i64> = if has_pins {
+        column(row, "pinned")?
+    } else {
+        None
+    };
     let settings = Settings {
         enabled: enabled.map(|value| flag(value, "enabled")).transpose()?,
-        approval: approval.map(|text| text.parse()).transpose().map_err(|error| bad("approval", error))?,
-        alias: alias.map(|text| PublishedName::alias(&text)).transpose().map_err(|error| bad("alias", error))?,
+        approval: approval
+            .map(|text| text.parse())
+            .transpose()
+            .map_err(|error| bad("approval", error))?,
+        alias: alias
+            .map(|text| PublishedName::alias(&text))
+            .transpose()
+            .map_err(|error| bad("alias", error))?,
         priority: column(row, "priority")?,
         pinned: pinned.map(|value| flag(value, "pinned")).transpose()?,
     };
     let has_authors = row.as_ref().column_index("by_client").is_ok();
     let is_clients = has_authors && flag(column(row, "by_client")?, "by_client")?;
-    let author = if is_clients { PreferenceAuthor::Client } else { PreferenceAuthor::Operator };
-    Ok(StoredPreference { scope: parsed(row, "scope")?, target: parsed(row, "target")?, settings, author })
+    let author = if is_clients {
+        PreferenceAuthor::Client
+    } else {
+        PreferenceAuthor::Operator
+    };
+    Ok(StoredPreference {
+        scope: parsed(row, "scope")?,
+        target: parsed(row, "target")?,
+        settings,
+        author,
+    })
 }
 
 pub(super) fn decision(row: &Row<'_>) -> Result<(ScenarioName, TrustDecision), String> {
     let text: String = column(row, "decision")?;
-    let decision = [Decision::Trusted, Decision::Blocked].into_iter().find(|known| decision_text(*known) == text);
+    let decision = [Decision::Trusted, Decision::Blocked]
+        .into_iter()
+        .find(|known| decision_text(*known) == text);
     let source = column::<Option<String>>(row, "source")?.map(Into::into);
-    let decision = decision.ok_or_else(|| bad("decision", format!("`{text}` is neither `trusted` nor `blocked`")))?;
-    Ok((parsed(row, "scenario")?, TrustDecision { decision, party: party(row)?, source }))
+    let decision = decision.ok_or_else(|| {
+        bad(
+            "decision",
+            format!("`{text}` is neither `trusted` nor `blocked`"),
+        )
+    })?;
+    Ok((
+        parsed(row, "scenario")?,
+        TrustDecision {
+            decision,
+            party: party(row)?,
+            source,
+        },
+    ))
 }
 
 fn claim(row: &Row<'_>) -> Result<(ScenarioName, PeerIdentity), String> {
@@ -426,7 +582,10 @@ fn decision_text(decision: Decision) -> &'static str {
 }
 
 fn loss(row: &Row<'_>) -> Result<StateLoss, String> {
-    Ok(StateLoss { what: column(row, "value")?, at: parsed(row, "updated_at")? })
+    Ok(StateLoss {
+        what: column(row, "value")?,
+        at: parsed(row, "updated_at")?,
+    })
 }
 
 fn revision(row: &Row<'_>) -> Result<(String, Timestamp), String> {
@@ -435,7 +594,11 @@ fn revision(row: &Row<'_>) -> Result<(String, Timestamp), String> {
 
 fn login(row: &Row<'_>) -> Result<(ScenarioName, Secret), String> {
     let key = column::<String>(row, "key")?;
-    let name = key.strip_prefix(LOGIN).unwrap_or(&key).parse().map_err(|error| bad("key", error))?;
+    let name = key
+        .strip_prefix(LOGIN)
+        .unwrap_or(&key)
+        .parse()
+        .map_err(|error| bad("key", error))?;
     Ok((name, Secret::new(column::<String>(row, "value")?)))
 }
 
@@ -464,5 +627,7 @@ fn as_json(value: ValueRef<'_>) -> Value {
 
 /// A value as findings show it.
 fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -45,7 +45,13 @@ pub(super) fn take_over(
         salvaged.preferences.len(),
         salvaged.decisions.len()
     );
-    let stored = salvaged.store(connection, &StateLoss { what: what.clone(), at: now });
+    let stored = salvaged.store(
+        connection,
+        &StateLoss {
+            what: what.clone(),
+            at: now,
+        },
+    );
     stored.map_err(|error| failed(OPEN, path, &error))?;
     Ok(Finding::new(FindingCode::StateRepaired, what).hint(format!(
         "save what can be read with `sqlite3 '{aside}' .recover`, or stop the daemon, put a backup at the old place and start again"
@@ -58,11 +64,19 @@ fn read(path: &Path) -> Salvaged {
     if fs::metadata(path).map_or(true, |file| file.len() == 0 || file.is_dir()) {
         return Salvaged::default();
     }
-    let ways =
-        if has_log(path) { &[read_only::WITH_LOG, read_only::WITHOUT_LOG][..] } else { &[read_only::WITHOUT_LOG] };
+    let ways = if has_log(path) {
+        &[read_only::WITH_LOG, read_only::WITHOUT_LOG][..]
+    } else {
+        &[read_only::WITHOUT_LOG]
+    };
     let both = |connection: &Connection| Salvaged {
         preferences: table(connection, "preferences", |row| {
-            let rows::StoredPreference { scope, target, settings, author } = rows::preference(row)?;
+            let rows::StoredPreference {
+                scope,
+                target,
+                settings,
+                author,
+            } = rows::preference(row)?;
             Ok(Write::Preference(scope, target, settings, author))
         }),
         decisions: table(connection, "decisions", |row| {
@@ -70,17 +84,31 @@ fn read(path: &Path) -> Salvaged {
             Ok(Write::Decision(scenario, Some(decision)))
         }),
     };
-    let read = ways.iter().filter_map(|way| read_only::connect(path, way).ok()).map(|connection| both(&connection));
-    read.max_by_key(|read| read.preferences.len() + read.decisions.len()).unwrap_or_default()
+    let read = ways
+        .iter()
+        .filter_map(|way| read_only::connect(path, way).ok())
+        .map(|connection| both(&connection));
+    read.max_by_key(|read| read.preferences.len() + read.decisions.len())
+        .unwrap_or_default()
 }
 
 /// The readable rows of one table, in the order of their numbers.
-fn table(connection: &Connection, name: &str, decode: impl Fn(&Row<'_>) -> Result<Write, String>) -> Vec<Write> {
+fn table(
+    connection: &Connection,
+    name: &str,
+    decode: impl Fn(&Row<'_>) -> Result<Write, String>,
+) -> Vec<Write> {
     let mut found = BTreeMap::new();
     for order in ["ASC", "DESC"] {
-        let sql = format!("SELECT rowid, * FROM {name} NOT INDEXED ORDER BY rowid {order} LIMIT {TABLE_ROWS_MAX}");
-        let Ok(mut statement) = connection.prepare(&sql) else { continue };
-        let Ok(mut rows) = statement.query([]) else { continue };
+        let sql = format!(
+            "SELECT rowid, * FROM {name} NOT INDEXED ORDER BY rowid {order} LIMIT {TABLE_ROWS_MAX}"
+        );
+        let Ok(mut statement) = connection.prepare(&sql) else {
+            continue;
+        };
+        let Ok(mut rows) = statement.query([]) else {
+            continue;
+        };
         // It ends at the end of the table, or at the first page that cannot be read.
         while let Ok(Some(row)) = rows.next() {
             if let (Ok(number), Ok(write)) = (row.get::<_, i64>(0), decode(row)) {

@@ -213,7 +213,8 @@ pub(super) fn owner(connection: &Connection) -> rusqlite::Result<FileOwner> {
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let application = number("application_id")?;
     let version = number("user_version")?;
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     Ok(if application == 0 && version == 0 && tables == 0 {
         FileOwner::Us
     } else if application != i64::from(APPLICATION) || version < 0 {
@@ -228,7 +229,8 @@ pub(super) fn owner(connection: &Connection) -> rusqlite::Result<FileOwner> {
 /// The names of the columns of a table, in their order. Bytes that are no UTF-8 are replaced: a
 /// damaged schema may have any.
 pub(super) fn column_names(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
-    let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1) ORDER BY cid")?;
+    let mut statement =
+        connection.prepare("SELECT name FROM pragma_table_info(?1) ORDER BY cid")?;
     let names = statement.query_map([table], |row| {
         let name = row.get_ref(0)?;
         Ok(String::from_utf8_lossy(name.as_bytes().unwrap_or_default()).into_owned())
@@ -241,12 +243,20 @@ pub(super) fn column_names(connection: &Connection, table: &str) -> rusqlite::Re
 pub(super) fn missing_part(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let mut sound = Connection::open_in_memory()?;
     migrate(&mut sound)?;
-    let mut tables = sound.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")?;
-    let tables: Vec<String> = tables.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    let mut tables =
+        sound.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")?;
+    let tables: Vec<String> = tables
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
     for table in tables {
         let found: BTreeSet<String> = column_names(connection, &table)?.into_iter().collect();
-        if let Some(column) = column_names(&sound, &table)?.into_iter().find(|column| !found.contains(column)) {
-            return Ok(Some(format!("the table `{table}` has no column `{column}`")));
+        if let Some(column) = column_names(&sound, &table)?
+            .into_iter()
+            .find(|column| !found.contains(column))
+        {
+            return Ok(Some(format!(
+                "the table `{table}` has no column `{column}`"
+            )));
         }
     }
     Ok(None)

@@ -9,7 +9,11 @@ use rusqlite::{Row, Transaction, params};
 use super::columns::{bad, column, parsed};
 use crate::model::{ToolId, ToolUsage};
 
-pub(super) fn put(transaction: &Transaction<'_>, tool: &ToolId, usage: &ToolUsage) -> rusqlite::Result<usize> {
+pub(super) fn put(
+    transaction: &Transaction<'_>,
+    tool: &ToolId,
+    usage: &ToolUsage,
+) -> rusqlite::Result<usize> {
     // Texts and numbers can always be written.
     let failures = serde_json::to_string(&usage.failures).unwrap_or_default();
     transaction
@@ -37,13 +41,17 @@ pub(super) fn trim(transaction: &Transaction<'_>, most: usize) -> rusqlite::Resu
 }
 
 pub(super) fn from_row(row: &Row<'_>) -> Result<(ToolId, ToolUsage), String> {
-    let count = |name: &str| column::<i64>(row, name).map(|number| u64::try_from(number).unwrap_or(0));
-    let failures: BTreeMap<String, u64> =
-        serde_json::from_str(&column::<String>(row, "failures")?).map_err(|error| bad("failures", error))?;
+    let count =
+        |name: &str| column::<i64>(row, name).map(|number| u64::try_from(number).unwrap_or(0));
+    let failures: BTreeMap<String, u64> = serde_json::from_str(&column::<String>(row, "failures")?)
+        .map_err(|error| bad("failures", error))?;
     let usage = ToolUsage {
         calls: count("calls")?,
         sent: count("sent")?,
-        failures: failures.into_iter().map(|(word, number)| (Cow::Owned(word), number)).collect(),
+        failures: failures
+            .into_iter()
+            .map(|(word, number)| (Cow::Owned(word), number))
+            .collect(),
         total: Duration::from_micros(count("total")?),
         longest: Duration::from_micros(count("longest")?),
         first: parsed(row, "first")?,

@@ -33,7 +33,10 @@ type SaveReply = oneshot::Sender<Result<(), StateError>>;
 /// connection.
 pub(super) struct StoreWriter {
     pub(super) connection: Connection,
-    #[expect(dead_code, reason = "held, never used: the lock lasts as long as the file is open")]
+    #[expect(
+        dead_code,
+        reason = "held, never used: the lock lasts as long as the file is open"
+    )]
     pub(super) lock: Lock,
     pub(super) place: PathBuf,
     /// The files that are open.
@@ -81,13 +84,20 @@ impl StoreWriter {
         let together = self.transact(group.iter().flat_map(|(writes, _)| writes));
         let one_by_one = group.len() > 1 && matches!(together, Err(TransactionError::Apply(_)));
         for (writes, reply) in group {
-            let outcome = if one_by_one { self.transact(&writes) } else { together.clone() };
+            let outcome = if one_by_one {
+                self.transact(&writes)
+            } else {
+                together.clone()
+            };
             // The change is made or not, even if the client no longer waits.
             let _ = reply.send(outcome.map_err(TransactionError::into_error));
         }
     }
 
-    fn transact<'a>(&mut self, writes: impl IntoIterator<Item = &'a Write>) -> Result<(), TransactionError> {
+    fn transact<'a>(
+        &mut self,
+        writes: impl IntoIterator<Item = &'a Write>,
+    ) -> Result<(), TransactionError> {
         let place = &self.place;
         let now = self.clock.wall();
         let error = |error: rusqlite::Error| failed(SAVE, place, &error);
@@ -97,15 +107,19 @@ impl StoreWriter {
             .map_err(|cause| TransactionError::Whole(error(cause)))?;
         for write in writes {
             // Dropping the transaction rolls it back.
-            rows::apply(&transaction, write, now).map_err(|cause| TransactionError::Apply(error(cause)))?;
+            rows::apply(&transaction, write, now)
+                .map_err(|cause| TransactionError::Apply(error(cause)))?;
         }
         // Before the commit: a refused change must not be there when the file is moved back.
         if let Some(lost) = self.files.lost() {
             let next = "move the same file back, or restart callsheet to begin with what is there";
-            let error = StateError::new(SAVE, place, lost, next).with_kind(StateErrorKind::Unwritable);
+            let error =
+                StateError::new(SAVE, place, lost, next).with_kind(StateErrorKind::Unwritable);
             return Err(TransactionError::Whole(error));
         }
-        transaction.commit().map_err(|cause| TransactionError::Whole(error(cause)))
+        transaction
+            .commit()
+            .map_err(|cause| TransactionError::Whole(error(cause)))
     }
 }
 

@@ -43,15 +43,22 @@ impl Address {
         if path.is_empty() {
             return Ok(Self(Arc::new(url)));
         }
-        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+        let (path, query) = path
+            .split_once('?')
+            .map_or((path, None), |(path, query)| (path, Some(query)));
         url.set_query(query);
         let prefix = self.0.path().trim_end_matches('/');
         url.set_path(&format!("{prefix}/{}", path.trim_start_matches('/')));
         // Setting a path resolves `..`, which must not lead to another scenario behind the same
         // address.
-        let inside = url.path().strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let inside = url
+            .path()
+            .strip_prefix(prefix)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         if !inside {
-            return Err(TransportError::Address(format!("the path `{path}` leads out of {self}")));
+            return Err(TransportError::Address(format!(
+                "the path `{path}` leads out of {self}"
+            )));
         }
         Ok(Self(Arc::new(url)))
     }
@@ -61,7 +68,10 @@ impl Address {
         if self.same_origin(&url.origin()) {
             return Ok(Self(Arc::new(url)));
         }
-        Err(TransportError::Address(format!("`{}` is not at {self}", redacted_url(&url))))
+        Err(TransportError::Address(format!(
+            "`{}` is not at {self}",
+            redacted_url(&url)
+        )))
     }
 
     /// The target of a `Location` of this address (RFC 9110 section 10.2.2), with the credentials
@@ -70,7 +80,9 @@ impl Address {
     /// Fails with the shown target when that is of another origin (scheme, host and port) or cannot
     /// be read.
     pub(super) fn redirected(&self, location: &HeaderValue) -> Result<Self, String> {
-        let target = std::str::from_utf8(location.as_bytes()).ok().and_then(|location| self.0.join(location).ok());
+        let target = std::str::from_utf8(location.as_bytes())
+            .ok()
+            .and_then(|location| self.0.join(location).ok());
         let Some(mut target) = target else {
             return Err("an address that cannot be read".to_owned());
         };
@@ -96,7 +108,9 @@ impl Address {
         // Neither can fail for http and https.
         let _ = url.set_username("");
         let _ = url.set_password(None);
-        url.as_str().parse().map_err(|error| TransportError::Address(format!("{self} cannot be polled: {error}")))
+        url.as_str()
+            .parse()
+            .map_err(|error| TransportError::Address(format!("{self} cannot be polled: {error}")))
     }
 
     /// The address itself, credentials included.
@@ -114,7 +128,8 @@ impl Address {
         let mut pair: Vec<u8> = percent_decode_str(name).collect();
         pair.push(b':');
         pair.extend(percent_decode_str(password.unwrap_or_default()));
-        let mut value = HeaderValue::try_from(format!("Basic {}", BASE64_STANDARD.encode(pair))).ok()?;
+        let mut value =
+            HeaderValue::try_from(format!("Basic {}", BASE64_STANDARD.encode(pair))).ok()?;
         value.set_sensitive(true);
         Some(value)
     }
@@ -144,12 +159,20 @@ mod tests {
     fn a_base_path_stays_as_prefix() {
         let cases = [
             ("http://h:1/", "/api/v1/tools", "http://h:1/api/v1/tools"),
-            ("http://h:1/x/", "/api/v1/tools", "http://h:1/x/api/v1/tools"),
+            (
+                "http://h:1/x/",
+                "/api/v1/tools",
+                "http://h:1/x/api/v1/tools",
+            ),
             ("http://h:1/x", "api/v1/tools", "http://h:1/x/api/v1/tools"),
             ("http://h:1/x?a=1#f", "/y", "http://h:1/x/y"),
             ("http://h:1/x/", "", "http://h:1/x/"),
             ("http://h:1/x?a=1#f", "", "http://h:1/x?a=1"),
-            ("http://h:1/x", "/y?scenario=a b", "http://h:1/x/y?scenario=a%20b"),
+            (
+                "http://h:1/x",
+                "/y?scenario=a b",
+                "http://h:1/x/y?scenario=a%20b",
+            ),
             ("http://h:1/x", "/y#f", "http://h:1/x/y%23f"),
             ("http://h:1/x", "http://evil/", "http://h:1/x/http://evil/"),
             ("http://h:1/x", "//evil/y", "http://h:1/x/evil/y"),
@@ -157,7 +180,11 @@ mod tests {
             ("http://h:1/x", "/y/../z", "http://h:1/x/z"),
         ];
         for (base, path, expected) in cases {
-            assert_eq!(address(base).join(path).unwrap().0.as_str(), expected, "{base} and {path}");
+            assert_eq!(
+                address(base).join(path).unwrap().0.as_str(),
+                expected,
+                "{base} and {path}"
+            );
         }
     }
 
@@ -178,7 +205,11 @@ mod tests {
             ("https://h/", "https://h/", None),
             ("http://u@h/", "http://h/", Some("Basic dTo=")),
             ("http://:p@h/", "http://h/", Some("Basic OnA=")),
-            ("http://u%20v:%C3%BC:@h/", "http://h/", Some("Basic dSB2OsO8Og==")),
+            (
+                "http://u%20v:%C3%BC:@h/",
+                "http://h/",
+                Some("Basic dSB2OsO8Og=="),
+            ),
         ] {
             let address = address(text);
             assert_eq!(address.uri().unwrap().to_string(), uri, "{text}");
@@ -189,16 +220,27 @@ mod tests {
     #[test]
     fn redirects_keep_the_origin_and_the_credentials() {
         let from = address("http://u:p@h/a/b?q");
-        let to = |location: &str| from.redirected(&HeaderValue::from_bytes(location.as_bytes()).unwrap());
+        let to = |location: &str| {
+            from.redirected(&HeaderValue::from_bytes(location.as_bytes()).unwrap())
+        };
         assert_eq!(to("c").unwrap().0.as_str(), "http://u:p@h/a/c");
         assert_eq!(to("/c#f").unwrap().0.as_str(), "http://u:p@h/c");
-        assert_eq!(to("http://x:y@H:80/c").unwrap().0.as_str(), "http://u:p@h/c");
+        assert_eq!(
+            to("http://x:y@H:80/c").unwrap().0.as_str(),
+            "http://u:p@h/c"
+        );
         assert_eq!(to("https://h/c").unwrap_err(), "https://h/c");
         assert_eq!(to("//other/c").unwrap_err(), "http://other/c");
-        assert_eq!(to("http://x:y@h:81/c?token=1").unwrap_err(), "http://h:81/c");
+        assert_eq!(
+            to("http://x:y@h:81/c?token=1").unwrap_err(),
+            "http://h:81/c"
+        );
         assert_eq!(to("data:text/plain,secret").unwrap_err(), "data:...");
         assert_eq!(to("file:///etc/passwd").unwrap_err(), "file:///etc/passwd");
-        assert_eq!(to("http://[").unwrap_err(), "an address that cannot be read");
+        assert_eq!(
+            to("http://[").unwrap_err(),
+            "an address that cannot be read"
+        );
         assert_eq!(to("\u{e9}").unwrap().0.path(), "/a/%C3%A9");
     }
 }

@@ -18,18 +18,26 @@ pub(crate) enum BodyError<E> {
 }
 
 /// Reads the whole body, at most `limit` decoded bytes; what comes after is not read.
-pub(crate) async fn read<B: Body<Data = Bytes>>(body: B, limit: usize) -> Result<Bytes, BodyError<B::Error>> {
+pub(crate) async fn read<B: Body<Data = Bytes>>(
+    body: B,
+    limit: usize,
+) -> Result<Bytes, BodyError<B::Error>> {
     let mut body = pin!(body);
     // Present only when no content coding applies, so it speaks of the same bytes as the limit (RFC
     // 9110 section 8.6).
-    let announced = body.size_hint().exact().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+    let announced = body
+        .size_hint()
+        .exact()
+        .map(|length| usize::try_from(length).unwrap_or(usize::MAX));
     if announced.is_some_and(|length| length > limit) {
         return Err(BodyError::TooLarge);
     }
     let mut whole = Vec::with_capacity(announced.unwrap_or_default());
     while let Some(frame) = body.frame().await {
         // Trailers are not ours.
-        let Ok(chunk) = frame.map_err(BodyError::Broken)?.into_data() else { continue };
+        let Ok(chunk) = frame.map_err(BodyError::Broken)?.into_data() else {
+            continue;
+        };
         if chunk.len() > limit - whole.len() {
             return Err(BodyError::TooLarge);
         }

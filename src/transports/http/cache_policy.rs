@@ -19,7 +19,9 @@
 use std::time::{Duration, SystemTime};
 
 use http::HeaderValue;
-use http::header::{AGE, CACHE_CONTROL, DATE, ETAG, EXPIRES, HeaderMap, HeaderName, LAST_MODIFIED, PRAGMA, VARY};
+use http::header::{
+    AGE, CACHE_CONTROL, DATE, ETAG, EXPIRES, HeaderMap, HeaderName, LAST_MODIFIED, PRAGMA, VARY,
+};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
@@ -73,14 +75,22 @@ pub struct CacheRules {
 impl CacheRules {
     /// Strictly the RFCs: none of the product's own rules.
     pub fn strict(scope: CacheScope) -> Self {
-        Self { scope, default_lifetime: Duration::ZERO, last_good: false }
+        Self {
+            scope,
+            default_lifetime: Duration::ZERO,
+            last_good: false,
+        }
     }
 }
 
 /// A private cache with the product's own rules and this default lifetime.
 impl From<Duration> for CacheRules {
     fn from(default_lifetime: Duration) -> Self {
-        Self { scope: CacheScope::Private, default_lifetime, last_good: true }
+        Self {
+            scope: CacheScope::Private,
+            default_lifetime,
+            last_good: true,
+        }
     }
 }
 
@@ -214,7 +224,8 @@ impl Basis {
         let has = |name: &HeaderName| headers.contains_key(name);
         let first_date = headers.get(DATE).and_then(http_date::parse);
         Self {
-            cache_control: has(&CACHE_CONTROL).then(|| directives::parse(headers.get_all(CACHE_CONTROL))),
+            cache_control: has(&CACHE_CONTROL)
+                .then(|| directives::parse(headers.get_all(CACHE_CONTROL))),
             expires: expires(headers),
             pragma_no_cache: has(&PRAGMA).then(|| lists(headers, &PRAGMA, b"no-cache")),
             varies_by_all: has(&VARY).then(|| lists(headers, &VARY, b"*")),
@@ -223,7 +234,10 @@ impl Basis {
             date: Some(first_date.unwrap_or_else(|| SystemTime::from(head.received_at))),
             age: age(head),
             took: head.received.saturating_duration_since(head.requested),
-            rules: CacheRules { default_lifetime: rules.default_lifetime.min(DELTA_SECONDS_MAX), ..rules },
+            rules: CacheRules {
+                default_lifetime: rules.default_lifetime.min(DELTA_SECONDS_MAX),
+                ..rules
+            },
         }
     }
 
@@ -237,7 +251,8 @@ impl Basis {
         // RFC 9111 section 4.2.4 lists the directives that forbid stale use; `s-maxage` does it by
         // section 5.2.2.10.
         let forbidden_to_all = directives.must_revalidate || directives.no_cache;
-        let forbidden_to_shared = shared && (directives.proxy_revalidate || directives.s_maxage.is_some());
+        let forbidden_to_shared =
+            shared && (directives.proxy_revalidate || directives.s_maxage.is_some());
         let etag = self.etag.clone().filter(|_| !no_store);
         let last_modified = self.last_modified.clone().filter(|_| !no_store);
         HttpFreshness {
@@ -245,12 +260,19 @@ impl Basis {
             received_at,
             took: self.took,
             // RFC 9111 section 4.2: fresh while the lifetime exceeds the age.
-            lifetime: if no_store { Duration::ZERO } else { self.lifetime(directives).saturating_sub(self.age) },
+            lifetime: if no_store {
+                Duration::ZERO
+            } else {
+                self.lifetime(directives).saturating_sub(self.age)
+            },
             no_store,
             must_revalidate: forbidden_to_all || forbidden_to_shared,
             stale_while_revalidate: directives.stale_while_revalidate,
             stale_if_error: directives.stale_if_error,
-            validators: HttpValidators { etag, last_modified },
+            validators: HttpValidators {
+                etag,
+                last_modified,
+            },
             basis: self,
         }
     }
@@ -281,9 +303,10 @@ impl Basis {
         // RFC 9111 section 5.3; both dates are the sender's, so its clock may be wrong.
         match (self.expires, self.date) {
             (Some(Expires::Past), _) => Duration::ZERO,
-            (Some(Expires::At(at)), Some(date)) => {
-                at.duration_since(date).unwrap_or(Duration::ZERO).min(DELTA_SECONDS_MAX)
-            }
+            (Some(Expires::At(at)), Some(date)) => at
+                .duration_since(date)
+                .unwrap_or(Duration::ZERO)
+                .min(DELTA_SECONDS_MAX),
             // The Tool Discovery Protocol's own default takes the place of section 4.2.2's guesses.
             _ => self.rules.default_lifetime,
         }
@@ -298,8 +321,13 @@ impl Basis {
 /// Of several members or lines of `Age` the first one counts; a value that is not a number counts
 /// as not sent (section 5.1).
 fn age(head: &ResponseHead) -> Duration {
-    let first = head.headers.get(AGE).and_then(|age| age.as_bytes().split(|byte| *byte == b',').next());
-    let age = first.and_then(|age| directives::delta_seconds(age.trim_ascii())).unwrap_or_default();
+    let first = head
+        .headers
+        .get(AGE)
+        .and_then(|age| age.as_bytes().split(|byte| *byte == b',').next());
+    let age = first
+        .and_then(|age| directives::delta_seconds(age.trim_ascii()))
+        .unwrap_or_default();
     age.saturating_add(head.received.saturating_duration_since(head.requested))
 }
 
@@ -307,13 +335,20 @@ fn expires(headers: &HeaderMap) -> Option<Expires> {
     let mut lines = headers.get_all(EXPIRES).iter();
     let first = lines.next()?;
     // Several lines contradict each other, which counts as stale (RFC 9111 section 4.2.1).
-    let at = if lines.next().is_some() { None } else { http_date::parse(first) };
+    let at = if lines.next().is_some() {
+        None
+    } else {
+        http_date::parse(first)
+    };
     Some(at.map_or(Expires::Past, Expires::At))
 }
 
 /// Whether `member` stands in a header that is a list, in any of its lines, whatever its case.
 fn lists(headers: &HeaderMap, name: &HeaderName, member: &[u8]) -> bool {
-    let mut members = headers.get_all(name).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    let mut members = headers
+        .get_all(name)
+        .iter()
+        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
     members.any(|each| each.trim_ascii().eq_ignore_ascii_case(member))
 }
 

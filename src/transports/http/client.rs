@@ -24,7 +24,9 @@ use super::connector::Connector;
 use super::credentials::{Credentials, SecretReader, TokenSources};
 use super::settings::ClientSettings;
 use super::status::{self, ResponseAction};
-use super::{Address, BoxError, ClientLimits, HttpResponse, HttpValidators, ResponseHead, Upstream, failure};
+use super::{
+    Address, BoxError, ClientLimits, HttpResponse, HttpValidators, ResponseHead, Upstream, failure,
+};
 use crate::metrics::Fetches;
 use crate::model::HttpTarget;
 use crate::runtime::{Clock, StopTrigger, Tasks};
@@ -84,7 +86,10 @@ impl Client {
         let settings = Arc::new(ArcSwap::from_pointee(settings));
         let connection_tasks = Tasks::new();
         let (closing, end) = StopTrigger::new();
-        let executor = Spawner { tasks: connection_tasks.clone(), end };
+        let executor = Spawner {
+            tasks: connection_tasks.clone(),
+            end,
+        };
         let connections = Connections::new(Connector::new(Arc::clone(&settings)), executor);
         Arc::new(Self {
             settings,
@@ -166,7 +171,12 @@ impl Client {
     pub fn upstream_to(self: &Arc<Self>, target: &HttpTarget) -> Result<Upstream, TransportError> {
         let address = Address::new(target.url.clone())?;
         let reader = self.secrets.clone();
-        let credentials = Credentials::new(target, address.credentials(), reader, self.token_sources.get());
+        let credentials = Credentials::new(
+            target,
+            address.credentials(),
+            reader,
+            self.token_sources.get(),
+        );
         let upstream = Upstream {
             client: Arc::clone(self),
             connections: Arc::clone(&self.connections),
@@ -182,7 +192,9 @@ impl Client {
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("limits", &self.settings.load().limits).finish_non_exhaustive()
+        f.debug_struct("Client")
+            .field("limits", &self.settings.load().limits)
+            .finish_non_exhaustive()
     }
 }
 
@@ -197,7 +209,11 @@ impl Upstream {
     /// request through the same upstream or a clone of it waits for the first.
     ///
     /// Cancel-safe: dropping the future closes the connection and frees its place.
-    pub async fn get(&self, path: &str, validators: Option<&HttpValidators>) -> Result<HttpResponse, TransportError> {
+    pub async fn get(
+        &self,
+        path: &str,
+        validators: Option<&HttpValidators>,
+    ) -> Result<HttpResponse, TransportError> {
         self.send_get(path, validators, Take::Success).await
     }
 
@@ -214,7 +230,11 @@ impl Upstream {
     /// Splits a response whose request was sent at `requested`, and masks the secrets in its
     /// headers that were sent there. Headers are read from here only. The server's own words for
     /// the status (the reason phrase) are dropped.
-    pub(super) fn received<B>(&self, response: Response<B>, requested: Instant) -> (B, ResponseHead) {
+    pub(super) fn received<B>(
+        &self,
+        response: Response<B>,
+        requested: Instant,
+    ) -> (B, ResponseHead) {
         let (mut head, body) = response.into_parts();
         mask_headers(&mut head.headers, &self.credentials.mask());
         let head = ResponseHead {
@@ -240,13 +260,25 @@ impl Upstream {
         // The semaphore is never closed, so the error case here cannot occur. The turn comes first:
         // a request that cannot start yet must not take another scenario's permit.
         let _permit = settings.permits.acquire().await;
-        let max_body = self.max_body.map_or(settings.limits.max_body, |most| most.min(settings.limits.max_body));
-        let limits = &ClientLimits { max_body, ..settings.limits.clone() };
+        let max_body = self.max_body.map_or(settings.limits.max_body, |most| {
+            most.min(settings.limits.max_body)
+        });
+        let limits = &ClientLimits {
+            max_body,
+            ..settings.limits.clone()
+        };
         let headers = validators.map(conditions).unwrap_or_default();
         let begun = client.clock.now();
         let exchange = self.exchange(limits, address.clone(), headers, take);
-        let timeout = |_| Err(TransportError::Timeout { url: address.to_string(), limit: limits.whole });
-        let answer = tokio::time::timeout(limits.whole, exchange).await.unwrap_or_else(timeout);
+        let timeout = |_| {
+            Err(TransportError::Timeout {
+                url: address.to_string(),
+                limit: limits.whole,
+            })
+        };
+        let answer = tokio::time::timeout(limits.whole, exchange)
+            .await
+            .unwrap_or_else(timeout);
         let answer = answer.map_err(|error| error.masked(&self.credentials.mask()));
         client.count(&answer, begun);
         answer
@@ -272,9 +304,14 @@ impl Upstream {
                 continue;
             }
             match status::judge(head.status, &head.headers, is_conditional(&headers)) {
-                ResponseAction::Take => return self.read(limits.max_body, &address, body, head).await,
+                ResponseAction::Take => {
+                    return self.read(limits.max_body, &address, body, head).await;
+                }
                 ResponseAction::Follow(location) => {
-                    let refuse = |target| TransportError::Redirect { url: address.to_string(), target };
+                    let refuse = |target| TransportError::Redirect {
+                        url: address.to_string(),
+                        target,
+                    };
                     let next = address.redirected(location).map_err(refuse)?;
                     if followed == limits.max_redirects {
                         return Err(refuse(next.to_string()));
@@ -284,7 +321,10 @@ impl Upstream {
                 }
                 ResponseAction::Unasked => {
                     let message = "it answered 304 to a request without conditions".to_owned();
-                    return Err(TransportError::Broken { url: address.to_string(), message });
+                    return Err(TransportError::Broken {
+                        url: address.to_string(),
+                        message,
+                    });
                 }
                 ResponseAction::Refuse if take == Take::Any => {
                     return self.read(limits.max_body, &address, body, head).await;
@@ -319,7 +359,13 @@ impl Upstream {
         address: &Address,
         headers: &HeaderMap,
         may_retry: &mut bool,
-    ) -> Result<(impl Body<Data = Bytes, Error = BoxError> + use<>, ResponseHead), TransportError> {
+    ) -> Result<
+        (
+            impl Body<Data = Bytes, Error = BoxError> + use<>,
+            ResponseHead,
+        ),
+        TransportError,
+    > {
         loop {
             let requested = self.client.clock.now();
             let request = request(Method::GET, address, headers, Bytes::new())?;
@@ -357,9 +403,16 @@ impl Upstream {
         let url = || address.to_string();
         // The accepted codings were decoded and their header removed before; any other coding was
         // not requested.
-        if let Some(coding) = head.headers.get(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
+        if let Some(coding) = head
+            .headers
+            .get(CONTENT_ENCODING)
+            .filter(|coding| *coding != "identity")
+        {
             let message = format!("its content coding {coding:?} was not requested");
-            return Err(TransportError::Broken { url: url(), message });
+            return Err(TransportError::Broken {
+                url: url(),
+                message,
+            });
         }
         let body = body::read(body, limit).await.map_err(|error| match error {
             BodyError::TooLarge => TransportError::TooLarge { url: url(), limit },
@@ -397,7 +450,13 @@ fn mask_headers(headers: &mut HeaderMap, mask: &Mask) {
 /// The headers that make a request conditional (RFC 9110 section 13.1). Both are sent; a server
 /// that knows `If-None-Match` ignores the other. Empty without validators.
 fn conditions(validators: &HttpValidators) -> HeaderMap {
-    let etag = validators.etag.iter().map(|etag| (IF_NONE_MATCH, etag.clone()));
-    let last_modified = validators.last_modified.iter().map(|date| (IF_MODIFIED_SINCE, date.clone()));
+    let etag = validators
+        .etag
+        .iter()
+        .map(|etag| (IF_NONE_MATCH, etag.clone()));
+    let last_modified = validators
+        .last_modified
+        .iter()
+        .map(|date| (IF_MODIFIED_SINCE, date.clone()));
     etag.chain(last_modified).collect()
 }

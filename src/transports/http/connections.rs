@@ -63,7 +63,12 @@ impl Connections {
         };
         let polls = Decompression::new(client(0));
         let calls = client(IDLE_PER_HOST);
-        Arc::new(Self { connector, executor, polls, calls })
+        Arc::new(Self {
+            connector,
+            executor,
+            polls,
+            calls,
+        })
     }
 
     /// Connections to this socket address, whatever the host name. They are shared with no other
@@ -83,7 +88,10 @@ impl Connections {
 
     /// Sends a request over a kept connection or a new one, and waits for the head of the answer.
     /// The connection is kept when the body is read to its end.
-    pub(super) async fn call(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Error> {
+    pub(super) async fn call(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, Error> {
         self.calls.request(request).await
     }
 }

@@ -40,12 +40,19 @@ impl Connector {
     /// A connector that looks up host names. Its connections stand within the limit that is in
     /// force when they are begun.
     pub(super) fn new(settings: Arc<ArcSwap<ClientSettings>>) -> Self {
-        Self { http: tcp(Resolver::System(GaiResolver::new())), tls: Tls::default(), settings }
+        Self {
+            http: tcp(Resolver::System(GaiResolver::new())),
+            tls: Tls::default(),
+            settings,
+        }
     }
 
     /// The same connector, with this socket address for every host name.
     pub(super) fn dialling(&self, address: SocketAddr) -> Self {
-        Self { http: tcp(Resolver::Fixed(address)), ..self.clone() }
+        Self {
+            http: tcp(Resolver::Fixed(address)),
+            ..self.clone()
+        }
     }
 }
 
@@ -67,7 +74,11 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
-        let Self { mut http, tls, settings } = self.clone();
+        let Self {
+            mut http,
+            tls,
+            settings,
+        } = self.clone();
         let limit = settings.load().limits.connect;
         let connecting = async move {
             let stream = if to.scheme() == Some(&Scheme::HTTPS) {
@@ -79,7 +90,9 @@ impl Service<Uri> for Connector {
         };
         async move {
             let late = |_| Err(io::Error::from(io::ErrorKind::TimedOut).into());
-            tokio::time::timeout(limit, connecting).await.unwrap_or_else(late)
+            tokio::time::timeout(limit, connecting)
+                .await
+                .unwrap_or_else(late)
         }
         .boxed()
     }
@@ -114,7 +127,14 @@ impl Service<Name> for Resolver {
         match self {
             Self::System(resolver) => {
                 let found = resolver.call(name);
-                async move { Ok(found.await.map_err(Unresolved)?.collect::<Vec<_>>().into_iter()) }.boxed()
+                async move {
+                    Ok(found
+                        .await
+                        .map_err(Unresolved)?
+                        .collect::<Vec<_>>()
+                        .into_iter())
+                }
+                .boxed()
             }
             Self::Fixed(address) => std::future::ready(Ok(vec![*address].into_iter())).boxed(),
         }

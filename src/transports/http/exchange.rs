@@ -17,7 +17,10 @@ use crate::transports::TransportError;
 
 /// The answer to a POST.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "made once per answer and taken apart at once, never stored")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "made once per answer and taken apart at once, never stored"
+)]
 pub enum StreamedResponse {
     /// The whole answer.
     Document(HttpResponse),
@@ -44,10 +47,15 @@ impl Upstream {
         limits: &CallLimits,
     ) -> Result<StreamedResponse, Unanswered> {
         let address = self.address.join("").map_err(Unanswered::unsent)?;
-        let timeout = TransportError::Timeout { url: address.to_string(), limit: limits.timeout };
+        let timeout = TransportError::Timeout {
+            url: address.to_string(),
+            limit: limits.timeout,
+        };
         let exchange = self.exchange_streamed(address, body.into(), limits);
         // It may still have been connecting; that is not known here, so the worse is assumed.
-        let answered = tokio::time::timeout(limits.timeout, exchange).await.unwrap_or(Err(Unanswered::sent(timeout)));
+        let answered = tokio::time::timeout(limits.timeout, exchange)
+            .await
+            .unwrap_or(Err(Unanswered::sent(timeout)));
         answered.map_err(|failed| failed.masked(&self.credentials.mask()))
     }
 
@@ -59,26 +67,49 @@ impl Upstream {
     ) -> Result<StreamedResponse, Unanswered> {
         let settings = self.client.settings.load_full();
         let mut redirects = 0;
-        let mut attempt = self.attempt(&address, limits.repeatable).await.map_err(Unanswered::unsent)?;
+        let mut attempt = self
+            .attempt(&address, limits.repeatable)
+            .await
+            .map_err(Unanswered::unsent)?;
         loop {
             let mut headers = limits.headers.clone();
-            headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+            headers.insert(
+                ACCEPT,
+                HeaderValue::from_static("application/json, text/event-stream"),
+            );
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             headers.extend(attempt.headers().clone());
-            let request = request(Method::POST, &address, &headers, body.clone()).map_err(Unanswered::unsent)?;
+            let request = request(Method::POST, &address, &headers, body.clone())
+                .map_err(Unanswered::unsent)?;
             let requested = self.client.now();
-            let answered = self.connections.call(request).await.map_err(|error| Unanswered {
-                sent: !failure::unsent(&error),
-                error: failure::explain(&address, &error, settings.limits.connect),
-            })?;
+            let answered = self
+                .connections
+                .call(request)
+                .await
+                .map_err(|error| Unanswered {
+                    sent: !failure::unsent(&error),
+                    error: failure::explain(&address, &error, settings.limits.connect),
+                })?;
             let (answer, head) = self.received(answered, requested);
-            if attempt.is_refused(head.status, &head.headers).await.map_err(Unanswered::sent)? {
+            if attempt
+                .is_refused(head.status, &head.headers)
+                .await
+                .map_err(Unanswered::sent)?
+            {
                 continue;
             }
-            let moved = matches!(head.status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+            let moved = matches!(
+                head.status,
+                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+            );
             if let Some(location) = head.headers.get(LOCATION).filter(|_| moved) {
-                let refuse = |target| TransportError::Redirect { url: address.to_string(), target };
-                let next = address.redirected(location).map_err(|target| Unanswered::unsent(refuse(target)))?;
+                let refuse = |target| TransportError::Redirect {
+                    url: address.to_string(),
+                    target,
+                };
+                let next = address
+                    .redirected(location)
+                    .map_err(|target| Unanswered::unsent(refuse(target)))?;
                 if redirects == settings.limits.max_redirects {
                     return Err(Unanswered::unsent(refuse(next.to_string())));
                 }
@@ -95,7 +126,10 @@ impl Upstream {
                 let events = EventStream::new(self, &address, answer, limits);
                 return Ok(StreamedResponse::Events(head, events));
             }
-            let answer = self.read(limits.max_body, &address, answer, head).await.map_err(Unanswered::sent)?;
+            let answer = self
+                .read(limits.max_body, &address, answer, head)
+                .await
+                .map_err(Unanswered::sent)?;
             return Ok(StreamedResponse::Document(answer));
         }
     }
@@ -106,7 +140,10 @@ impl Upstream {
         let turn = self.turn.lock().await;
         let permits = self.client.settings.load().permits.clone();
         // The semaphore is never closed.
-        PollTurn { _turn: turn, _permit: permits.acquire_owned().await.ok() }
+        PollTurn {
+            _turn: turn,
+            _permit: permits.acquire_owned().await.ok(),
+        }
     }
 
     /// The limits of one request of a poll.
@@ -114,17 +151,32 @@ impl Upstream {
         let settings = self.client.settings.load();
         let most = settings.limits.max_body;
         let max_body = self.max_body.map_or(most, |own| own.min(most));
-        CallLimits { timeout: settings.limits.whole, max_body, headers: HeaderMap::new(), repeatable: true }
+        CallLimits {
+            timeout: settings.limits.whole,
+            max_body,
+            headers: HeaderMap::new(),
+            repeatable: true,
+        }
     }
 
     /// The address that this one refers to as a reference (RFC 3986 section 4.1), with the same
     /// credentials. Fails with [`TransportError::Redirect`] for another origin.
     pub fn redirected_to(&self, reference: &str) -> Result<Self, TransportError> {
         let mask = self.credentials.mask();
-        let refuse = |target| TransportError::Redirect { url: self.address.to_string(), target }.masked(&mask);
+        let refuse = |target| {
+            TransportError::Redirect {
+                url: self.address.to_string(),
+                target,
+            }
+            .masked(&mask)
+        };
         let reference = HeaderValue::from_str(reference);
-        let reference = reference.map_err(|_| refuse("an address that cannot be read".to_owned()))?;
+        let reference =
+            reference.map_err(|_| refuse("an address that cannot be read".to_owned()))?;
         let address = self.address.redirected(&reference).map_err(refuse)?;
-        Ok(Self { address, ..self.clone() })
+        Ok(Self {
+            address,
+            ..self.clone()
+        })
     }
 }

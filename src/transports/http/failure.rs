@@ -15,13 +15,20 @@ use crate::transports::TransportError;
 
 /// Names the reason why no head of an answer came. `connect` is the limit that a connect timeout
 /// means.
-pub(super) fn explain(address: &Address, error: &legacy::Error, connect: Duration) -> TransportError {
+pub(super) fn explain(
+    address: &Address,
+    error: &legacy::Error,
+    connect: Duration,
+) -> TransportError {
     let url = address.to_string();
     let is = |wanted| error.is_connect() && io_kinds(error).any(|kind| kind == wanted);
     if causes(error).any(<dyn Error>::is::<Unresolved>) {
         TransportError::Unresolved(url)
     } else if is(io::ErrorKind::TimedOut) {
-        TransportError::Timeout { url, limit: connect }
+        TransportError::Timeout {
+            url,
+            limit: connect,
+        }
     } else if is(io::ErrorKind::ConnectionRefused) {
         TransportError::Refused(url)
     } else {
@@ -32,7 +39,10 @@ pub(super) fn explain(address: &Address, error: &legacy::Error, connect: Duratio
 /// The connection or the body broke.
 pub(super) fn broken(address: &Address, error: &(dyn Error + 'static)) -> TransportError {
     let innermost = causes(error).last().unwrap_or(error);
-    TransportError::Broken { url: address.to_string(), message: innermost.to_string() }
+    TransportError::Broken {
+        url: address.to_string(),
+        message: innermost.to_string(),
+    }
 }
 
 /// Whether the connection was closed on us before a whole head of an answer came: the server may
@@ -41,8 +51,15 @@ pub(super) fn broken(address: &Address, error: &(dyn Error + 'static)) -> Transp
 /// (RFC 9110 section 9.2.2).
 pub(super) fn closed_before_answer(error: &legacy::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
-    let by_http = |cause: &hyper::Error| cause.is_incomplete_message() || cause.is_canceled() || cause.is_closed();
-    let by_socket = |kind| matches!(kind, BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof);
+    let by_http = |cause: &hyper::Error| {
+        cause.is_incomplete_message() || cause.is_canceled() || cause.is_closed()
+    };
+    let by_socket = |kind| {
+        matches!(
+            kind,
+            BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof
+        )
+    };
     !error.is_connect() && (http_causes(error).any(by_http) || io_kinds(error).any(by_socket))
 }
 
@@ -57,7 +74,9 @@ fn http_causes(error: &legacy::Error) -> impl Iterator<Item = &hyper::Error> {
 }
 
 fn io_kinds(error: &legacy::Error) -> impl Iterator<Item = io::ErrorKind> {
-    causes(error).filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind)
+    causes(error)
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .map(io::Error::kind)
 }
 
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {

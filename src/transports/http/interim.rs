@@ -29,7 +29,13 @@ pub(super) struct BoundedStream<S> {
 impl<S> BoundedStream<S> {
     /// Counts what comes by this connection.
     pub(super) fn new(stream: S) -> Self {
-        Self { stream, meter: InterimMeter { position: ResponsePosition::Start(0), bytes: 0 } }
+        Self {
+            stream,
+            meter: InterimMeter {
+                position: ResponsePosition::Start(0),
+                bytes: 0,
+            },
+        }
     }
 }
 
@@ -53,14 +59,31 @@ impl ResponsePosition {
     fn after(self, byte: u8) -> Self {
         match (self, byte) {
             (Self::Start(0), b'\r' | b'\n') | (Self::Head { .. }, b'\r') => self,
-            (Self::Start(matched), _) if byte == INTERIM_START[matched] || matched == MINOR_VERSION => {
+            (Self::Start(matched), _)
+                if byte == INTERIM_START[matched] || matched == MINOR_VERSION =>
+            {
                 let is_whole = matched + 1 == INTERIM_START.len();
-                if is_whole { Self::Head { is_line_empty: false } } else { Self::Start(matched + 1) }
+                if is_whole {
+                    Self::Head {
+                        is_line_empty: false,
+                    }
+                } else {
+                    Self::Start(matched + 1)
+                }
             }
             (Self::Start(_) | Self::Answer, _) => Self::Answer,
-            (Self::Head { is_line_empty: true }, b'\n') => Self::Start(0),
-            (Self::Head { .. }, b'\n') => Self::Head { is_line_empty: true },
-            (Self::Head { .. }, _) => Self::Head { is_line_empty: false },
+            (
+                Self::Head {
+                    is_line_empty: true,
+                },
+                b'\n',
+            ) => Self::Start(0),
+            (Self::Head { .. }, b'\n') => Self::Head {
+                is_line_empty: true,
+            },
+            (Self::Head { .. }, _) => Self::Head {
+                is_line_empty: false,
+            },
         }
     }
 }
@@ -89,7 +112,10 @@ impl InterimMeter {
     /// Something is sent. After an answer it is the next request.
     fn sent(&mut self) {
         if self.position == ResponsePosition::Answer {
-            *self = Self { position: ResponsePosition::Start(0), bytes: 0 };
+            *self = Self {
+                position: ResponsePosition::Start(0),
+                bytes: 0,
+            };
         }
     }
 }
@@ -117,7 +143,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for BoundedStream<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for BoundedStream<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.meter.sent();
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
@@ -156,7 +186,11 @@ mod tests {
 
     #[test]
     fn interim_responses_are_counted_however_they_are_cut_and_their_lines_end() {
-        for one in [HINTS, b"HTTP/1.0 100 \n\n", b"\r\n\nHTTP/1.1 199 x\nA: b\n\r\n"] {
+        for one in [
+            HINTS,
+            b"HTTP/1.0 100 \n\n",
+            b"\r\n\nHTTP/1.1 199 x\nA: b\n\r\n",
+        ] {
             for part in [1, 7, 4_096] {
                 let mut meter = meter();
                 let most = one.repeat(MAX_INTERIM_BYTES / one.len());
@@ -176,7 +210,10 @@ mod tests {
             // A request that goes on while these come is no next one.
             meter.sent();
             assert!(meter.received(b"HTTP/1.1 200 OK\r\n\r\n"));
-            assert!(meter.received(&HINTS.repeat(10_000)), "a body that looks like them");
+            assert!(
+                meter.received(&HINTS.repeat(10_000)),
+                "a body that looks like them"
+            );
         }
         let mut spent = self::meter();
         assert!(spent.received(&most));

@@ -48,7 +48,10 @@ impl Unanswered {
 
     /// The same with the secrets in what a server sent masked.
     pub(super) fn masked(self, mask: &Mask) -> Self {
-        Self { error: self.error.masked(mask), ..self }
+        Self {
+            error: self.error.masked(mask),
+            ..self
+        }
     }
 
     pub(super) fn sent(error: TransportError) -> Self {
@@ -69,8 +72,12 @@ impl Upstream {
     ) -> Result<HttpResponse, Unanswered> {
         let address = self.address.join(path).map_err(Unanswered::unsent)?;
         let mut limits = limits.clone();
-        limits.headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
-        self.send_once(Method::POST, &address, body.into(), &limits).await
+        limits
+            .headers
+            .entry(CONTENT_TYPE)
+            .or_insert(HeaderValue::from_static("application/json"));
+        self.send_once(Method::POST, &address, body.into(), &limits)
+            .await
     }
 
     /// Sends one request of any method to an address of this origin. Every status is an answer, a
@@ -100,29 +107,45 @@ impl Upstream {
     ) -> Result<HttpResponse, Unanswered> {
         let connect = self.client.settings.load().limits.connect;
         let exchange = async {
-            let mut attempt = self.attempt(address, limits.repeatable).await.map_err(Unanswered::unsent)?;
+            let mut attempt = self
+                .attempt(address, limits.repeatable)
+                .await
+                .map_err(Unanswered::unsent)?;
             loop {
                 let mut headers = limits.headers.clone();
                 headers.extend(attempt.headers().clone());
-                let request = request(method.clone(), address, &headers, body.clone()).map_err(Unanswered::unsent)?;
+                let request = request(method.clone(), address, &headers, body.clone())
+                    .map_err(Unanswered::unsent)?;
                 let requested = self.client.now();
-                let answered = self.connections.call(request).await.map_err(|error| Unanswered {
-                    sent: !failure::unsent(&error),
-                    error: failure::explain(address, &error, connect),
-                })?;
+                let answered =
+                    self.connections
+                        .call(request)
+                        .await
+                        .map_err(|error| Unanswered {
+                            sent: !failure::unsent(&error),
+                            error: failure::explain(address, &error, connect),
+                        })?;
                 let (body, head) = self.received(answered, requested);
-                if attempt.is_refused(head.status, &head.headers).await.map_err(Unanswered::sent)? {
+                if attempt
+                    .is_refused(head.status, &head.headers)
+                    .await
+                    .map_err(Unanswered::sent)?
+                {
                     continue;
                 }
-                return self.read(limits.max_body, address, body, head).await.map_err(Unanswered::sent);
+                return self
+                    .read(limits.max_body, address, body, head)
+                    .await
+                    .map_err(Unanswered::sent);
             }
         };
         match tokio::time::timeout(limits.timeout, exchange).await {
             Ok(answered) => answered.map_err(|failed| failed.masked(&self.credentials.mask())),
             // It may still have been connecting; that is unknown, so the worse case is assumed.
-            Err(_) => {
-                Err(Unanswered::sent(TransportError::Timeout { url: address.to_string(), limit: limits.timeout }))
-            }
+            Err(_) => Err(Unanswered::sent(TransportError::Timeout {
+                url: address.to_string(),
+                limit: limits.timeout,
+            })),
         }
     }
 }

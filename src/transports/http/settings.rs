@@ -37,13 +37,22 @@ impl ClientSettings {
     /// Settings with permits of their own, at least one.
     pub(super) fn new(limits: ClientLimits, concurrency: usize, rules: CacheRules) -> Self {
         let permits = Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS)));
-        Self { limits, permits, concurrency, rules }
+        Self {
+            limits,
+            permits,
+            concurrency,
+            rules,
+        }
     }
 
     /// The settings that follow these ones. Permits are shared while their number stays.
     pub(super) fn next(&self, limits: ClientLimits, concurrency: usize, rules: CacheRules) -> Self {
         if concurrency == self.concurrency {
-            return Self { limits, rules, ..self.clone() };
+            return Self {
+                limits,
+                rules,
+                ..self.clone()
+            };
         }
         Self::new(limits, concurrency, rules)
     }

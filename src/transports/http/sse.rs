@@ -24,7 +24,11 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// The longest id of an event that is kept, in bytes.
 const MAX_ID: usize = 1024;
 /// How long a stream that ended is not opened again: by default, at least and at most.
-const REOPEN: [Duration; 3] = [Duration::from_secs(1), Duration::from_millis(50), Duration::from_secs(60)];
+const REOPEN: [Duration; 3] = [
+    Duration::from_secs(1),
+    Duration::from_millis(50),
+    Duration::from_secs(60),
+];
 
 /// What one stream may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +80,11 @@ impl Upstream {
     /// requests under way, for it does not end.
     ///
     /// `None` when the answer is good and no stream of events. Fails as every request does.
-    pub async fn events(&self, path: &str, limits: EventLimits) -> Result<Option<EventStream>, TransportError> {
+    pub async fn events(
+        &self,
+        path: &str,
+        limits: EventLimits,
+    ) -> Result<Option<EventStream>, TransportError> {
         self.events_with(path, limits, HeaderMap::new()).await
     }
 
@@ -109,9 +117,16 @@ impl Upstream {
                 }
             }
         };
-        let timeout = |_| Err(TransportError::Timeout { url: address.to_string(), limit: whole });
+        let timeout = |_| {
+            Err(TransportError::Timeout {
+                url: address.to_string(),
+                limit: whole,
+            })
+        };
         let cover = |error: TransportError| error.masked(&self.credentials.mask());
-        let opened = tokio::time::timeout(whole, opening).await.unwrap_or_else(timeout);
+        let opened = tokio::time::timeout(whole, opening)
+            .await
+            .unwrap_or_else(timeout);
         let (body, head) = opened.map_err(cover)?;
         if head.status != StatusCode::OK {
             return Err(cover(status::refused(address.to_string(), &head, b"")));
@@ -130,7 +145,12 @@ impl Upstream {
 
 impl EventStream {
     /// The events in the body of an answer.
-    pub(super) fn new(upstream: &Upstream, address: &Address, body: Incoming, limits: EventLimits) -> Self {
+    pub(super) fn new(
+        upstream: &Upstream,
+        address: &Address,
+        body: Incoming,
+        limits: EventLimits,
+    ) -> Self {
         Self {
             address: address.to_string(),
             body,
@@ -148,7 +168,10 @@ impl EventStream {
     pub fn within(mut self, limits: EventLimits) -> Self {
         self.parser.most = limits.max_event;
         self.rate.per_minute = limits.per_minute;
-        Self { silence: limits.silence, ..self }
+        Self {
+            silence: limits.silence,
+            ..self
+        }
     }
 
     /// The next event; `None` when the server ended the stream. Cancel-safe.
@@ -160,17 +183,30 @@ impl EventStream {
             if let Some(event) = self.parser.read(&mut self.rest) {
                 return Ok(Some(self.masked(event)));
             }
-            let timed_out = |_| TransportError::Timeout { url: self.address.clone(), limit: self.silence };
-            let broken =
-                |error: hyper::Error| TransportError::Broken { url: self.address.clone(), message: error.to_string() };
-            let frame = tokio::time::timeout(self.silence, self.body.frame()).await.map_err(timed_out)?;
+            let timed_out = |_| TransportError::Timeout {
+                url: self.address.clone(),
+                limit: self.silence,
+            };
+            let broken = |error: hyper::Error| TransportError::Broken {
+                url: self.address.clone(),
+                message: error.to_string(),
+            };
+            let frame = tokio::time::timeout(self.silence, self.body.frame())
+                .await
+                .map_err(timed_out)?;
             match frame {
                 Some(frame) => self.rest = frame.map_err(broken)?.into_data().unwrap_or_default(),
                 None => return Ok(None),
             }
             if !self.rate.count(self.rest.len()) {
-                let message = format!("it sent more than {} bytes of events in a minute", self.rate.per_minute);
-                return Err(TransportError::Broken { url: self.address.clone(), message });
+                let message = format!(
+                    "it sent more than {} bytes of events in a minute",
+                    self.rate.per_minute
+                );
+                return Err(TransportError::Broken {
+                    url: self.address.clone(),
+                    message,
+                });
             }
         }
     }
@@ -182,7 +218,10 @@ impl EventStream {
         if event.event == "endpoint" {
             return event;
         }
-        ServerEvent { data: self.credentials.mask().document_text(event.data), ..event }
+        ServerEvent {
+            data: self.credentials.mask().document_text(event.data),
+            ..event
+        }
     }
 
     /// Where the stream can be continued after its end, if the server gave its events ids.
@@ -203,7 +242,12 @@ struct StreamRate {
 
 impl StreamRate {
     fn new(per_minute: usize, clock: Clock) -> Self {
-        Self { per_minute, clock, window_began: clock.now(), bytes: 0 }
+        Self {
+            per_minute,
+            clock,
+            window_began: clock.now(),
+            bytes: 0,
+        }
     }
 
     /// Counts what has just come. Returns whether it is within the limit.
@@ -219,8 +263,13 @@ impl StreamRate {
 }
 
 pub(super) fn is_event_stream(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .unwrap_or_default();
+    kind.split(';')
+        .next()
+        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
 }
 
 /// From bytes to events. Lines end in LF, CR or CRLF, wherever chunks are cut.
@@ -248,9 +297,15 @@ struct StreamPlace {
 
 impl StreamPlace {
     fn resume_point(&self) -> Option<ResumePoint> {
-        let id = std::str::from_utf8(&self.id).ok().filter(|id| !id.is_empty())?.to_owned();
+        let id = std::str::from_utf8(&self.id)
+            .ok()
+            .filter(|id| !id.is_empty())?
+            .to_owned();
         let [by_default, least, most] = REOPEN;
-        Some(ResumePoint { id, after: self.retry.unwrap_or(by_default).clamp(least, most) })
+        Some(ResumePoint {
+            id,
+            after: self.retry.unwrap_or(by_default).clamp(least, most),
+        })
     }
 }
 
@@ -322,7 +377,10 @@ impl Parser {
             return self.dispatch();
         }
         let (name, value) = match line.iter().position(|byte| *byte == b':') {
-            Some(at) => (&line[..at], line[at + 1..].strip_prefix(b" ").unwrap_or(&line[at + 1..])),
+            Some(at) => (
+                &line[..at],
+                line[at + 1..].strip_prefix(b" ").unwrap_or(&line[at + 1..]),
+            ),
             None => (line, &[][..]),
         };
         match name {
@@ -340,9 +398,13 @@ impl Parser {
                 self.cut |= value.len() > room;
                 data.extend_from_slice(&value[..value.len().min(room)]);
             }
-            b"id" if value.len() <= MAX_ID && !value.contains(&0) => self.place.next_id = value.to_vec(),
+            b"id" if value.len() <= MAX_ID && !value.contains(&0) => {
+                self.place.next_id = value.to_vec()
+            }
             b"retry" if value.iter().all(u8::is_ascii_digit) => {
-                let digits = std::str::from_utf8(value).ok().and_then(|digits| digits.parse().ok());
+                let digits = std::str::from_utf8(value)
+                    .ok()
+                    .and_then(|digits| digits.parse().ok());
                 self.place.retry = digits.map(Duration::from_millis);
             }
             // Comments, and what this program has no use for.
@@ -360,8 +422,16 @@ impl Parser {
         let cut = std::mem::take(&mut self.cut);
         let data = data.filter(|data| !data.is_empty())?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let event = if event.is_empty() { "message".to_owned() } else { text(&event) };
-        Some(ServerEvent { event, data: text(&data), cut })
+        let event = if event.is_empty() {
+            "message".to_owned()
+        } else {
+            text(&event)
+        };
+        Some(ServerEvent {
+            event,
+            data: text(&data),
+            cut,
+        })
     }
 }
 
@@ -394,7 +464,11 @@ mod tests {
             assert_eq!(read(&[sent.as_bytes()], 1_000), expected, "{end:?}");
             for at in 0..sent.len() {
                 let (before, after) = sent.as_bytes().split_at(at);
-                assert_eq!(read(&[before, after], 1_000), expected, "{end:?} cut at {at}");
+                assert_eq!(
+                    read(&[before, after], 1_000),
+                    expected,
+                    "{end:?} cut at {at}"
+                );
             }
             let bytes: Vec<_> = sent.as_bytes().chunks(1).collect();
             assert_eq!(read(&bytes, 1_000), expected, "{end:?} byte by byte");
@@ -406,12 +480,21 @@ mod tests {
         let mut parser = Parser::new(64);
         let mut id = |sent: &'static str| {
             parser.read(&mut Bytes::from_static(sent.as_bytes()));
-            (String::from_utf8(parser.place.id.clone()).unwrap(), parser.place.retry)
+            (
+                String::from_utf8(parser.place.id.clone()).unwrap(),
+                parser.place.retry,
+            )
         };
-        assert_eq!(id("id: a\nretry: 500\ndata:\n"), (String::new(), Some(Duration::from_millis(500))));
+        assert_eq!(
+            id("id: a\nretry: 500\ndata:\n"),
+            (String::new(), Some(Duration::from_millis(500)))
+        );
         assert_eq!(id("\n").0, "a");
         assert_eq!(id("data: no id\n\n").0, "a");
-        assert_eq!(id("id: b\0\nretry: soon\n\n"), ("a".to_owned(), Some(Duration::from_millis(500))));
+        assert_eq!(
+            id("id: b\0\nretry: soon\n\n"),
+            ("a".to_owned(), Some(Duration::from_millis(500)))
+        );
         assert_eq!(id("id\n\n").0, "");
     }
 
@@ -422,13 +505,21 @@ mod tests {
         for chunk in line.as_bytes().chunks(1_000) {
             let mut bytes = Bytes::copy_from_slice(chunk);
             while let Some(event) = parser.read(&mut bytes) {
-                assert!(event.cut == (event.data != "next") && event.data.len() <= 64, "{event:?}");
+                assert!(
+                    event.cut == (event.data != "next") && event.data.len() <= 64,
+                    "{event:?}"
+                );
             }
-            assert!(parser.line.len() <= 64 && parser.data.as_ref().is_none_or(|data| data.len() <= 64));
+            assert!(
+                parser.line.len() <= 64 && parser.data.as_ref().is_none_or(|data| data.len() <= 64)
+            );
         }
         let lines = "data: 0123456789\n".repeat(100_000) + "\n";
         let events = read(&[lines.as_bytes()], 64);
-        assert!(events.len() == 1 && events[0].2 && events[0].1.len() <= 64, "{events:?}");
+        assert!(
+            events.len() == 1 && events[0].2 && events[0].1.len() <= 64,
+            "{events:?}"
+        );
     }
 
     /// A server that wants its stream opened again at once would be connected to without a pause.

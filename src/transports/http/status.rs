@@ -36,7 +36,11 @@ pub(super) enum ResponseAction<'a> {
 }
 
 /// Judges the head of an answer to a request that was or was not conditional.
-pub(super) fn judge(status: StatusCode, headers: &HeaderMap, conditional: bool) -> ResponseAction<'_> {
+pub(super) fn judge(
+    status: StatusCode,
+    headers: &HeaderMap,
+    conditional: bool,
+) -> ResponseAction<'_> {
     match status {
         StatusCode::NOT_MODIFIED if conditional => ResponseAction::Take,
         StatusCode::NOT_MODIFIED => ResponseAction::Unasked,
@@ -48,9 +52,9 @@ pub(super) fn judge(status: StatusCode, headers: &HeaderMap, conditional: bool) 
         | StatusCode::FOUND
         | StatusCode::SEE_OTHER
         | StatusCode::TEMPORARY_REDIRECT
-        | StatusCode::PERMANENT_REDIRECT => {
-            headers.get(LOCATION).map_or(ResponseAction::Refuse, ResponseAction::Follow)
-        }
+        | StatusCode::PERMANENT_REDIRECT => headers
+            .get(LOCATION)
+            .map_or(ResponseAction::Refuse, ResponseAction::Follow),
         _ => ResponseAction::Refuse,
     }
 }
@@ -63,7 +67,11 @@ pub(super) fn explains(status: StatusCode) -> bool {
 /// The first line of a body that is no web page, quoted.
 fn first_line(body: &[u8]) -> Option<Box<str>> {
     let text = String::from_utf8_lossy(&body[..body.len().min(4 * LINE_CHARACTERS)]);
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).filter(|line| !line.starts_with('<'));
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .filter(|line| !line.starts_with('<'));
     line.map(|line| quoted_up_to(line, LINE_CHARACTERS).into())
 }
 
@@ -88,7 +96,8 @@ pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duratio
         Duration::from_secs(text.parse().unwrap_or(u64::MAX))
     } else {
         let date = http_date::parse(value)?;
-        date.duration_since(SystemTime::from(now)).unwrap_or(Duration::ZERO)
+        date.duration_since(SystemTime::from(now))
+            .unwrap_or(Duration::ZERO)
     };
     Some(wait.clamp(SOONEST, LATEST))
 }
@@ -120,7 +129,11 @@ mod tests {
         ];
         for (text, expected) in cases {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(text))]);
-            assert_eq!(retry_after(&headers, now), expected.map(Duration::from_secs), "`{text}`");
+            assert_eq!(
+                retry_after(&headers, now),
+                expected.map(Duration::from_secs),
+                "`{text}`"
+            );
         }
         assert_eq!(retry_after(&HeaderMap::new(), now), None);
     }

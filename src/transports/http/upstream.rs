@@ -17,14 +17,23 @@ impl Upstream {
     #[must_use]
     pub fn with_dial(self, dial: Option<SocketAddr>) -> Self {
         let connections = &self.client.connections;
-        let connections = dial.map_or_else(|| Arc::clone(connections), |dial| connections.dialling(dial));
-        Self { connections, ..self }
+        let connections = dial.map_or_else(
+            || Arc::clone(connections),
+            |dial| connections.dialling(dial),
+        );
+        Self {
+            connections,
+            ..self
+        }
     }
 
     /// A call of a tool that does not say how long it may take may take so long.
     #[must_use]
     pub fn with_call_timeout(self, call_timeout: Option<Duration>) -> Self {
-        Self { call_timeout, ..self }
+        Self {
+            call_timeout,
+            ..self
+        }
     }
 
     /// Limits the bytes read of an answer to a GET, where that is less than the general limit.
@@ -73,7 +82,11 @@ impl Upstream {
 
     /// Begins a request to an address of this origin with its credentials. `is_repeatable` says
     /// whether it may be sent again after they were refused.
-    pub(super) async fn attempt(&self, to: &Address, is_repeatable: bool) -> Result<Attempt<'_>, TransportError> {
+    pub(super) async fn attempt(
+        &self,
+        to: &Address,
+        is_repeatable: bool,
+    ) -> Result<Attempt<'_>, TransportError> {
         Attempt::begin(&self.credentials, to.url(), to.to_string(), is_repeatable).await
     }
 }

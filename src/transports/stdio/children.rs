@@ -66,25 +66,54 @@ impl Children {
         let mark = ProgramMark::of_daemon();
         let watchdog = Arc::new(Watchdog::new(watchdog, mark.clone()));
         let started = AtomicU64::new(0);
-        Arc::new(Self { clock, tasks: Tasks::new(), watchdog, mark, started, running: Arc::default(), closing, closes })
+        Arc::new(Self {
+            clock,
+            tasks: Tasks::new(),
+            watchdog,
+            mark,
+            started,
+            running: Arc::default(),
+            closing,
+            closes,
+        })
     }
 
     /// Starts a process. Fails with [`TransportError::CommandNotFound`] or
     /// [`TransportError::NotStarted`].
-    pub(in crate::transports) fn start(&self, target: &StdioTarget) -> Result<ChildProcess, TransportError> {
+    pub(in crate::transports) fn start(
+        &self,
+        target: &StdioTarget,
+    ) -> Result<ChildProcess, TransportError> {
         let program = lookup::program(target, std::env::var_os("PATH"))?;
         let line = target.to_string();
-        let failed = |message: String| TransportError::NotStarted { command: line.clone(), message };
+        let failed = |message: String| TransportError::NotStarted {
+            command: line.clone(),
+            message,
+        };
         if let Some(cwd) = target.cwd().filter(|cwd| !cwd.is_dir()) {
-            return Err(failed(format!("its working folder {} is not a folder", cwd.display())));
+            return Err(failed(format!(
+                "its working folder {} is not a folder",
+                cwd.display()
+            )));
         }
         let mut command = Command::new(program);
-        command.args(target.args()).env_clear().envs(environment::passed(std::env::vars_os()));
-        command.envs(target.env().iter().map(|(name, value)| (name, value.expose())));
+        command
+            .args(target.args())
+            .env_clear()
+            .envs(environment::passed(std::env::vars_os()));
+        command.envs(
+            target
+                .env()
+                .iter()
+                .map(|(name, value)| (name, value.expose())),
+        );
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let mark = self.mark.of_program(number);
         command.env(ProgramMark::name(), mark.text());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         if let Some(cwd) = target.cwd() {
             command.current_dir(cwd);
         }
@@ -92,7 +121,8 @@ impl Children {
         command.process_group(0);
         self.watchdog.start();
         let child = command.spawn().map_err(|error| failed(why_not(&error)))?;
-        self.supervised(child, number, mark, target).ok_or_else(|| failed("it ended at once".to_owned()))
+        self.supervised(child, number, mark, target)
+            .ok_or_else(|| failed("it ended at once".to_owned()))
     }
 
     /// The command lines of the programs that run, or of which some process does.
@@ -117,11 +147,18 @@ impl Children {
         let (cut, uncut) = StopTrigger::new();
         let tail = StderrTail::default();
         let masks = ProgramMasks::of(target);
-        let reads_stderr =
-            self.tasks.spawn(read_stderr(stderr, tail.clone(), masks.lines.clone(), uncut.clone(), self.clock));
+        let reads_stderr = self.tasks.spawn(read_stderr(
+            stderr,
+            tail.clone(),
+            masks.lines.clone(),
+            uncut.clone(),
+            self.clock,
+        ));
         let (end, ended) = watch::channel(None);
         let fault = ProcessFault::new(&self.closes);
-        let reads_stdout = self.tasks.spawn(read_stdout(stdout, out, fault.clone(), uncut, self.clock));
+        let reads_stdout =
+            self.tasks
+                .spawn(read_stdout(stdout, out, fault.clone(), uncut, self.clock));
         let supervised = Supervised {
             child,
             group,
@@ -146,7 +183,16 @@ impl Children {
             running.programs().remove(&number);
         });
         let tasks = self.tasks.clone();
-        Some(ChildProcess { command, input, lines: Some(lines), stderr: tail, masks, end: ended, fault, tasks })
+        Some(ChildProcess {
+            command,
+            input,
+            lines: Some(lines),
+            stderr: tail,
+            masks,
+            end: ended,
+            fault,
+            tasks,
+        })
     }
 
     /// Stops every process and waits until all have ended, for a limited time. One that is started

@@ -60,7 +60,8 @@ impl Supervised {
         // A write under way fails at once.
         self.fault.trigger.stop();
         let _ = tokio::time::timeout(DRAIN, &mut self.reads_stderr).await;
-        self.end.send_replace(Some(Arc::new(self.how(ended, was_stopped))));
+        self.end
+            .send_replace(Some(Arc::new(self.how(ended, was_stopped))));
         end_processes(&[self.group], Some(&self.mark), &self.tasks, self.clock).await;
         // What did not even end after SIGKILL stays with the watchdog.
         if !self.group.is_alive() {
@@ -93,8 +94,16 @@ impl Supervised {
         let uptime = self.clock.now().saturating_duration_since(self.started);
         let mut how = match (self.fault.why.get(), ended) {
             (Some(why), _) => format!("{why}, and was stopped"),
-            (None, _) if was_stopped => return ProgramEnd { uptime, ..ProgramEnd::stopped() },
-            (None, ended) => format!("the process ended {}", ended.map_or_else(|| "unseen".to_owned(), status)),
+            (None, _) if was_stopped => {
+                return ProgramEnd {
+                    uptime,
+                    ..ProgramEnd::stopped()
+                };
+            }
+            (None, ended) => format!(
+                "the process ended {}",
+                ended.map_or_else(|| "unseen".to_owned(), status)
+            ),
         };
         // First, since a place with little room shows the beginning.
         if let Some(error) = self.stderr.raised() {
@@ -103,7 +112,13 @@ impl Supervised {
         }
         let exit_code = ended.and_then(|ended| ended.code());
         let signal = ended.and_then(ended_by);
-        ProgramEnd { how, exit_code, signal, stderr: self.stderr.last(LAST_LINES), uptime }
+        ProgramEnd {
+            how,
+            exit_code,
+            signal,
+            stderr: self.stderr.last(LAST_LINES),
+            uptime,
+        }
     }
 }
 

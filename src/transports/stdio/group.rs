@@ -46,7 +46,10 @@ impl ProcessGroup {
     pub(super) fn is_alive(self) -> bool {
         // One that may not be signalled is one.
         self.number().is_some_and(|group| {
-            !matches!(rustix::process::test_kill_process_group(group), Err(rustix::io::Errno::SRCH))
+            !matches!(
+                rustix::process::test_kill_process_group(group),
+                Err(rustix::io::Errno::SRCH)
+            )
         })
     }
 

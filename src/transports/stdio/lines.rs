@@ -55,7 +55,12 @@ pub(super) struct LineSplitter {
 
 impl LineSplitter {
     pub(super) fn new(limit: usize) -> Self {
-        Self { line: Vec::new(), limit, skips: false, skipped: 0 }
+        Self {
+            line: Vec::new(),
+            limit,
+            skips: false,
+            skipped: 0,
+        }
     }
 
     /// The next line of a chunk, whose beginning is used up by that. A line that is too long is
@@ -75,10 +80,16 @@ impl LineSplitter {
             if part.len() > room {
                 self.skips = end.is_none();
                 self.skipped = part.len() - room;
-                return Some(RawLine { bytes: take(&mut self.line), is_cut: true });
+                return Some(RawLine {
+                    bytes: take(&mut self.line),
+                    is_cut: true,
+                });
             }
             if end.is_some() {
-                return Some(RawLine { bytes: take(&mut self.line), is_cut: false });
+                return Some(RawLine {
+                    bytes: take(&mut self.line),
+                    is_cut: false,
+                });
             }
         }
         None
@@ -86,7 +97,10 @@ impl LineSplitter {
 
     /// What stands behind the last line break, when the output has ended.
     pub(super) fn rest(&mut self) -> Option<RawLine> {
-        (!self.line.is_empty()).then(|| RawLine { bytes: take(&mut self.line), is_cut: false })
+        (!self.line.is_empty()).then(|| RawLine {
+            bytes: take(&mut self.line),
+            is_cut: false,
+        })
     }
 }
 
@@ -140,7 +154,9 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 read = paced => read,
                 () = self.cut.wait() => return self.splitter.rest(),
             };
-            let Ok(length @ 1..) = read else { return self.splitter.rest() };
+            let Ok(length @ 1..) = read else {
+                return self.splitter.rest();
+            };
             self.pace.count_bytes(length);
             self.unread = 0..length;
         }
@@ -199,27 +215,50 @@ mod tests {
                 lines.push((String::from_utf8(raw.bytes).unwrap(), raw.is_cut));
             }
         }
-        lines.extend(splitter.rest().map(|raw| (String::from_utf8(raw.bytes).unwrap(), raw.is_cut)));
+        lines.extend(
+            splitter
+                .rest()
+                .map(|raw| (String::from_utf8(raw.bytes).unwrap(), raw.is_cut)),
+        );
         lines
     }
 
     #[test]
     fn lines_are_the_same_however_they_arrive() {
         let text = "ab\n\nabcd\nabcde\nx\nlonger than all\nend";
-        let whole =
-            [("ab", false), ("", false), ("abcd", false), ("abcd", true), ("x", false), ("long", true), ("end", false)];
+        let whole = [
+            ("ab", false),
+            ("", false),
+            ("abcd", false),
+            ("abcd", true),
+            ("x", false),
+            ("long", true),
+            ("end", false),
+        ];
         let whole: Vec<_> = whole.map(|(line, cut)| (line.to_owned(), cut)).into();
         for size in 1..text.len() {
-            let chunks: Vec<_> = text.as_bytes().chunks(size).map(|chunk| str::from_utf8(chunk).unwrap()).collect();
+            let chunks: Vec<_> = text
+                .as_bytes()
+                .chunks(size)
+                .map(|chunk| str::from_utf8(chunk).unwrap())
+                .collect();
             assert_eq!(split(&chunks, 4), whole, "in chunks of {size}");
         }
     }
 
     #[test]
     fn a_line_is_text_or_says_that_it_is_none() {
-        let line = |bytes: &[u8]| line_of(RawLine { bytes: bytes.to_vec(), is_cut: false });
+        let line = |bytes: &[u8]| {
+            line_of(RawLine {
+                bytes: bytes.to_vec(),
+                is_cut: false,
+            })
+        };
         assert_eq!(line(b"{}\r"), Some(ChildLine::Text("{}".into())));
         assert_eq!(line(b"\r"), None);
-        assert_eq!(line(b"a\xffb"), Some(ChildLine::NotText("a\u{fffd}b".into())));
+        assert_eq!(
+            line(b"a\xffb"),
+            Some(ChildLine::NotText("a\u{fffd}b".into()))
+        );
     }
 }

@@ -66,17 +66,29 @@ impl ProgramMark {
     pub(super) fn signal(&self, signal: Option<EndSignal>, but: &[ProcessGroup]) -> bool {
         use rustix::process::{Pid, PidfdFlags, getpgid, pidfd_open, pidfd_send_signal};
 
-        let Ok(processes) = std::fs::read_dir("/proc") else { return false };
+        let Ok(processes) = std::fs::read_dir("/proc") else {
+            return false;
+        };
         let mut is_any = false;
         for process in processes.flatten() {
-            let number = process.file_name().to_str().and_then(|name| name.parse().ok());
-            let Some(id) = number.and_then(Pid::from_raw).filter(|_| self.is_in(&process.path())) else { continue };
-            let group =
-                getpgid(Some(id)).map(|group| ProcessGroup::led_by(group.as_raw_nonzero().get().cast_unsigned()));
+            let number = process
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok());
+            let Some(id) = number
+                .and_then(Pid::from_raw)
+                .filter(|_| self.is_in(&process.path()))
+            else {
+                continue;
+            };
+            let group = getpgid(Some(id))
+                .map(|group| ProcessGroup::led_by(group.as_raw_nonzero().get().cast_unsigned()));
             if group.is_ok_and(|group| but.contains(&group)) {
                 continue;
             }
-            let Ok(held) = pidfd_open(id, PidfdFlags::empty()) else { continue };
+            let Ok(held) = pidfd_open(id, PidfdFlags::empty()) else {
+                continue;
+            };
             if !self.is_in(&process.path()) {
                 continue;
             }
@@ -93,12 +105,16 @@ impl ProgramMark {
     fn is_in(&self, process: &std::path::Path) -> bool {
         use std::io::Read as _;
 
-        let Ok(file) = std::fs::File::open(process.join("environ")) else { return false };
+        let Ok(file) = std::fs::File::open(process.join("environ")) else {
+            return false;
+        };
         let mut environment = Vec::new();
         // What was read before an error is looked at.
         let _ = file.take(READ).read_to_end(&mut environment);
         environment.split(|byte| *byte == 0).any(|variable| {
-            let value = variable.strip_prefix(NAME.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
+            let value = variable
+                .strip_prefix(NAME.as_bytes())
+                .and_then(|rest| rest.strip_prefix(b"="));
             value.is_some_and(|value| value.starts_with(self.0.as_bytes()))
         })
     }

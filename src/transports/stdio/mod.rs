@@ -81,9 +81,18 @@ pub(crate) struct ProgramMasks {
 impl ProgramMasks {
     fn of(target: &StdioTarget) -> Self {
         // `PATH` is no secret, and often the very reason that a line gives.
-        let secrets = || target.env().iter().filter(|(name, _)| *name != "PATH").map(|(_, value)| value);
+        let secrets = || {
+            target
+                .env()
+                .iter()
+                .filter(|(name, _)| *name != "PATH")
+                .map(|(_, value)| value)
+        };
         let mask = |shortest| environment_mask(secrets(), shortest);
-        Self { lines: mask(SHORTEST_IN_LINES), errors: mask(SHORTEST_SECRET) }
+        Self {
+            lines: mask(SHORTEST_IN_LINES),
+            errors: mask(SHORTEST_SECRET),
+        }
     }
 }
 
@@ -102,7 +111,11 @@ impl ProcessFault {
     /// Of a process that is also stopped with all others.
     fn new(all: &Stop) -> Self {
         let (trigger, stop) = all.child();
-        Self { why: Arc::default(), trigger, stop }
+        Self {
+            why: Arc::default(),
+            trigger,
+            stop,
+        }
     }
 
     /// Stops the process for a fault of its own.
@@ -126,9 +139,14 @@ impl ChildProcess {
         }
         let turn = tokio::time::timeout(WRITE_LIMIT, Arc::clone(&self.input).lock_owned());
         let Ok(input) = turn.await else {
-            return Err(TransportError::Timeout { url: self.command.to_string(), limit: WRITE_LIMIT });
+            return Err(TransportError::Timeout {
+                url: self.command.to_string(),
+                limit: WRITE_LIMIT,
+            });
         };
-        let written = self.tasks.run_to_completion(write(input, format!("{line}\n"), self.fault.clone()));
+        let written =
+            self.tasks
+                .run_to_completion(write(input, format!("{line}\n"), self.fault.clone()));
         written.await.map_err(|message| match self.ended_with() {
             Some(ended) => self.over(ended.to_string(), Some(ended)),
             None => self.over(message, None),
@@ -156,7 +174,11 @@ impl ChildProcess {
     pub fn ended(&self) -> BoxFuture<'static, Arc<ProgramEnd>> {
         let mut end = self.end.clone();
         async move {
-            let ended = end.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
+            let ended = end
+                .wait_for(Option::is_some)
+                .await
+                .ok()
+                .and_then(|ended| ended.clone());
             // The task that waits for the process was cut off at the end of the daemon.
             ended.unwrap_or_else(|| Arc::new(ProgramEnd::stopped()))
         }
@@ -173,11 +195,18 @@ impl ChildProcess {
     }
 
     fn over(&self, message: String, end: Option<Arc<ProgramEnd>>) -> TransportError {
-        TransportError::ProcessEnded { command: self.command.to_string(), message, end }
+        TransportError::ProcessEnded {
+            command: self.command.to_string(),
+            message,
+            end,
+        }
     }
 
     fn broken(&self, message: &str) -> TransportError {
-        TransportError::Broken { url: self.command.to_string(), message: message.to_owned() }
+        TransportError::Broken {
+            url: self.command.to_string(),
+            message: message.to_owned(),
+        }
     }
 }
 
@@ -189,7 +218,9 @@ impl Drop for ChildProcess {
 
 impl fmt::Debug for ChildProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChildProcess").field("command", &self.command).finish_non_exhaustive()
+        f.debug_struct("ChildProcess")
+            .field("command", &self.command)
+            .finish_non_exhaustive()
     }
 }
 
@@ -200,7 +231,9 @@ async fn write(
     line: String,
     fault: ProcessFault,
 ) -> Result<(), String> {
-    let Some(pipe) = input.as_mut() else { return Err("its input is closed".to_owned()) };
+    let Some(pipe) = input.as_mut() else {
+        return Err("its input is closed".to_owned());
+    };
     let written = tokio::select! {
         biased;
         () = fault.stop.wait() => return Err("the process is being stopped".to_owned()),
@@ -211,7 +244,10 @@ async fn write(
         Ok(Err(error)) => {
             *input = None;
             // Most often it is just ending; then how it ended says more.
-            if tokio::time::timeout(ENDING, fault.stop.wait()).await.is_ok() {
+            if tokio::time::timeout(ENDING, fault.stop.wait())
+                .await
+                .is_ok()
+            {
                 return Err("the process has ended".to_owned());
             }
             format!("its input is closed: {error}")

@@ -29,18 +29,35 @@ impl Drop for RunningGroup {
 
 /// The text that a program prints, of at most so many bytes. The error is a sentence without
 /// anything that it printed. Dropping the future ends the program.
-pub(in crate::transports) async fn run_for_output(command: &[String], most: usize) -> Result<String, String> {
-    let [program, args @ ..] = command else { return Err("it names no program".to_owned()) };
+pub(in crate::transports) async fn run_for_output(
+    command: &[String],
+    most: usize,
+) -> Result<String, String> {
+    let [program, args @ ..] = command else {
+        return Err("it names no program".to_owned());
+    };
     let target = StdioTarget::new(program);
-    let program = lookup::program(&target, std::env::var_os("PATH")).map_err(|error| error.to_string())?;
+    let program =
+        lookup::program(&target, std::env::var_os("PATH")).map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
-    command.args(args).env_clear().envs(environment::passed(std::env::vars_os()));
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+    command
+        .args(args)
+        .env_clear()
+        .envs(environment::passed(std::env::vars_os()));
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
     #[cfg(unix)]
     command.process_group(0);
-    let mut child = command.spawn().map_err(|error| format!("it cannot be started: {error}"))?;
+    let mut child = command
+        .spawn()
+        .map_err(|error| format!("it cannot be started: {error}"))?;
     let _group = RunningGroup(child.id().map(ProcessGroup::led_by));
-    let Some(stdout) = child.stdout.take() else { return Err("its output cannot be read".to_owned()) };
+    let Some(stdout) = child.stdout.take() else {
+        return Err("its output cannot be read".to_owned());
+    };
     let run = async {
         let mut printed = Vec::new();
         let read = stdout.take(most as u64 + 1).read_to_end(&mut printed).await;
@@ -48,7 +65,10 @@ pub(in crate::transports) async fn run_for_output(command: &[String], most: usiz
         if printed.len() > most {
             return Err(format!("it printed more than {most} bytes"));
         }
-        let status = child.wait().await.map_err(|error| format!("its end is not known: {error}"))?;
+        let status = child
+            .wait()
+            .await
+            .map_err(|error| format!("its end is not known: {error}"))?;
         if !status.success() {
             return Err(format!("it failed ({status})"));
         }

@@ -29,7 +29,10 @@ pub(super) struct ReadingPace {
 impl ReadingPace {
     /// It begins now.
     pub(super) fn new(clock: Clock) -> Self {
-        Self { clock, paid_until: clock.now() }
+        Self {
+            clock,
+            paid_until: clock.now(),
+        }
     }
 
     /// Counts bytes that were read.
@@ -74,6 +77,9 @@ mod tests {
             pace.wait().await;
         }
         let took = clock.now() - began;
-        assert!((Duration::from_secs(18)..Duration::from_secs(20)).contains(&took), "{took:?}");
+        assert!(
+            (Duration::from_secs(18)..Duration::from_secs(20)).contains(&took),
+            "{took:?}"
+        );
     }
 }

@@ -41,15 +41,23 @@ impl StderrTail {
     /// The last few lines, the oldest first.
     pub(crate) fn last(&self, count: usize) -> Vec<String> {
         let kept = self.kept();
-        kept.iter().skip(kept.len().saturating_sub(count)).cloned().collect()
+        kept.iter()
+            .skip(kept.len().saturating_sub(count))
+            .cloned()
+            .collect()
     }
 
     /// The error of a Python program: the line after its last traceback. The lines before it show
     /// places in the program.
     pub(super) fn raised(&self) -> Option<String> {
         let kept = self.kept();
-        let traced = kept.iter().rposition(|line| line.starts_with("Traceback (most recent call last)"))?;
-        kept.iter().skip(traced + 1).find(|line| !line.starts_with(' ')).cloned()
+        let traced = kept
+            .iter()
+            .rposition(|line| line.starts_with("Traceback (most recent call last)"))?;
+        kept.iter()
+            .skip(traced + 1)
+            .find(|line| !line.starts_with(' '))
+            .cloned()
     }
 
     fn keep(&self, line: String) {
@@ -86,8 +94,13 @@ pub(super) async fn read_stderr<R: AsyncRead + Unpin>(
 
 /// Masks these values of an environment, if they have so many bytes; of a value with several lines
 /// each of them.
-pub(super) fn environment_mask<'a>(values: impl Iterator<Item = &'a Secret>, shortest: usize) -> Mask {
-    let lines = values.flat_map(|value| value.expose().lines()).map(|line| line.trim().as_bytes());
+pub(super) fn environment_mask<'a>(
+    values: impl Iterator<Item = &'a Secret>,
+    shortest: usize,
+) -> Mask {
+    let lines = values
+        .flat_map(|value| value.expose().lines())
+        .map(|line| line.trim().as_bytes());
     Mask::new(lines, shortest)
 }
 
@@ -110,7 +123,10 @@ fn printable(text: &str) -> String {
     while let Some(letter) = letters.next() {
         match letter {
             '\x1b' if letters.next_if_eq(&'[').is_some() => {
-                while letters.next().is_some_and(|letter| !('@'..='~').contains(&letter)) {}
+                while letters
+                    .next()
+                    .is_some_and(|letter| !('@'..='~').contains(&letter))
+                {}
             }
             '\t' => shown.push(' '),
             _ if letter.is_control() => {}
@@ -128,23 +144,38 @@ mod tests {
         let secrets: Vec<_> = secrets.iter().map(|secret| Secret::new(*secret)).collect();
         shown_line(
             &environment_mask(secrets.iter(), SHORTEST_IN_LINES),
-            &RawLine { bytes: text.as_bytes().to_vec(), is_cut },
+            &RawLine {
+                bytes: text.as_bytes().to_vec(),
+                is_cut,
+            },
         )
     }
 
     #[test]
     fn values_of_the_environment_are_masked() {
-        assert_eq!(masked(&["hush", "hush-hush", "1"], "1: hush-hush, hush\r", false), "1: ***, ***");
-        assert_eq!(masked(&["-----\nabcdef\nghijkl\n"], "key abcdef ghijkl", false), "key *** ***");
+        assert_eq!(
+            masked(&["hush", "hush-hush", "1"], "1: hush-hush, hush\r", false),
+            "1: ***, ***"
+        );
+        assert_eq!(
+            masked(&["-----\nabcdef\nghijkl\n"], "key abcdef ghijkl", false),
+            "key *** ***"
+        );
         // A secret that is interrupted by colours, or at which the reading stopped.
-        assert_eq!(masked(&["hush"], "\x1b[31mhu\x1b[0msh\x07\tx", false), "*** x");
+        assert_eq!(
+            masked(&["hush"], "\x1b[31mhu\x1b[0msh\x07\tx", false),
+            "*** x"
+        );
         assert_eq!(masked(&["a-long-secret"], "token: a-long-se", true), "tok");
     }
 
     #[test]
     fn a_line_is_cut_after_it_was_masked() {
         let line = format!("{}hush-hush", "ö".repeat(CHARACTERS - 2));
-        assert_eq!(masked(&["hush-hush"], &line, false), format!("{}**", "ö".repeat(CHARACTERS - 2)));
+        assert_eq!(
+            masked(&["hush-hush"], &line, false),
+            format!("{}**", "ö".repeat(CHARACTERS - 2))
+        );
     }
 
     #[test]

@@ -42,8 +42,15 @@ impl WatchdogCommand {
     pub fn of_this_program(args: &[&str]) -> Option<Self> {
         // This one is the running program even if its file was replaced since.
         let running = PathBuf::from("/proc/self/exe");
-        let program = if running.exists() { running } else { std::env::current_exe().ok()? };
-        Some(Self { program, args: args.iter().map(OsString::from).collect() })
+        let program = if running.exists() {
+            running
+        } else {
+            std::env::current_exe().ok()?
+        };
+        Some(Self {
+            program,
+            args: args.iter().map(OsString::from).collect(),
+        })
     }
 }
 
@@ -63,7 +70,11 @@ struct WatchdogState {
 
 impl Watchdog {
     pub(super) fn new(command: Option<WatchdogCommand>, mark: ProgramMark) -> Self {
-        Self { command, mark, state: Mutex::default() }
+        Self {
+            command,
+            mark,
+            state: Mutex::default(),
+        }
     }
 
     /// Starts the watchdog, unless it runs. Failing at that is no reason not to start a child.
@@ -96,7 +107,9 @@ impl Watchdog {
 impl WatchdogState {
     /// Starts it with the mark and all groups, unless it runs.
     fn start(&mut self, command: Option<&WatchdogCommand>, mark: &ProgramMark) {
-        let Some(command) = command.filter(|_| self.running.is_none()) else { return };
+        let Some(command) = command.filter(|_| self.running.is_none()) else {
+            return;
+        };
         match spawn(command) {
             Ok(child) => self.running = Some(child),
             Err(error) => {
@@ -111,7 +124,10 @@ impl WatchdogState {
 
     /// Writes one line. The pipe holds thousands of them. Returns whether there is a watchdog.
     fn send(&mut self, sign: char, what: impl fmt::Display) -> bool {
-        let pipe = self.running.as_mut().and_then(|running| running.stdin.as_mut());
+        let pipe = self
+            .running
+            .as_mut()
+            .and_then(|running| running.stdin.as_mut());
         if pipe.is_some_and(|pipe| pipe.write_all(format!("{sign}{what}\n").as_bytes()).is_ok()) {
             return true;
         }
@@ -135,14 +151,19 @@ impl Drop for WatchdogState {
 
 impl fmt::Debug for Watchdog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watchdog").field("command", &self.command).finish_non_exhaustive()
+        f.debug_struct("Watchdog")
+            .field("command", &self.command)
+            .finish_non_exhaustive()
     }
 }
 
 fn spawn(command: &WatchdogCommand) -> std::io::Result<Child> {
     let mut program = Command::new(&command.program);
     program.args(&command.args).env_clear().current_dir("/");
-    program.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    program
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     #[cfg(unix)]
     {
         use std::os::unix::process::CommandExt as _;
@@ -176,7 +197,10 @@ fn read_input(input: impl BufRead) -> LeftProcesses {
     let mut groups = BTreeSet::new();
     let mut mark = None;
     for line in input.lines().map_while(Result::ok) {
-        let group = line.get(1..).and_then(|number| number.parse().ok()).map(ProcessGroup::led_by);
+        let group = line
+            .get(1..)
+            .and_then(|number| number.parse().ok())
+            .map(ProcessGroup::led_by);
         match (line.as_bytes().first(), group) {
             (Some(b'+'), Some(group)) => _ = groups.insert(group),
             (Some(b'-'), Some(group)) => _ = groups.remove(&group),
@@ -184,7 +208,10 @@ fn read_input(input: impl BufRead) -> LeftProcesses {
             _ => {}
         }
     }
-    LeftProcesses { groups: groups.into_iter().collect(), mark }
+    LeftProcesses {
+        groups: groups.into_iter().collect(),
+        mark,
+    }
 }
 
 #[cfg(test)]
@@ -194,7 +221,13 @@ mod tests {
     #[test]
     fn groups_that_were_taken_back_are_not_ended() {
         let left = read_input(&b"+7\n+8\nx\n-7\n+9\n+\n-10\n=\n"[..]);
-        assert_eq!(left.groups.iter().map(|group| group.id()).collect::<Vec<_>>(), [8, 9]);
+        assert_eq!(
+            left.groups
+                .iter()
+                .map(|group| group.id())
+                .collect::<Vec<_>>(),
+            [8, 9]
+        );
         assert_eq!(left.mark, None, "an empty mark would fit every process");
     }
 }

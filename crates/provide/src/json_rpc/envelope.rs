@@ -54,7 +54,11 @@ pub struct AnswerError {
 impl AnswerError {
     /// An error of the server's own.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: None }
+        Self {
+            code,
+            message: message.into(),
+            data: None,
+        }
     }
 
     /// The text is no JSON.
@@ -90,7 +94,10 @@ impl AnswerError {
     /// The same with more about it.
     #[must_use]
     pub fn with_data(self, data: Value) -> Self {
-        Self { data: Some(data), ..self }
+        Self {
+            data: Some(data),
+            ..self
+        }
     }
 }
 
@@ -131,14 +138,18 @@ impl<'a> Envelope<'a> {
 }
 
 /// `null` is there, too: an id that is `null` wants an answer, and a missing one does not.
-fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// Reads a text.
 pub fn read(text: &[u8]) -> Received {
     let refused = |error| Received::One(IncomingMessage::Refused { id: None, error });
-    let Some(whole) = std::str::from_utf8(text).ok().and_then(|text| serde_json::from_str::<&RawValue>(text).ok())
+    let Some(whole) = std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| serde_json::from_str::<&RawValue>(text).ok())
     else {
         return refused(AnswerError::parse());
     };
@@ -149,7 +160,9 @@ pub fn read(text: &[u8]) -> Received {
     let messages: Vec<&RawValue> = serde_json::from_str(whole.get()).unwrap_or_default();
     match messages.len() {
         0 => refused(AnswerError::invalid_request("Invalid request")),
-        1..=MAX_BATCH => Received::Batch(messages.into_iter().map(|raw| message(raw.get())).collect()),
+        1..=MAX_BATCH => {
+            Received::Batch(messages.into_iter().map(|raw| message(raw.get())).collect())
+        }
         more => {
             let why = format!("a batch has {more} messages, more than {MAX_BATCH}; none was run");
             refused(AnswerError::invalid_request("Invalid request").with_data(why.into()))
@@ -167,22 +180,37 @@ fn message(text: &str) -> IncomingMessage {
         return refused(None, "Invalid request");
     };
     let id = envelope.id.filter(|id| is_id(id.get()));
-    let method = envelope.method.and_then(|method| serde_json::from_str::<String>(method.get()).ok());
+    let method = envelope
+        .method
+        .and_then(|method| serde_json::from_str::<String>(method.get()).ok());
     let params = envelope.params.filter(|params| params.get() != "null");
     let are_params = params.is_none_or(|params| params.get().starts_with(['{', '[']));
-    let Some(method) = method.filter(|_| are_params && envelope.id.is_some() == id.is_some()) else {
+    let Some(method) = method.filter(|_| are_params && envelope.id.is_some() == id.is_some())
+    else {
         return refused(id, "Invalid request");
     };
-    let Some(id) = id else { return IncomingMessage::Notification };
-    if envelope.jsonrpc.is_none_or(|version| version.get() != r#""2.0""#) {
+    let Some(id) = id else {
+        return IncomingMessage::Notification;
+    };
+    if envelope
+        .jsonrpc
+        .is_none_or(|version| version.get() != r#""2.0""#)
+    {
         return refused(Some(id), "Unsupported JSON-RPC protocol version");
     }
-    IncomingMessage::Request { id: id.get().to_owned(), method, params: params.map(|params| params.get().to_owned()) }
+    IncomingMessage::Request {
+        id: id.get().to_owned(),
+        method,
+        params: params.map(|params| params.get().to_owned()),
+    }
 }
 
 /// Whether this may be an id: a text, a number or `null`.
 fn is_id(text: &str) -> bool {
-    matches!(text.as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9' | b'n'))
+    matches!(
+        text.as_bytes().first(),
+        Some(b'"' | b'-' | b'0'..=b'9' | b'n')
+    )
 }
 
 /// What stands before and behind the result in an answer, for a server that does not copy its
@@ -199,10 +227,18 @@ pub fn answer(id: &str, result: Result<String, AnswerError>) -> String {
             let around = around_result(id);
             format!("{}{result}{}", around.0, around.1)
         }
-        Err(AnswerError { code, message, data }) => {
-            let data = data.map(|data| format!(r#","data":{data}"#)).unwrap_or_default();
+        Err(AnswerError {
+            code,
+            message,
+            data,
+        }) => {
+            let data = data
+                .map(|data| format!(r#","data":{data}"#))
+                .unwrap_or_default();
             let message = json!(message);
-            format!(r#"{{"jsonrpc":"2.0","error":{{"code":{code},"message":{message}{data}}},"id":{id}}}"#)
+            format!(
+                r#"{{"jsonrpc":"2.0","error":{{"code":{code},"message":{message}{data}}},"id":{id}}}"#
+            )
         }
     }
 }
@@ -223,25 +259,51 @@ mod tests {
     #[test]
     fn what_is_no_request_gets_the_code_of_the_protocol() {
         let error = |code: i64, message: &str, id: &str| {
-            format!(r#"{{"jsonrpc":"2.0","error":{{"code":{code},"message":"{message}"}},"id":{id}}}"#)
+            format!(
+                r#"{{"jsonrpc":"2.0","error":{{"code":{code},"message":"{message}"}},"id":{id}}}"#
+            )
         };
         let invalid = |id| error(-32_600, "Invalid request", id);
         for (text, expected) in [
             ("", error(-32_700, "Parse error", "null")),
             ("{", error(-32_700, "Parse error", "null")),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"a"}x"#, error(-32_700, "Parse error", "null")),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"a"}x"#,
+                error(-32_700, "Parse error", "null"),
+            ),
             ("[]", invalid("null")),
             ("7", invalid("null")),
-            (r#"{"jsonrpc":"2.0","method":1,"params":"bar"}"#, invalid("null")),
+            (
+                r#"{"jsonrpc":"2.0","method":1,"params":"bar"}"#,
+                invalid("null"),
+            ),
             (r#"{"jsonrpc":"2.0","id":1,"method":1}"#, invalid("1")),
-            (r#"{"jsonrpc":"2.0","id":"a","method":"m","params":7}"#, invalid("\"a\"")),
+            (
+                r#"{"jsonrpc":"2.0","id":"a","method":"m","params":7}"#,
+                invalid("\"a\""),
+            ),
             (r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#, invalid("null")),
-            (r#"{"jsonrpc":"2.0","id":[1],"method":"m"}"#, invalid("null")),
-            (r#"{"jsonrpc":"2.0","id":true,"method":"m"}"#, invalid("null")),
-            (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}"#, invalid("null")),
+            (
+                r#"{"jsonrpc":"2.0","id":[1],"method":"m"}"#,
+                invalid("null"),
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":true,"method":"m"}"#,
+                invalid("null"),
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}"#,
+                invalid("null"),
+            ),
             (r#"{"jsonrpc":"2.0","id":1,"result":1}"#, invalid("1")),
-            (r#"{"id":1,"method":"m"}"#, error(-32_600, "Unsupported JSON-RPC protocol version", "1")),
-            (r#"{"jsonrpc":2.0,"id":1,"method":"m"}"#, error(-32_600, "Unsupported JSON-RPC protocol version", "1")),
+            (
+                r#"{"id":1,"method":"m"}"#,
+                error(-32_600, "Unsupported JSON-RPC protocol version", "1"),
+            ),
+            (
+                r#"{"jsonrpc":2.0,"id":1,"method":"m"}"#,
+                error(-32_600, "Unsupported JSON-RPC protocol version", "1"),
+            ),
         ] {
             assert_eq!(refusal(text), expected, "{text}");
         }
@@ -251,7 +313,12 @@ mod tests {
     fn a_message_with_an_id_is_a_request_and_one_without_a_notification() {
         for id in ["1", "-1.5", "null", "\"x\"", "12345678901234567890123"] {
             let text = format!(r#"{{"jsonrpc":"2.0","method":"m","params":[1],"id":{id}}}"#);
-            let Received::One(IncomingMessage::Request { id: read, method, params }) = read(text.as_bytes()) else {
+            let Received::One(IncomingMessage::Request {
+                id: read,
+                method,
+                params,
+            }) = read(text.as_bytes())
+            else {
                 panic!("{text} is refused")
             };
             assert_eq!(read, id);
@@ -259,13 +326,18 @@ mod tests {
             assert_eq!(params.unwrap(), "[1]");
         }
         let notification = br#"{"jsonrpc":"2.0","method":"m"}"#;
-        assert!(matches!(read(notification), Received::One(IncomingMessage::Notification)));
+        assert!(matches!(
+            read(notification),
+            Received::One(IncomingMessage::Notification)
+        ));
     }
 
     #[test]
     fn a_batch_that_is_too_long_is_refused_as_a_whole() {
         let batch = |length: usize| format!("[{}]", vec!["1"; length].join(","));
-        assert!(matches!(read(batch(MAX_BATCH).as_bytes()), Received::Batch(messages) if messages.len() == MAX_BATCH));
+        assert!(
+            matches!(read(batch(MAX_BATCH).as_bytes()), Received::Batch(messages) if messages.len() == MAX_BATCH)
+        );
         assert!(refusal(&batch(10_000)).contains("more than 1000"));
     }
 }

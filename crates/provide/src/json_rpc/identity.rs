@@ -64,23 +64,34 @@ mod tests {
     use super::*;
 
     fn of(tools: &[(&'static str, &'static str, &'static str)]) -> ListIdentity {
-        let tool = |(name, description, schema): &(&'static str, &'static str, &'static str)| IdentifiedTool {
-            name,
-            description,
-            schema,
+        let tool = |(name, description, schema): &(&'static str, &'static str, &'static str)| {
+            IdentifiedTool {
+                name,
+                description,
+                schema,
+            }
         };
         ListIdentity::of(tools.iter().map(tool).collect())
     }
 
     #[test]
     fn the_order_of_the_list_does_not_matter() {
-        assert_eq!(of(&[("a", "1", "{}"), ("b", "2", "{}")]), of(&[("b", "2", "{}"), ("a", "1", "{}")]));
+        assert_eq!(
+            of(&[("a", "1", "{}"), ("b", "2", "{}")]),
+            of(&[("b", "2", "{}"), ("a", "1", "{}")])
+        );
     }
 
     #[test]
     fn names_and_descriptions_make_the_server_id_and_schemas_only_the_other() {
         let known = of(&[("a", "1", "{}")]);
-        for other in [&[("b", "1", "{}")][..], &[("a", "2", "{}")], &[("a1", "", "{}")], &[], &[("a", "1", "{}"); 2]] {
+        for other in [
+            &[("b", "1", "{}")][..],
+            &[("a", "2", "{}")],
+            &[("a1", "", "{}")],
+            &[],
+            &[("a", "1", "{}"); 2],
+        ] {
             assert_ne!(of(other).server_id, known.server_id);
         }
         let other = of(&[("a", "1", r#"{"type":"object"}"#)]);
@@ -92,7 +103,13 @@ mod tests {
     fn the_ids_of_a_list_never_change() {
         // Computed by a program of its own from the rule above.
         let known = of(&[("a", "1", "{}")]);
-        assert_eq!(known.server_id.to_string(), "3e41d33c-bc17-536e-b4c9-a147c50ff017");
-        assert_eq!(known.schema_id.to_string(), "7ab7b14e-0bf5-5270-9345-009b9abe9edb");
+        assert_eq!(
+            known.server_id.to_string(),
+            "3e41d33c-bc17-536e-b4c9-a147c50ff017"
+        );
+        assert_eq!(
+            known.schema_id.to_string(),
+            "7ab7b14e-0bf5-5270-9345-009b9abe9edb"
+        );
     }
 }

@@ -22,7 +22,9 @@ use crate::registry::{CallStart, Registry};
 
 use offer::listed;
 
-pub use envelope::{AnswerError, Envelope, IncomingMessage, MAX_BATCH, Received, answer, around_result, read};
+pub use envelope::{
+    AnswerError, Envelope, IncomingMessage, MAX_BATCH, Received, answer, around_result, read,
+};
 pub use identity::{IdentifiedTool, ListIdentity};
 pub use respond::respond;
 pub use schema::input_schema;
@@ -30,16 +32,28 @@ pub use schema::input_schema;
 /// The answer to the body of `POST /rpc`: a message, or a batch of them. 204 if they want no
 /// answer, else 200: an error of the protocol is an answer.
 pub(crate) async fn receive(registry: &Registry, body: &[u8]) -> Response {
-    let run =
-        |method: String, params: Option<String>| async move { result(registry, &method, params.as_deref()).await };
+    let run = |method: String, params: Option<String>| async move {
+        result(registry, &method, params.as_deref()).await
+    };
     match respond(body, run).await {
-        Some(text) => ([(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], text).into_response(),
+        Some(text) => (
+            [
+                (CONTENT_TYPE, "application/json"),
+                (CACHE_CONTROL, "no-store"),
+            ],
+            text,
+        )
+            .into_response(),
         None => StatusCode::NO_CONTENT.into_response(),
     }
 }
 
 /// The result of a method as JSON text.
-async fn result(registry: &Registry, method: &str, params: Option<&str>) -> Result<String, AnswerError> {
+async fn result(
+    registry: &Registry,
+    method: &str,
+    params: Option<&str>,
+) -> Result<String, AnswerError> {
     match method {
         "tools/list" => Ok(registry.offer().rpc().list.clone()),
         "tools/call" => call(registry, params).await,
@@ -64,13 +78,22 @@ impl ToolParams {
             #[serde(default)]
             arguments: Option<Value>,
         }
-        let invalid = |why: String| AnswerError::invalid_params("Invalid parameters").with_data(why.into());
+        let invalid =
+            |why: String| AnswerError::invalid_params("Invalid parameters").with_data(why.into());
         // An array would be read as the members in their order.
-        let text = params.filter(|params| params.starts_with('{')).unwrap_or("{}");
-        let sent: SentParams = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
-        let Value::String(name) = sent.name else { return Err(AnswerError::invalid_params("Missing 'name'")) };
+        let text = params
+            .filter(|params| params.starts_with('{'))
+            .unwrap_or("{}");
+        let sent: SentParams =
+            serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
+        let Value::String(name) = sent.name else {
+            return Err(AnswerError::invalid_params("Missing 'name'"));
+        };
         match sent.arguments {
-            None | Some(Value::Null) => Ok(Self { name, arguments: Map::new() }),
+            None | Some(Value::Null) => Ok(Self {
+                name,
+                arguments: Map::new(),
+            }),
             Some(Value::Object(arguments)) => Ok(Self { name, arguments }),
             Some(_) => Err(invalid("`arguments` is not an object".to_owned())),
         }
@@ -81,13 +104,14 @@ async fn call(registry: &Registry, params: Option<&str>) -> Result<String, Answe
     let ToolParams { name, arguments } = ToolParams::read(params)?;
     match registry.run(&name, arguments.into()) {
         CallStart::Unknown => Err(unknown(&name)),
-        CallStart::ListedOnly => {
-            Err(AnswerError::refused(format!("{name} is listed here, but this program does not run it")))
-        }
+        CallStart::ListedOnly => Err(AnswerError::refused(format!(
+            "{name} is listed here, but this program does not run it"
+        ))),
         // The tool's own failure has its text.
-        CallStart::Runs(running) => {
-            running.await.map(|result| result.to_string()).map_err(AnswerError::invalid_request)
-        }
+        CallStart::Runs(running) => running
+            .await
+            .map(|result| result.to_string())
+            .map_err(AnswerError::invalid_request),
     }
 }
 

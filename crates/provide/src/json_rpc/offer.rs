@@ -15,15 +15,25 @@ impl RpcOffer {
     /// Of tools in the spelling of the Tool Discovery Protocol.
     pub(crate) fn new(tools: impl Iterator<Item = Value>) -> Self {
         let tools: Vec<Value> = tools.map(|tool| listed(&tool)).collect();
-        let schemas: Vec<String> = tools.iter().map(|tool| tool["inputSchema"].to_string()).collect();
-        let identified = tools.iter().zip(&schemas).map(|(tool, schema)| IdentifiedTool {
-            name: tool["name"].as_str().unwrap_or_default(),
-            description: tool["description"].as_str().unwrap_or_default(),
-            schema,
-        });
+        let schemas: Vec<String> = tools
+            .iter()
+            .map(|tool| tool["inputSchema"].to_string())
+            .collect();
+        let identified = tools
+            .iter()
+            .zip(&schemas)
+            .map(|(tool, schema)| IdentifiedTool {
+                name: tool["name"].as_str().unwrap_or_default(),
+                description: tool["description"].as_str().unwrap_or_default(),
+                schema,
+            });
         // The members of an identity can always be written.
-        let identity = serde_json::to_string(&ListIdentity::of(identified.collect())).unwrap_or_default();
-        Self { list: json!({"tools": tools}).to_string(), identity }
+        let identity =
+            serde_json::to_string(&ListIdentity::of(identified.collect())).unwrap_or_default();
+        Self {
+            list: json!({"tools": tools}).to_string(),
+            identity,
+        }
     }
 }
 

@@ -51,7 +51,11 @@ where
         bytes.fetch_add(answered.as_ref().map_or(0, String::len), Ordering::Relaxed);
         answered
     });
-    let answers: Vec<String> = answers.buffered(AT_A_TIME).filter_map(std::future::ready).collect().await;
+    let answers: Vec<String> = answers
+        .buffered(AT_A_TIME)
+        .filter_map(std::future::ready)
+        .collect()
+        .await;
     (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
 }
 
@@ -61,9 +65,13 @@ where
     R: Future<Output = Result<String, AnswerError>>,
 {
     match message {
-        IncomingMessage::Request { id, method, params } => Some(answer(&id, run(method, params).await)),
+        IncomingMessage::Request { id, method, params } => {
+            Some(answer(&id, run(method, params).await))
+        }
         IncomingMessage::Notification => None,
-        IncomingMessage::Refused { id, error } => Some(answer(id.as_deref().unwrap_or("null"), Err(error))),
+        IncomingMessage::Refused { id, error } => {
+            Some(answer(id.as_deref().unwrap_or("null"), Err(error)))
+        }
     }
 }
 
@@ -80,10 +88,15 @@ mod tests {
             run.fetch_add(1, Ordering::Relaxed);
             std::future::ready(Ok(format!("\"{}\"", "x".repeat(100))))
         };
-        let answers = respond_within(batch.as_bytes(), answer, 1_000).await.unwrap();
+        let answers = respond_within(batch.as_bytes(), answer, 1_000)
+            .await
+            .unwrap();
         let count = run.load(Ordering::Relaxed);
         assert!((8..30).contains(&count), "{count} were run");
-        assert_eq!(answers.matches("this request was not run").count(), 100 - count);
+        assert_eq!(
+            answers.matches("this request was not run").count(),
+            100 - count
+        );
         assert_eq!(answers.matches("\"id\":1").count(), 100);
     }
 }

@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 /// The schema of a tool without parameters.
-const WITHOUT_PARAMETERS: &str = r#"{"type":"object","properties":{},"additionalProperties":false}"#;
+const WITHOUT_PARAMETERS: &str =
+    r#"{"type":"object","properties":{},"additionalProperties":false}"#;
 
 /// The only members of a schema that describes no parameter. Any other member may allow some.
 #[derive(Deserialize)]
@@ -28,13 +29,18 @@ struct NoProperties {}
 /// The JSON text of a schema as a list has it: a tool without parameters has exactly the schema
 /// that the protocol's document gives such a tool, and any other schema stays as it is.
 pub fn input_schema(schema: &str) -> &str {
-    if is_without_parameters(schema) { WITHOUT_PARAMETERS } else { schema }
+    if is_without_parameters(schema) {
+        WITHOUT_PARAMETERS
+    } else {
+        schema
+    }
 }
 
 fn is_without_parameters(schema: &str) -> bool {
     // `additionalProperties: true` is a tool that takes any parameter, and says so.
-    serde_json::from_str::<NoParameters>(schema)
-        .is_ok_and(|schema| schema.properties.is_none_or(|NoProperties {}| true) && schema.additional != Some(true))
+    serde_json::from_str::<NoParameters>(schema).is_ok_and(|schema| {
+        schema.properties.is_none_or(|NoProperties {}| true) && schema.additional != Some(true)
+    })
 }
 
 #[cfg(test)]
@@ -43,9 +49,12 @@ mod tests {
 
     #[test]
     fn only_a_schema_that_allows_no_parameter_is_replaced() {
-        for without in
-            ["{}", r#"{"type":"object"}"#, r#"{"type":"object","properties":{},"required":[]}"#, WITHOUT_PARAMETERS]
-        {
+        for without in [
+            "{}",
+            r#"{"type":"object"}"#,
+            r#"{"type":"object","properties":{},"required":[]}"#,
+            WITHOUT_PARAMETERS,
+        ] {
             assert_eq!(input_schema(without), WITHOUT_PARAMETERS, "{without}");
         }
         for with in [

@@ -47,29 +47,46 @@ impl TurnFormat for AnthropicTurns {
         if message.has("tool_calls") {
             return false;
         }
-        let is_own =
-            |block: &BodyMarks<'_>| block.has("type") && !block.has("toolUse") && block.text("type") != "output_text";
-        message.blocks().is_none_or(|blocks| blocks.iter().all(is_own))
+        let is_own = |block: &BodyMarks<'_>| {
+            block.has("type") && !block.has("toolUse") && block.text("type") != "output_text"
+        };
+        message
+            .blocks()
+            .is_none_or(|blocks| blocks.iter().all(is_own))
     }
 
     fn is_event(&self, body: &BodyMarks<'_>) -> bool {
-        ["message_", "content_block_"].into_iter().any(|event| body.text("type").starts_with(event))
+        ["message_", "content_block_"]
+            .into_iter()
+            .any(|event| body.text("type").starts_with(event))
     }
 
     fn read(&self, body: &str) -> Result<ReadTurn, ReadError> {
         let message: AnthropicMessage<'_> = serde_json::from_str(body)?;
         // A message may also have a text for its content.
-        let Some(content) = message.content.map(RawValue::get).filter(|content| content.starts_with('[')) else {
+        let Some(content) = message
+            .content
+            .map(RawValue::get)
+            .filter(|content| content.starts_with('['))
+        else {
             return Ok(ReadTurn::default());
         };
         let blocks: Vec<AnthropicBlock<'_>> = serde_json::from_str(content)?;
-        let calls = blocks.into_iter().filter(|block| block.kind.as_deref() == Some("tool_use"));
+        let calls = blocks
+            .into_iter()
+            .filter(|block| block.kind.as_deref() == Some("tool_use"));
         let calls = calls.map(|block| ReadCall::with_id(block.id, block.name, block.input));
-        Ok(ReadTurn { calls: calls.collect::<Result<_, _>>()?, model: None })
+        Ok(ReadTurn {
+            calls: calls.collect::<Result<_, _>>()?,
+            model: None,
+        })
     }
 
     fn takes(&self, media_type: &str, _model: Option<&str>) -> bool {
-        matches!(media_type, "image/png" | "image/jpeg" | "image/webp" | "image/gif" | "application/pdf")
+        matches!(
+            media_type,
+            "image/png" | "image/jpeg" | "image/webp" | "image/gif" | "application/pdf"
+        )
     }
 
     /// The vendor refuses a request with `is_error` beside anything but text.
@@ -103,7 +120,11 @@ fn block(block: &ModelBlock) -> Value {
     match block {
         ModelBlock::Text(text) => json!({"type": "text", "text": text}),
         ModelBlock::File { media_type, data } => {
-            let kind = if media_type.starts_with("image/") { "image" } else { "document" };
+            let kind = if media_type.starts_with("image/") {
+                "image"
+            } else {
+                "document"
+            };
             json!({"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}})
         }
     }

@@ -13,7 +13,13 @@ use super::super::read::{ReadCall, ReadError, ReadTurn};
 use super::TurnFormat;
 
 /// The events of its streams, each under its own name.
-const EVENTS: [&str; 5] = ["messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop"];
+const EVENTS: [&str; 5] = [
+    "messageStart",
+    "contentBlockStart",
+    "contentBlockDelta",
+    "contentBlockStop",
+    "messageStop",
+];
 
 /// `format=bedrock`.
 #[derive(Debug)]
@@ -68,10 +74,15 @@ impl TurnFormat for BedrockTurns {
     }
 
     fn is_message(&self, message: &BodyMarks<'_>) -> bool {
-        let Some(blocks) = message.blocks().filter(|_| !message.has("tool_calls")) else { return false };
+        let Some(blocks) = message.blocks().filter(|_| !message.has("tool_calls")) else {
+            return false;
+        };
         let is_empty = blocks.is_empty() && message.text("type") != "message";
         // Its blocks are named by their one member.
-        is_empty || blocks.iter().any(|block| block.has("toolUse") || !block.has("type"))
+        is_empty
+            || blocks
+                .iter()
+                .any(|block| block.has("toolUse") || !block.has("type"))
     }
 
     fn is_event(&self, body: &BodyMarks<'_>) -> bool {
@@ -81,10 +92,19 @@ impl TurnFormat for BedrockTurns {
     fn read(&self, body: &str) -> Result<ReadTurn, ReadError> {
         let body: BedrockBody<'_> = serde_json::from_str(body)?;
         let message = body.output.and_then(|output| output.message);
-        let blocks = message.and_then(|message| message.content).or(body.content).unwrap_or_default();
-        let calls = blocks.into_iter().filter_map(|block| block.call).filter(|call| call.kind.is_none());
+        let blocks = message
+            .and_then(|message| message.content)
+            .or(body.content)
+            .unwrap_or_default();
+        let calls = blocks
+            .into_iter()
+            .filter_map(|block| block.call)
+            .filter(|call| call.kind.is_none());
         let calls = calls.map(|call| ReadCall::with_id(call.id, call.name, call.input));
-        Ok(ReadTurn { calls: calls.collect::<Result<_, _>>()?, model: None })
+        Ok(ReadTurn {
+            calls: calls.collect::<Result<_, _>>()?,
+            model: None,
+        })
     }
 
     fn write(&self, answers: &[ModelAnswer<'_>]) -> String {

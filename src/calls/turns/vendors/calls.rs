@@ -36,7 +36,10 @@ impl TurnFormat for ProtocolTurns {
 
     fn read(&self, body: &str) -> Result<ReadTurn, ReadError> {
         let body: CallsBody<'_> = serde_json::from_str(body)?;
-        Ok(ReadTurn { calls: body.calls.into_iter().map(call).collect::<Result<_, _>>()?, model: None })
+        Ok(ReadTurn {
+            calls: body.calls.into_iter().map(call).collect::<Result<_, _>>()?,
+            model: None,
+        })
     }
 
     fn write(&self, answers: &[ModelAnswer<'_>]) -> String {
@@ -47,14 +50,25 @@ impl TurnFormat for ProtocolTurns {
 
 fn call(sent: &RawValue) -> Result<ReadCall, ReadError> {
     let members = MemberTexts::parse(sent.get())?;
-    let name = members.get("_tool").and_then(|value| serde_json::from_str(value).ok()).unwrap_or_default();
+    let name = members
+        .get("_tool")
+        .and_then(|value| serde_json::from_str(value).ok())
+        .unwrap_or_default();
     let whole = JsonText::known(sent.get());
-    Ok(ReadCall { id: None, name, arguments: Ok(whole.clone()), whole: Some(whole), is_foreign: false })
+    Ok(ReadCall {
+        id: None,
+        name,
+        arguments: Ok(whole.clone()),
+        whole: Some(whole),
+        is_foreign: false,
+    })
 }
 
 fn message(answer: &ModelAnswer<'_>) -> String {
     let whole = answer.call.whole.as_ref().map_or("{}", JsonText::get);
-    let call = MemberTexts::parse(whole).unwrap_or_default().filtered(|name| name != "_output" && name != "_error");
+    let call = MemberTexts::parse(whole)
+        .unwrap_or_default()
+        .filtered(|name| name != "_output" && name != "_error");
     let (name, value) = match &answer.value {
         _ if answer.is_error => ("_error", json!(answer.text()).to_string()),
         Some(value) => ("_output", value.get().to_owned()),

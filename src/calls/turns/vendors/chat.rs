@@ -22,16 +22,24 @@ pub(super) fn is_message(message: &BodyMarks<'_>) -> bool {
         return true;
     }
     let is_text = |block: &BodyMarks<'_>| block.text("type") == "text";
-    message.blocks().is_none_or(|blocks| message.text("type") != "message" && blocks.iter().all(is_text))
+    message
+        .blocks()
+        .is_none_or(|blocks| message.text("type") != "message" && blocks.iter().all(is_text))
 }
 
 /// Whether a message has blocks of types that are of no other vendor.
 pub(super) fn has_blocks_of_other_types(message: &BodyMarks<'_>) -> bool {
     let is_other = |block: &BodyMarks<'_>| {
         let kind = block.text("type");
-        block.has("type") && !block.has("toolUse") && kind != "output_text" && !kind.ends_with("tool_use")
+        block.has("type")
+            && !block.has("toolUse")
+            && kind != "output_text"
+            && !kind.ends_with("tool_use")
     };
-    message.text("type") != "message" && message.blocks().is_some_and(|blocks| blocks.iter().all(is_other))
+    message.text("type") != "message"
+        && message
+            .blocks()
+            .is_some_and(|blocks| blocks.iter().all(is_other))
 }
 
 /// A response with choices, one of its choices, a response with one message, or a message.
@@ -89,11 +97,21 @@ struct ChatCustom {
 pub(super) fn read(body: &str) -> Result<ReadTurn, ReadError> {
     let body: ChatBody<'_> = serde_json::from_str(body)?;
     let choices = body.choices.unwrap_or_default();
-    if choices.iter().any(|choice| choice.message.is_none() && choice.delta.is_some()) {
+    if choices
+        .iter()
+        .any(|choice| choice.message.is_none() && choice.delta.is_some())
+    {
         return Err(ReadError::Stream);
     }
-    let alone = ChatMessage { tool_calls: body.tool_calls, function_call: body.function_call };
-    let messages = choices.into_iter().filter_map(|choice| choice.message).chain(body.message).chain([alone]);
+    let alone = ChatMessage {
+        tool_calls: body.tool_calls,
+        function_call: body.function_call,
+    };
+    let messages = choices
+        .into_iter()
+        .filter_map(|choice| choice.message)
+        .chain(body.message)
+        .chain([alone]);
     let mut calling = Vec::new();
     for message in messages {
         let calls = message.tool_calls.unwrap_or_default();
@@ -107,7 +125,10 @@ pub(super) fn read(body: &str) -> Result<ReadTurn, ReadError> {
     if calling.len() > 1 {
         return Err(ReadError::Several("choices"));
     }
-    Ok(ReadTurn { calls: calling.into_iter().flatten().map(call).collect(), model: None })
+    Ok(ReadTurn {
+        calls: calling.into_iter().flatten().map(call).collect(),
+        model: None,
+    })
 }
 
 fn call(sent: ChatCall<'_>) -> ReadCall {

@@ -18,7 +18,9 @@ impl TurnFormat for CohereTurns {
 
     fn is_response(&self, body: &BodyMarks<'_>) -> bool {
         // A choice of Chat Completions has an index, and Ollama says when it is done.
-        let is_other = ["done", "created_at", "index"].into_iter().any(|name| body.has(name));
+        let is_other = ["done", "created_at", "index"]
+            .into_iter()
+            .any(|name| body.has(name));
         body.begins("message", '{') && !is_other
     }
 
@@ -27,12 +29,20 @@ impl TurnFormat for CohereTurns {
     }
 
     fn is_event(&self, body: &BodyMarks<'_>) -> bool {
-        ["content-", "tool-call-", "message-"].into_iter().any(|event| body.text("type").starts_with(event))
+        ["content-", "tool-call-", "message-"]
+            .into_iter()
+            .any(|event| body.text("type").starts_with(event))
     }
 
     fn read(&self, body: &str) -> Result<ReadTurn, ReadError> {
         let ReadTurn { calls, model } = chat::read(body)?;
-        Ok(ReadTurn { calls: calls.into_iter().map(ReadCall::needing_id).collect::<Result<_, _>>()?, model })
+        Ok(ReadTurn {
+            calls: calls
+                .into_iter()
+                .map(ReadCall::needing_id)
+                .collect::<Result<_, _>>()?,
+            model,
+        })
     }
 
     fn write(&self, answers: &[ModelAnswer<'_>]) -> String {

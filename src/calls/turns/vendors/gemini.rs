@@ -15,8 +15,14 @@ use super::TurnFormat;
 
 /// The members of a response, of which one that says why there is no candidate may have the last
 /// ones only, and of the content of a candidate.
-const RESPONSE_MEMBERS: [&str; 6] =
-    ["candidates", "parts", "promptFeedback", "prompt_feedback", "usageMetadata", "usage_metadata"];
+const RESPONSE_MEMBERS: [&str; 6] = [
+    "candidates",
+    "parts",
+    "promptFeedback",
+    "prompt_feedback",
+    "usageMetadata",
+    "usage_metadata",
+];
 
 /// `format=gemini`.
 #[derive(Debug)]
@@ -79,24 +85,48 @@ impl TurnFormat for GeminiTurns {
 
     fn read(&self, body: &str) -> Result<ReadTurn, ReadError> {
         let body: GeminiBody<'_> = serde_json::from_str(body)?;
-        let contents = body.candidates.into_iter().flatten().map(|candidate| candidate.content).chain([body.content]);
+        let contents = body
+            .candidates
+            .into_iter()
+            .flatten()
+            .map(|candidate| candidate.content)
+            .chain([body.content]);
         let contents = contents.filter_map(|content| content?.parts);
         let calls = |parts: Vec<GeminiPart<'_>>| -> Vec<ReadCall> {
             let calls = parts.into_iter().filter_map(|part| part.call);
-            calls.map(|call| ReadCall::new(call.id, call.name, call.args)).collect()
+            calls
+                .map(|call| ReadCall::new(call.id, call.name, call.args))
+                .collect()
         };
-        let mut calling = contents.chain(body.parts).map(calls).filter(|calls| !calls.is_empty());
+        let mut calling = contents
+            .chain(body.parts)
+            .map(calls)
+            .filter(|calls| !calls.is_empty());
         let calls = calling.next().unwrap_or_default();
         if calling.next().is_some() {
             return Err(ReadError::Several("candidates"));
         }
-        Ok(ReadTurn { calls, model: body.model })
+        Ok(ReadTurn {
+            calls,
+            model: body.model,
+        })
     }
 
     fn takes(&self, media_type: &str, model: Option<&str>) -> bool {
-        let generation = model.and_then(|model| model.strip_prefix("gemini-")?.split(['.', '-']).next()?.parse().ok());
+        let generation = model.and_then(|model| {
+            model
+                .strip_prefix("gemini-")?
+                .split(['.', '-'])
+                .next()?
+                .parse()
+                .ok()
+        });
         let takes_files = generation.is_some_and(|generation: u32| generation >= 3);
-        takes_files && matches!(media_type, "image/png" | "image/jpeg" | "image/webp" | "application/pdf")
+        takes_files
+            && matches!(
+                media_type,
+                "image/png" | "image/jpeg" | "image/webp" | "application/pdf"
+            )
     }
 
     fn write(&self, answers: &[ModelAnswer<'_>]) -> String {
@@ -110,7 +140,12 @@ impl TurnFormat for GeminiTurns {
 
 /// Written by hand, because a value is passed on as it was written.
 fn part(answer: &ModelAnswer<'_>) -> String {
-    let id = answer.call.id.as_ref().map(|id| format!(r#""id":{},"#, json!(id))).unwrap_or_default();
+    let id = answer
+        .call
+        .id
+        .as_ref()
+        .map(|id| format!(r#""id":{},"#, json!(id)))
+        .unwrap_or_default();
     let name = json!(answer.call.name);
     let text = json!(answer.text());
     let response = match &answer.value {
@@ -119,10 +154,16 @@ fn part(answer: &ModelAnswer<'_>) -> String {
         None => format!(r#"{{"output":{text}}}"#),
     };
     let files = answer.blocks.iter().filter_map(|block| match block {
-        ModelBlock::File { media_type, data } => Some(json!({"inlineData": {"mimeType": media_type, "data": data}})),
+        ModelBlock::File { media_type, data } => {
+            Some(json!({"inlineData": {"mimeType": media_type, "data": data}}))
+        }
         ModelBlock::Text(_) => None,
     });
     let files: Vec<Value> = files.collect();
-    let files = if files.is_empty() { String::new() } else { format!(r#","parts":{}"#, Value::from(files)) };
+    let files = if files.is_empty() {
+        String::new()
+    } else {
+        format!(r#","parts":{}"#, Value::from(files))
+    };
     format!(r#"{{"functionResponse":{{{id}"name":{name},"response":{response}{files}}}}}"#)
 }

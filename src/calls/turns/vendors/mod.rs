@@ -86,5 +86,8 @@ pub const TURN_FORMATS: &[&dyn TurnFormat] = &[
 
 /// The vendor with this id.
 pub fn by_id(id: &str) -> Option<&'static dyn TurnFormat> {
-    TURN_FORMATS.iter().copied().find(|format| format.id() == id)
+    TURN_FORMATS
+        .iter()
+        .copied()
+        .find(|format| format.id() == id)
 }

@@ -16,8 +16,15 @@ use super::TurnFormat;
 
 /// What the messages of several vendors consist of: blocks of their content, or their calls. A list
 /// of them is no output.
-const PARTS_OF_MESSAGES: [&str; 7] =
-    ["text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use", "function"];
+const PARTS_OF_MESSAGES: [&str; 7] = [
+    "text",
+    "thinking",
+    "redacted_thinking",
+    "tool_use",
+    "server_tool_use",
+    "mcp_tool_use",
+    "function",
+];
 
 /// `format=openai-responses`.
 #[derive(Debug)]
@@ -49,11 +56,16 @@ impl TurnFormat for ResponsesTurns {
     }
 
     fn is_message(&self, message: &BodyMarks<'_>) -> bool {
-        let Some(blocks) = message.blocks().filter(|_| !message.has("tool_calls")) else { return false };
+        let Some(blocks) = message.blocks().filter(|_| !message.has("tool_calls")) else {
+            return false;
+        };
         let is_of_another = |block: &BodyMarks<'_>| block.has("toolUse") || !block.has("type");
         let is_empty = blocks.is_empty() && message.text("type") == "message";
         is_empty
-            || (blocks.iter().any(|block| block.text("type") == "output_text") && !blocks.iter().any(is_of_another))
+            || (blocks
+                .iter()
+                .any(|block| block.text("type") == "output_text")
+                && !blocks.iter().any(is_of_another))
     }
 
     fn is_list(&self, first: Option<&BodyMarks<'_>>) -> bool {
@@ -76,15 +88,26 @@ impl TurnFormat for ResponsesTurns {
             }
         };
         let call = |item: ResponseItem<'_>| match item.kind.as_deref() {
-            Some("function_call") => Some(ReadCall::with_id(item.call_id, item.name, item.arguments)),
+            Some("function_call") => {
+                Some(ReadCall::with_id(item.call_id, item.name, item.arguments))
+            }
             Some("custom_tool_call") => Some(Ok(ReadCall::foreign(item.call_id, item.name))),
             _ => None,
         };
-        Ok(ReadTurn { calls: items.into_iter().filter_map(call).collect::<Result<_, _>>()?, model: None })
+        Ok(ReadTurn {
+            calls: items
+                .into_iter()
+                .filter_map(call)
+                .collect::<Result<_, _>>()?,
+            model: None,
+        })
     }
 
     fn takes(&self, media_type: &str, _model: Option<&str>) -> bool {
-        matches!(media_type, "image/png" | "image/jpeg" | "image/webp" | "image/gif" | "application/pdf")
+        matches!(
+            media_type,
+            "image/png" | "image/jpeg" | "image/webp" | "image/gif" | "application/pdf"
+        )
     }
 
     fn write(&self, answers: &[ModelAnswer<'_>]) -> String {
@@ -93,8 +116,12 @@ impl TurnFormat for ResponsesTurns {
             let output = if answer.is_text() {
                 answer.marked_text().into()
             } else {
-                let mark = answer.is_error.then(|| json!({"type": "input_text", "text": "Error:"}));
-                mark.into_iter().chain(answer.blocks.iter().map(part)).collect::<Value>()
+                let mark = answer
+                    .is_error
+                    .then(|| json!({"type": "input_text", "text": "Error:"}));
+                mark.into_iter()
+                    .chain(answer.blocks.iter().map(part))
+                    .collect::<Value>()
             };
             json!({"type": "function_call_output", "call_id": id, "output": output})
         };

@@ -30,12 +30,17 @@ pub(super) const ZIP: &str = "application/zip";
 const TOOLS: HeaderName = HeaderName::from_static("callsheet-tools");
 /// The headers of an archive.
 pub(super) const ARCHIVE_HEADERS: &[(&str, &str)] = &[
-    ("content-disposition", "The name of the file, which is the slug of the bundle."),
+    (
+        "content-disposition",
+        "The name of the file, which is the slug of the bundle.",
+    ),
     ("callsheet-tools", "How many tools are in it."),
 ];
 /// The parameters of an import.
-pub(super) const IMPORT_PARAMS: &[Param] =
-    &[once("new").takes(ParamType::Flag).about("Store it as a new bundle, with ids and times of its own.", "true")];
+pub(super) const IMPORT_PARAMS: &[Param] = &[once("new").takes(ParamType::Flag).about(
+    "Store it as a new bundle, with ids and times of its own.",
+    "true",
+)];
 
 /// Archives that are made or stored at once. Each is in memory, packed and unpacked.
 const AT_ONCE: usize = 2;
@@ -58,7 +63,10 @@ impl FromRequestParts<SharedState> for ArchivePermit {
     type Rejection = Problem;
 
     async fn from_request_parts(_: &mut Parts, shared: &SharedState) -> Result<Self, Problem> {
-        Arc::clone(&shared.archives.0).try_acquire_owned().map(Self).map_err(|_| busy())
+        Arc::clone(&shared.archives.0)
+            .try_acquire_owned()
+            .map(Self)
+            .map_err(|_| busy())
     }
 }
 
@@ -81,7 +89,11 @@ pub(super) async fn export_bundle(
         let _permit = permit.0;
         bundles.export(id).await
     });
-    let ExportedBundle { slug, tools, archive } = exported.await?;
+    let ExportedBundle {
+        slug,
+        tools,
+        archive,
+    } = exported.await?;
     let headers = [
         (CONTENT_TYPE, ZIP.to_owned()),
         (CONTENT_DISPOSITION, disposition(&slug)),
@@ -108,11 +120,25 @@ pub(super) async fn import_bundle(
     });
     let imported = imported.await.map_err(refused)?;
     let set = shared.bundles.set();
-    let stored = set.get(imported.id).ok_or(BundleError::UnknownBundle(imported.id))?;
-    let status = if imported.outcome == PutOutcome::Created { StatusCode::CREATED } else { StatusCode::OK };
-    let left_out = stored.tools.iter().filter(|tool| left_out(tool, &shared.bundles).is_some()).count();
+    let stored = set
+        .get(imported.id)
+        .ok_or(BundleError::UnknownBundle(imported.id))?;
+    let status = if imported.outcome == PutOutcome::Created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    let left_out = stored
+        .tools
+        .iter()
+        .filter(|tool| left_out(tool, &shared.bundles).is_some())
+        .count();
     let bundle = bundle_json::bundle(stored)?;
-    let answer = shared_json::json(&ImportedBundleJson { bundle, tools: imported.tools, left_out })?;
+    let answer = shared_json::json(&ImportedBundleJson {
+        bundle,
+        tools: imported.tools,
+        left_out,
+    })?;
     Ok((status, answer).into_response())
 }
 
@@ -121,7 +147,8 @@ fn refused(error: BundleError) -> Problem {
     match error {
         BundleError::BeingDeleted(_) => {
             let new = NextStep::parameter("new", "true");
-            let next = format!("import it as a new bundle ({new}), or wait until it is removed for good");
+            let next =
+                format!("import it as a new bundle ({new}), or wait until it is removed for good");
             Problem::from(error).and_next(&next).with_next(new)
         }
         error => error.into(),

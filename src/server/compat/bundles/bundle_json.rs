@@ -243,7 +243,10 @@ pub(super) struct InvokedJson<'a> {
 /// The document of a bundle, with the name of its scenario.
 pub(super) fn bundle(bundle: &StoredBundle) -> Result<BundleJson, Problem> {
     let about = &bundle.definition;
-    let own = [("modifiedAt", time(about.modified_at)), ("scenario", json!(bundle.scenario.as_str()))];
+    let own = [
+        ("modifiedAt", time(about.modified_at)),
+        ("scenario", json!(bundle.scenario.as_str())),
+    ];
     with_members(&about.document, &own).map(BundleJson)
 }
 
@@ -254,7 +257,10 @@ pub(super) fn tool(
     bundle: &StoredBundle,
     tool: &StoredTool,
 ) -> Result<StoredToolJson, Problem> {
-    let id = ToolId { scenario: bundle.scenario.clone(), tool: tool.name().into() };
+    let id = ToolId {
+        scenario: bundle.scenario.clone(),
+        tool: tool.name().into(),
+    };
     let usage = shared.calls.usage(&id);
     let preferred = switches::preferred(catalog, bundle, tool);
     let mut own = vec![
@@ -264,16 +270,31 @@ pub(super) fn tool(
         ("preferredEnabled", json!(preferred)),
     ];
     if let Some(finding) = left_out(tool, &shared.bundles) {
-        own.push(("leftOut", json!(LeftOutJson { message: &finding.message, hint: finding.hint.as_deref() })));
+        own.push((
+            "leftOut",
+            json!(LeftOutJson {
+                message: &finding.message,
+                hint: finding.hint.as_deref()
+            }),
+        ));
     }
-    own.push(("callCount", json!(usage.as_ref().map_or(0, |usage| usage.calls))));
-    own.push(("lastCalledAt", json!(usage.map(|usage| usage.last.to_string()))));
+    own.push((
+        "callCount",
+        json!(usage.as_ref().map_or(0, |usage| usage.calls)),
+    ));
+    own.push((
+        "lastCalledAt",
+        json!(usage.map(|usage| usage.last.to_string())),
+    ));
     with_members(&tool.document, &own).map(StoredToolJson)
 }
 
 /// A document with members of the daemon's own, which replace those of the same names. The others
 /// stay the text that they are: a page of trees would take many times its bytes.
-fn with_members(document: &StoredDocument, own: &[(&str, Value)]) -> Result<Box<RawValue>, Problem> {
+fn with_members(
+    document: &StoredDocument,
+    own: &[(&str, Value)],
+) -> Result<Box<RawValue>, Problem> {
     let members = MemberTexts::parse(document.get()).map_err(|error| Problem::internal(&error))?;
     let mut text = members.filtered(|name| own.iter().all(|member| member.0 != name));
     text.pop();

@@ -19,8 +19,12 @@ use crate::server::openapi::ResponseSpec;
 use crate::server::{ServerState, SharedState};
 
 /// Removed, with no body.
-pub(super) const REMOVED: ResponseSpec =
-    ResponseSpec { status: 204, about: "it is removed", content: None, headers: &[] };
+pub(super) const REMOVED: ResponseSpec = ResponseSpec {
+    status: 204,
+    about: "it is removed",
+    content: None,
+    headers: &[],
+};
 
 /// `PUT /tools/bundles/{bundleID}`: adds a bundle, or replaces what is said about it.
 pub(super) async fn put_bundle(
@@ -32,7 +36,11 @@ pub(super) async fn put_bundle(
     let id = bundle_id(&id)?;
     let content = BundleChange::parse(&body.0).map_err(BundleError::from)?;
     let written = shared.bundles.put_bundle(id, content).await?;
-    let status = if written == PutOutcome::Created { StatusCode::CREATED } else { StatusCode::OK };
+    let status = if written == PutOutcome::Created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
     show_bundle(&shared, id, status)
 }
 
@@ -140,7 +148,10 @@ pub(super) async fn switch_tool(
     ApiJson(body): ApiJson<SwitchBody>,
 ) -> Result<Response, Problem> {
     let key = tool_key(&path)?;
-    shared.bundles.switch_tool(key.clone(), body.is_enabled).await?;
+    shared
+        .bundles
+        .switch_tool(key.clone(), body.is_enabled)
+        .await?;
     show(&shared, &key, StatusCode::OK)
 }
 
@@ -163,16 +174,31 @@ pub(super) async fn get_tool(
     show(&shared, &tool_key(&path)?, StatusCode::OK)
 }
 
-fn show(shared: &ServerState, key: &(Uuid, Slug, ToolVersion), status: StatusCode) -> Result<Response, Problem> {
+fn show(
+    shared: &ServerState,
+    key: &(Uuid, Slug, ToolVersion),
+    status: StatusCode,
+) -> Result<Response, Problem> {
     let (bundle, tool) = shared.bundles.tool((key.0, &key.1, &key.2))?;
     let snapshot = shared.reader.snapshot();
-    Ok(with_status(shared_json::json(&bundle_json::tool(shared, &snapshot.catalog, &bundle, &tool)?)?, status))
+    Ok(with_status(
+        shared_json::json(&bundle_json::tool(
+            shared,
+            &snapshot.catalog,
+            &bundle,
+            &tool,
+        )?)?,
+        status,
+    ))
 }
 
 fn show_bundle(shared: &ServerState, id: Uuid, status: StatusCode) -> Result<Response, Problem> {
     let set = shared.bundles.set();
     let bundle = set.get(id).ok_or(BundleError::UnknownBundle(id))?;
-    Ok(with_status(shared_json::json(&bundle_json::bundle(bundle)?)?, status))
+    Ok(with_status(
+        shared_json::json(&bundle_json::bundle(bundle)?)?,
+        status,
+    ))
 }
 
 fn with_status(mut answer: Response, status: StatusCode) -> Response {

@@ -19,19 +19,29 @@ use crate::server::http::query::QueryParams;
 
 const BUNDLE_IDS: Param = many("bundleIDs")
     .takes(ParamType::Matching(grammar::UUID_7))
-    .about("Only these bundles.", "018faf50-b7b6-7a01-9a05-a22a6e0af101");
+    .about(
+        "Only these bundles.",
+        "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+    );
 /// Adds what is disabled.
-pub(super) const INCLUDE_DISABLED: Param =
-    once("includeDisabled").takes(ParamType::Flag).about("Also what is disabled, or in a disabled bundle.", "true");
+pub(super) const INCLUDE_DISABLED: Param = once("includeDisabled")
+    .takes(ParamType::Flag)
+    .about("Also what is disabled, or in a disabled bundle.", "true");
 
 /// Adds what is deleted.
-const INCLUDE_DELETED: Param = once("includeDeleted")
-    .takes(ParamType::Flag)
-    .about("Also what is deleted and can still be restored; it has `softDeletedAt`.", "true");
+const INCLUDE_DELETED: Param = once("includeDeleted").takes(ParamType::Flag).about(
+    "Also what is deleted and can still be restored; it has `softDeletedAt`.",
+    "true",
+);
 
 /// The parameters of the list of bundles.
-pub(super) const BUNDLE_FILTERS: &[Param] =
-    &[BUNDLE_IDS, INCLUDE_DISABLED, INCLUDE_DELETED, page_size("pageSize"), PAGE_TOKEN];
+pub(super) const BUNDLE_FILTERS: &[Param] = &[
+    BUNDLE_IDS,
+    INCLUDE_DISABLED,
+    INCLUDE_DELETED,
+    page_size("pageSize"),
+    PAGE_TOKEN,
+];
 /// The parameters of the list of tools.
 pub(super) const TOOL_FILTERS: &[Param] = &[
     many("tags").about("Only tools with one of these tags.", "weather"),
@@ -49,8 +59,15 @@ struct BundleFilter {
 
 impl BundleFilter {
     fn parse(query: &QueryParams) -> Result<Self, Problem> {
-        let ids = query.list("bundleIDs")?.into_iter().map(bundle_id).collect::<Result<_, _>>()?;
-        Ok(Self { ids, with_disabled: query.flag("includeDisabled")? })
+        let ids = query
+            .list("bundleIDs")?
+            .into_iter()
+            .map(bundle_id)
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            ids,
+            with_disabled: query.flag("includeDisabled")?,
+        })
     }
 
     fn takes(&self, bundle: &StoredBundle) -> bool {
@@ -64,14 +81,26 @@ pub(super) fn bundles(shared: &ServerState, raw: Option<&str>) -> Result<Respons
     let query = QueryParams::parse(raw, BUNDLE_FILTERS)?;
     let filter = BundleFilter::parse(&query)?;
     let with_deleted = query.flag("includeDeleted")?;
-    let filters = format!("bundles {:?} {} {with_deleted}", filter.ids, filter.with_disabled);
+    let filters = format!(
+        "bundles {:?} {} {with_deleted}",
+        filter.ids, filter.with_disabled
+    );
     let page = WantedPage::parse(&query, "pageSize", &filters)?;
     let set = shared.bundles.set();
-    let is_there = |bundle: &StoredBundle| with_deleted || bundle.definition.soft_deleted_at.is_none();
-    let all = set.bundles().filter(|bundle| is_there(bundle) && filter.takes(bundle));
+    let is_there =
+        |bundle: &StoredBundle| with_deleted || bundle.definition.soft_deleted_at.is_none();
+    let all = set
+        .bundles()
+        .filter(|bundle| is_there(bundle) && filter.takes(bundle));
     let (page, next) = page.cut(all, |bundle| bundle.definition.id.to_string());
-    let bundles = page.into_iter().map(|bundle| bundle_json::bundle(bundle)).collect::<Result<_, _>>()?;
-    shared_json::json(&BundleListJson { bundles, next_page_token: next })
+    let bundles = page
+        .into_iter()
+        .map(|bundle| bundle_json::bundle(bundle))
+        .collect::<Result<_, _>>()?;
+    shared_json::json(&BundleListJson {
+        bundles,
+        next_page_token: next,
+    })
 }
 
 /// What a request for a list of tools wants.
@@ -109,15 +138,27 @@ pub(super) fn tools(shared: &ServerState, raw: Option<&str>) -> Result<Response,
     let set = shared.bundles.set();
     let of_bundle = |bundle: &Arc<StoredBundle>| -> Vec<(Arc<StoredBundle>, Arc<StoredTool>)> {
         let wanted = bundle.tools.iter().filter(|tool| is_wanted(bundle, tool));
-        wanted.map(|tool| (Arc::clone(bundle), Arc::clone(tool))).collect()
+        wanted
+            .map(|tool| (Arc::clone(bundle), Arc::clone(tool)))
+            .collect()
     };
-    let all = set.listed().filter(|bundle| filter.takes(bundle)).flat_map(of_bundle);
+    let all = set
+        .listed()
+        .filter(|bundle| filter.takes(bundle))
+        .flat_map(of_bundle);
     // A character below all of the grammar's stands between the parts, so that the order is theirs.
-    let (page, next) =
-        page.cut(all, |(bundle, tool)| format!("{}\u{1}{}\u{1}{}", bundle.definition.id, tool.slug, tool.version));
+    let (page, next) = page.cut(all, |(bundle, tool)| {
+        format!(
+            "{}\u{1}{}\u{1}{}",
+            bundle.definition.id, tool.slug, tool.version
+        )
+    });
     let tools = page
         .iter()
         .map(|(bundle, tool)| bundle_json::tool(shared, &snapshot.catalog, bundle, tool))
         .collect::<Result<_, _>>()?;
-    shared_json::json(&ToolListJson { tools, next_page_token: next })
+    shared_json::json(&ToolListJson {
+        tools,
+        next_page_token: next,
+    })
 }

@@ -5,18 +5,20 @@ use axum::routing::{delete, get, patch, post, put};
 
 use super::archives::{ARCHIVE_HEADERS, IMPORT_PARAMS, ZIP, export_bundle, import_bundle};
 use super::bundle_json::{
-    BundleBody, BundleJson, BundleListJson, ImportedBundleJson, InvokeBody, InvokedJson, StoredToolJson, SwitchBody,
-    ToolBody, ToolListJson, bundle_example, bundle_list_example, bundle_put_example, imported_example, invoke_example,
-    invoked_example, switch_example, tool_example, tool_list_example, tool_put_example,
+    BundleBody, BundleJson, BundleListJson, ImportedBundleJson, InvokeBody, InvokedJson,
+    StoredToolJson, SwitchBody, ToolBody, ToolListJson, bundle_example, bundle_list_example,
+    bundle_put_example, imported_example, invoke_example, invoked_example, switch_example,
+    tool_example, tool_list_example, tool_put_example,
 };
 use super::handlers::{
-    MOVED, REMOVED, delete_bundle, delete_tool, get_tool, list_bundles, list_tools, moved_list, moved_search,
-    put_bundle, put_tool, restore_bundle, search_tools, switch_bundle, switch_tool,
+    MOVED, REMOVED, delete_bundle, delete_tool, get_tool, list_bundles, list_tools, moved_list,
+    moved_search, put_bundle, put_tool, restore_bundle, search_tools, switch_bundle, switch_tool,
 };
 use super::invoke::invoke;
 use super::lists::{BUNDLE_FILTERS, TOOL_FILTERS};
 use super::refusals::{
-    ARCHIVES_BUSY, BAD_ARCHIVE, GOING, IN_THE_WAY, LOCKED, NO_FILES, NOT_ZIP, READ_ONLY, TOO_LARGE, UNKNOWN,
+    ARCHIVES_BUSY, BAD_ARCHIVE, GOING, IN_THE_WAY, LOCKED, NO_FILES, NOT_ZIP, READ_ONLY, TOO_LARGE,
+    UNKNOWN,
 };
 use super::search::SEARCH_PARAMS;
 use crate::bundles::archive::ARCHIVE_MAX;

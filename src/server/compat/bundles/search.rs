@@ -23,7 +23,9 @@ use crate::server::http::query::{QueryParams, question};
 
 /// The parameters of the search.
 pub(super) const SEARCH_PARAMS: &[Param] = &[
-    once("q").about("What a person typed of a name, or words.", "weath").required(),
+    once("q")
+        .about("What a person typed of a name, or words.", "weath")
+        .required(),
     INCLUDE_DISABLED,
     page_size("pageSize"),
     PAGE_TOKEN,
@@ -35,17 +37,27 @@ type FoundTool = (Arc<StoredBundle>, Arc<StoredTool>);
 /// `{"tools": [...], "nextPageToken"?}`: what begins with the text first, then what has its words,
 /// then what has them but for slips; among equals the latest first.
 pub(super) async fn answer(shared: &SharedState, raw: Option<&str>) -> Result<Response, Problem> {
-    let WantedTools { typed, with_disabled, page } = parse(raw)?;
+    let WantedTools {
+        typed,
+        with_disabled,
+        page,
+    } = parse(raw)?;
     let set = shared.bundles.set();
     let snapshot = shared.reader.snapshot();
     let searched = Arc::clone(&snapshot);
-    let found = shared.tasks.off_thread(move || find(&set, &searched.catalog, &typed, with_disabled)).await;
+    let found = shared
+        .tasks
+        .off_thread(move || find(&set, &searched.catalog, &typed, with_disabled))
+        .await;
     let (page, next) = page.cut(found.into_iter().enumerate(), |(at, _)| format!("{at:08}"));
     let tools = page
         .iter()
         .map(|(_, (bundle, tool))| bundle_json::tool(shared, &snapshot.catalog, bundle, tool))
         .collect::<Result<_, _>>()?;
-    shared_json::json(&ToolListJson { tools, next_page_token: next })
+    shared_json::json(&ToolListJson {
+        tools,
+        next_page_token: next,
+    })
 }
 
 /// What a search looks for.
@@ -64,30 +76,52 @@ fn parse(raw: Option<&str>) -> Result<WantedTools, Problem> {
     let query = QueryParams::parse(raw, SEARCH_PARAMS)?;
     let typed = question(query.required("q")?).to_owned();
     let with_disabled = query.flag("includeDisabled")?;
-    let page = WantedPage::parse(&query, "pageSize", &format!("search {typed} {with_disabled}"))?;
-    Ok(WantedTools { typed, with_disabled, page })
+    let page = WantedPage::parse(
+        &query,
+        "pageSize",
+        &format!("search {typed} {with_disabled}"),
+    )?;
+    Ok(WantedTools {
+        typed,
+        with_disabled,
+        page,
+    })
 }
 
 /// The tools that fit, the best first.
 fn find(set: &BundleSet, now: &Catalog, typed: &str, with_disabled: bool) -> Vec<FoundTool> {
     let mut inputs = Inputs::default();
     let mut tools = BTreeMap::new();
-    for stored in set.listed().filter(|bundle| with_disabled || bundle.definition.is_enabled) {
+    for stored in set
+        .listed()
+        .filter(|bundle| with_disabled || bundle.definition.is_enabled)
+    {
         if let Some(manifest) = bundle::whole_manifest(stored) {
-            let offer = Offer { manifest: Arc::new(manifest), visibility: Visibility::Published };
+            let offer = Offer {
+                manifest: Arc::new(manifest),
+                visibility: Visibility::Published,
+            };
             inputs.offers.insert(stored.scenario.clone(), offer);
         }
         let is_wanted = |tool: &StoredTool| with_disabled || switches::both_on(now, stored, tool);
         for tool in stored.tools.iter().filter(|tool| is_wanted(tool)) {
-            let id = ToolId { scenario: stored.scenario.clone(), tool: tool.name().into() };
+            let id = ToolId {
+                scenario: stored.scenario.clone(),
+                tool: tool.name().into(),
+            };
             tools.insert(id, (Arc::clone(stored), Arc::clone(tool)));
         }
     }
     let mut latest: Vec<(&ToolId, &FoundTool)> = tools.iter().collect();
     latest.sort_by_key(|(_, (_, tool))| Reverse(tool.modified_at));
     let latest: Vec<ToolId> = latest.into_iter().map(|(id, _)| id.clone()).collect();
-    let query = ViewQuery { include_disabled: true, ..ViewQuery::default() };
+    let query = ViewQuery {
+        include_disabled: true,
+        ..ViewQuery::default()
+    };
     let view = View::select(&catalog::build(&inputs), &query);
     let hits = view.palette(typed, &latest, usize::MAX);
-    hits.iter().filter_map(|hit| tools.get(&hit.tool.id).cloned()).collect()
+    hits.iter()
+        .filter_map(|hit| tools.get(&hit.tool.id).cloned())
+        .collect()
 }

@@ -7,13 +7,22 @@ use crate::model::{Provenance, ToolId};
 use crate::protocols::bundle::listed_tool;
 
 /// Whether preferences for all clients enable or disable a tool; `None` where none says so.
-pub(in crate::server) fn preferred(catalog: &Catalog, bundle: &StoredBundle, tool: &StoredTool) -> Option<bool> {
+pub(in crate::server) fn preferred(
+    catalog: &Catalog,
+    bundle: &StoredBundle,
+    tool: &StoredTool,
+) -> Option<bool> {
     let name = tool.name();
-    let listed = catalog.entry(&bundle.scenario).and_then(|entry| entry.tool(&name));
+    let listed = catalog
+        .entry(&bundle.scenario)
+        .and_then(|entry| entry.tool(&name));
     let effective = if let Some(listed) = listed {
         listed.effective.clone()
     } else {
-        let id = ToolId { scenario: bundle.scenario.clone(), tool: name.into() };
+        let id = ToolId {
+            scenario: bundle.scenario.clone(),
+            tool: name.into(),
+        };
         catalog.effective(&id, &listed_tool(bundle, tool)?)
     };
     match effective.enabled_source {

@@ -165,17 +165,37 @@ impl ConnectionTable {
     }
 
     /// Enters a new connection, which `cut` closes.
-    pub(super) fn admit(self: &Arc<Self>, slot: OwnedSemaphorePermit, cut: StopTrigger) -> AdmittedConnection {
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        slot: OwnedSemaphorePermit,
+        cut: StopTrigger,
+    ) -> AdmittedConnection {
         let number = self.opened.fetch_add(1, Ordering::Relaxed);
-        let work =
-            ConnectionWork { under_way: 0, requests: 0, waiting: 0, rests_since: self.clock.now(), gives_way: false };
+        let work = ConnectionWork {
+            under_way: 0,
+            requests: 0,
+            waiting: 0,
+            rests_since: self.clock.now(),
+            gives_way: false,
+        };
         let load = ConnectionLoad {
             work: Arc::new(watch::Sender::new(work)),
             is_socket: Arc::default(),
             table: Arc::clone(self),
         };
-        self.open().by_number.insert(number, OpenEntry { load: load.clone(), cut });
-        AdmittedConnection { table: Arc::clone(self), number, load, _slot: slot }
+        self.open().by_number.insert(
+            number,
+            OpenEntry {
+                load: load.clone(),
+                cut,
+            },
+        );
+        AdmittedConnection {
+            table: Arc::clone(self),
+            number,
+            load,
+            _slot: slot,
+        }
     }
 
     /// Connections that have not ended.
@@ -214,9 +234,15 @@ impl ConnectionTable {
     /// whether there is one.
     fn close_longest_resting_with_requests(&self) -> bool {
         let mut open = self.open();
-        let resting = open.by_number.iter().filter(|(_, entry)| entry.load.work.borrow().under_way > 0);
-        let resting = resting.filter_map(|(number, entry)| Some((entry.load.rests_since()?, *number)));
-        let Some((since, number)) = resting.min() else { return false };
+        let resting = open
+            .by_number
+            .iter()
+            .filter(|(_, entry)| entry.load.work.borrow().under_way > 0);
+        let resting =
+            resting.filter_map(|(number, entry)| Some((entry.load.rests_since()?, *number)));
+        let Some((since, number)) = resting.min() else {
+            return false;
+        };
         open.close_if_rests(number, since)
     }
 
@@ -225,10 +251,14 @@ impl ConnectionTable {
     fn close_first_of_reserve(&self) -> bool {
         let mut open = self.open();
         let kept = open.by_number.len().checked_sub(self.reserve);
-        let Some(kept) = kept.filter(|_| self.reserve > 0) else { return false };
+        let Some(kept) = kept.filter(|_| self.reserve > 0) else {
+            return false;
+        };
         let mut numbers: Vec<u64> = open.by_number.keys().copied().collect();
         let number = *numbers.select_nth_unstable(kept).1;
-        let Some(entry) = open.by_number.remove(&number) else { return false };
+        let Some(entry) = open.by_number.remove(&number) else {
+            return false;
+        };
         entry.load.work.send_modify(|work| entry.load.leave(work));
         entry.cut.stop();
         true
@@ -239,7 +269,10 @@ impl ConnectionTable {
     fn begin_request(&self) -> bool {
         let under_way = self.requests.fetch_add(1, Ordering::Relaxed);
         let others = under_way.saturating_sub(self.leaving.load(Ordering::Relaxed));
-        let most = self.size.saturating_mul(REQUESTS_EACH_CONNECTION).max(FEWEST_REQUESTS);
+        let most = self
+            .size
+            .saturating_mul(REQUESTS_EACH_CONNECTION)
+            .max(FEWEST_REQUESTS);
         others >= most && !self.close_longest_resting_with_requests()
     }
 
@@ -250,7 +283,9 @@ impl ConnectionTable {
         if noted.is_none_or(|noted| now - noted >= FULL_NOTE) {
             *noted = Some(now);
             let size = self.size;
-            tracing::warn!("all {size} connections are in use: those that rest longest are closed for new ones");
+            tracing::warn!(
+                "all {size} connections are in use: those that rest longest are closed for new ones"
+            );
         }
     }
 
@@ -262,7 +297,10 @@ impl ConnectionTable {
 impl OpenEntries {
     /// Finds those that have rested longest.
     fn find_longest(&mut self) {
-        let resting = self.by_number.iter().filter_map(|(number, entry)| Some((entry.load.rests_since()?, *number)));
+        let resting = self
+            .by_number
+            .iter()
+            .filter_map(|(number, entry)| Some((entry.load.rests_since()?, *number)));
         let mut resting: Vec<_> = resting.collect();
         if resting.len() > FOUND_AT_ONCE {
             resting.select_nth_unstable(FOUND_AT_ONCE);
@@ -275,10 +313,16 @@ impl OpenEntries {
     /// Closes a connection if it has rested since this time. Returns whether it did. One with
     /// requests that wait for a change answers them first.
     fn close_if_rests(&mut self, number: u64, since: Instant) -> bool {
-        if !self.by_number.get(&number).is_some_and(|entry| entry.load.give_way(since)) {
+        if !self
+            .by_number
+            .get(&number)
+            .is_some_and(|entry| entry.load.give_way(since))
+        {
             return false;
         }
-        let Some(entry) = self.by_number.remove(&number) else { return false };
+        let Some(entry) = self.by_number.remove(&number) else {
+            return false;
+        };
         if entry.load.work.borrow().is_idle() {
             entry.cut.stop();
         }
@@ -300,7 +344,11 @@ impl ConnectionLoad {
             work.under_way += usize::from(!work.gives_way);
             !work.gives_way
         });
-        begun.then(|| OpenRequest { load: self.clone(), rests: false, is_too_many: self.table.begin_request() })
+        begun.then(|| OpenRequest {
+            load: self.clone(),
+            rests: false,
+            is_too_many: self.table.begin_request(),
+        })
     }
 
     /// Follows the work.
@@ -376,7 +424,9 @@ impl ConnectionLoad {
     /// Counts its requests among those that end soon. None begins from now on.
     fn leave(&self, work: &mut ConnectionWork) {
         work.gives_way = true;
-        self.table.leaving.fetch_add(work.under_way, Ordering::Relaxed);
+        self.table
+            .leaving
+            .fetch_add(work.under_way, Ordering::Relaxed);
     }
 }
 
@@ -456,7 +506,11 @@ mod tests {
                 rests_since: table.clock.now(),
                 gives_way: false,
             };
-            Self { work: Arc::new(watch::Sender::new(work)), is_socket: Arc::default(), table }
+            Self {
+                work: Arc::new(watch::Sender::new(work)),
+                is_socket: Arc::default(),
+                table,
+            }
         }
     }
 }

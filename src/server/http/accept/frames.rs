@@ -60,7 +60,13 @@ pub(super) struct MeteredStream<S> {
 impl<S> MeteredStream<S> {
     /// Counts the frames that come by this stream. `load` says when it carries a WebSocket.
     pub(super) fn new(stream: S, clock: Clock, load: ConnectionLoad) -> Self {
-        Self { stream, meter: FrameMeter::new(clock.now()), clock, load, turn_bytes: 0 }
+        Self {
+            stream,
+            meter: FrameMeter::new(clock.now()),
+            clock,
+            load,
+            turn_bytes: 0,
+        }
     }
 }
 
@@ -89,7 +95,10 @@ pub(in crate::server) struct FrameAllowance {
 impl FrameAllowance {
     /// That of a new connection.
     pub(in crate::server) fn new(now: Instant) -> Self {
-        Self { left: FRAMES_AT_ONCE, refilled: now }
+        Self {
+            left: FRAMES_AT_ONCE,
+            refilled: now,
+        }
     }
 
     /// Counts one frame without work. Returns whether it was allowed.
@@ -112,7 +121,11 @@ impl FrameAllowance {
         let seconds = i64::try_from((now - self.refilled).as_secs()).unwrap_or(i64::MAX);
         if seconds > 0 {
             self.refilled = now;
-            self.allow(seconds.saturating_mul(FRAMES_EACH_SECOND).min(FRAMES_AT_ONCE));
+            self.allow(
+                seconds
+                    .saturating_mul(FRAMES_EACH_SECOND)
+                    .min(FRAMES_AT_ONCE),
+            );
         }
         self.left >= 0
     }
@@ -129,7 +142,11 @@ struct FrameMeter {
 
 impl FrameMeter {
     fn new(now: Instant) -> Self {
-        Self { position: MeterPosition::Preface(0), allowance: FrameAllowance::new(now), sent: 0 }
+        Self {
+            position: MeterPosition::Preface(0),
+            allowance: FrameAllowance::new(now),
+            sent: 0,
+        }
     }
 
     /// Takes what the client sent. Returns whether it stays within its allowance.
@@ -155,7 +172,9 @@ impl FrameMeter {
                     bytes = &bytes[taken..];
                     if *filled == HEAD_BYTES {
                         let head = *head;
-                        let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
+                        let length = usize::from(head[0]) << 16
+                            | usize::from(head[1]) << 8
+                            | usize::from(head[2]);
                         self.count(head[3], length);
                         self.position = MeterPosition::Content(length);
                     }
@@ -194,7 +213,10 @@ impl FrameMeter {
 
     /// Counts bytes from here on, with an allowance of their own.
     fn becomes_socket(&mut self, now: Instant) {
-        *self = Self { position: MeterPosition::Socket(0), ..Self::new(now) };
+        *self = Self {
+            position: MeterPosition::Socket(0),
+            ..Self::new(now)
+        };
     }
 
     /// Takes how many bytes the client was sent. Events of a WebSocket have no answer.
@@ -205,7 +227,8 @@ impl FrameMeter {
         self.sent += bytes;
         let frames = self.sent / ANSWER_BYTES_EACH_FRAME;
         self.sent %= ANSWER_BYTES_EACH_FRAME;
-        self.allowance.allow(i64::try_from(frames).unwrap_or(FRAMES_SAVED));
+        self.allowance
+            .allow(i64::try_from(frames).unwrap_or(FRAMES_SAVED));
     }
 }
 
@@ -235,7 +258,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
             self.turn_bytes += received.len();
         }
         let is_within = self.meter.received(received, now);
-        Poll::Ready(if is_within { Ok(()) } else { Err(io::Error::other("too many frames that request no work")) })
+        Poll::Ready(if is_within {
+            Ok(())
+        } else {
+            Err(io::Error::other("too many frames that request no work"))
+        })
     }
 }
 
@@ -250,7 +277,11 @@ impl<S: AsyncWrite + Unpin> MeteredStream<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredStream<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.written(written)
     }
@@ -284,7 +315,9 @@ mod tests {
 
     fn frames(kind: u8, content: &[u8], count: usize) -> Vec<u8> {
         let length = u8::try_from(content.len()).unwrap();
-        [&[0, 0, length, kind, 0, 0, 0, 0, 0][..], content].concat().repeat(count)
+        [&[0, 0, length, kind, 0, 0, 0, 0, 0][..], content]
+            .concat()
+            .repeat(count)
     }
 
     fn meter(now: Instant) -> FrameMeter {
@@ -297,12 +330,23 @@ mod tests {
     fn frames_without_work_use_up_an_allowance_however_they_are_cut_into_parts() {
         let now = Clock::system().now();
         let at_once = usize::try_from(FRAMES_AT_ONCE).unwrap();
-        for (kind, content) in [(6, &b"12345678"[..]), (4, b"\0\x04\0\0\xff\xff"), (8, b"\0\0\0\x01"), (DATA, b"")] {
+        for (kind, content) in [
+            (6, &b"12345678"[..]),
+            (4, b"\0\x04\0\0\xff\xff"),
+            (8, b"\0\0\0\x01"),
+            (DATA, b""),
+        ] {
             for part in [1, 7, 4_096] {
                 let mut meter = meter(now);
                 let allowed = frames(kind, content, at_once);
-                assert!(allowed.chunks(part).all(|part| meter.received(part, now)), "{kind} in parts of {part}");
-                assert!(!meter.received(&frames(kind, content, 1), now), "one more of {kind}");
+                assert!(
+                    allowed.chunks(part).all(|part| meter.received(part, now)),
+                    "{kind} in parts of {part}"
+                );
+                assert!(
+                    !meter.received(&frames(kind, content, 1), now),
+                    "one more of {kind}"
+                );
             }
         }
     }
@@ -314,13 +358,25 @@ mod tests {
         let pings = frames(6, b"12345678", at_once);
         let mut spent = meter(now);
         assert!(spent.received(&pings, now));
-        assert!(spent.received(&frames(DATA, b"x", 10 * at_once), now), "bodies are limited by their windows");
+        assert!(
+            spent.received(&frames(DATA, b"x", 10 * at_once), now),
+            "bodies are limited by their windows"
+        );
         assert!(spent.received(&frames(HEADERS, b"", 1), now));
-        assert!(spent.received(&frames(6, b"12345678", 16), now), "a request allows as many");
+        assert!(
+            spent.received(&frames(6, b"12345678", 16), now),
+            "a request allows as many"
+        );
         spent.sent(600 * ANSWER_BYTES_EACH_FRAME);
-        assert!(spent.received(&frames(8, b"\0\0\0\x01", 600), now), "what was sent allows as many");
+        assert!(
+            spent.received(&frames(8, b"\0\0\0\x01", 600), now),
+            "what was sent allows as many"
+        );
         assert!(!spent.received(&frames(6, b"12345678", 1), now));
-        assert!(spent.received(&frames(6, b"12345678", 50), now + Duration::from_secs(1)), "and so does time");
+        assert!(
+            spent.received(&frames(6, b"12345678", 50), now + Duration::from_secs(1)),
+            "and so does time"
+        );
         assert!(!spent.received(&pings, now + Duration::from_secs(1)));
     }
 
@@ -336,7 +392,10 @@ mod tests {
         assert!(empty.chunks(7).all(|part| meter.received(part, now)));
         meter.sent(1024 * 1024);
         assert!(!meter.received(&[0; 2 * SOCKET_BYTES_EACH_FRAME], now));
-        assert!(meter.received(&[0; 90 * SOCKET_BYTES_EACH_FRAME], now + Duration::from_secs(1)));
+        assert!(meter.received(
+            &[0; 90 * SOCKET_BYTES_EACH_FRAME],
+            now + Duration::from_secs(1)
+        ));
         assert!(!meter.received(&empty, now + Duration::from_secs(2)));
     }
 

@@ -45,7 +45,11 @@ async fn fake(limits: ConnectionLimits) -> Fake {
                     notify.notified().await;
                 }
                 // More than the buffers of two sockets hold.
-                let body = if request.uri().path() == "/large" { vec![b'.'; 32 << 20] } else { b"done".to_vec() };
+                let body = if request.uri().path() == "/large" {
+                    vec![b'.'; 32 << 20]
+                } else {
+                    b"done".to_vec()
+                };
                 Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(body))))
             }
         })
@@ -53,9 +57,24 @@ async fn fake(limits: ConnectionLimits) -> Fake {
     let served = tasks.clone();
     let ended = tasks.spawn(async move {
         let open = OpenConnections::default();
-        serve(listener, service, limits, Clock::system(), &served, &open, &stopping).await
+        serve(
+            listener,
+            service,
+            limits,
+            Clock::system(),
+            &served,
+            &open,
+            &stopping,
+        )
+        .await
     });
-    Fake { address, release, entered, stop, ended }
+    Fake {
+        address,
+        release,
+        entered,
+        stop,
+        ended,
+    }
 }
 
 impl Fake {
@@ -68,7 +87,10 @@ impl Fake {
 
     /// Waits until so many requests have come in.
     async fn entered(&mut self, count: usize) {
-        self.entered.wait_for(|entered| *entered >= count).await.unwrap();
+        self.entered
+            .wait_for(|entered| *entered >= count)
+            .await
+            .unwrap();
     }
 }
 
@@ -87,10 +109,17 @@ async fn read_until(stream: &mut TcpStream, end: &str) -> String {
 async fn an_idle_connection_does_not_hold_up_the_stop() {
     let server = fake(ConnectionLimits::default()).await;
     let mut idle = server.connect_and_get("/").await;
-    assert!(read_until(&mut idle, "done").await.starts_with("HTTP/1.1 200"));
+    assert!(
+        read_until(&mut idle, "done")
+            .await
+            .starts_with("HTTP/1.1 200")
+    );
     server.stop.stop();
     assert_eq!(server.ended.await.unwrap(), 0);
-    assert!(TcpStream::connect(server.address).await.is_err(), "still listening");
+    assert!(
+        TcpStream::connect(server.address).await.is_err(),
+        "still listening"
+    );
 }
 
 #[tokio::test]
@@ -106,9 +135,15 @@ async fn an_answer_under_way_is_finished_after_the_stop() {
 
 #[tokio::test]
 async fn what_does_not_end_in_time_is_cut_and_counted() {
-    let mut server =
-        fake(ConnectionLimits { stop_timeout: Duration::from_millis(20), ..ConnectionLimits::default() }).await;
-    let mut slow = [server.connect_and_get("/slow").await, server.connect_and_get("/slow").await];
+    let mut server = fake(ConnectionLimits {
+        stop_timeout: Duration::from_millis(20),
+        ..ConnectionLimits::default()
+    })
+    .await;
+    let mut slow = [
+        server.connect_and_get("/slow").await,
+        server.connect_and_get("/slow").await,
+    ];
     server.entered(2).await;
     server.stop.stop();
     assert_eq!(server.ended.await.unwrap(), 2);
@@ -117,8 +152,11 @@ async fn what_does_not_end_in_time_is_cut_and_counted() {
 
 #[tokio::test]
 async fn a_connection_without_a_request_is_closed() {
-    let server =
-        fake(ConnectionLimits { head_timeout: Duration::from_millis(20), ..ConnectionLimits::default() }).await;
+    let server = fake(ConnectionLimits {
+        head_timeout: Duration::from_millis(20),
+        ..ConnectionLimits::default()
+    })
+    .await;
     // The second holds hyper in doubt about the version of HTTP.
     for beginning in ["", "P", "GET / HTTP/1.1\r\n"] {
         let mut silent = TcpStream::connect(server.address).await.unwrap();
@@ -134,12 +172,18 @@ async fn a_connection_without_a_request_is_closed() {
 #[tokio::test]
 async fn a_client_that_does_not_read_loses_its_slot() {
     let read_timeout = Duration::from_millis(50);
-    let mut server = fake(ConnectionLimits { connections: 1, read_timeout, ..ConnectionLimits::default() }).await;
+    let mut server = fake(ConnectionLimits {
+        connections: 1,
+        read_timeout,
+        ..ConnectionLimits::default()
+    })
+    .await;
     let stuck = server.connect_and_get("/large").await;
     server.entered(1).await;
     // Only one connection is accepted, so this one is answered once the other one was cut.
     let mut second = server.connect_and_get("/").await;
-    let answer = tokio::time::timeout(Duration::from_secs(30), read_until(&mut second, "done")).await;
+    let answer =
+        tokio::time::timeout(Duration::from_secs(30), read_until(&mut second, "done")).await;
     assert!(answer.expect("the slot is free").ends_with("done"));
     drop(stuck);
     server.stop.stop();
@@ -148,7 +192,11 @@ async fn a_client_that_does_not_read_loses_its_slot() {
 
 #[tokio::test]
 async fn further_connections_wait_for_a_slot() {
-    let mut server = fake(ConnectionLimits { connections: 1, ..ConnectionLimits::default() }).await;
+    let mut server = fake(ConnectionLimits {
+        connections: 1,
+        ..ConnectionLimits::default()
+    })
+    .await;
     let mut first = server.connect_and_get("/slow").await;
     server.entered(1).await;
     let mut second = server.connect_and_get("/").await;
@@ -169,14 +217,28 @@ fn http2_request(stream: u8, path: &[u8]) -> Vec<u8> {
     let mut fields = b"\x82\x86\x41\x09localhost\x04".to_vec();
     fields.push(u8::try_from(path.len()).unwrap());
     fields.extend_from_slice(path);
-    let head = [0, 0, u8::try_from(fields.len()).unwrap(), 1, 5, 0, 0, 0, stream];
+    let head = [
+        0,
+        0,
+        u8::try_from(fields.len()).unwrap(),
+        1,
+        5,
+        0,
+        0,
+        0,
+        stream,
+    ];
     [&head[..], &fields].concat()
 }
 
 /// The preface of HTTP/2, settings, and a request for `/` or `/slow` (RFC 7541 appendix A has
 /// the indices of the fields).
 fn http2(path: &[u8]) -> Vec<u8> {
-    [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"[..], &http2_request(1, path)].concat()
+    [
+        &b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"[..],
+        &http2_request(1, path),
+    ]
+    .concat()
 }
 
 /// Reads frames to the end of the connection and answers pings. Gives the types of the frames.
@@ -199,8 +261,11 @@ async fn frames(stream: &mut TcpStream) -> Vec<u8> {
 
 #[tokio::test]
 async fn an_http2_connection_without_requests_ends_and_one_with_a_slow_answer_stays() {
-    let mut server =
-        fake(ConnectionLimits { idle_timeout: Duration::from_millis(50), ..ConnectionLimits::default() }).await;
+    let mut server = fake(ConnectionLimits {
+        idle_timeout: Duration::from_millis(50),
+        ..ConnectionLimits::default()
+    })
+    .await;
     let mut slow = TcpStream::connect(server.address).await.unwrap();
     slow.write_all(&http2(b"/slow")).await.unwrap();
     server.entered(1).await;
@@ -208,10 +273,18 @@ async fn an_http2_connection_without_requests_ends_and_one_with_a_slow_answer_st
     idle.write_all(&http2(b"/")).await.unwrap();
     let seen = tokio::time::timeout(Duration::from_secs(30), frames(&mut idle)).await;
     let seen = seen.expect("it answers pings and is let go all the same");
-    assert!(seen.contains(&0) && seen.contains(&7), "its answer and a GOAWAY: {seen:?}");
+    assert!(
+        seen.contains(&0) && seen.contains(&7),
+        "its answer and a GOAWAY: {seen:?}"
+    );
     server.release.notify_one();
-    let seen = tokio::time::timeout(Duration::from_secs(30), frames(&mut slow)).await.unwrap();
-    assert!(seen.contains(&0), "it was idle for no longer, and is answered: {seen:?}");
+    let seen = tokio::time::timeout(Duration::from_secs(30), frames(&mut slow))
+        .await
+        .unwrap();
+    assert!(
+        seen.contains(&0),
+        "it was idle for no longer, and is answered: {seen:?}"
+    );
     server.stop.stop();
     assert_eq!(server.ended.await.unwrap(), 0);
 }
@@ -236,11 +309,14 @@ async fn a_connection_gives_way_also_while_it_ends_for_another_reason() {
             first.read_exact(&mut payload).await.unwrap();
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), ends).await.expect("GOAWAY comes");
+    tokio::time::timeout(Duration::from_secs(30), ends)
+        .await
+        .expect("GOAWAY comes");
     first.write_all(&http2_request(3, b"/wait")).await.unwrap();
     server.entered(2).await;
     let mut second = server.connect_and_get("/").await;
-    let answer = tokio::time::timeout(Duration::from_secs(30), read_until(&mut second, "done")).await;
+    let answer =
+        tokio::time::timeout(Duration::from_secs(30), read_until(&mut second, "done")).await;
     assert!(answer.expect("the first one is cut").ends_with("done"));
     server.stop.stop();
     assert_eq!(server.ended.await.unwrap(), 0);
@@ -249,7 +325,11 @@ async fn a_connection_gives_way_also_while_it_ends_for_another_reason() {
 #[tokio::test]
 async fn a_stream_whose_client_takes_no_part_of_the_answer_is_reset() {
     let read_timeout = Duration::from_millis(50);
-    let mut server = fake(ConnectionLimits { read_timeout, ..ConnectionLimits::default() }).await;
+    let mut server = fake(ConnectionLimits {
+        read_timeout,
+        ..ConnectionLimits::default()
+    })
+    .await;
     let mut stuck = TcpStream::connect(server.address).await.unwrap();
     let mut asked = http2(b"/large");
     // SETTINGS_INITIAL_WINDOW_SIZE (4) is 0, in place of the empty SETTINGS frame.
@@ -269,7 +349,9 @@ async fn a_stream_whose_client_takes_no_part_of_the_answer_is_reset() {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), reset).await.expect("RST_STREAM comes");
+    tokio::time::timeout(Duration::from_secs(30), reset)
+        .await
+        .expect("RST_STREAM comes");
     assert_eq!(streams, Some(32), "so many requests at once");
     drop(stuck);
     server.stop.stop();
@@ -281,7 +363,10 @@ async fn http2_with_prior_knowledge_is_spoken() {
     let server = fake(ConnectionLimits::default()).await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     // RFC 9113 section 3.4: the preface, then a SETTINGS frame, here an empty one.
-    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+    stream
+        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")
+        .await
+        .unwrap();
     let mut frame = [0; 9];
     stream.read_exact(&mut frame).await.unwrap();
     assert_eq!(frame[3], 4, "the server's first frame is SETTINGS");

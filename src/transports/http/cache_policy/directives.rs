@@ -12,7 +12,10 @@ pub(super) const DELTA_SECONDS_MAX: Duration = Duration::from_secs(1 << 31);
 /// (section 5.2.3); of these also `must-understand`, so that a `no-store` beside it stands, and
 /// `immutable`, which speaks of reloads by people.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a directive of its own, and any may stand beside any other")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a directive of its own, and any may stand beside any other"
+)]
 pub(super) struct Directives {
     pub(super) max_age: Option<Duration>,
     pub(super) s_maxage: Option<Duration>,
@@ -29,7 +32,10 @@ pub(super) struct Directives {
 pub(super) fn parse<'a>(lines: impl IntoIterator<Item = &'a HeaderValue>) -> Directives {
     let mut directives = Directives::default();
     for line in lines {
-        for member in (DirectiveIter { rest: line.as_bytes(), quotes: true }) {
+        for member in (DirectiveIter {
+            rest: line.as_bytes(),
+            quotes: true,
+        }) {
             directives.take(member);
         }
     }
@@ -44,7 +50,11 @@ impl Directives {
             None => (member, None),
         };
         // Space around `=` is no valid argument, but the name still says what was meant.
-        let seconds = if name.ends_with(b" ") || name.ends_with(b"\t") { None } else { argument.and_then(seconds) };
+        let seconds = if name.ends_with(b" ") || name.ends_with(b"\t") {
+            None
+        } else {
+            argument.and_then(seconds)
+        };
         match name.trim_ascii().to_ascii_lowercase().as_slice() {
             // An invalid lifetime makes the answer stale, and of several the smallest counts (RFC
             // 9111 section 4.2.1).
@@ -58,8 +68,12 @@ impl Directives {
             b"must-revalidate" => self.must_revalidate = true,
             b"proxy-revalidate" => self.proxy_revalidate = true,
             // An invalid window allows nothing: here that is the same as not having been sent.
-            b"stale-while-revalidate" => seconds.iter().for_each(|it| shorten(&mut self.stale_while_revalidate, *it)),
-            b"stale-if-error" => seconds.iter().for_each(|it| shorten(&mut self.stale_if_error, *it)),
+            b"stale-while-revalidate" => seconds
+                .iter()
+                .for_each(|it| shorten(&mut self.stale_while_revalidate, *it)),
+            b"stale-if-error" => seconds
+                .iter()
+                .for_each(|it| shorten(&mut self.stale_if_error, *it)),
             _ => {}
         }
     }
@@ -72,7 +86,9 @@ fn shorten(known: &mut Option<Duration>, seconds: Duration) {
 /// An argument in seconds, also in the quoted form that RFC 9111 section 5.2 asks recipients to
 /// accept.
 fn seconds(argument: &[u8]) -> Option<Duration> {
-    let quoted = argument.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+    let quoted = argument
+        .strip_prefix(b"\"")
+        .and_then(|rest| rest.strip_suffix(b"\""));
     delta_seconds(quoted.unwrap_or(argument))
 }
 

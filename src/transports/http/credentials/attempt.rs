@@ -38,9 +38,22 @@ impl<'a> Attempt<'a> {
         is_repeatable: bool,
     ) -> Result<Self, TransportError> {
         let applied = credentials.apply(to).await;
-        let applied = applied.map_err(|error| TransportError::Credential { url: url.clone(), error })?;
-        let renewal = if is_repeatable { Renewal::AndRepeat } else { Renewal::Alone };
-        Ok(Self { credentials, url, to: to.clone(), applied, renewal })
+        let applied = applied.map_err(|error| TransportError::Credential {
+            url: url.clone(),
+            error,
+        })?;
+        let renewal = if is_repeatable {
+            Renewal::AndRepeat
+        } else {
+            Renewal::Alone
+        };
+        Ok(Self {
+            credentials,
+            url,
+            to: to.clone(),
+            applied,
+            renewal,
+        })
     }
 
     /// The headers that go with it.
@@ -57,10 +70,19 @@ impl<'a> Attempt<'a> {
     ) -> Result<bool, TransportError> {
         let before = std::mem::replace(&mut self.renewal, Renewal::Done);
         let challenge = Challenge::parse(status, headers).filter(Challenge::wants_another);
-        let Some(mut challenge) = challenge.filter(|_| before != Renewal::Done) else { return Ok(false) };
+        let Some(mut challenge) = challenge.filter(|_| before != Renewal::Done) else {
+            return Ok(false);
+        };
         challenge.mask(&self.credentials.mask());
-        let named = |error| TransportError::Credential { url: self.url.clone(), error };
-        let is_renewed = self.credentials.renew(&self.applied, &challenge).await.map_err(named)?;
+        let named = |error| TransportError::Credential {
+            url: self.url.clone(),
+            error,
+        };
+        let is_renewed = self
+            .credentials
+            .renew(&self.applied, &challenge)
+            .await
+            .map_err(named)?;
         if !is_renewed || before == Renewal::Alone {
             return Ok(false);
         }

@@ -51,7 +51,8 @@ impl Credentials {
         reader: SecretReader,
         sources: Option<&Arc<dyn TokenSources>>,
     ) -> Self {
-        let has_own = address.is_some() || target.headers.iter().any(|(name, _)| name == AUTHORIZATION);
+        let has_own =
+            address.is_some() || target.headers.iter().any(|(name, _)| name == AUTHORIZATION);
         let may_login = target.auth.is_none() && target.login.is_some() && !has_own;
         let is_client = matches!(target.auth, Some(Auth::OAuth(_)));
         let sources = sources.filter(|_| may_login || is_client);
@@ -75,31 +76,43 @@ impl Credentials {
             return Ok(AppliedCredentials::default());
         }
         let mut applied = AppliedCredentials::default();
-        applied.headers.extend(self.0.address.clone().map(|value| (AUTHORIZATION, value)));
+        applied
+            .headers
+            .extend(self.0.address.clone().map(|value| (AUTHORIZATION, value)));
         for (name, source) in &self.0.headers {
             let value = self.read(source, name.as_str()).await?;
-            applied.headers.insert(name, header(value.expose(), name.as_str())?);
+            applied
+                .headers
+                .insert(name, header(value.expose(), name.as_str())?);
         }
         match &self.0.auth {
             Some(Auth::Bearer(source)) => {
                 let token = Token::new(self.read(source, "auth").await?)?;
-                applied.headers.extend(token.header().map(|value| (AUTHORIZATION, value)));
+                applied
+                    .headers
+                    .extend(token.header().map(|value| (AUTHORIZATION, value)));
             }
             Some(Auth::Header(name, source)) => {
                 let value = self.read(source, name.as_str()).await?;
-                applied.headers.insert(name, header(value.expose(), name.as_str())?);
+                applied
+                    .headers
+                    .insert(name, header(value.expose(), name.as_str())?);
             }
             Some(Auth::Basic(user, source)) => {
                 let password = self.read(source, "auth").await?;
                 let pair = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
-                applied.headers.insert(AUTHORIZATION, header(&format!("Basic {pair}"), "auth")?);
+                applied
+                    .headers
+                    .insert(AUTHORIZATION, header(&format!("Basic {pair}"), "auth")?);
             }
             Some(Auth::OAuth(_)) | None => {}
         }
         if let Some(tokens) = &self.0.tokens {
             applied.token = tokens.token().await?;
             let shown = applied.token.as_ref().and_then(Token::header);
-            applied.headers.extend(shown.map(|value| (AUTHORIZATION, value)));
+            applied
+                .headers
+                .extend(shown.map(|value| (AUTHORIZATION, value)));
         }
         self.sent().add(&applied.headers);
         Ok(applied)
@@ -109,7 +122,11 @@ impl Credentials {
     /// sending it again may succeed.
     ///
     /// Fails when a token was refused and cannot be renewed.
-    pub async fn renew(&self, refused: &AppliedCredentials, challenge: &Challenge) -> Result<bool, CredentialError> {
+    pub async fn renew(
+        &self,
+        refused: &AppliedCredentials,
+        challenge: &Challenge,
+    ) -> Result<bool, CredentialError> {
         let Some(tokens) = &self.0.tokens else {
             for source in self.sources() {
                 self.0.reader.refused(source).await;
@@ -125,7 +142,10 @@ impl Credentials {
     }
 
     /// Masks these secrets, too, which the caller sends to the same origin by itself.
-    pub(in crate::transports::http) fn also_sends<'a>(&self, secrets: impl Iterator<Item = &'a Secret>) {
+    pub(in crate::transports::http) fn also_sends<'a>(
+        &self,
+        secrets: impl Iterator<Item = &'a Secret>,
+    ) {
         self.sent().add_others(secrets);
     }
 
@@ -141,7 +161,9 @@ impl Credentials {
     /// Where the secrets are.
     fn sources(&self) -> impl Iterator<Item = &SecretSource> {
         let auth = match &self.0.auth {
-            Some(Auth::Bearer(source) | Auth::Header(_, source) | Auth::Basic(_, source)) => Some(source),
+            Some(Auth::Bearer(source) | Auth::Header(_, source) | Auth::Basic(_, source)) => {
+                Some(source)
+            }
             Some(Auth::OAuth(_)) | None => None,
         };
         self.0.headers.iter().map(|(_, source)| source).chain(auth)
@@ -149,7 +171,9 @@ impl Credentials {
 
     async fn read(&self, source: &SecretSource, key: &str) -> Result<Secret, CredentialError> {
         let named = |error| match error {
-            CredentialError::Unreadable(why) => CredentialError::Unreadable(format!("its `{key}`: {why}")),
+            CredentialError::Unreadable(why) => {
+                CredentialError::Unreadable(format!("its `{key}`: {why}"))
+            }
             other => other,
         };
         self.0.reader.read(source).await.map_err(named)
@@ -158,7 +182,11 @@ impl Credentials {
 
 /// A value of a header that is never shown.
 fn header(text: &str, key: &str) -> Result<HeaderValue, CredentialError> {
-    let unreadable = |_| CredentialError::Unreadable(format!("its `{key}` has characters that no header can have"));
+    let unreadable = |_| {
+        CredentialError::Unreadable(format!(
+            "its `{key}` has characters that no header can have"
+        ))
+    };
     let mut value = HeaderValue::from_str(text).map_err(unreadable)?;
     value.set_sensitive(true);
     Ok(value)

@@ -37,18 +37,31 @@ impl Challenge {
         let mut found: Vec<Self> = Vec::new();
         let mut left = MAX_READ;
         for value in headers.get_all(WWW_AUTHENTICATE) {
-            let Some(rest) = left.checked_sub(value.len()) else { break };
+            let Some(rest) = left.checked_sub(value.len()) else {
+                break;
+            };
             left = rest;
             read(value, status.as_u16(), &mut found);
         }
-        let bearer = found.iter().position(|challenge| challenge.scheme == "bearer").unwrap_or(0);
+        let bearer = found
+            .iter()
+            .position(|challenge| challenge.scheme == "bearer")
+            .unwrap_or(0);
         let none = || Self::of_scheme(status.as_u16(), "");
-        Some(if found.is_empty() { none() } else { found.swap_remove(bearer) })
+        Some(if found.is_empty() {
+            none()
+        } else {
+            found.swap_remove(bearer)
+        })
     }
 
     /// Masks the secrets in what the server sent.
     pub(in crate::transports) fn mask(&mut self, mask: &Mask) {
-        for text in [&mut self.resource_metadata, &mut self.scope, &mut self.error] {
+        for text in [
+            &mut self.resource_metadata,
+            &mut self.scope,
+            &mut self.error,
+        ] {
             *text = text.take().map(|text| mask.text(text));
         }
         self.scheme = mask.text(std::mem::take(&mut self.scheme));
@@ -72,7 +85,13 @@ impl Challenge {
 
     fn of_scheme(status: u16, scheme: &str) -> Self {
         let scheme = scheme.to_ascii_lowercase();
-        Self { status, scheme, resource_metadata: None, scope: None, error: None }
+        Self {
+            status,
+            scheme,
+            resource_metadata: None,
+            scope: None,
+            error: None,
+        }
     }
 
     /// Takes a parameter. The first one of a name counts.
@@ -84,7 +103,10 @@ impl Challenge {
             _ => return,
         };
         // Values come into messages, so nothing but visible ASCII and blanks is kept.
-        let is_kept = value.len() <= MAX_VALUE && value.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+        let is_kept = value.len() <= MAX_VALUE
+            && value
+                .bytes()
+                .all(|byte| byte == b' ' || byte.is_ascii_graphic());
         if is_kept && place.is_none() {
             *place = Some(value);
         }
@@ -93,15 +115,21 @@ impl Challenge {
 
 /// Reads the challenges of one header. What cannot be read ends it.
 fn read(value: &HeaderValue, status: u16, found: &mut Vec<Challenge>) {
-    let Ok(mut rest) = std::str::from_utf8(value.as_bytes()) else { return };
+    let Ok(mut rest) = std::str::from_utf8(value.as_bytes()) else {
+        return;
+    };
     loop {
         rest = rest.trim_start_matches([' ', '\t', ',']);
-        let Some((word, after)) = token(rest) else { return };
+        let Some((word, after)) = token(rest) else {
+            return;
+        };
         let bare = after.trim_start_matches([' ', '\t']);
         match (bare.strip_prefix('='), found.last_mut()) {
             // `name = value` belongs to the challenge before it.
             (Some(raw), Some(challenge)) => {
-                let Some((value, after)) = parameter(raw.trim_start_matches([' ', '\t'])) else { return };
+                let Some((value, after)) = parameter(raw.trim_start_matches([' ', '\t'])) else {
+                    return;
+                };
                 challenge.take(word, value);
                 rest = after;
             }
@@ -117,7 +145,10 @@ fn read(value: &HeaderValue, status: u16, found: &mut Vec<Challenge>) {
 /// A token (RFC 9110 section 5.6.2) and the rest.
 fn token(text: &str) -> Option<(&str, &str)> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    let end = text.bytes().position(|byte| !is_part(byte)).unwrap_or(text.len());
+    let end = text
+        .bytes()
+        .position(|byte| !is_part(byte))
+        .unwrap_or(text.len());
     (end > 0).then(|| text.split_at(end))
 }
 
@@ -151,7 +182,11 @@ fn without_token68(text: &str) -> &str {
     let (word, rest) = text.split_at(end);
     let is_parameter = word.trim_end_matches('=').contains('=') || rest.starts_with('"');
     let rest_begins_parameter = rest.trim_start_matches([' ', '\t']).starts_with('=');
-    if is_parameter || rest_begins_parameter || word.is_empty() { text } else { rest }
+    if is_parameter || rest_begins_parameter || word.is_empty() {
+        text
+    } else {
+        rest
+    }
 }
 
 #[cfg(test)]
@@ -159,7 +194,10 @@ mod tests {
     use super::*;
 
     fn parse(values: &[&str]) -> Challenge {
-        let headers = values.iter().map(|value| (WWW_AUTHENTICATE, value.parse().unwrap())).collect();
+        let headers = values
+            .iter()
+            .map(|value| (WWW_AUTHENTICATE, value.parse().unwrap()))
+            .collect();
         Challenge::parse(StatusCode::UNAUTHORIZED, &headers).unwrap()
     }
 
@@ -169,7 +207,13 @@ mod tests {
         let metadata = &challenge.resource_metadata;
         let scope = &challenge.scope;
         let error = &challenge.error;
-        format!("{}|{}|{}|{}", challenge.scheme, or(metadata), or(scope), or(error))
+        format!(
+            "{}|{}|{}|{}",
+            challenge.scheme,
+            or(metadata),
+            or(scope),
+            or(error)
+        )
     }
 
     #[test]
@@ -177,14 +221,32 @@ mod tests {
         for (values, expected) in [
             (&[][..], "|-|-|-"),
             (&["Bearer"], "bearer|-|-|-"),
-            (&[r#"Bearer resource_metadata="https://h/x", scope="a b""#], "bearer|https://h/x|a b|-"),
-            (&[r#"bearer  SCOPE = "a" ,error=invalid_token"#], "bearer|-|a|invalid_token"),
-            (&[r#"Basic realm="a, Bearer scope=\"x\"", Bearer scope="y""#], "bearer|-|y|-"),
-            (&[r#"Basic realm="x""#, r#"Bearer error="insufficient_scope""#], "bearer|-|-|insufficient_scope"),
+            (
+                &[r#"Bearer resource_metadata="https://h/x", scope="a b""#],
+                "bearer|https://h/x|a b|-",
+            ),
+            (
+                &[r#"bearer  SCOPE = "a" ,error=invalid_token"#],
+                "bearer|-|a|invalid_token",
+            ),
+            (
+                &[r#"Basic realm="a, Bearer scope=\"x\"", Bearer scope="y""#],
+                "bearer|-|y|-",
+            ),
+            (
+                &[r#"Basic realm="x""#, r#"Bearer error="insufficient_scope""#],
+                "bearer|-|-|insufficient_scope",
+            ),
             (&["Negotiate YWJj==, Bearer scope=s"], "bearer|-|s|-"),
             (&["Negotiate YWJj==", "NTLM"], "negotiate|-|-|-"),
-            (&["Bearer resource_metadata=https://h/y, scope=z"], "bearer|https://h/y|z|-"),
-            (&[r#"Bearer scope="first", scope="second""#], "bearer|-|first|-"),
+            (
+                &["Bearer resource_metadata=https://h/y, scope=z"],
+                "bearer|https://h/y|z|-",
+            ),
+            (
+                &[r#"Bearer scope="first", scope="second""#],
+                "bearer|-|first|-",
+            ),
             (&[r#"Bearer scope="never closed"#], "bearer|-|-|-"),
             (&[r#"scope="of nothing""#], "|-|-|-"),
             (&[r#"Bearer scope="a\tb""#], "bearer|-|atb|-"),
@@ -206,12 +268,16 @@ mod tests {
     #[test]
     fn only_a_refused_credential_is_renewed() {
         let wanted = |status, value: &'static str| {
-            let headers = HeaderMap::from_iter([(WWW_AUTHENTICATE, HeaderValue::from_static(value))]);
+            let headers =
+                HeaderMap::from_iter([(WWW_AUTHENTICATE, HeaderValue::from_static(value))]);
             Challenge::parse(status, &headers).map(|challenge| challenge.wants_another())
         };
         assert_eq!(wanted(StatusCode::UNAUTHORIZED, "Basic"), Some(true));
         assert_eq!(wanted(StatusCode::FORBIDDEN, "Bearer"), Some(false));
-        assert_eq!(wanted(StatusCode::FORBIDDEN, "Bearer error=\"insufficient_scope\""), Some(true));
+        assert_eq!(
+            wanted(StatusCode::FORBIDDEN, "Bearer error=\"insufficient_scope\""),
+            Some(true)
+        );
         assert_eq!(wanted(StatusCode::OK, "Bearer"), None);
     }
 }

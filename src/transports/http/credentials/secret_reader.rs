@@ -41,7 +41,11 @@ type PrintedSecret = tokio::sync::Mutex<Option<(Instant, Result<Secret, Credenti
 impl SecretReader {
     /// A reader that does on `tasks` what waits for a disk.
     pub fn new(clock: Clock, tasks: Tasks) -> Self {
-        Self { tasks, clock, printed: Arc::default() }
+        Self {
+            tasks,
+            clock,
+            printed: Arc::default(),
+        }
     }
 
     /// Reads a secret. Fails with [`CredentialError::Unreadable`], which names the place.
@@ -51,7 +55,9 @@ impl SecretReader {
             SecretSource::File { path, key } => {
                 let path: PathBuf = path.clone();
                 let key: Option<String> = key.clone();
-                self.tasks.blocking(move || read_secret(&path, key.as_deref())).await
+                self.tasks
+                    .blocking(move || read_secret(&path, key.as_deref()))
+                    .await
             }
             SecretSource::Command { command, every } => self.printed(command, *every).await,
         }
@@ -60,10 +66,15 @@ impl SecretReader {
     /// Called when what was read was refused: a program is run again for the next request, unless
     /// it ran a moment ago.
     pub(super) async fn refused(&self, source: &SecretSource) {
-        let SecretSource::Command { command, .. } = source else { return };
+        let SecretSource::Command { command, .. } = source else {
+            return;
+        };
         let place = self.place(command);
         let mut printed = place.lock().await;
-        if printed.as_ref().is_some_and(|(at, _)| self.clock.now().saturating_duration_since(*at) >= RETRY) {
+        if printed
+            .as_ref()
+            .is_some_and(|(at, _)| self.clock.now().saturating_duration_since(*at) >= RETRY)
+        {
             *printed = None;
         }
     }
@@ -73,21 +84,31 @@ impl SecretReader {
         Arc::clone(all.entry(command.to_vec()).or_default())
     }
 
-    async fn printed(&self, command: &[String], every: Duration) -> Result<Secret, CredentialError> {
+    async fn printed(
+        &self,
+        command: &[String],
+        every: Duration,
+    ) -> Result<Secret, CredentialError> {
         let place = self.place(command);
         let mut printed = place.lock().await;
         if let Some((at, result)) = &*printed {
-            let used = if result.is_ok() { every } else { RETRY.min(every) };
+            let used = if result.is_ok() {
+                every
+            } else {
+                RETRY.min(every)
+            };
             if self.clock.now().saturating_duration_since(*at) < used {
                 return result.clone();
             }
         }
         let result = run_for_output(command, MAX_SECRET).await;
-        let result = result.map_err(|why| CredentialError::Unreadable(format!("`{}`: {why}", command.join(" "))));
+        let result = result
+            .map_err(|why| CredentialError::Unreadable(format!("`{}`: {why}", command.join(" "))));
         let result = result.and_then(|text| match trimmed(text) {
-            text if text.is_empty() => {
-                Err(CredentialError::Unreadable(format!("`{}` printed nothing", command.join(" "))))
-            }
+            text if text.is_empty() => Err(CredentialError::Unreadable(format!(
+                "`{}` printed nothing",
+                command.join(" ")
+            ))),
             text => Ok(Secret::new(text)),
         });
         *printed = Some((self.clock.now(), result.clone()));
@@ -111,11 +132,15 @@ fn trimmed(mut text: String) -> String {
 /// The text of a file, without the line break at its end, or of a key in it. It waits for the disk.
 /// Fails with [`CredentialError::Unreadable`], which names the file.
 pub(crate) fn read_secret(path: &Path, key: Option<&str>) -> Result<Secret, CredentialError> {
-    let unusable = |why: &str| CredentialError::Unreadable(format!("{} cannot be used: {why}", path.display()));
-    let text = read_regular(path, MAX_SECRET as u64).map_err(|error| unusable(&error.to_string()))?;
+    let unusable = |why: &str| {
+        CredentialError::Unreadable(format!("{} cannot be used: {why}", path.display()))
+    };
+    let text =
+        read_regular(path, MAX_SECRET as u64).map_err(|error| unusable(&error.to_string()))?;
     let text = trimmed(text);
     let found = match key {
-        Some(key) => from_toml(&text, key).ok_or_else(|| unusable(&format!("it has no text under `{key}`")))?,
+        Some(key) => from_toml(&text, key)
+            .ok_or_else(|| unusable(&format!("it has no text under `{key}`")))?,
         None => text,
     };
     if found.is_empty() {

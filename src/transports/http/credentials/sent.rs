@@ -15,7 +15,13 @@ use crate::transports::mask::SHORTEST_SECRET;
 const REMEMBERED: usize = 4;
 
 /// Headers that may be configured and are no secrets; their values are words of many documents.
-const NO_SECRETS: [HeaderName; 5] = [ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, CONTENT_TYPE, USER_AGENT];
+const NO_SECRETS: [HeaderName; 5] = [
+    ACCEPT,
+    ACCEPT_ENCODING,
+    ACCEPT_LANGUAGE,
+    CONTENT_TYPE,
+    USER_AGENT,
+];
 
 /// What was sent, and the mask for it. The mask is made again only when something else is sent.
 #[derive(Default)]
@@ -51,7 +57,11 @@ impl SentSecrets {
     }
 
     fn make_mask(&mut self) {
-        let mut secrets: Vec<Vec<u8>> = self.others.iter().map(|secret| secret.expose().into()).collect();
+        let mut secrets: Vec<Vec<u8>> = self
+            .others
+            .iter()
+            .map(|secret| secret.expose().into())
+            .collect();
         for (name, value) in self.headers.iter().flatten() {
             if !NO_SECRETS.contains(name) {
                 add_header(value.as_bytes(), &mut secrets);
@@ -64,18 +74,25 @@ impl SentSecrets {
 /// Adds the value of a header, what follows its scheme, and the password in that.
 fn add_header(value: &[u8], secrets: &mut Vec<Vec<u8>>) {
     secrets.push(value.to_vec());
-    let Some(space) = value.iter().position(|byte| *byte == b' ') else { return };
+    let Some(space) = value.iter().position(|byte| *byte == b' ') else {
+        return;
+    };
     let credential = &value[space + 1..];
     secrets.push(credential.to_vec());
     if !value[..space].eq_ignore_ascii_case(b"basic") {
         return;
     }
-    let Ok(pair) = BASE64_STANDARD.decode(credential) else { return };
+    let Ok(pair) = BASE64_STANDARD.decode(credential) else {
+        return;
+    };
     if let Some(colon) = pair.iter().position(|byte| *byte == b':') {
         let password = &pair[colon + 1..];
         // A client of an authorization server writes it as in a form (RFC 6749 section 2.3.1), and
         // the server reads it decoded.
-        let spaced: Vec<u8> = password.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
+        let spaced: Vec<u8> = password
+            .iter()
+            .map(|byte| if *byte == b'+' { b' ' } else { *byte })
+            .collect();
         secrets.extend([password.to_vec(), percent_decode(&spaced).collect()]);
     }
     secrets.push(pair);

@@ -51,17 +51,34 @@ pub(super) struct ClientChoice<'a> {
 
 impl ClientChoice<'_> {
     /// The client for a login at this server. It is registered where that is the only way.
-    pub(super) async fn take(self, guard: &AddressGuard<'_>, server: &ServerMetadata) -> Result<LoginClient, String> {
+    pub(super) async fn take(
+        self,
+        guard: &AddressGuard<'_>,
+        server: &ServerMetadata,
+    ) -> Result<LoginClient, String> {
         let methods = server.auth_methods.as_deref();
         if let Some(configured) = self.configured {
             let method = method_of(configured.client_secret.is_some(), None, methods)?;
-            return Ok(LoginClient { id: configured.client_id.clone(), secret: None, method, redirect: None });
+            return Ok(LoginClient {
+                id: configured.client_id.clone(),
+                secret: None,
+                method,
+                redirect: None,
+            });
         }
         if let Some(document) = self.document.filter(|_| server.takes_documents) {
             let id = document.as_str().to_owned();
-            return Ok(LoginClient { id, secret: None, method: ClientAuthMethod::None, redirect: None });
+            return Ok(LoginClient {
+                id,
+                secret: None,
+                method: ClientAuthMethod::None,
+                redirect: None,
+            });
         }
-        if let Some(known) = self.known.filter(|known| known.redirect.as_deref() == Some(self.redirect.as_str())) {
+        if let Some(known) = self
+            .known
+            .filter(|known| known.redirect.as_deref() == Some(self.redirect.as_str()))
+        {
             return Ok(known);
         }
         match &server.registration {
@@ -83,10 +100,13 @@ async fn register(
     methods: Option<&[String]>,
     redirect: &Url,
 ) -> Result<LoginClient, String> {
-    let supports = |name: &str| methods.is_some_and(|methods| methods.iter().any(|method| method == name));
+    let supports =
+        |name: &str| methods.is_some_and(|methods| methods.iter().any(|method| method == name));
     // The secret in the form before the header: servers that take both answer the first one to each
     // kind of request, and some only that one to a revocation.
-    let wanted = ["none", "client_secret_post", "client_secret_basic"].into_iter().find(|name| supports(name));
+    let wanted = ["none", "client_secret_post", "client_secret_basic"]
+        .into_iter()
+        .find(|name| supports(name));
     let is_native = redirect.scheme() == "http";
     let body = json!({
         "client_name": "callsheet",
@@ -97,32 +117,68 @@ async fn register(
         "application_type": if is_native { "native" } else { "web" },
     });
     let upstream = guard.upstream(place).await?;
-    let limits = CallLimits { timeout: TIMEOUT, max_body: MAX_ANSWER, headers: HeaderMap::new(), repeatable: false };
-    let answer = upstream.post("", body.to_string(), &limits).await.map_err(|error| error.to_string())?;
+    let limits = CallLimits {
+        timeout: TIMEOUT,
+        max_body: MAX_ANSWER,
+        headers: HeaderMap::new(),
+        repeatable: false,
+    };
+    let answer = upstream
+        .post("", body.to_string(), &limits)
+        .await
+        .map_err(|error| error.to_string())?;
     let registration: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     if !answer.head.status.is_success() {
         let code = shown(registration["error"].as_str().unwrap_or("without a reason"));
-        return Err(format!("{upstream} did not register callsheet: {} ({code})", answer.head.status));
+        return Err(format!(
+            "{upstream} did not register callsheet: {} ({code})",
+            answer.head.status
+        ));
     }
-    let text = |key: &str| registration[key].as_str().filter(|text| !text.is_empty() && text.len() <= MAX_ID);
-    let Some(id) = text("client_id") else { return Err(format!("{upstream} registered callsheet without an id")) };
+    let text = |key: &str| {
+        registration[key]
+            .as_str()
+            .filter(|text| !text.is_empty() && text.len() <= MAX_ID)
+    };
+    let Some(id) = text("client_id") else {
+        return Err(format!("{upstream} registered callsheet without an id"));
+    };
     let secret = text("client_secret").map(str::to_owned);
-    let method = method_of(secret.is_some(), registration["token_endpoint_auth_method"].as_str(), methods)?;
-    Ok(LoginClient { id: id.to_owned(), secret, method, redirect: Some(redirect.as_str().to_owned()) })
+    let method = method_of(
+        secret.is_some(),
+        registration["token_endpoint_auth_method"].as_str(),
+        methods,
+    )?;
+    Ok(LoginClient {
+        id: id.to_owned(),
+        secret,
+        method,
+        redirect: Some(redirect.as_str().to_owned()),
+    })
 }
 
 /// How a client proves itself, by what its registration says, or else by what its server takes.
-fn method_of(has_secret: bool, given: Option<&str>, methods: Option<&[String]>) -> Result<ClientAuthMethod, String> {
-    let supports = |name: &str| methods.is_some_and(|methods| methods.iter().any(|method| method == name));
+fn method_of(
+    has_secret: bool,
+    given: Option<&str>,
+    methods: Option<&[String]>,
+) -> Result<ClientAuthMethod, String> {
+    let supports =
+        |name: &str| methods.is_some_and(|methods| methods.iter().any(|method| method == name));
     match given {
         _ if !has_secret => Ok(ClientAuthMethod::None),
         Some("none") => Ok(ClientAuthMethod::None),
         Some("client_secret_post") => Ok(ClientAuthMethod::ClientSecretPost),
         Some("client_secret_basic") => Ok(ClientAuthMethod::ClientSecretBasic),
         // RFC 8414 section 2: this one is the default.
-        _ if methods.is_none() || supports("client_secret_basic") => Ok(ClientAuthMethod::ClientSecretBasic),
+        _ if methods.is_none() || supports("client_secret_basic") => {
+            Ok(ClientAuthMethod::ClientSecretBasic)
+        }
         _ if supports("client_secret_post") => Ok(ClientAuthMethod::ClientSecretPost),
         _ if supports("none") => Ok(ClientAuthMethod::None),
-        _ => Err("the authorization server takes the secret of a client in no way that callsheet knows".to_owned()),
+        _ => Err(
+            "the authorization server takes the secret of a client in no way that callsheet knows"
+                .to_owned(),
+        ),
     }
 }

@@ -48,7 +48,12 @@ struct HeldToken {
 
 impl ClientTokens {
     /// None requested yet. `server` is the address of the scenario.
-    pub(super) fn new(http: &Weak<Client>, parts: (SecretReader, Clock), client: &OAuthClient, server: &Url) -> Self {
+    pub(super) fn new(
+        http: &Weak<Client>,
+        parts: (SecretReader, Clock),
+        client: &OAuthClient,
+        server: &Url,
+    ) -> Self {
         let resource = client.resource.as_ref().unwrap_or(server);
         Self {
             http: Weak::clone(http),
@@ -63,40 +68,64 @@ impl ClientTokens {
     async fn request(&self, held: &mut HeldToken) -> Result<Token, CredentialError> {
         let requested = self.requested().await;
         // At 80 % of its lifetime, so that no request carries one that lapses on its way.
-        let used = requested.as_ref().map_or(RETRY, |(_, lifetime)| lifetime.mul_f64(0.8));
+        let used = requested
+            .as_ref()
+            .map_or(RETRY, |(_, lifetime)| lifetime.mul_f64(0.8));
         let answer = requested.map(|(token, _)| token);
         (held.last, held.until) = (Some(answer.clone()), Some(self.clock.now() + used));
         answer
     }
 
     async fn requested(&self) -> Result<(Token, Duration), CredentialError> {
-        let http = self.http.upgrade().ok_or_else(|| CredentialError::Unavailable("the daemon stops".to_owned()))?;
+        let http = self
+            .http
+            .upgrade()
+            .ok_or_else(|| CredentialError::Unavailable("the daemon stops".to_owned()))?;
         let missing = || CredentialError::Unreadable("its `auth.oauth` has no secret".to_owned());
-        let secret = self.secrets.read(self.client.client_secret.as_ref().ok_or_else(missing)?).await?;
-        let unusable = |error: crate::transports::TransportError| CredentialError::Unreadable(error.to_string());
+        let secret = self
+            .secrets
+            .read(self.client.client_secret.as_ref().ok_or_else(missing)?)
+            .await?;
+        let unusable = |error: crate::transports::TransportError| {
+            CredentialError::Unreadable(error.to_string())
+        };
         let token_url = self.client.token_url.clone();
-        let token_url =
-            token_url.ok_or_else(|| CredentialError::Unreadable("its `auth.oauth` has no `token_url`".to_owned()))?;
-        let refused = |none: NoDestination| CredentialError::Unreadable(format!("no token can be requested: {none}"));
+        let token_url = token_url.ok_or_else(|| {
+            CredentialError::Unreadable("its `auth.oauth` has no `token_url`".to_owned())
+        })?;
+        let refused = |none: NoDestination| {
+            CredentialError::Unreadable(format!("no token can be requested: {none}"))
+        };
         let dial = match &self.client.token_hosts {
-            Some(hosts) => Some(destination::find(&token_url, hosts, destination::LOOKUP).await.map_err(refused)?),
+            Some(hosts) => Some(
+                destination::find(&token_url, hosts, destination::LOOKUP)
+                    .await
+                    .map_err(refused)?,
+            ),
             None => None,
         };
         let server = http.upstream(token_url).map_err(unusable)?.with_dial(dial);
         let shown = client_header(&self.client.client_id, &secret)?;
-        let granted =
-            token_request::request(&server, Some(shown), &self.form()).await.map_err(|refusal| match refusal {
-                TokenRefusal::Refused(code) => {
-                    CredentialError::Unreadable(format!("the authorization server {server} refused the client: {code}"))
-                }
+        let granted = token_request::request(&server, Some(shown), &self.form())
+            .await
+            .map_err(|refusal| match refusal {
+                TokenRefusal::Refused(code) => CredentialError::Unreadable(format!(
+                    "the authorization server {server} refused the client: {code}"
+                )),
                 TokenRefusal::Failed(error) => error,
             })?;
-        Ok((granted.token, granted.lifetime.unwrap_or(LIFETIME).min(LIFETIME_MAX)))
+        Ok((
+            granted.token,
+            granted.lifetime.unwrap_or(LIFETIME).min(LIFETIME_MAX),
+        ))
     }
 
     /// The body of the request (RFC 6749 section 4.4.2).
     fn form(&self) -> TokenForm {
-        let mut form = vec![("grant_type", "client_credentials".to_owned()), ("resource", self.resource.clone())];
+        let mut form = vec![
+            ("grant_type", "client_credentials".to_owned()),
+            ("resource", self.resource.clone()),
+        ];
         if !self.client.scopes.is_empty() {
             form.push(("scope", self.client.scopes.join(" ")));
         }
@@ -122,12 +151,21 @@ impl TokenSource for ClientTokens {
     ) -> BoxFuture<'a, Result<Token, CredentialError>> {
         Box::pin(async move {
             let mut held = self.held.lock().await;
-            if let Some(last) = held.last.as_ref().filter(|last| last.as_ref().ok() != refused) {
+            if let Some(last) = held
+                .last
+                .as_ref()
+                .filter(|last| last.as_ref().ok() != refused)
+            {
                 return last.clone();
             }
             let now = self.clock.now();
-            if held.renewed.is_some_and(|at| now.saturating_duration_since(at) < RETRY) {
-                return Err(CredentialError::Unreadable("it refuses a token that was just renewed".to_owned()));
+            if held
+                .renewed
+                .is_some_and(|at| now.saturating_duration_since(at) < RETRY)
+            {
+                return Err(CredentialError::Unreadable(
+                    "it refuses a token that was just renewed".to_owned(),
+                ));
             }
             held.renewed = Some(now);
             self.request(&mut held).await
@@ -138,6 +176,8 @@ impl TokenSource for ClientTokens {
 /// Nothing secret.
 impl fmt::Debug for ClientTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientTokens").field("resource", &self.resource).finish_non_exhaustive()
+        f.debug_struct("ClientTokens")
+            .field("resource", &self.resource)
+            .finish_non_exhaustive()
     }
 }

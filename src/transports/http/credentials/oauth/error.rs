@@ -35,7 +35,10 @@ pub struct LoginProblem {
 impl LoginProblem {
     /// What is wrong, where the next step is known.
     pub(super) fn new(what: impl Into<String>, next: impl Into<String>) -> Self {
-        Self { what: what.into(), next: Some(next.into()) }
+        Self {
+            what: what.into(),
+            next: Some(next.into()),
+        }
     }
 }
 

@@ -50,7 +50,11 @@ pub struct LoginRedirect {
 impl LoginRedirect {
     /// Reads the query of a redirect. The first member of a name counts.
     pub fn parse(query: &str) -> Self {
-        let value = |name: &str| parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value);
+        let value = |name: &str| {
+            parse(query.as_bytes())
+                .find(|(key, _)| key == name)
+                .map(|(_, value)| value)
+        };
         Self {
             state: value("state").unwrap_or_default().into_owned(),
             code: value("code").map(|code| Secret::new(&*code)),
@@ -65,10 +69,16 @@ pub(super) async fn begin(login: &LoginTokens, redirect: &Url) -> Result<Started
     let late = |_| {
         let limit = WHOLE.as_secs();
         Err(LoginError::Unusable(
-            format!("the servers of `{}` took longer than {limit} s to describe themselves", login.name).into(),
+            format!(
+                "the servers of `{}` took longer than {limit} s to describe themselves",
+                login.name
+            )
+            .into(),
         ))
     };
-    tokio::time::timeout(WHOLE, prepare(login, redirect)).await.unwrap_or_else(late)
+    tokio::time::timeout(WHOLE, prepare(login, redirect))
+        .await
+        .unwrap_or_else(late)
 }
 
 /// Finds the servers and the client for a login, and what a person has to open.
@@ -76,25 +86,50 @@ async fn prepare(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, Lo
     let stops = || LoginError::Unusable(STOPS.to_owned().into());
     let http = login.parts.http.upgrade().ok_or_else(stops)?;
     let settings = login.parts.settings.load_full();
-    let guard = AddressGuard { http: &http, scenario: &login.server, hosts: &settings.hosts };
+    let guard = AddressGuard {
+        http: &http,
+        scenario: &login.server,
+        hosts: &settings.hosts,
+    };
     let challenge = login.wanted().challenge.clone();
-    let named = challenge.as_ref().and_then(|challenge| challenge.resource_metadata.as_deref());
-    let resource = metadata::of_resource(&guard, named).await.map_err(unusable)?;
+    let named = challenge
+        .as_ref()
+        .and_then(|challenge| challenge.resource_metadata.as_deref());
+    let resource = metadata::of_resource(&guard, named)
+        .await
+        .map_err(unusable)?;
     check_issuer(login, &resource.issuer)?;
-    let server = metadata::of_server(&guard, &resource.issuer).await.map_err(unusable)?;
+    let server = metadata::of_server(&guard, &resource.issuer)
+        .await
+        .map_err(unusable)?;
     let known = known(login, &server)?;
-    let granted = known.as_ref().and_then(|known| known.tokens.as_ref()).map(|tokens| tokens.scopes.clone());
+    let granted = known
+        .as_ref()
+        .and_then(|known| known.tokens.as_ref())
+        .map(|tokens| tokens.scopes.clone());
     let known = known.map(|known| known.client);
-    let missing = challenge.as_ref().filter(|challenge| challenge.lacks_scope());
+    let missing = challenge
+        .as_ref()
+        .filter(|challenge| challenge.lacks_scope());
     let missing = missing.map(|challenge| challenge.scope.clone().unwrap_or_default());
     if let Some(missing) = &missing {
         count_step(login, missing)?;
     }
     let scope = challenge.and_then(|challenge| challenge.scope);
-    let scopes =
-        scopes(login, scope.as_deref(), &resource, &server, granted.filter(|_| missing.is_some()).unwrap_or_default());
+    let scopes = scopes(
+        login,
+        scope.as_deref(),
+        &resource,
+        &server,
+        granted.filter(|_| missing.is_some()).unwrap_or_default(),
+    );
     let document = settings.client_metadata_url.as_ref();
-    let choice = ClientChoice { configured: login.client.as_ref(), document, known, redirect };
+    let choice = ClientChoice {
+        configured: login.client.as_ref(),
+        document,
+        known,
+        redirect,
+    };
     let client = choice.take(&guard, &server).await.map_err(unusable)?;
     let (state, verifier) = random::text().zip(random::text()).ok_or_else(stops)?;
     let mut url = server.authorization.clone();
@@ -108,20 +143,36 @@ async fn prepare(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, Lo
         .append_pair("code_challenge_method", "S256")
         .append_pair("resource", &resource.resource);
     if !scopes.is_empty() {
-        url.query_pairs_mut().append_pair("scope", &scopes.join(" "));
+        url.query_pairs_mut()
+            .append_pair("scope", &scopes.join(" "));
     }
     let redirect = redirect.clone();
     let resource = resource.resource;
     let until = login.parts.clock.now() + PATIENCE;
-    let pending = PendingLogin { until, state, verifier, redirect, server, resource, client, scopes };
+    let pending = PendingLogin {
+        until,
+        state,
+        verifier,
+        redirect,
+        server,
+        resource,
+        client,
+        scopes,
+    };
     let mut wanted = login.wanted();
     wanted.replaced = wanted.pending.replace(pending).map(|before| before.state);
-    Ok(StartedLogin { authorization_url: url, expires_in: PATIENCE })
+    Ok(StartedLogin {
+        authorization_url: url,
+        expires_in: PATIENCE,
+    })
 }
 
 /// Fails where the configuration names another authorization server than the scenario does.
 fn check_issuer(login: &LoginTokens, named: &str) -> Result<(), LoginError> {
-    let wanted = login.client.as_ref().and_then(|client| client.issuer.as_deref());
+    let wanted = login
+        .client
+        .as_ref()
+        .and_then(|client| client.issuer.as_deref());
     match wanted.filter(|wanted| *wanted != named) {
         Some(wanted) => Err(LoginError::Refused(LoginProblem::new(
             format!(
@@ -141,7 +192,9 @@ fn check_issuer(login: &LoginTokens, named: &str) -> Result<(), LoginError> {
 /// Fails where the client is the operator's own: its secret is for the server at which it is
 /// registered, and the scenario names another one now.
 fn known(login: &LoginTokens, server: &ServerMetadata) -> Result<Option<StoredLogin>, LoginError> {
-    let Some(known) = login.known() else { return Ok(None) };
+    let Some(known) = login.known() else {
+        return Ok(None);
+    };
     if known.issuer == server.issuer {
         return Ok(Some(known));
     }
@@ -155,21 +208,30 @@ fn known(login: &LoginTokens, server: &ServerMetadata) -> Result<Option<StoredLo
         "`{name}` names another authorization server than at its last login: {now:?}, not {before:?}, where the client of \
          its `auth` is registered"
     );
-    let next = format!("if that is right, correct `auth`, run `callsheet logout {name}`, and log in again");
+    let next = format!(
+        "if that is right, correct `auth`, run `callsheet logout {name}`, and log in again"
+    );
     Err(LoginError::Refused(LoginProblem::new(what, next)))
 }
 
 /// Counts a login for these missing scopes. Fails when there were enough of them.
 fn count_step(login: &LoginTokens, missing: &str) -> Result<(), LoginError> {
     let mut wanted = login.wanted();
-    let before = if wanted.steps.0 == missing { wanted.steps.1 } else { 0 };
+    let before = if wanted.steps.0 == missing {
+        wanted.steps.1
+    } else {
+        0
+    };
     if before >= MAX_STEPS {
         let name = &login.name;
         let what = format!(
             "{MAX_STEPS} logins did not give the scopes that `{name}` wants ({missing}); its authorization server does not \
              grant them to you"
         );
-        return Err(LoginError::Refused(LoginProblem::new(what, format!("`callsheet logout {name}` begins anew"))));
+        return Err(LoginError::Refused(LoginProblem::new(
+            what,
+            format!("`callsheet logout {name}` begins anew"),
+        )));
     }
     wanted.steps = (missing.to_owned(), before + 1);
     Ok(())
@@ -184,22 +246,42 @@ fn scopes(
     server: &ServerMetadata,
     granted: Vec<String>,
 ) -> Vec<String> {
-    let configured = login.client.as_ref().map(|client| client.scopes.clone()).unwrap_or_default();
+    let configured = login
+        .client
+        .as_ref()
+        .map(|client| client.scopes.clone())
+        .unwrap_or_default();
     let mut all = granted;
     match challenge {
-        Some(challenge) => all.extend(configured.into_iter().chain(challenge.split(' ').map(str::to_owned))),
+        Some(challenge) => all.extend(
+            configured
+                .into_iter()
+                .chain(challenge.split(' ').map(str::to_owned)),
+        ),
         None if configured.is_empty() => all.extend(resource.scopes.iter().cloned()),
         None => all.extend(configured),
     }
-    all.extend(server.scopes.iter().filter(|scope| *scope == "offline_access").cloned());
+    all.extend(
+        server
+            .scopes
+            .iter()
+            .filter(|scope| *scope == "offline_access")
+            .cloned(),
+    );
     usable(all)
 }
 
 /// Ends a login with what the browser came back with.
-pub(super) async fn finish(login: &LoginTokens, redirect: &LoginRedirect) -> Result<(), LoginError> {
+pub(super) async fn finish(
+    login: &LoginTokens,
+    redirect: &LoginRedirect,
+) -> Result<(), LoginError> {
     let again = format!("begin it anew with `callsheet login {}`", login.name);
     let Some(pending) = login.wanted().pending.take() else {
-        return Err(LoginError::NotUnderWay(LoginProblem::new("no login is under way", again)));
+        return Err(LoginError::NotUnderWay(LoginProblem::new(
+            "no login is under way",
+            again,
+        )));
     };
     if login.parts.clock.now() >= pending.until {
         let what = format!("the login took longer than {} s", PATIENCE.as_secs());
@@ -211,7 +293,8 @@ pub(super) async fn finish(login: &LoginTokens, redirect: &LoginRedirect) -> Res
         Some(named) if named != issuer => {
             let named = shown(named);
             let issuer = shown(issuer);
-            let what = format!("the answer is of another authorization server: {named:?}, not {issuer:?}");
+            let what =
+                format!("the answer is of another authorization server: {named:?}, not {issuer:?}");
             return Err(LoginError::Refused(LoginProblem::new(what, again)));
         }
         None if pending.server.sends_issuer => {
@@ -222,7 +305,9 @@ pub(super) async fn finish(login: &LoginTokens, redirect: &LoginRedirect) -> Res
         _ => {}
     }
     if let Some(code) = &redirect.error {
-        return Err(LoginError::Refused(format!("{} refused the login: {}", shown(issuer), shown(code)).into()));
+        return Err(LoginError::Refused(
+            format!("{} refused the login: {}", shown(issuer), shown(code)).into(),
+        ));
     }
     let Some(code) = &redirect.code else {
         let what = format!("{} answered without a code", shown(issuer));
@@ -237,7 +322,11 @@ fn unusable(why: String) -> LoginError {
 }
 
 /// Exchanges the code for tokens (RFC 6749 section 4.1.3).
-async fn exchange(login: &LoginTokens, pending: PendingLogin, code: &Secret) -> Result<(), LoginError> {
+async fn exchange(
+    login: &LoginTokens,
+    pending: PendingLogin,
+    code: &Secret,
+) -> Result<(), LoginError> {
     let mut form = vec![
         ("grant_type", "authorization_code".to_owned()),
         ("code", code.expose().to_owned()),
@@ -245,14 +334,25 @@ async fn exchange(login: &LoginTokens, pending: PendingLogin, code: &Secret) -> 
         ("code_verifier", pending.verifier),
         ("resource", pending.resource.clone()),
     ];
-    let header = login.prove(&pending.client, &mut form).await.map_err(|error| unusable(error.to_string()))?;
+    let header = login
+        .prove(&pending.client, &mut form)
+        .await
+        .map_err(|error| unusable(error.to_string()))?;
     let endpoint = pending.server.token.as_str().to_owned();
-    let granted = login.request(&endpoint, header, &form).await.map_err(|refusal| match refusal {
-        TokenRefusal::Refused(code) => {
-            LoginError::Refused(format!("{} refused the login: {code}", shown(&pending.server.issuer)).into())
-        }
-        TokenRefusal::Failed(error) => unusable(error.to_string()),
-    })?;
+    let granted =
+        login
+            .request(&endpoint, header, &form)
+            .await
+            .map_err(|refusal| match refusal {
+                TokenRefusal::Refused(code) => LoginError::Refused(
+                    format!(
+                        "{} refused the login: {code}",
+                        shown(&pending.server.issuer)
+                    )
+                    .into(),
+                ),
+                TokenRefusal::Failed(error) => unusable(error.to_string()),
+            })?;
     let tokens = StoredTokens::of(&granted, None, pending.scopes, login.parts.clock);
     let stored = StoredLogin {
         server: login.server.as_str().to_owned(),
@@ -268,7 +368,11 @@ async fn exchange(login: &LoginTokens, pending: PendingLogin, code: &Secret) -> 
         return Ok(());
     }
     let name = &login.name;
-    let what =
-        format!("`{name}` is logged in until the daemon ends, for the login could not be stored; the log says why");
-    Err(LoginError::NotStored(LoginProblem::new(what, "log in again once that is corrected")))
+    let what = format!(
+        "`{name}` is logged in until the daemon ends, for the login could not be stored; the log says why"
+    );
+    Err(LoginError::NotStored(LoginProblem::new(
+        what,
+        "log in again once that is corrected",
+    )))
 }

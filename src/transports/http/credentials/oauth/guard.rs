@@ -27,13 +27,21 @@ impl AddressGuard<'_> {
     /// What sends requests to this address. Fails with the reason why none may be sent.
     pub(super) async fn upstream(&self, url: &Url) -> Result<Upstream, String> {
         self.check_scheme(url)?;
-        let upstream = self.http.upstream(url.clone()).map_err(|error| error.to_string())?;
+        let upstream = self
+            .http
+            .upstream(url.clone())
+            .map_err(|error| error.to_string())?;
         if self.is_named(url) || self.is_near(url) {
             return Ok(upstream);
         }
         let unresolved = |_| format!("the host of {} cannot be resolved", redacted_url(url));
-        let addresses = destination::addresses(url, destination::LOOKUP).await.map_err(unresolved)?;
-        if let Some(address) = addresses.iter().find(|address| !self.is_allowed(address.ip())) {
+        let addresses = destination::addresses(url, destination::LOOKUP)
+            .await
+            .map_err(unresolved)?;
+        if let Some(address) = addresses
+            .iter()
+            .find(|address| !self.is_allowed(address.ip()))
+        {
             let shown = redacted_url(url);
             let ip = address.ip();
             return Err(format!(
@@ -52,7 +60,9 @@ impl AddressGuard<'_> {
         match url.scheme() {
             "https" => Ok(()),
             "http" if self.is_named(url) || self.is_near(url) => Ok(()),
-            "http" => Err(format!("{shown} is not https; add its host to `login.hosts` if it is yours")),
+            "http" => Err(format!(
+                "{shown} is not https; add its host to `login.hosts` if it is yours"
+            )),
             _ => Err(format!("{shown} is not https")),
         }
     }
@@ -68,9 +78,14 @@ impl AddressGuard<'_> {
             Some(Host::Domain(_)) | None => false,
             Some(Host::Ipv4(_) | Host::Ipv6(_)) => self.scenario.scheme() == "http",
         };
-        let is_proved = url.scheme() == "https" || url.origin() == self.scenario.origin() || is_plain_address;
+        let is_proved =
+            url.scheme() == "https" || url.origin() == self.scenario.origin() || is_plain_address;
         let is_scenario = is_proved && self.scenario.host_str() == Some(host);
-        is_scenario || self.hosts.iter().any(|named| named.eq_ignore_ascii_case(host))
+        is_scenario
+            || self
+                .hosts
+                .iter()
+                .any(|named| named.eq_ignore_ascii_case(host))
     }
 
     /// Whether both are on this machine.
@@ -101,7 +116,12 @@ mod tests {
     use crate::transports::http::destination::LOOKUP;
 
     fn client() -> Arc<Client> {
-        let limits = ClientLimits { connect: LOOKUP, whole: LOOKUP, max_body: 1, max_redirects: 0 };
+        let limits = ClientLimits {
+            connect: LOOKUP,
+            whole: LOOKUP,
+            max_body: 1,
+            max_redirects: 0,
+        };
         Client::new(limits, 1, LOOKUP, Clock::system(), Tasks::new())
     }
 
@@ -115,9 +135,21 @@ mod tests {
             ("http://localhost:9000/mcp", true),
         ] {
             let scenario = scenario.parse().unwrap();
-            let guard = AddressGuard { http: &http, scenario: &scenario, hosts: &[] };
-            for url in ["http://127.0.0.1:22/as", "http://localhost:22/as", "http://[::1]:22/as"] {
-                assert_eq!(guard.check_scheme(&url.parse().unwrap()).is_ok(), expected, "{url} for {scenario}");
+            let guard = AddressGuard {
+                http: &http,
+                scenario: &scenario,
+                hosts: &[],
+            };
+            for url in [
+                "http://127.0.0.1:22/as",
+                "http://localhost:22/as",
+                "http://[::1]:22/as",
+            ] {
+                assert_eq!(
+                    guard.check_scheme(&url.parse().unwrap()).is_ok(),
+                    expected,
+                    "{url} for {scenario}"
+                );
             }
         }
     }
@@ -130,7 +162,11 @@ mod tests {
             ("https://h.example/mcp", "https://h.example/as", true),
             ("https://h.example/mcp", "https://h.example:8443/as", true),
             ("https://h.example/mcp", "http://h.example/as", false),
-            ("http://h.example:9000/mcp", "http://h.example:9000/as", true),
+            (
+                "http://h.example:9000/mcp",
+                "http://h.example:9000/as",
+                true,
+            ),
             ("http://h.example:9000/mcp", "http://h.example:22/as", false),
             ("http://h.example:9000/mcp", "https://h.example/as", true),
             ("http://10.0.0.5:9000/mcp", "http://10.0.0.5:9001/as", true),
@@ -141,7 +177,11 @@ mod tests {
         ] {
             let scenario = scenario.parse().unwrap();
             let url = url.parse().unwrap();
-            let guard = AddressGuard { http: &http, scenario: &scenario, hosts: &hosts };
+            let guard = AddressGuard {
+                http: &http,
+                scenario: &scenario,
+                hosts: &hosts,
+            };
             assert_eq!(guard.is_named(&url), expected, "{url} for {scenario}");
         }
     }

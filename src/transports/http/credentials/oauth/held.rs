@@ -27,13 +27,22 @@ pub(super) struct HeldLogin {
 impl HeldLogin {
     /// A login that is used from now on.
     pub(super) fn new(login: StoredLogin, clock: Clock) -> Self {
-        let Some(tokens) = &login.tokens else { return Self { login: Some(login), ..Self::default() } };
+        let Some(tokens) = &login.tokens else {
+            return Self {
+                login: Some(login),
+                ..Self::default()
+            };
+        };
         let token = Token::new(Secret::new(tokens.access.as_str())).ok();
         let now = clock.now();
         let lifetime = tokens.lifetime.map(Duration::from_secs);
         // A clock that was set back makes a token from the future: it is renewed at once.
         let age = u64::try_from(clock.wall().as_second().saturating_sub(tokens.obtained_at));
-        let left = |of: Duration| age.map_or(Duration::ZERO, |age| of.saturating_sub(Duration::from_secs(age)));
+        let left = |of: Duration| {
+            age.map_or(Duration::ZERO, |age| {
+                of.saturating_sub(Duration::from_secs(age))
+            })
+        };
         Self {
             token,
             renew_at: lifetime.map(|lifetime| now + left(lifetime.mul_f64(0.8))),
@@ -45,12 +54,19 @@ impl HeldLogin {
 
     /// What there is without a renewal, where one failed less than `retry` ago: the token for as
     /// long as it lives, and then why it was not renewed.
-    pub(super) fn without_renewal(&self, retry: Duration, now: Instant) -> Option<Result<Token, CredentialError>> {
+    pub(super) fn without_renewal(
+        &self,
+        retry: Duration,
+        now: Instant,
+    ) -> Option<Result<Token, CredentialError>> {
         let (at, error) = self.failed.as_ref()?;
         if now.saturating_duration_since(*at) >= retry {
             return None;
         }
-        let alive = self.token.clone().filter(|_| self.lapses_at.is_some_and(|at| now < at));
+        let alive = self
+            .token
+            .clone()
+            .filter(|_| self.lapses_at.is_some_and(|at| now < at));
         Some(alive.ok_or_else(|| error.clone()))
     }
 }
@@ -64,8 +80,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_token_is_renewed_well_before_it_lapses() {
         let clock = Clock::system();
-        let client =
-            LoginClient { id: "callsheet".into(), secret: None, method: ClientAuthMethod::None, redirect: None };
+        let client = LoginClient {
+            id: "callsheet".into(),
+            secret: None,
+            method: ClientAuthMethod::None,
+            redirect: None,
+        };
         let tokens = StoredTokens {
             access: "access".into(),
             refresh: Some("refresh".into()),

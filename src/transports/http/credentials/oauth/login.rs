@@ -94,14 +94,30 @@ impl LoginTokens {
         parts: Arc<LoginParts>,
         stored: Option<StoredLogin>,
     ) -> Arc<Self> {
-        let is_same_client =
-            |login: &StoredLogin| client.as_ref().is_none_or(|client| client.client_id == login.client.id);
-        let stored = stored.filter(|login| login.server == server.as_str()).filter(is_same_client);
-        let held = stored.map_or_else(HeldLogin::default, |login| HeldLogin::new(login, parts.clock));
+        let is_same_client = |login: &StoredLogin| {
+            client
+                .as_ref()
+                .is_none_or(|client| client.client_id == login.client.id)
+        };
+        let stored = stored
+            .filter(|login| login.server == server.as_str())
+            .filter(is_same_client);
+        let held = stored.map_or_else(HeldLogin::default, |login| {
+            HeldLogin::new(login, parts.clock)
+        });
         let held = Mutex::new(held);
         let changing = tokio::sync::Mutex::default();
         let wanted = Mutex::default();
-        Arc::new_cyclic(|own| Self { name, server, client, parts, own: Weak::clone(own), held, changing, wanted })
+        Arc::new_cyclic(|own| Self {
+            name,
+            server,
+            client,
+            parts,
+            own: Weak::clone(own),
+            held,
+            changing,
+            wanted,
+        })
     }
 
     /// What the next login has to be for.
@@ -130,14 +146,22 @@ impl LoginTokens {
         let _changing = self.changing.lock().await;
         let login = std::mem::take(&mut *self.held()).login;
         let was_pending = std::mem::take(&mut *self.wanted()).pending.is_some();
-        ForgottenLogin { login, was_pending, is_saved: self.save().await }
+        ForgottenLogin {
+            login,
+            was_pending,
+            is_saved: self.save().await,
+        }
     }
 
     /// What is known of it.
     pub(super) fn status(&self) -> LoginStatus {
         let held = self.held();
         let now = self.parts.clock.now();
-        let waits = self.wanted().pending.as_ref().is_some_and(|pending| now < pending.until);
+        let waits = self
+            .wanted()
+            .pending
+            .as_ref()
+            .is_some_and(|pending| now < pending.until);
         let tokens = held.login.as_ref().and_then(|login| login.tokens.as_ref());
         let state = match tokens {
             _ if waits => LoginState::Waiting,
@@ -148,10 +172,15 @@ impl LoginTokens {
         LoginStatus {
             state,
             issuer: held.login.as_ref().map(|login| login.issuer.clone()),
-            scopes: tokens.map(|tokens| tokens.scopes.clone()).unwrap_or_default(),
+            scopes: tokens
+                .map(|tokens| tokens.scopes.clone())
+                .unwrap_or_default(),
             expires_at: held.lapses_at.map(|at| self.parts.clock.wall_at(at)),
             renews: tokens.is_some_and(|tokens| tokens.refresh.is_some()),
-            reason: held.ended.clone().or_else(|| held.failed.as_ref().map(|(_, error)| error.to_string())),
+            reason: held
+                .ended
+                .clone()
+                .or_else(|| held.failed.as_ref().map(|(_, error)| error.to_string())),
         }
     }
 
@@ -161,15 +190,24 @@ impl LoginTokens {
         client: &LoginClient,
         form: &mut TokenForm,
     ) -> Result<Option<HeaderValue>, CredentialError> {
-        let secret = match self.client.as_ref().and_then(|client| client.client_secret.as_ref()) {
+        let secret = match self
+            .client
+            .as_ref()
+            .and_then(|client| client.client_secret.as_ref())
+        {
             Some(source) => Some(self.parts.secrets.read(source).await?),
-            None => client.secret.as_ref().map(|text| Secret::new(text.as_str())),
+            None => client
+                .secret
+                .as_ref()
+                .map(|text| Secret::new(text.as_str())),
         };
         // Beside a header too: some servers look for the client in the form before they read the
         // header.
         form.push(("client_id", client.id.clone()));
         match (client.method, secret) {
-            (ClientAuthMethod::ClientSecretBasic, Some(secret)) => client_header(&client.id, &secret).map(Some),
+            (ClientAuthMethod::ClientSecretBasic, Some(secret)) => {
+                client_header(&client.id, &secret).map(Some)
+            }
             (ClientAuthMethod::ClientSecretPost, Some(secret)) => {
                 form.push(("client_secret", secret.expose().to_owned()));
                 Ok(None)
@@ -195,20 +233,30 @@ impl LoginTokens {
     pub(super) async fn upstream(&self, endpoint: &str) -> Result<Upstream, String> {
         let http = self.parts.http.upgrade().ok_or_else(|| STOPS.to_owned())?;
         let settings = self.parts.settings.load_full();
-        let guard = AddressGuard { http: &http, scenario: &self.server, hosts: &settings.hosts };
-        let url = Url::parse(endpoint).map_err(|_| format!("{:?} is not an address", shown(endpoint)))?;
+        let guard = AddressGuard {
+            http: &http,
+            scenario: &self.server,
+            hosts: &settings.hosts,
+        };
+        let url =
+            Url::parse(endpoint).map_err(|_| format!("{:?} is not an address", shown(endpoint)))?;
         guard.upstream(&url).await
     }
 
     /// Why a person has to log in.
     fn needed(&self, why: &str) -> CredentialError {
-        CredentialError::LoginNeeded(format!("{why}; log in with `callsheet login {}`", self.name))
+        CredentialError::LoginNeeded(format!(
+            "{why}; log in with `callsheet login {}`",
+            self.name
+        ))
     }
 
     /// Stores what is held, or deletes what is stored. Returns whether that is durable; if not, the
     /// log says why. Only called while `changing` is locked.
     async fn save(&self) -> bool {
-        let Some(store) = self.parts.store.get() else { return true };
+        let Some(store) = self.parts.store.get() else {
+            return true;
+        };
         let document = self.known().as_ref().and_then(StoredLogin::document);
         let saved = store.save(&self.name, document).await;
         if let Err(error) = &saved {
@@ -243,30 +291,53 @@ impl LoginTokens {
 
     /// Renews the login (RFC 6749 section 6). Only called while `changing` is locked.
     async fn renew(&self) -> Result<Token, CredentialError> {
-        let Some(mut login) = self.known() else { return Err(self.needed(NOT_LOGGED_IN)) };
-        let tokens = login.tokens.take();
-        let Some((refresh, scopes)) = tokens.and_then(|tokens| Some((tokens.refresh?, tokens.scopes))) else {
-            return Err(self.needed("the token of the login is not accepted any more, and it cannot be renewed"));
+        let Some(mut login) = self.known() else {
+            return Err(self.needed(NOT_LOGGED_IN));
         };
-        let mut form = vec![("grant_type", "refresh_token".to_owned()), ("refresh_token", refresh.clone())];
+        let tokens = login.tokens.take();
+        let Some((refresh, scopes)) =
+            tokens.and_then(|tokens| Some((tokens.refresh?, tokens.scopes)))
+        else {
+            return Err(self.needed(
+                "the token of the login is not accepted any more, and it cannot be renewed",
+            ));
+        };
+        let mut form = vec![
+            ("grant_type", "refresh_token".to_owned()),
+            ("refresh_token", refresh.clone()),
+        ];
         form.push(("resource", login.resource.clone()));
         let header = self.prove(&login.client, &mut form).await?;
         let now = self.parts.clock.now();
         match self.request(&login.token_endpoint, header, &form).await {
             Ok(granted) => {
                 let token = granted.token.clone();
-                login.tokens = Some(StoredTokens::of(&granted, Some(refresh), scopes, self.parts.clock));
-                *self.held() = HeldLogin { renewed: Some(now), ..HeldLogin::new(login, self.parts.clock) };
+                login.tokens = Some(StoredTokens::of(
+                    &granted,
+                    Some(refresh),
+                    scopes,
+                    self.parts.clock,
+                ));
+                *self.held() = HeldLogin {
+                    renewed: Some(now),
+                    ..HeldLogin::new(login, self.parts.clock)
+                };
                 self.save().await;
                 Ok(token)
             }
             Err(TokenRefusal::Refused(code)) => {
-                let why =
-                    format!("the authorization server {} refused to renew the login: {code}", shown(&login.issuer));
+                let why = format!(
+                    "the authorization server {} refused to renew the login: {code}",
+                    shown(&login.issuer)
+                );
                 let is_client = code == "invalid_client" || code == "unauthorized_client";
                 // That of the operator is never registered anew, and its server is remembered.
                 let kept = (!is_client || self.client.is_some()).then_some(login);
-                *self.held() = HeldLogin { login: kept, ended: Some(why.clone()), ..HeldLogin::default() };
+                *self.held() = HeldLogin {
+                    login: kept,
+                    ended: Some(why.clone()),
+                    ..HeldLogin::default()
+                };
                 self.save().await;
                 Err(self.needed(&why))
             }
@@ -281,10 +352,14 @@ impl LoginTokens {
     async fn current(&self) -> Result<Option<Token>, CredentialError> {
         let token = {
             let held = self.held();
-            let Some(token) = held.token.clone() else { return Ok(None) };
+            let Some(token) = held.token.clone() else {
+                return Ok(None);
+            };
             let now = self.parts.clock.now();
             let renews = held.login.as_ref().is_some_and(StoredLogin::renews);
-            let is_new = held.renewed.is_some_and(|at| now.saturating_duration_since(at) < PACE);
+            let is_new = held
+                .renewed
+                .is_some_and(|at| now.saturating_duration_since(at) < PACE);
             if !renews || is_new || held.renew_at.is_none_or(|at| now < at) {
                 return Ok(Some(token));
             }
@@ -297,7 +372,11 @@ impl LoginTokens {
     }
 
     /// Another token than this one, which was refused; `None` where it has to be renewed first.
-    fn other_than(&self, refused: &Token, challenge: &Challenge) -> Result<Option<Token>, CredentialError> {
+    fn other_than(
+        &self,
+        refused: &Token,
+        challenge: &Challenge,
+    ) -> Result<Option<Token>, CredentialError> {
         let held = self.held();
         match &held.token {
             None => return Err(self.needed(NOT_LOGGED_IN)),
@@ -305,11 +384,19 @@ impl LoginTokens {
             Some(_) => {}
         }
         if challenge.lacks_scope() {
-            let scopes = challenge.scope.as_deref().unwrap_or("it does not say which");
-            return Err(self.needed(&format!("the token of the login does not allow enough; wanted are: {scopes}")));
+            let scopes = challenge
+                .scope
+                .as_deref()
+                .unwrap_or("it does not say which");
+            return Err(self.needed(&format!(
+                "the token of the login does not allow enough; wanted are: {scopes}"
+            )));
         }
         let now = self.parts.clock.now();
-        if held.renewed.is_some_and(|at| now.saturating_duration_since(at) < RETRY) {
+        if held
+            .renewed
+            .is_some_and(|at| now.saturating_duration_since(at) < RETRY)
+        {
             return Err(self.needed("it refuses a token that was just renewed"));
         }
         match &held.failed {
@@ -318,7 +405,11 @@ impl LoginTokens {
         }
     }
 
-    async fn after_refusal(&self, refused: &Token, challenge: &Challenge) -> Result<Token, CredentialError> {
+    async fn after_refusal(
+        &self,
+        refused: &Token,
+        challenge: &Challenge,
+    ) -> Result<Token, CredentialError> {
         match self.other_than(refused, challenge)? {
             Some(token) => Ok(token),
             None => self.renewed(refused.clone()).await,
@@ -349,6 +440,8 @@ impl TokenSource for LoginTokens {
 /// Nothing secret.
 impl fmt::Debug for LoginTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoginTokens").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("LoginTokens")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }

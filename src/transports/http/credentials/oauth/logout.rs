@@ -21,7 +21,11 @@ const LIMIT: Duration = Duration::from_secs(5);
 pub(super) async fn logout(tokens: Arc<LoginTokens>) -> Result<Logout, LoginError> {
     let tasks = tokens.parts.tasks.clone();
     let work = async move {
-        let ForgottenLogin { login, was_pending, is_saved } = tokens.forget().await;
+        let ForgottenLogin {
+            login,
+            was_pending,
+            is_saved,
+        } = tokens.forget().await;
         let revocation = match &login {
             Some(login) => revoke(&tokens, login).await,
             None => Revocation::NotNeeded,
@@ -29,9 +33,15 @@ pub(super) async fn logout(tokens: Arc<LoginTokens>) -> Result<Logout, LoginErro
         if !is_saved {
             let why = "the login is forgotten until the daemon starts anew, for it could not be deleted from the store";
             let next = format!("run `callsheet logout {}` again", tokens.name);
-            return Err(LoginError::NotStored(LoginProblem::new(format!("{why}; the log says why"), next)));
+            return Err(LoginError::NotStored(LoginProblem::new(
+                format!("{why}; the log says why"),
+                next,
+            )));
         }
-        Ok(Logout { was_logged_in: login.is_some() || was_pending, revocation })
+        Ok(Logout {
+            was_logged_in: login.is_some() || was_pending,
+            revocation,
+        })
     };
     tasks.run_to_completion(work).await
 }
@@ -43,7 +53,9 @@ async fn revoke(tokens: &LoginTokens, login: &StoredLogin) -> Revocation {
     }
     let issuer = shown(&login.issuer);
     let Some(endpoint) = &login.revocation_endpoint else {
-        return Revocation::NotRevoked(format!("the authorization server {issuer} offers no revocation"));
+        return Revocation::NotRevoked(format!(
+            "the authorization server {issuer} offers no revocation"
+        ));
     };
     let late = || Err(format!("it did not answer within {} s", LIMIT.as_secs()));
     let answered = tokio::time::timeout(LIMIT, request(tokens, login, endpoint)).await;
@@ -56,17 +68,36 @@ async fn revoke(tokens: &LoginTokens, login: &StoredLogin) -> Revocation {
 /// One request for each token. That which renews comes first: with it most servers revoke the
 /// others too (RFC 7009 section 2.1).
 async fn request(tokens: &LoginTokens, login: &StoredLogin, endpoint: &str) -> Result<(), String> {
-    let Some(given) = &login.tokens else { return Ok(()) };
-    let refresh = given.refresh.as_deref().map(|token| ("refresh_token", token));
+    let Some(given) = &login.tokens else {
+        return Ok(());
+    };
+    let refresh = given
+        .refresh
+        .as_deref()
+        .map(|token| ("refresh_token", token));
     let server = tokens.upstream(endpoint).await?;
-    for (kind, token) in refresh.into_iter().chain([("access_token", given.access.as_str())]) {
-        let mut form = vec![("token", token.to_owned()), ("token_type_hint", kind.to_owned())];
-        let header = tokens.prove(&login.client, &mut form).await.map_err(|error| error.to_string())?;
+    for (kind, token) in refresh
+        .into_iter()
+        .chain([("access_token", given.access.as_str())])
+    {
+        let mut form = vec![
+            ("token", token.to_owned()),
+            ("token_type_hint", kind.to_owned()),
+        ];
+        let header = tokens
+            .prove(&login.client, &mut form)
+            .await
+            .map_err(|error| error.to_string())?;
         let answer = token_request::post(&server, header, &form).await?;
         let status = answer.head.status;
         if !status.is_success() {
-            let code = token_request::error_code(&answer.body).map(|code| format!(" ({code})")).unwrap_or_default();
-            return Err(format!("it answered {status}{code} for the {}", kind.replace('_', " ")));
+            let code = token_request::error_code(&answer.body)
+                .map(|code| format!(" ({code})"))
+                .unwrap_or_default();
+            return Err(format!(
+                "it answered {status}{code} for the {}",
+                kind.replace('_', " ")
+            ));
         }
     }
     Ok(())

@@ -8,7 +8,9 @@ pub(super) fn usable(all: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut left = MAX_SCOPES;
     let mut kept: Vec<String> = Vec::new();
     for scope in all {
-        let is_scope = scope.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\');
+        let is_scope = scope
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\');
         if is_scope && !scope.is_empty() && scope.len() < left && !kept.contains(&scope) {
             left -= scope.len() + 1;
             kept.push(scope);

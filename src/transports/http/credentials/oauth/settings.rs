@@ -10,7 +10,11 @@ use crate::model::{ScenarioName, Secret};
 /// Keeps logins over restarts. What they hold is secret.
 pub trait LoginStore: fmt::Debug + Send + Sync {
     /// Replaces the login of a scenario, or deletes it, durably. Fails with a text for people.
-    fn save(&self, scenario: &ScenarioName, login: Option<Secret>) -> BoxFuture<'_, Result<(), String>>;
+    fn save(
+        &self,
+        scenario: &ScenarioName,
+        login: Option<Secret>,
+    ) -> BoxFuture<'_, Result<(), String>>;
 }
 
 /// What an operator says about logins.

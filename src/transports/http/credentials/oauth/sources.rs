@@ -43,7 +43,12 @@ impl OAuthTokens {
             settings: ArcSwap::default(),
             store: OnceLock::new(),
         };
-        Self { parts: Arc::new(parts), clients: Mutex::default(), logins: Mutex::default(), stored: Mutex::default() }
+        Self {
+            parts: Arc::new(parts),
+            clients: Mutex::default(),
+            logins: Mutex::default(),
+            stored: Mutex::default(),
+        }
     }
 
     /// Keeps logins in this store, and goes on with those that it had. Only the first call counts.
@@ -60,7 +65,11 @@ impl OAuthTokens {
 
     /// Begins a login for a scenario. It replaces one that was begun before. The browser of the
     /// person comes back to `redirect`, and [`Self::finish`] gets what it brings.
-    pub async fn begin(&self, name: &ScenarioName, redirect: &Url) -> Result<StartedLogin, LoginError> {
+    pub async fn begin(
+        &self,
+        name: &ScenarioName,
+        redirect: &Url,
+    ) -> Result<StartedLogin, LoginError> {
         flow::begin(&*self.of(name)?, redirect).await
     }
 
@@ -68,15 +77,26 @@ impl OAuthTokens {
     pub async fn finish(&self, redirect: &LoginRedirect) -> Result<ScenarioName, LoginError> {
         let all: Vec<Arc<LoginTokens>> = self.logins().values().cloned().collect();
         let is_pending = |login: &&Arc<LoginTokens>| {
-            login.wanted().pending.as_ref().is_some_and(|pending| pending.state == redirect.state)
+            login
+                .wanted()
+                .pending
+                .as_ref()
+                .is_some_and(|pending| pending.state == redirect.state)
         };
         if let Some(login) = all.iter().find(is_pending) {
-            return flow::finish(login, redirect).await.map(|()| login.name.clone());
+            return flow::finish(login, redirect)
+                .await
+                .map(|()| login.name.clone());
         }
-        let was = all.iter().find(|login| login.wanted().replaced.as_ref() == Some(&redirect.state));
+        let was = all
+            .iter()
+            .find(|login| login.wanted().replaced.as_ref() == Some(&redirect.state));
         Err(LoginError::NotUnderWay(match was {
             Some(login) => LoginProblem::new(
-                format!("another login for `{}` was begun after this one", login.name),
+                format!(
+                    "another login for `{}` was begun after this one",
+                    login.name
+                ),
                 "finish that one",
             ),
             None => LoginProblem::new(
@@ -111,7 +131,13 @@ impl OAuthTokens {
     fn no_longer_configured(&self, name: &ScenarioName) -> Option<Arc<LoginTokens>> {
         let login = StoredLogin::parse(&self.stored().remove(name)?)?;
         let server = Url::parse(&login.server).ok()?;
-        Some(LoginTokens::new(name.clone(), server, None, Arc::clone(&self.parts), Some(login)))
+        Some(LoginTokens::new(
+            name.clone(),
+            server,
+            None,
+            Arc::clone(&self.parts),
+            Some(login),
+        ))
     }
 
     fn of(&self, name: &ScenarioName) -> Result<Arc<LoginTokens>, LoginError> {
@@ -133,12 +159,19 @@ impl OAuthTokens {
 
     fn client(&self, client: &OAuthClient, server: &Url) -> Arc<dyn TokenSource> {
         let mut all = self.clients.lock();
-        let known = all.iter().find(|(other, url, _)| other == client && url == server);
+        let known = all
+            .iter()
+            .find(|(other, url, _)| other == client && url == server);
         if let Some((_, _, tokens)) = known {
             return Arc::clone(tokens) as Arc<dyn TokenSource>;
         }
         let parts = (self.parts.secrets.clone(), self.parts.clock);
-        let tokens = Arc::new(ClientTokens::new(&Weak::clone(&self.parts.http), parts, client, server));
+        let tokens = Arc::new(ClientTokens::new(
+            &Weak::clone(&self.parts.http),
+            parts,
+            client,
+            server,
+        ));
         if all.len() == CLIENTS_MAX {
             all.remove(0);
         }
@@ -146,16 +179,30 @@ impl OAuthTokens {
         tokens
     }
 
-    fn login(&self, name: &ScenarioName, client: Option<&OAuthClient>, server: &Url) -> Arc<dyn TokenSource> {
+    fn login(
+        &self,
+        name: &ScenarioName,
+        client: Option<&OAuthClient>,
+        server: &Url,
+    ) -> Arc<dyn TokenSource> {
         let mut all = self.logins();
-        if let Some(login) = all.get(name).filter(|login| login.server == *server && login.client.as_ref() == client) {
+        if let Some(login) = all
+            .get(name)
+            .filter(|login| login.server == *server && login.client.as_ref() == client)
+        {
             return Arc::clone(login) as Arc<dyn TokenSource>;
         }
         let stored = self.stored().remove(name);
         let stored = stored.as_ref().and_then(StoredLogin::parse);
         // What changed may be the place of the secret alone.
         let stored = stored.or_else(|| all.get(name).and_then(|before| before.known()));
-        let login = LoginTokens::new(name.clone(), server.clone(), client.cloned(), Arc::clone(&self.parts), stored);
+        let login = LoginTokens::new(
+            name.clone(),
+            server.clone(),
+            client.cloned(),
+            Arc::clone(&self.parts),
+            stored,
+        );
         all.insert(name.clone(), Arc::clone(&login));
         login
     }
@@ -164,8 +211,12 @@ impl OAuthTokens {
 impl TokenSources for OAuthTokens {
     fn source(&self, target: &HttpTarget) -> Option<Arc<dyn TokenSource>> {
         match (&target.auth, &target.login) {
-            (Some(Auth::OAuth(client)), _) if client.token_url.is_some() => Some(self.client(client, &target.url)),
-            (Some(Auth::OAuth(client)), Some(name)) => Some(self.login(name, Some(client.as_ref()), &target.url)),
+            (Some(Auth::OAuth(client)), _) if client.token_url.is_some() => {
+                Some(self.client(client, &target.url))
+            }
+            (Some(Auth::OAuth(client)), Some(name)) => {
+                Some(self.login(name, Some(client.as_ref()), &target.url))
+            }
             (None, Some(name)) => Some(self.login(name, None, &target.url)),
             _ => None,
         }

@@ -41,10 +41,19 @@ pub(super) struct StoredTokens {
 
 impl StoredTokens {
     /// What a server gave just now. What it leaves out stays as it was (RFC 6749 section 6).
-    pub(super) fn of(granted: &GrantedToken, refresh: Option<String>, scopes: Vec<String>, clock: Clock) -> Self {
+    pub(super) fn of(
+        granted: &GrantedToken,
+        refresh: Option<String>,
+        scopes: Vec<String>,
+        clock: Clock,
+    ) -> Self {
         Self {
             access: granted.token.expose().to_owned(),
-            refresh: granted.refresh.as_ref().map(|token| token.expose().to_owned()).or(refresh),
+            refresh: granted
+                .refresh
+                .as_ref()
+                .map(|token| token.expose().to_owned())
+                .or(refresh),
             obtained_at: clock.wall().as_second(),
             lifetime: granted.lifetime.map(|lifetime| lifetime.as_secs()),
             scopes: granted.scopes.clone().unwrap_or(scopes),
@@ -55,7 +64,9 @@ impl StoredTokens {
 impl StoredLogin {
     /// Whether it is renewed without a person.
     pub(super) fn renews(&self) -> bool {
-        self.tokens.as_ref().is_some_and(|tokens| tokens.refresh.is_some())
+        self.tokens
+            .as_ref()
+            .is_some_and(|tokens| tokens.refresh.is_some())
     }
 
     /// Reads what [`Self::document`] wrote. `None` where it cannot be read: then there is no
@@ -89,7 +100,12 @@ mod tests {
             scopes,
         };
         let stored = |granted: &GrantedToken| {
-            StoredTokens::of(granted, Some("first".to_owned()), vec!["read".to_owned()], Clock::system())
+            StoredTokens::of(
+                granted,
+                Some("first".to_owned()),
+                vec!["read".to_owned()],
+                Clock::system(),
+            )
         };
         let kept = stored(&granted(None, None));
         assert_eq!(kept.refresh.as_deref(), Some("first"));

@@ -23,7 +23,13 @@ const MAX_ANSWER: usize = 128 * 1024;
 const LIFETIME_SECONDS_MAX: f64 = 365.0 * 24.0 * 3600.0;
 
 /// The fields of forms that are secrets.
-const SECRET_FIELDS: [&str; 5] = ["client_secret", "code", "code_verifier", "refresh_token", "token"];
+const SECRET_FIELDS: [&str; 5] = [
+    "client_secret",
+    "code",
+    "code_verifier",
+    "refresh_token",
+    "token",
+];
 
 /// What the server sends (RFC 6749 section 5).
 #[derive(Deserialize)]
@@ -66,17 +72,32 @@ pub(super) async fn post(
     form: &TokenForm,
 ) -> Result<HttpResponse, String> {
     let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("application/x-www-form-urlencoded"),
+    );
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     headers.extend(client.map(|value| (AUTHORIZATION, value)));
     let mut sent = SentSecrets::default();
-    let secrets = form.iter().filter(|(field, _)| SECRET_FIELDS.contains(field));
-    let secrets: Vec<Secret> = secrets.map(|(_, value)| Secret::new(value.as_str())).collect();
+    let secrets = form
+        .iter()
+        .filter(|(field, _)| SECRET_FIELDS.contains(field));
+    let secrets: Vec<Secret> = secrets
+        .map(|(_, value)| Secret::new(value.as_str()))
+        .collect();
     sent.add_others(secrets.iter());
     sent.add(&headers);
-    let limits = CallLimits { timeout: TIMEOUT, max_body: MAX_ANSWER, headers, repeatable: false };
+    let limits = CallLimits {
+        timeout: TIMEOUT,
+        max_body: MAX_ANSWER,
+        headers,
+        repeatable: false,
+    };
     let form = Serializer::new(String::new()).extend_pairs(form).finish();
-    let mut answer = server.post("", form, &limits).await.map_err(|error| error.to_string())?;
+    let mut answer = server
+        .post("", form, &limits)
+        .await
+        .map_err(|error| error.to_string())?;
     // A success may repeat a token that is still good; only what refuses is shown.
     if !answer.head.status.is_success() {
         answer.body = sent.mask.body(answer.body);
@@ -97,7 +118,9 @@ pub(super) async fn request(
     form: &TokenForm,
 ) -> Result<GrantedToken, TokenRefusal> {
     let failed = |why: String| {
-        TokenRefusal::Failed(CredentialError::Unavailable(format!("the authorization server {server}: {why}")))
+        TokenRefusal::Failed(CredentialError::Unavailable(format!(
+            "the authorization server {server}: {why}"
+        )))
     };
     let answer = post(server, client, form).await.map_err(failed)?;
     let status = answer.head.status;
@@ -105,14 +128,23 @@ pub(super) async fn request(
     let parsed: Option<TokenAnswer> = serde_json::from_slice(&answer.body).ok();
     match parsed {
         // A server that is busy refuses no token.
-        Some(TokenAnswer { error: Some(code), .. }) if status.is_client_error() && !is_busy(status) => {
+        Some(TokenAnswer {
+            error: Some(code), ..
+        }) if status.is_client_error() && !is_busy(status) => {
             Err(TokenRefusal::Refused(shown(&code)))
         }
-        Some(TokenAnswer { access_token: Some(text), token_type, refresh_token, expires_in, scope, .. })
-            if status.is_success() =>
-        {
+        Some(TokenAnswer {
+            access_token: Some(text),
+            token_type,
+            refresh_token,
+            expires_in,
+            scope,
+            ..
+        }) if status.is_success() => {
             if token_type.is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
-                return Err(failed("its token is of another kind than bearer".to_owned()));
+                return Err(failed(
+                    "its token is of another kind than bearer".to_owned(),
+                ));
             }
             let token = |text| Token::new(Secret::new(text)).map_err(TokenRefusal::Failed);
             Ok(GrantedToken {
@@ -131,8 +163,14 @@ fn is_busy(status: StatusCode) -> bool {
 }
 
 fn lifetime(expires_in: &Value) -> Option<Duration> {
-    let seconds = expires_in.as_f64().or_else(|| expires_in.as_str()?.parse().ok())?;
-    Some(Duration::from_secs_f64(if seconds.is_nan() { 0.0 } else { seconds.clamp(0.0, LIFETIME_SECONDS_MAX) }))
+    let seconds = expires_in
+        .as_f64()
+        .or_else(|| expires_in.as_str()?.parse().ok())?;
+    Some(Duration::from_secs_f64(if seconds.is_nan() {
+        0.0
+    } else {
+        seconds.clamp(0.0, LIFETIME_SECONDS_MAX)
+    }))
 }
 
 /// The name and secret of the client, each encoded as in a form (RFC 6749 section 2.3.1).
@@ -140,13 +178,17 @@ pub(super) fn client_header(id: &str, secret: &Secret) -> Result<HeaderValue, Cr
     let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
     let pair = BASE64_STANDARD.encode(format!("{}:{}", encoded(id), encoded(secret.expose())));
     let value = HeaderValue::try_from(format!("Basic {pair}"));
-    let mut value =
-        value.map_err(|_| CredentialError::Unreadable("its client can be shown in no header".to_owned()))?;
+    let mut value = value.map_err(|_| {
+        CredentialError::Unreadable("its client can be shown in no header".to_owned())
+    })?;
     value.set_sensitive(true);
     Ok(value)
 }
 
 /// A code that a server sent, for people.
 pub(super) fn shown(code: &str) -> String {
-    code.chars().take(60).filter(char::is_ascii_graphic).collect()
+    code.chars()
+        .take(60)
+        .filter(char::is_ascii_graphic)
+        .collect()
 }
