@@ -15,19 +15,51 @@ async fn page(daemon: &Daemon, target: &str) -> String {
     String::from_utf8(answer.body).unwrap()
 }
 
-/// S1-08, S1-09, S1-92: the page lists, switches, adds and leads to where a tool is tried.
-#[tokio::test]
-async fn the_page_lists_switches_and_adds() {
-    let home = Home::new();
+/// A daemon with a tool that was added and one that was written by hand, both of the bundle `net`.
+async fn with_two_tools(home: &Home) -> Daemon {
     let mut content = http_tool(&json!({"urlTemplate": "http://127.0.0.1:9/${city}"}));
     content["description"] = json!("<script>alert(1)</script>");
     let far = http_tool(&json!({"urlTemplate": "http://far.example/"}));
-    let daemon = with_tools(config(&home), &[("weather", content)]).await;
-    by_hand(&home, "far", &far);
+    let daemon = with_tools(config(home), &[("weather", content)]).await;
+    by_hand(home, "far", &far);
     daemon.until_tools(&["weather_v1"]).await;
     daemon
         .until(&tool(NET, "far", "v1"), |answer| answer.status == 200)
         .await;
+    daemon
+}
+
+/// Posts what the page cannot do; `document` is that of a version that is there.
+async fn assert_unfit_posts_are_refused(daemon: &Daemon, document: &Value) {
+    let at = format!("/dashboard/bundles/{NET}");
+    for (target, body, status) in [
+        (format!("{at}/tool"), json!({"document": "{"}), 400),
+        (
+            format!("{at}/tool"),
+            json!({"document": document.to_string()}),
+            403,
+        ),
+        (format!("{at}/switch"), json!({}), 400),
+        (
+            "/dashboard/bundles/new".to_owned(),
+            json!({"slug": "a_b", "displayName": "x"}),
+            400,
+        ),
+        (
+            "/dashboard/bundles/x/switch".to_owned(),
+            json!({"enabled": true}),
+            404,
+        ),
+    ] {
+        expect(daemon, status, "POST", &target, &body).await;
+    }
+}
+
+/// S1-08, S1-09, S1-92: the page lists, switches, adds and leads to where a tool is tried.
+#[tokio::test]
+async fn the_page_lists_switches_and_adds() {
+    let home = Home::new();
+    let daemon = with_two_tools(&home).await;
     let text = page(&daemon, "/dashboard/bundles").await;
     assert!(text.contains("aria-current=\"page\">Bundles"), "{text}");
     assert!(
@@ -97,27 +129,7 @@ async fn the_page_lists_switches_and_adds() {
             .await
             .contains("Web")
     );
-    for (target, body, status) in [
-        (format!("{at}/tool"), json!({"document": "{"}), 400),
-        (
-            format!("{at}/tool"),
-            json!({"document": document.to_string()}),
-            403,
-        ),
-        (format!("{at}/switch"), json!({}), 400),
-        (
-            "/dashboard/bundles/new".to_owned(),
-            json!({"slug": "a_b", "displayName": "x"}),
-            400,
-        ),
-        (
-            "/dashboard/bundles/x/switch".to_owned(),
-            json!({"enabled": true}),
-            404,
-        ),
-    ] {
-        expect(&daemon, status, "POST", &target, &body).await;
-    }
+    assert_unfit_posts_are_refused(&daemon, &document).await;
     expect(
         &daemon,
         200,

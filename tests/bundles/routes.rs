@@ -329,6 +329,32 @@ async fn what_cannot_be_used_is_refused_with_its_place() {
     daemon.stop().await;
 }
 
+/// Restores the bundle `net`, whose deletion gave this answer; a second time changes nothing.
+async fn assert_restored(daemon: &Daemon, deleted: &Value) {
+    let gone = daemon.json("/tools/bundles?includeDeleted=true").await;
+    assert_eq!(
+        gone["bundles"][0]["softDeletedAt"], deleted["softDeletedAt"],
+        "{gone}"
+    );
+    let restore = format!("{}/restore", bundle(NET));
+    for _ in 0..2 {
+        let restored = expect(daemon, 200, "POST", &restore, &Value::Null)
+            .await
+            .json();
+        assert_eq!(restored["slug"], "net", "{restored}");
+        assert_eq!(restored.get("softDeletedAt"), None, "{restored}");
+        assert_eq!(restored["modifiedAt"], deleted["modifiedAt"], "{restored}");
+    }
+    expect(
+        daemon,
+        404,
+        "POST",
+        &format!("{}/restore", bundle(OTHER)),
+        &Value::Null,
+    )
+    .await;
+}
+
 /// S1-12, S1-50, S1-55, S1-68, S1-70: what a disabled or deleted bundle refuses.
 #[tokio::test]
 async fn disabled_and_deleted_bundles_refuse_changes() {
@@ -410,28 +436,7 @@ async fn disabled_and_deleted_bundles_refuse_changes() {
     .await;
 
     // Until it is removed for good, that can be taken back.
-    let gone = daemon.json("/tools/bundles?includeDeleted=true").await;
-    assert_eq!(
-        gone["bundles"][0]["softDeletedAt"], deleted["softDeletedAt"],
-        "{gone}"
-    );
-    let restore = format!("{}/restore", bundle(NET));
-    for _ in 0..2 {
-        let restored = expect(&daemon, 200, "POST", &restore, &Value::Null)
-            .await
-            .json();
-        assert_eq!(restored["slug"], "net", "{restored}");
-        assert_eq!(restored.get("softDeletedAt"), None, "{restored}");
-        assert_eq!(restored["modifiedAt"], deleted["modifiedAt"], "{restored}");
-    }
-    expect(
-        &daemon,
-        404,
-        "POST",
-        &format!("{}/restore", bundle(OTHER)),
-        &Value::Null,
-    )
-    .await;
+    assert_restored(&daemon, &deleted).await;
     expect(&daemon, 201, "PUT", &new, &get()).await;
     daemon.until_tools(&["new_v1"]).await;
     daemon.stop().await;

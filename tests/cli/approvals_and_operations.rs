@@ -1,6 +1,8 @@
 //! `callsheet approvals` and `operations`: what a human sees of calls that are not over, and
 //! decides.
 
+use std::path::Path;
+
 use serde_json::{Value, json as value};
 use tokio::sync::watch;
 
@@ -217,30 +219,26 @@ async fn the_client_of_a_call_is_shown_while_it_waits_and_in_the_log() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_decides_shows_the_token_of_the_configuration() {
-    const TOKEN: &str = "0123456789abcdef-hush";
-    let callee = works().await.2;
-    let home = Home::with(&format!(
-        "[[scenarios]]\nname = \"works\"\nurl = \"{}\"\n",
-        callee.url()
-    ));
-    let daemon = tokio::task::block_in_place(|| {
+/// The token of the operator.
+const TOKEN: &str = "0123456789abcdef-hush";
+
+/// A daemon that has the token from its environment.
+fn serving_with_token(home: &Home) -> Running {
+    tokio::task::block_in_place(|| {
         let mut command = home.command(&["serve"]);
         command.env("CALLSHEET_CALLS__APPROVAL_TOKEN", TOKEN);
         let daemon = Running::start(command, "callsheet listens on ");
         command::until("the daemon is ready", || daemon.get("/readyz").0 == 200);
         daemon
-    });
-    let id = call(&daemon, "wipe", &value!({"disk": "sda1"}))["approval_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let skip = ["prefs", "set", "tool:works/wipe", "--approval", "skip"];
+    })
+}
+
+/// Without the token no command of an operator succeeds; `id` is that of a waiting approval.
+fn assert_token_is_wanted(home: &Home, daemon: &Running, id: &str, skip: &[&str]) {
     for args in [
-        &["approvals", "approve", &id][..],
-        &["approvals", "reject", &id],
-        &skip,
+        &["approvals", "approve", id][..],
+        &["approvals", "reject", id],
+        skip,
         &["prefs", "set", "tool:works/wipe", "--enabled", "true"],
         &["prefs", "set", "tool:works/wipe", "--alias", "tidy"],
         &["prefs", "reset", "tool:works/wipe"],
@@ -249,7 +247,7 @@ async fn who_decides_shows_the_token_of_the_configuration() {
         &["block", "works"],
         &["block", "works", "--undo"],
     ] {
-        let error = run(&home, &daemon, args).failed(1);
+        let error = run(home, daemon, args).failed(1);
         assert!(
             error.contains("`server.operator_token`")
                 && error.contains("`CALLSHEET_SERVER__OPERATOR_TOKEN`"),
@@ -257,6 +255,43 @@ async fn who_decides_shows_the_token_of_the_configuration() {
         );
         assert!(!error.contains("hush"), "{error}");
     }
+}
+
+/// Neither the configuration, `doctor` nor the dashboard shows the token.
+fn assert_token_is_not_shown(home: &Home, daemon: &Running, file: &Path) {
+    let shown = home
+        .run(&["config", "show", "--config", file.to_str().unwrap()])
+        .ok();
+    assert!(
+        shown.contains("calls.approval_token") && !shown.contains("hush"),
+        "{shown}"
+    );
+    let doctor = run(home, daemon, &["doctor", "--json"]);
+    assert!(
+        !doctor.out.contains("hush") && !doctor.out.contains("server.operator_token`"),
+        "{doctor:?}"
+    );
+    assert!(
+        !std::str::from_utf8(&daemon.get("/dashboard/configuration").1)
+            .unwrap()
+            .contains("hush")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_decides_shows_the_token_of_the_configuration() {
+    let callee = works().await.2;
+    let home = Home::with(&format!(
+        "[[scenarios]]\nname = \"works\"\nurl = \"{}\"\n",
+        callee.url()
+    ));
+    let daemon = serving_with_token(&home);
+    let id = call(&daemon, "wipe", &value!({"disk": "sda1"}))["approval_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let skip = ["prefs", "set", "tool:works/wipe", "--approval", "skip"];
+    assert_token_is_wanted(&home, &daemon, &id, &skip);
     assert_empty!(callee.ran());
     // From the environment, and from a file.
     let showing = |args: &[&str], token: &str| {
@@ -323,23 +358,7 @@ async fn who_decides_shows_the_token_of_the_configuration() {
         )
         .ok();
     }
-    let shown = home
-        .run(&["config", "show", "--config", file.to_str().unwrap()])
-        .ok();
-    assert!(
-        shown.contains("calls.approval_token") && !shown.contains("hush"),
-        "{shown}"
-    );
-    let doctor = run(&home, &daemon, &["doctor", "--json"]);
-    assert!(
-        !doctor.out.contains("hush") && !doctor.out.contains("server.operator_token`"),
-        "{doctor:?}"
-    );
-    assert!(
-        !std::str::from_utf8(&daemon.get("/dashboard/configuration").1)
-            .unwrap()
-            .contains("hush")
-    );
+    assert_token_is_not_shown(&home, &daemon, &file);
 }
 
 /// The text of a tool's page without its tags.

@@ -16,16 +16,11 @@ fn listed(home: &Home, daemon: &Running, args: &[&str]) -> Vec<String> {
         .collect()
 }
 
-#[test]
-fn preferences_are_set_listed_and_reset() {
-    let (home, daemon, _scenarios) = office();
-    assert_eq!(
-        ask(&home, &daemon, &["prefs", "list"]).ok(),
-        "no preferences; set one with `callsheet prefs set`\n"
-    );
+/// Enables `wipe` and gives it a priority, which the answer shows.
+fn assert_set(home: &Home, daemon: &Running) {
     let set = ask(
-        &home,
-        &daemon,
+        home,
+        daemon,
         &[
             "prefs",
             "set",
@@ -55,6 +50,44 @@ fn preferences_are_set_listed_and_reset() {
             ]
         ]
     );
+}
+
+/// Resets the alias of `wipe`, and then every setting that is left.
+fn assert_reset(home: &Home, daemon: &Running) {
+    let partly = ask(
+        home,
+        daemon,
+        &["prefs", "reset", "tool:notes/wipe", "--setting", "alias"],
+    )
+    .ok();
+    assert_eq!(
+        rows(&partly)[1],
+        [
+            "global",
+            "tool:notes/wipe",
+            "true",
+            "inherit",
+            "inherit",
+            "-5",
+            "inherit"
+        ]
+    );
+    let wholly = ask(home, daemon, &["prefs", "reset", "tool:notes/wipe"]).ok();
+    assert_eq!(
+        wholly,
+        "tool:notes/wipe inherits every setting in scope global\n"
+    );
+    assert!(!listed(home, daemon, &[]).contains(&"wipe".to_owned()));
+}
+
+#[test]
+fn preferences_are_set_listed_and_reset() {
+    let (home, daemon, _scenarios) = office();
+    assert_eq!(
+        ask(&home, &daemon, &["prefs", "list"]).ok(),
+        "no preferences; set one with `callsheet prefs set`\n"
+    );
+    assert_set(&home, &daemon);
     assert!(listed(&home, &daemon, &[]).contains(&"wipe".to_owned()));
 
     ask(
@@ -116,30 +149,7 @@ fn preferences_are_set_listed_and_reset() {
     .ok();
     assert_eq!(json(&one)["preferences"].as_array().unwrap().len(), 1);
 
-    let partly = ask(
-        &home,
-        &daemon,
-        &["prefs", "reset", "tool:notes/wipe", "--setting", "alias"],
-    )
-    .ok();
-    assert_eq!(
-        rows(&partly)[1],
-        [
-            "global",
-            "tool:notes/wipe",
-            "true",
-            "inherit",
-            "inherit",
-            "-5",
-            "inherit"
-        ]
-    );
-    let wholly = ask(&home, &daemon, &["prefs", "reset", "tool:notes/wipe"]).ok();
-    assert_eq!(
-        wholly,
-        "tool:notes/wipe inherits every setting in scope global\n"
-    );
-    assert!(!listed(&home, &daemon, &[]).contains(&"wipe".to_owned()));
+    assert_reset(&home, &daemon);
 }
 
 #[test]

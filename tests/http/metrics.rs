@@ -7,7 +7,7 @@
     reason = "a test that cannot go on must fail; counts are exact"
 )]
 
-use callsheet::catalog::Visibility;
+use callsheet::catalog::{Snapshot, Visibility};
 use callsheet::model::{Finding, FindingCode, Health, Isolated, ScenarioState, ToolCounts};
 use jiff::Timestamp;
 use serde_json::json;
@@ -228,8 +228,8 @@ async fn events_and_their_readers_are_counted() {
     daemon.stop().await;
 }
 
-#[tokio::test]
-async fn what_a_snapshot_shows_is_derived_from_it() {
+/// A snapshot with scenarios in many states, tools that are withheld, a finding, and isolation.
+fn varied() -> Snapshot {
     let mut all = inputs(&[("genie", &["run"])]);
     put(
         &mut all,
@@ -284,7 +284,12 @@ async fn what_a_snapshot_shows_is_derived_from_it() {
         of: 3,
         window,
     });
-    let server = serve(first).await;
+    first
+}
+
+#[tokio::test]
+async fn what_a_snapshot_shows_is_derived_from_it() {
+    let server = serve(varied()).await;
     let scraped = Scrape::parse(&server.get("/metrics").await);
     for (sample, value) in [
         ("callsheet_tools_published", 2.0),

@@ -139,19 +139,8 @@ async fn a_scenario_without_prompts_and_resources_gives_empty_lists() {
     house.finish().await;
 }
 
-#[tokio::test]
-async fn prompts_and_resources_of_servers_of_both_eras_are_passed_on() {
-    let docs = offering(
-        modern(&json!([tool("read")])),
-        all(),
-        &["test://static", "test://gone"],
-    );
-    let docs = McpServer::start(docs).await;
-    let notes = offering(legacy("2025-06-18", &json!([])), all(), &["note://1"]);
-    let notes = McpServer::start(notes).await;
-    let house = House::of(&[("docs", docs.url()), ("notes", notes.url())]).await;
-    let address = house.serve().await;
-
+/// The lists have what both servers offer, and what is left out of them is found.
+async fn assert_all_is_listed(house: &House, address: SocketAddr) {
     let (_, listed) = new(address, "prompts/list", json!({})).await;
     assert_eq!(
         each(&listed, "prompts", "name"),
@@ -190,9 +179,11 @@ async fn prompts_and_resources_of_servers_of_both_eras_are_passed_on() {
     );
     let (_, listed) = new(address, "resources/templates/list", json!({})).await;
     assert_eq!(each(&listed, "resourceTemplates", "uriTemplate").len(), 2);
+}
 
-    // By the name in the list, by its own name where that is clear, and by no other.
-    for (name, server) in [("docs__greet", &docs), ("notes__greet", &notes)] {
+/// Gets the prompt `greet` of each server, and none where it is not said of which.
+async fn assert_prompts_are_got(address: SocketAddr, docs: &McpServer, notes: &McpServer) {
+    for (name, server) in [("docs__greet", docs), ("notes__greet", notes)] {
         let (_, got) = new(
             address,
             "prompts/get",
@@ -218,6 +209,24 @@ async fn prompts_and_resources_of_servers_of_both_eras_are_passed_on() {
         message.contains("docs__greet") && message.contains("notes__greet"),
         "{refused}"
     );
+}
+
+#[tokio::test]
+async fn prompts_and_resources_of_servers_of_both_eras_are_passed_on() {
+    let docs = offering(
+        modern(&json!([tool("read")])),
+        all(),
+        &["test://static", "test://gone"],
+    );
+    let docs = McpServer::start(docs).await;
+    let notes = offering(legacy("2025-06-18", &json!([])), all(), &["note://1"]);
+    let notes = McpServer::start(notes).await;
+    let house = House::of(&[("docs", docs.url()), ("notes", notes.url())]).await;
+    let address = house.serve().await;
+
+    assert_all_is_listed(&house, address).await;
+    // By the name in the list, by its own name where that is clear, and by no other.
+    assert_prompts_are_got(address, &docs, &notes).await;
 
     let (_, read) = new(address, "resources/read", json!({"uri": "note://1"})).await;
     let expected = json!({"resultType": "complete", "ttlMs": 0, "cacheScope": "private",

@@ -148,36 +148,87 @@ async fn a_call_takes_the_way_of_every_call_and_its_failures_can_be_read_by_a_mo
     house.finish().await;
 }
 
+/// The headers of a request for the list of tools.
+const MODERN: [(&str, &str); 2] = [
+    ("mcp-protocol-version", "2026-07-28"),
+    ("mcp-method", "tools/list"),
+];
+
+/// The same with a version that does not exist.
+const ODD: [(&str, &str); 2] = [
+    ("mcp-protocol-version", "v999.0.0"),
+    ("mcp-method", "tools/list"),
+];
+
+/// The parameters of a request that says this version in its body.
+fn meta(version: &str) -> Value {
+    json!({"_meta": {format!("{META}protocolVersion"): version, format!("{META}clientCapabilities"): {}}})
+}
+
+/// Unknown methods, broken messages and headers are refused, each in its own way.
+async fn assert_single_refusals(address: SocketAddr) {
+    let (status, answer) = McpClient::modern(address, json!({}))
+        .request("prompts/nothing", json!({}))
+        .await;
+    assert_eq!(status, 404);
+    assert_eq!(answer["error"]["code"], -32_601);
+    let (_, answer) = post(address, "/mcp", &ODD, &rpc("tools/list", &meta("v999.0.0"))).await;
+    assert_eq!(
+        answer["error"]["data"],
+        json!({"supported": ["2026-07-28"], "requested": "v999.0.0"})
+    );
+    let broken = ask(
+        address,
+        "POST",
+        "/mcp",
+        &[("content-type", "application/json")],
+        "{",
+    )
+    .await;
+    assert_eq!(broken.status, 400);
+    assert_eq!(broken.json()["error"]["code"], -32_700);
+    let foreign = ask(
+        address,
+        "POST",
+        "/mcp",
+        &[("origin", "http://evil.example.com")],
+        "{}",
+    )
+    .await;
+    assert_eq!(foreign.status, 403);
+    let twice = [MODERN[0], MODERN[1], MODERN[1]];
+    let (status, answer) = post(
+        address,
+        "/mcp",
+        &twice,
+        &rpc("tools/list", &meta("2026-07-28")),
+    )
+    .await;
+    assert_eq!(status, 400, "{answer}");
+    assert_eq!(answer["error"]["code"], -32_020, "{answer}");
+}
+
 #[tokio::test]
 async fn a_request_that_contradicts_itself_gets_the_code_of_the_protocol() {
     let server = McpServer::start(modern(&json!([tool("read")]))).await;
     let (house, address) = served(&server).await;
-    let meta = |version: &str| json!({"_meta": {format!("{META}protocolVersion"): version, format!("{META}clientCapabilities"): {}}});
-    let modern = [
-        ("mcp-protocol-version", "2026-07-28"),
-        ("mcp-method", "tools/list"),
-    ];
-    let odd = [
-        ("mcp-protocol-version", "v999.0.0"),
-        ("mcp-method", "tools/list"),
-    ];
     let old = McpClient::legacy(address, "2025-11-25", json!({})).await;
     let session = [("mcp-session-id", old.session())];
     for (headers, sent, status, code) in [
         (
-            &modern[..0],
+            &MODERN[..0],
             rpc("tools/list", &meta("2026-07-28")),
             400,
             -32_020,
         ),
-        (&modern[..], rpc("tools/list", &json!({})), 400, -32_602),
+        (&MODERN[..], rpc("tools/list", &json!({})), 400, -32_602),
         (
-            &modern[..],
+            &MODERN[..],
             rpc("tools/list", &meta("v999.0.0")),
             400,
             -32_020,
         ),
-        (&odd[..], rpc("tools/list", &meta("v999.0.0")), 400, -32_022),
+        (&ODD[..], rpc("tools/list", &meta("v999.0.0")), 400, -32_022),
         (
             &session[..],
             rpc("prompts/nothing", &json!({})),
@@ -217,45 +268,7 @@ async fn a_request_that_contradicts_itself_gets_the_code_of_the_protocol() {
         assert_eq!(got, status, "{sent}: {answer}");
         assert_eq!(answer["error"]["code"], code, "{sent}: {answer}");
     }
-    let (status, answer) = McpClient::modern(address, json!({}))
-        .request("prompts/nothing", json!({}))
-        .await;
-    assert_eq!(status, 404);
-    assert_eq!(answer["error"]["code"], -32_601);
-    let (_, answer) = post(address, "/mcp", &odd, &rpc("tools/list", &meta("v999.0.0"))).await;
-    assert_eq!(
-        answer["error"]["data"],
-        json!({"supported": ["2026-07-28"], "requested": "v999.0.0"})
-    );
-    let broken = ask(
-        address,
-        "POST",
-        "/mcp",
-        &[("content-type", "application/json")],
-        "{",
-    )
-    .await;
-    assert_eq!(broken.status, 400);
-    assert_eq!(broken.json()["error"]["code"], -32_700);
-    let foreign = ask(
-        address,
-        "POST",
-        "/mcp",
-        &[("origin", "http://evil.example.com")],
-        "{}",
-    )
-    .await;
-    assert_eq!(foreign.status, 403);
-    let twice = [modern[0], modern[1], modern[1]];
-    let (status, answer) = post(
-        address,
-        "/mcp",
-        &twice,
-        &rpc("tools/list", &meta("2026-07-28")),
-    )
-    .await;
-    assert_eq!(status, 400, "{answer}");
-    assert_eq!(answer["error"]["code"], -32_020, "{answer}");
+    assert_single_refusals(address).await;
     let large = rpc("tools/list", &json!({"pad": "x".repeat(2 << 20)}));
     let (status, answer) = post(address, "/mcp", &session, &large).await;
     assert_eq!(status, 413, "{answer}");

@@ -58,6 +58,45 @@ async fn a_call_arrives_as_the_original_sends_it() {
     daemon.stop().await;
 }
 
+/// Sends bodies that describe no call.
+async fn assert_unfit_bodies_are_refused(daemon: &Daemon) {
+    for body in [
+        "",
+        "[]",
+        "{}",
+        r#"{"tool_name":7}"#,
+        r#"{"tool_name":"desk.try","arguments":[]}"#,
+    ] {
+        let json = [("content-type", "application/json")];
+        let answer = crate::support::serving::ask(
+            daemon.address,
+            "POST",
+            "/api/modules/desk/execute",
+            &json,
+            body,
+        )
+        .await;
+        let outcome = if answer.status == 200 {
+            answer.json()["success"].clone()
+        } else {
+            json!(answer.status)
+        };
+        assert!(
+            outcome == json!(400) || outcome == json!(false) || outcome == json!(415),
+            "{body}: {answer:?}"
+        );
+    }
+    // What the description of the body rules out is refused before anything is looked up.
+    let body = json!({"tool_name": "desk.try", "call_id": "AAA"});
+    for module in ["desk", "xyz"] {
+        let answer = daemon
+            .send_json("POST", &format!("/api/modules/{module}/execute"), &body)
+            .await;
+        assert_eq!(answer.status, 400, "{answer:?}");
+        assert_eq!(answer.json()["code"], "invalid_call_id", "{answer:?}");
+    }
+}
+
 /// S4-41, S4-42, S4-43, S4-47 to S4-50, S4-63: every failure is an answer, in the words of the
 /// original, after one try.
 #[tokio::test]
@@ -136,41 +175,7 @@ async fn every_failure_is_an_answer_in_the_words_of_the_original() {
         runs["result"]["runs"], 4,
         "each call that was sent was sent once"
     );
-    for body in [
-        "",
-        "[]",
-        "{}",
-        r#"{"tool_name":7}"#,
-        r#"{"tool_name":"desk.try","arguments":[]}"#,
-    ] {
-        let json = [("content-type", "application/json")];
-        let answer = crate::support::serving::ask(
-            daemon.address,
-            "POST",
-            "/api/modules/desk/execute",
-            &json,
-            body,
-        )
-        .await;
-        let outcome = if answer.status == 200 {
-            answer.json()["success"].clone()
-        } else {
-            json!(answer.status)
-        };
-        assert!(
-            outcome == json!(400) || outcome == json!(false) || outcome == json!(415),
-            "{body}: {answer:?}"
-        );
-    }
-    // What the description of the body rules out is refused before anything is looked up.
-    let body = json!({"tool_name": "desk.try", "call_id": "AAA"});
-    for module in ["desk", "xyz"] {
-        let answer = daemon
-            .send_json("POST", &format!("/api/modules/{module}/execute"), &body)
-            .await;
-        assert_eq!(answer.status, 400, "{answer:?}");
-        assert_eq!(answer.json()["code"], "invalid_call_id", "{answer:?}");
-    }
+    assert_unfit_bodies_are_refused(&daemon).await;
     daemon.stop().await;
 }
 

@@ -89,67 +89,146 @@ fn a_parameter_without_a_type_is_named() {
     assert_eq!(messages, named);
 }
 
+/// Code, tool and pointer of what is wrong with the parameters of a tool of `faults`.
+const FAULTS_OF_PARAMETERS: &[(&str, &str, &str)] = &[
+    (
+        "schema-type",
+        "open_valve",
+        "/tools/0/parameters/properties/angle/type",
+    ),
+    (
+        "schema-untyped",
+        "open_valve",
+        "/tools/0/parameters/properties/speed",
+    ),
+    (
+        "default-unfit",
+        "open_valve",
+        "/tools/0/parameters/properties/side/default",
+    ),
+    (
+        "items-missing",
+        "open_valve",
+        "/tools/0/parameters/properties/ports",
+    ),
+    (
+        "schema-keyword",
+        "open_valve",
+        "/tools/0/parameters/properties/limit/minimum",
+    ),
+    (
+        "default-unfit",
+        "open_valve",
+        "/tools/0/parameters/properties/limit/default",
+    ),
+    (
+        "parameter-undescribed",
+        "open_valve",
+        "/tools/0/parameters/properties/label",
+    ),
+    (
+        "schema-keyword",
+        "open_valve",
+        "/tools/0/parameters/properties/mode/enum/1",
+    ),
+    (
+        "schema-keyword",
+        "open_valve",
+        "/tools/0/parameters/properties/when/minLength",
+    ),
+    (
+        "required-unknown",
+        "open_valve",
+        "/tools/0/parameters/properties/spots/items/required/0",
+    ),
+    (
+        "schema-keyword",
+        "open_valve",
+        "/tools/0/parameters/properties/shape",
+    ),
+    (
+        "schema-type",
+        "open_valve",
+        "/tools/0/parameters/properties/either/anyOf/1/type",
+    ),
+    (
+        "required-unknown",
+        "open_valve",
+        "/tools/0/parameters/required/1",
+    ),
+];
+
+/// The same of the operations that tools of `faults` start.
+const FAULTS_OF_OPERATIONS: &[(&str, &str, &str)] = &[
+    (
+        "async-tool-missing",
+        "run_pump",
+        "/tools/5/metadata/async_behavior/status_polling/status_tool",
+    ),
+    (
+        "async-arguments",
+        "run_pump",
+        "/tools/5/metadata/async_behavior/cancellation/cancel_tool_id_param",
+    ),
+    (
+        "async-arguments",
+        "drain_tank",
+        "/tools/6/metadata/async_behavior/status_polling/status_tool",
+    ),
+    (
+        "async-id-type",
+        "drain_tank",
+        "/tools/6/metadata/async_behavior/status_polling/status_tool_id_param",
+    ),
+    (
+        "async-incomplete",
+        "fill_tank",
+        "/tools/7/metadata/async_behavior/status_polling",
+    ),
+    (
+        "async-incomplete",
+        "fill_tank",
+        "/tools/7/metadata/async_behavior/status_polling",
+    ),
+    (
+        "async-incomplete",
+        "fill_tank",
+        "/tools/7/metadata/async_behavior",
+    ),
+    (
+        "async-incomplete",
+        "heat_tank",
+        "/tools/8/metadata/async_behavior",
+    ),
+    (
+        "async-incomplete",
+        "heat_tank",
+        "/tools/8/metadata/async_behavior/completion_conditions",
+    ),
+    (
+        "async-incomplete",
+        "heat_tank",
+        "/tools/8/metadata/async_behavior/completion_conditions",
+    ),
+    (
+        "async-incomplete",
+        "heat_tank",
+        "/tools/8/metadata/async_behavior/cancellation",
+    ),
+];
+
 #[test]
 fn everything_that_is_wrong_is_found_where_it_stands() {
     let text = fixture("faults");
     let inspected = judged(&text);
     let long = "x".repeat(70);
-    let valve = "/tools/0/parameters/properties";
-    let behaviour = |tool: usize| format!("/tools/{tool}/metadata/async_behavior");
-    let expected: &[(&str, &str, &str)] = &[
+    let before: &[(&str, &str, &str)] = &[
         ("version-nonconforming", "", "/protocol_version"),
         ("generated-at", "", "/generated_at"),
         ("scenario-name", "", "/scenario/name"),
         ("scenario-version", "", "/scenario/version"),
-        ("schema-type", "open_valve", &format!("{valve}/angle/type")),
-        ("schema-untyped", "open_valve", &format!("{valve}/speed")),
-        (
-            "default-unfit",
-            "open_valve",
-            &format!("{valve}/side/default"),
-        ),
-        ("items-missing", "open_valve", &format!("{valve}/ports")),
-        (
-            "schema-keyword",
-            "open_valve",
-            &format!("{valve}/limit/minimum"),
-        ),
-        (
-            "default-unfit",
-            "open_valve",
-            &format!("{valve}/limit/default"),
-        ),
-        (
-            "parameter-undescribed",
-            "open_valve",
-            &format!("{valve}/label"),
-        ),
-        (
-            "schema-keyword",
-            "open_valve",
-            &format!("{valve}/mode/enum/1"),
-        ),
-        (
-            "schema-keyword",
-            "open_valve",
-            &format!("{valve}/when/minLength"),
-        ),
-        (
-            "required-unknown",
-            "open_valve",
-            &format!("{valve}/spots/items/required/0"),
-        ),
-        ("schema-keyword", "open_valve", &format!("{valve}/shape")),
-        (
-            "schema-type",
-            "open_valve",
-            &format!("{valve}/either/anyOf/1/type"),
-        ),
-        (
-            "required-unknown",
-            "open_valve",
-            "/tools/0/parameters/required/1",
-        ),
+    ];
+    let between: &[(&str, &str, &str)] = &[
         (
             "metadata-value",
             "open_valve",
@@ -180,56 +259,19 @@ fn everything_that_is_wrong_is_found_where_it_stands() {
             "start_pump",
             "/tools/4/metadata/long_running",
         ),
-        (
-            "async-tool-missing",
-            "run_pump",
-            &format!("{}/status_polling/status_tool", behaviour(5)),
-        ),
-        (
-            "async-arguments",
-            "run_pump",
-            &format!("{}/cancellation/cancel_tool_id_param", behaviour(5)),
-        ),
-        (
-            "async-arguments",
-            "drain_tank",
-            &format!("{}/status_polling/status_tool", behaviour(6)),
-        ),
-        (
-            "async-id-type",
-            "drain_tank",
-            &format!("{}/status_polling/status_tool_id_param", behaviour(6)),
-        ),
-        (
-            "async-incomplete",
-            "fill_tank",
-            &format!("{}/status_polling", behaviour(7)),
-        ),
-        (
-            "async-incomplete",
-            "fill_tank",
-            &format!("{}/status_polling", behaviour(7)),
-        ),
-        ("async-incomplete", "fill_tank", &behaviour(7)),
-        ("async-incomplete", "heat_tank", &behaviour(8)),
-        (
-            "async-incomplete",
-            "heat_tank",
-            &format!("{}/completion_conditions", behaviour(8)),
-        ),
-        (
-            "async-incomplete",
-            "heat_tank",
-            &format!("{}/completion_conditions", behaviour(8)),
-        ),
-        (
-            "async-incomplete",
-            "heat_tank",
-            &format!("{}/cancellation", behaviour(8)),
-        ),
+    ];
+    let after: &[(&str, &str, &str)] = &[
         ("duplicate-tool", "start_pump", "/tools/11/name"),
         ("tool-quarantined", "lost", "/tools/12/parameters"),
     ];
+    let expected = [
+        before,
+        FAULTS_OF_PARAMETERS,
+        between,
+        FAULTS_OF_OPERATIONS,
+        after,
+    ]
+    .concat();
     assert_eq!(places_of(&inspected), expected);
     assert_useful(&text, &inspected);
 }
