@@ -288,6 +288,18 @@ fn partner(
             "name the parameter that takes the operation's id",
         );
     };
+    other_parameters(place, tool_member, name, inputs, id);
+    id_parameter(place, id_member, id_field, name, inputs, id);
+}
+
+/// Checks that the tool `name` requires no parameter besides the one for the operation's id.
+fn other_parameters(
+    place: &mut RuleContext<'_>,
+    tool_member: &str,
+    name: &str,
+    inputs: &ToolParameters<'_>,
+    id: &str,
+) {
     let others: Vec<String> = inputs
         .required
         .iter()
@@ -309,6 +321,17 @@ fn partner(
             hint,
         );
     }
+}
+
+/// Checks that the parameter `id` of the tool `name` can take the operation's id.
+fn id_parameter(
+    place: &mut RuleContext<'_>,
+    id_member: &str,
+    id_field: Option<&str>,
+    name: &str,
+    inputs: &ToolParameters<'_>,
+    id: &str,
+) {
     let pointer = format!("/{id_member}");
     match inputs.properties.get(id) {
         None => {
