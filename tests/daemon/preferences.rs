@@ -1066,7 +1066,7 @@ async fn a_table_that_clients_filled_under_an_earlier_version_leaves_the_operato
     let earlier = rusqlite::Connection::open(home.state()).unwrap();
     let columns = "ALTER TABLE preferences DROP COLUMN by_client; ALTER TABLE approvals DROP COLUMN client; \
                    ALTER TABLE operations DROP COLUMN access; ALTER TABLE approvals DROP COLUMN called; \
-                   ALTER TABLE approvals DROP COLUMN called_version";
+                   ALTER TABLE approvals DROP COLUMN called_version; DROP TABLE histories";
     earlier
         .execute_batch(&format!("{columns}; PRAGMA user_version = 13"))
         .unwrap();
