@@ -112,7 +112,7 @@ fn measure(criterion: &mut Criterion) {
         let changes = changes(scenarios / 2);
         let revision = catalog.revision();
         group.bench_function("change and back", |bencher| {
-            bencher.iter(|| changed(&mut catalog, &changes))
+            bencher.iter(|| changed(&mut catalog, &changes));
         });
         assert_eq!(catalog.revision(), revision);
         group.finish();

@@ -227,7 +227,7 @@ fn measure_texts(criterion: &mut Criterion) {
         .unwrap()
         .manifest;
     criterion.bench_function("lint of 100 tools", |bencher| {
-        bencher.iter(|| judge(&manifest))
+        bencher.iter(|| judge(&manifest));
     });
 }
 
@@ -250,7 +250,7 @@ fn measure(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group(spelling);
         group.throughput(Throughput::Bytes(body.len() as u64));
         group.bench_function("plain borrowed parse", |bencher| {
-            bencher.iter(|| plain(&body))
+            bencher.iter(|| plain(&body));
         });
         group.bench_function("tree of values", |bencher| bencher.iter(|| tree(&body)));
         group.bench_function("decode", |bencher| bencher.iter(|| whole(&body)));

@@ -91,10 +91,10 @@ fn plain(answer: &RawAnswer) -> Result<Vec<u8>> {
     match answer.header("content-encoding") {
         None => body.clone_from(&answer.body),
         Some("gzip") => {
-            _ = flate2::read::GzDecoder::new(&answer.body[..]).read_to_end(&mut body)?
+            _ = flate2::read::GzDecoder::new(&answer.body[..]).read_to_end(&mut body)?;
         }
         Some("br") => {
-            _ = brotli::Decompressor::new(&answer.body[..], 1 << 12).read_to_end(&mut body)?
+            _ = brotli::Decompressor::new(&answer.body[..], 1 << 12).read_to_end(&mut body)?;
         }
         Some("zstd") => body = zstd::decode_all(&answer.body[..])?,
         Some(other) => anyhow::bail!("nobody asked for {other}"),
@@ -170,9 +170,9 @@ impl Alternating {
                 };
                 let found = round(plan, server, address, request)?;
                 if ours {
-                    both.ours.push(found)
+                    both.ours.push(found);
                 } else {
-                    both.theirs.push(found)
+                    both.theirs.push(found);
                 }
             }
         }

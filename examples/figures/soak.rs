@@ -323,7 +323,7 @@ async fn flap(mut actor: FaultyScenario, mut rng: Rng, stop: Stop, tasks: Tasks)
         match kind {
             "killed, back at another port" => actor.run_elsewhere(&tasks).await?,
             _ if kind.starts_with("killed") || kind.starts_with("restarted") => {
-                actor.run_again(&tasks).await?
+                actor.run_again(&tasks).await?;
             }
             _ => actor.set_mode(Mode::Good),
         }

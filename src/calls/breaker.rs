@@ -173,7 +173,7 @@ impl CircuitBreaker {
         let failures = self.status.failures.saturating_add(1);
         match self.status.state {
             BreakerState::Closed if failures < rules.breaker_failures => {
-                self.status.failures = failures
+                self.status.failures = failures;
             }
             // Calls that were under way when it opened do not keep it open longer.
             BreakerState::Open => self.status.failures = failures,

@@ -187,7 +187,7 @@ impl ScenarioCircuits {
         }
         match end {
             AttemptEnd::NotReached(failure) => {
-                self.scenario.ended(generation, Some(failure), rules, now)
+                self.scenario.ended(generation, Some(failure), rules, now);
             }
             AttemptEnd::Answered => {
                 self.scenario.ended(generation, None, rules, now);

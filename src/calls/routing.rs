@@ -102,7 +102,7 @@ async fn wait_for(
                         .snapshot()
                         .catalog
                         .entry(scenario)
-                        .filter(|entry| entry.is_published())?
+                        .filter(|entry| entry.is_published())?;
                 }
             }
             reader.changed().await?;

@@ -22,7 +22,7 @@ pub(crate) fn unique_categories<'a>(
                     unique.push(category);
                 }
                 Some((owner, first)) if *first != category => {
-                    findings.push(shadowed(&entry.name, category, owner))
+                    findings.push(shadowed(&entry.name, category, owner));
                 }
                 Some(_) => {}
             }

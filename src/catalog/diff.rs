@@ -223,7 +223,7 @@ fn compare(
                 found.removed.push(named(tool, reason));
             }
             Some(now) if !alike(tool, now) => {
-                found.changed.push(named(now, what_changed(tool, now)))
+                found.changed.push(named(now, what_changed(tool, now)));
             }
             Some(_) => {}
         }

@@ -104,7 +104,7 @@ impl NameResolver {
                 text: NameHash::from_text(text),
                 kind,
                 id: id.clone(),
-            })
+            });
         };
         let qualified = PublishedName::qualified(id);
         let for_mcp = PublishedName::for_mcp(id);

@@ -92,7 +92,7 @@ impl ConnectArgs {
         };
         match write(&file, &name, &snippet)? {
             WrittenEntry::Same => {
-                output::line(&format!("{} has this entry already", file.display()))
+                output::line(&format!("{} has this entry already", file.display()));
             }
             WrittenEntry::New => output::line(&format!("written to {}", file.display())),
             WrittenEntry::Changed(backup) => {

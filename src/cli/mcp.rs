@@ -236,7 +236,7 @@ impl StdioFront {
                         is_modern,
                         work,
                     },
-                )
+                );
             }
             // A message without an answer.
             None => _ = work.detach(),

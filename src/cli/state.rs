@@ -82,7 +82,7 @@ async fn accept_loss(remote: &RemoteArgs) -> Result<(), CommandError> {
     }
     match output::text(&answer.value, "/lost") {
         lost if lost.is_empty() => {
-            output::line("no stored decision was lost; tools are called as before")
+            output::line("no stored decision was lost; tools are called as before");
         }
         lost => output::line(&format!("accepted, tools are called again: {lost}")),
     }

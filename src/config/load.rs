@@ -436,7 +436,7 @@ impl MergedLayers {
         let origin = self.origin(&path, KeyOrValue::Value);
         match (origin, other) {
             (ValueOrigin::Default, Some(other)) => {
-                found.add(self.origin(&other, KeyOrValue::Value), &other, wrong)
+                found.add(self.origin(&other, KeyOrValue::Value), &other, wrong);
             }
             (origin, _) => found.add(origin, &path, wrong),
         }

@@ -88,9 +88,9 @@ impl fmt::Display for KeyPath {
                             .all(|c| c.is_ascii_alphanumeric() || b"_-".contains(&c));
                     f.write_str(if i == 0 { "" } else { "." })?;
                     if bare {
-                        f.write_str(key)?
+                        f.write_str(key)?;
                     } else {
-                        write!(f, "{key:?}")?
+                        write!(f, "{key:?}")?;
                     }
                 }
             }

@@ -140,7 +140,7 @@ async fn list(
                 session,
                 listing,
             } = probe::probe(&protocols, &target, &transports, &request, &|session| {
-                current.set(session)
+                current.set(session);
             })
             .await?;
             *connected = Some(Connected {

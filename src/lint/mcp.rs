@@ -68,7 +68,7 @@ fn meta_keys(place: &mut RuleContext<'_>, tool: &Tool) {
         );
         let hint = "begin and end each name with a letter or digit, as in `example.com/my-key`";
         place.within(META, |place| {
-            place.report(FindingCode::MetaKeyLeftOut, message, hint)
+            place.report(FindingCode::MetaKeyLeftOut, message, hint);
         });
     }
 }
@@ -97,14 +97,14 @@ fn names(place: &mut RuleContext<'_>, tool: &Tool) {
     };
     if !message.is_empty() {
         place.within("name", |place| {
-            place.report(FindingCode::ToolNaming, message, hint)
+            place.report(FindingCode::ToolNaming, message, hint);
         });
     }
     if tool.description.trim().is_empty() {
         let message = "the tool has no description, so LLMs cannot know when to use it";
         let hint = "describe it in one or two sentences";
         place.within("description", |place| {
-            place.report(FindingCode::ToolUndescribed, message, hint)
+            place.report(FindingCode::ToolUndescribed, message, hint);
         });
     }
 }

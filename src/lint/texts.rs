@@ -25,7 +25,7 @@ pub(super) fn document(manifest: &Manifest, findings: &mut CappedFindings) {
     let scenario = &manifest.scenario;
     place.within("scenario", |place| {
         place.within("description", |place| {
-            text(place, &scenario.description, false, &own)
+            text(place, &scenario.description, false, &own);
         });
     });
     if let Some((_, instructions)) = scenario
@@ -59,7 +59,7 @@ pub(super) fn tool(place: &mut RuleContext<'_>, tool: &Tool, schema: &str, manif
     };
     place.within("name", |place| text(place, &tool.name, true, &own));
     place.within("description", |place| {
-        text(place, &tool.description, false, &own)
+        text(place, &tool.description, false, &own);
     });
     place.within(schema, |place| member(place, &tool.parameters, &own));
     for name in MEMBERS {

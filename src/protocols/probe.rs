@@ -37,7 +37,7 @@ pub async fn probe(
             // One that was met before by an answer of another kind may break off what it does not
             // know.
             Err(error) if goes_on(&error) || !met.is_empty() && broke(&error) => {
-                met.push((protocol.id(), at, error))
+                met.push((protocol.id(), at, error));
             }
             Err(error) => return Err(error),
         }

@@ -418,7 +418,7 @@ impl AnswerBytes {
         // of another client stays that client's.
         match self.source.take().and_then(Arc::into_inner) {
             Some(source) if source.bytes > self.reserved.bytes && self.budget.has(&source) => {
-                self.reserved = source
+                self.reserved = source;
             }
             _ => {}
         }

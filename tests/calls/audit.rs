@@ -280,7 +280,7 @@ async fn a_call_that_ends_while_the_daemon_stops_has_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
     let house = House::with(&[("files", files.url())], |config| {
-        config.calls.audit = Some(path.clone())
+        config.calls.audit = Some(path.clone());
     })
     .await;
     let calls = house.app.calls().clone();

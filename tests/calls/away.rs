@@ -42,7 +42,7 @@ async fn is_stale(house: &House, call: Request) {
 async fn a_restarted_scenario_is_listed_before_it_runs_a_call() {
     let mut owner = Callee::echo(bank("Pays an amount.")).await;
     let house = House::with(&[("bank", owner.url())], |config| {
-        config.calls.reroute_wait = PATIENCE
+        config.calls.reroute_wait = PATIENCE;
     })
     .await;
     let call = call_of_present(&house);
@@ -90,7 +90,7 @@ async fn after_a_restart_of_the_daemon_a_stored_list_is_compared_first() {
 async fn a_scenario_whose_list_cannot_be_read_since_it_was_away_runs_no_call() {
     let mut owner = Callee::echo(bank("Pays an amount.")).await;
     let brief = |config: &mut callsheet::config::Config| {
-        config.calls.reroute_wait = std::time::Duration::from_millis(50)
+        config.calls.reroute_wait = std::time::Duration::from_millis(50);
     };
     let house = House::with(&[("bank", owner.url())], brief).await;
     owner.kill().await;

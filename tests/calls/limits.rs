@@ -123,7 +123,7 @@ async fn so_many_are_under_way_so_many_wait_and_the_rest_is_told_to_come_later()
 async fn one_caller_leaves_permits_of_a_provider_to_others() {
     let (files, gate) = gated(&[tool("read")]).await;
     let house = House::with(&[("files", files.url())], |config| {
-        config.calls.concurrency = 4
+        config.calls.concurrency = 4;
     })
     .await;
     let start = |chat: &str| {
@@ -158,7 +158,7 @@ async fn one_caller_leaves_permits_of_a_provider_to_others() {
 async fn callers_without_the_token_leave_permits_to_the_operator_though_none_names_a_chat() {
     let (files, gate) = gated(&[tool("read")]).await;
     let house = House::with(&[("files", files.url())], |config| {
-        config.calls.concurrency = 4
+        config.calls.concurrency = 4;
     })
     .await;
     let start = |access: &str| {
@@ -213,7 +213,7 @@ async fn until_waiting(house: &House, calls: usize) {
 async fn an_eighth_of_the_permits_is_left_to_operators_however_many_conversations_clients_invent() {
     let (files, gate) = gated(&[tool("read")]).await;
     let house = House::with(&[("files", files.url())], |config| {
-        config.calls.concurrency = 16
+        config.calls.concurrency = 16;
     })
     .await;
     let start = |access: &str, chat: String| {
@@ -341,7 +341,7 @@ async fn an_answer_is_read_up_to_its_limit() {
     })
     .await;
     let house = House::with(&[("files", files.url())], |config| {
-        config.calls.max_body = 10_000
+        config.calls.max_body = 10_000;
     })
     .await;
     assert!(house.call("read", &json!({"size": 9_000})).await.is_ok());
@@ -429,7 +429,7 @@ async fn a_tools_own_failure_is_not_repeated() {
 async fn a_scenario_that_moved_is_called_where_it_is_now() {
     let mut files = Callee::echo(manifest("files", &[tool("read")])).await;
     let house = House::with(&[("files", files.url())], |config| {
-        config.calls.reroute_wait = PATIENCE
+        config.calls.reroute_wait = PATIENCE;
     })
     .await;
     assert!(house.call("read", &json!({})).await.is_ok());
@@ -585,7 +585,7 @@ async fn a_call_that_waited_is_judged_again_when_its_turn_comes() {
     for (patch, kind) in changes {
         let (files, gate) = gated(&[tool("read")]).await;
         let house = House::with(&[("files", files.url())], |config| {
-            config.calls.concurrency = 1
+            config.calls.concurrency = 1;
         })
         .await;
         let start = || {

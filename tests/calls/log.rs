@@ -264,7 +264,7 @@ async fn numbers_go_on_after_all_lines_were_deleted_and_readers_find_them_by_num
 async fn changes_of_states_are_kept_up_to_their_own_number() {
     let callee = files().await;
     let house = House::with(&[("files", callee.url())], |config| {
-        config.calls.log_states = 2
+        config.calls.log_states = 2;
     })
     .await;
     let name: ScenarioName = "files".parse().unwrap();
@@ -304,7 +304,7 @@ async fn changes_of_states_are_kept_up_to_their_own_number() {
 async fn calls_do_not_wait_for_a_store_that_is_blocked_and_lines_without_room_are_counted() {
     let callee = files().await;
     let house = House::with(&[("files", callee.url())], |config| {
-        config.calls.recent = 10_000
+        config.calls.recent = 10_000;
     })
     .await;
     let address = house.serve().await;

@@ -279,7 +279,7 @@ impl Play {
                     well += 1;
                 }
                 Err(ExecuteError::Failed { error, .. }) if !error.was_sent() => {
-                    assert!(runs.is_empty(), "{error}")
+                    assert!(runs.is_empty(), "{error}");
                 }
                 Err(ExecuteError::Failed { .. }) => {}
                 Err(refused) => assert!(

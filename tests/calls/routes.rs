@@ -153,7 +153,7 @@ async fn tools_inside_the_program_are_called_in_the_same_way() {
             None => {
                 _ = tokio::time::timeout(PATIENCE, reader.changed())
                     .await
-                    .unwrap()
+                    .unwrap();
             }
         }
     };
@@ -189,7 +189,7 @@ async fn an_approved_call_is_not_taken_to_another_owner_on_the_way() {
     let mut owner = Callee::echo(wipe()).await;
     let other = Callee::echo(wipe()).await;
     let house = House::with(&[("disks", owner.url())], |config| {
-        config.calls.reroute_wait = PATIENCE
+        config.calls.reroute_wait = PATIENCE;
     })
     .await;
     let called = house.call("wipe", &json!({})).await;
@@ -239,7 +239,7 @@ async fn an_approved_call_is_not_taken_to_another_owner_on_the_way() {
 async fn what_cannot_be_called_at_all_is_no_failure_of_its_scenario() {
     let script = Script::of(&["inert"]);
     let house = House::speaking(script.protocol(), |config| {
-        config.calls.breaker_failures = 2
+        config.calls.breaker_failures = 2;
     })
     .await;
     house.place(

@@ -206,7 +206,7 @@ async fn a_call_counts_also_when_nobody_waits_for_it_any_more() {
         }
     });
     let house = House::with(&[("files", files.url())], |config| {
-        config.calls.concurrency = 1
+        config.calls.concurrency = 1;
     })
     .await;
     let call = || {
@@ -239,7 +239,7 @@ async fn a_call_counts_also_when_nobody_waits_for_it_any_more() {
 async fn metrics_tell_tools_apart_where_that_is_asked_for_while_they_are_listed() {
     let files = files().await;
     let house = House::with(&[("files", files.url())], |config| {
-        config.calls.tool_metrics = true
+        config.calls.tool_metrics = true;
     })
     .await;
     let address = house.serve().await;

@@ -53,7 +53,7 @@ fn offer(scenario: &str, tools: usize, version: u64) -> Offer {
     let tools = (0..tools).map(|n| {
         let name = format!("{scenario}_{n:03}");
         offered(tool(scenario, &name, schema), |tool| {
-            tool.description = format!("Version {version}").into()
+            tool.description = format!("Version {version}").into();
         })
         .tool
     });

@@ -244,7 +244,7 @@ fn tools_are_deferred_by_relevance_or_preference_and_never_all() {
     );
     assert_eq!(nothing.notes, [ViewNote::OneLoaded]);
     let preference = by(&Deferring(100), &|query| {
-        query.defer = Some(Defer::Preference)
+        query.defer = Some(Defer::Preference);
     });
     assert_eq!(
         shown(&preference)
@@ -339,7 +339,7 @@ fn what_the_target_cannot_say_is_not_the_one_that_is_loaded() {
 #[test]
 fn what_cannot_be_read_carries_nothing() {
     let view = select_in(&office(), |query| {
-        query.sticky = Some(StickyTools::parse("no selection"))
+        query.sticky = Some(StickyTools::parse("no selection"));
     });
     assert_eq!(view.notes, [ViewNote::StickyUnknown]);
     assert_eq!(shown(&view), shown(&select_in(&office(), |_| {})));

@@ -209,14 +209,17 @@ fn device(home: &Home, name: &str) {
 #[cfg(unix)]
 #[test]
 fn a_pipe_or_a_device_in_the_place_of_the_state_refuses_the_start() {
-    let cases: [(&str, fn(&Home, &str)); 3] = [
-        ("state.db", pipe),
-        ("state.db", device),
-        ("state.db.lock", pipe),
-    ];
-    for (name, put) in cases {
+    for (name, is_pipe) in [
+        ("state.db", true),
+        ("state.db", false),
+        ("state.db.lock", true),
+    ] {
         let home = Home::with("state.path = \"state.db\"\n");
-        put(&home, name);
+        if is_pipe {
+            pipe(&home, name);
+        } else {
+            device(&home, name);
+        }
         let mut doctor = Running::spawn(home.command(&["doctor"]));
         if name == "state.db" {
             doctor.line(|line| line.contains("a pipe or a device is in its place"));

@@ -139,7 +139,7 @@ fn unknown_keys_are_refused_wherever_they_stand() {
 #[test]
 fn values_of_the_wrong_kind_are_refused_with_what_was_expected() {
     let at = |file: &str, place: &str, rest: &str| {
-        refuses(file, &format!("work/callsheet.toml:{place}: {rest}"))
+        refuses(file, &format!("work/callsheet.toml:{place}: {rest}"));
     };
     at(
         "[refresh]\ntimeout = 10\n",

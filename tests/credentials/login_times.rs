@@ -226,7 +226,7 @@ async fn the_secret_of_a_configured_client_goes_to_the_server_of_its_first_login
         inner.wrong = vec![(
             "token_endpoint_auth_methods_supported",
             json!(["client_secret_post"]),
-        )]
+        )];
     });
     let auth = Some(own_client("hush", None));
     Run::start(&server, &kept, Clock::system(), auth.clone())

@@ -28,7 +28,7 @@ async fn a_bearer_challenge_names_the_key_that_is_missing() {
         config.health.grace = HOUR;
         let scenario = &mut config.scenarios[0];
         scenario.target = changed(&scenario.target, |target| {
-            target.login = Some(scenario.name.clone())
+            target.login = Some(scenario.name.clone());
         });
     });
     let sheet = sheet.start().await;

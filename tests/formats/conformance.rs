@@ -330,7 +330,7 @@ fn real_and_poisoned_tools_stay_within_the_limits_of_every_format() {
     let known = corpus();
     let named = known.iter().enumerate().map(|(index, (_, text, schema))| {
         offered(tool("known", &format!("tool_{index:05}"), schema), |tool| {
-            tool.description = text.as_str().into()
+            tool.description = text.as_str().into();
         })
     });
     let view = view(vec![part("known", named.collect(), Vec::new())]);

@@ -299,7 +299,7 @@ fn calls_are_explicit_or_latent_and_meta_fields_come_first() {
     let schema = r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#;
     let empty = r#"{"type":"object","properties":{}}"#;
     let own = offered(tool("s", "kept", empty), |tool| {
-        tool.extra = extra(&[("_activity", "\"other\"")])
+        tool.extra = extra(&[("_activity", "\"other\"")]);
     });
     let latent = ViewTool {
         execution: Execution::Latent,
@@ -342,10 +342,10 @@ fn calls_are_explicit_or_latent_and_meta_fields_come_first() {
 #[test]
 fn a_long_description_is_sent_whole_and_told_of_where_servers_differ() {
     let long = offered(tool("s", "t", "{}"), |tool| {
-        tool.description = "ü".repeat(1_025).into()
+        tool.description = "ü".repeat(1_025).into();
     });
     let fitting = offered(tool("s", "t", "{}"), |tool| {
-        tool.description = "ü".repeat(1_024).into()
+        tool.description = "ü".repeat(1_024).into();
     });
     for format in format_cases::variants()
         .into_iter()
@@ -713,9 +713,9 @@ fn find_schemas<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
         Value::Object(members) => {
             for (key, value) in members {
                 if key == "inputSchema" {
-                    found.push(value)
+                    found.push(value);
                 } else {
-                    find_schemas(value, found)
+                    find_schemas(value, found);
                 }
             }
         }

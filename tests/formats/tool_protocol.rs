@@ -127,7 +127,7 @@ fn a_latent_tool_says_so_in_the_native_list_where_another_daemon_reads_it() {
     let read = decoded("rateText", &json!({"type": "object", "properties": {}}));
     assert!(!read.is_latent());
     let again = offered(tool("s", "rateText", "{}"), |tool| {
-        tool.extra = extra(&[("_activity", "\"\"")])
+        tool.extra = extra(&[("_activity", "\"\"")]);
     });
     assert!(again.tool.is_latent());
     assert_eq!(
@@ -153,7 +153,7 @@ fn every_spelling_of_a_result_schema_is_the_tools_own_and_what_mcp_cannot_show_i
     let empty = r#"{"type":"object","properties":{}}"#;
     for name in ["outputSchema", "output_schema", "_output"] {
         let tool = offered(tool("s", "t", empty), |tool| {
-            tool.extra = extra(&[(name, r#"{"type":"object"}"#)])
+            tool.extra = extra(&[(name, r#"{"type":"object"}"#)]);
         });
         assert_eq!(
             encoded(&tool, "mcp")["outputSchema"],
@@ -177,7 +177,7 @@ fn every_spelling_of_a_result_schema_is_the_tools_own_and_what_mcp_cannot_show_i
         (r#"{"properties":{}}"#, "an output that is no object"),
     ] {
         let tool = offered(tool("s", "t", empty), |tool| {
-            tool.extra = extra(&[("outputSchema", schema)])
+            tool.extra = extra(&[("outputSchema", schema)]);
         });
         let encoded = formats::by_id("mcp").unwrap().encode(&tool);
         let shown: Value = serde_json::from_slice(&encoded.json.unwrap()).unwrap();

@@ -166,7 +166,7 @@ async fn a_failed_poll_past_the_lifetime_makes_a_scenario_stale_at_once() {
         // A lifetime of the minimum interval is covered until its scheduled poll is answered.
         let sheet = one("files", &server)
             .with(|config| {
-                (config.refresh.min_interval, config.refresh.max_interval) = (ms(1000), HOUR)
+                (config.refresh.min_interval, config.refresh.max_interval) = (ms(1000), HOUR);
             })
             .start()
             .await;

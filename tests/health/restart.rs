@@ -92,7 +92,7 @@ async fn an_answer_from_before_a_move_is_dropped() {
     old.until_asked(1).await;
     // Whoever waits for the old answer gets the new one.
     let (shown, ()) = tokio::join!(sheet.refresh("files"), async {
-        processes.write_live("files", new.port())
+        processes.write_live("files", new.port());
     });
     assert_eq!(
         shown.tools.published, 1,

@@ -18,7 +18,7 @@ fn rating(name: &str) -> Definition {
 
 async fn house(ratings: &Callee) -> House {
     let defined = |config: &mut callsheet::config::Config| {
-        config.definitions = vec![rating("rate"), rating("guess")]
+        config.definitions = vec![rating("rate"), rating("guess")];
     };
     let house = House::with(&[("ratings", ratings.url())], defined).await;
     let definitions = "definitions".parse().unwrap();

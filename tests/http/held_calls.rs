@@ -17,7 +17,7 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 /// A daemon whose clients may hold so many bytes, in front of one tool.
 async fn house(callee: &Callee, held_bytes: usize) -> House {
     House::with(&[("files", callee.url())], |config| {
-        config.server.held_bytes = held_bytes
+        config.server.held_bytes = held_bytes;
     })
     .await
 }

@@ -62,7 +62,7 @@ fn steady(value: &mut Value, key: &str, seen: &Seen) {
             *text = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into();
         }
         Value::String(text) if key == "call_id" => {
-            *text = "5a1c9f3e-8b7d-4c60-a2e4-f6071829304b".into()
+            *text = "5a1c9f3e-8b7d-4c60-a2e4-f6071829304b".into();
         }
         Value::String(text) => {
             let words = text
@@ -89,7 +89,7 @@ fn steady(value: &mut Value, key: &str, seen: &Seen) {
             _ => {}
         },
         Value::Array(items) if key == "via" => {
-            *items = vec![json!("5f2b1d0c-8a34-4c0e-9d55-0b1f6a7c2e11")]
+            *items = vec![json!("5f2b1d0c-8a34-4c0e-9d55-0b1f6a7c2e11")];
         }
         Value::Array(items) => items.iter_mut().for_each(|item| steady(item, "", seen)),
         Value::Object(members) => members

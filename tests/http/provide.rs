@@ -82,7 +82,7 @@ impl Scenario {
         let base = format!("http://{}", listener.local_addr().unwrap());
         let (trigger, stop) = StopTrigger::new();
         let serving = Tasks::new().spawn(provide::serve(listener, registry.clone(), async move {
-            stop.wait().await
+            stop.wait().await;
         }));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Self {

@@ -39,7 +39,7 @@ async fn serving(registry: &Registry) -> (SocketAddr, StopTrigger) {
     let address = listener.local_addr().unwrap();
     let (trigger, stop) = StopTrigger::new();
     Tasks::new().spawn(provide::serve(listener, registry.clone(), async move {
-        stop.wait().await
+        stop.wait().await;
     }));
     (address, trigger)
 }

@@ -415,7 +415,7 @@ async fn a_long_result_is_cut_and_kept_for_its_maker() {
 async fn all_that_a_turn_keeps_of_its_response_counts() {
     let files = files().await;
     let house = House::with(&[("files", files.url())], |config| {
-        config.calls.turns.kept_bytes = 1024 * 1024
+        config.calls.turns.kept_bytes = 1024 * 1024;
     })
     .await;
     let address = house.serve().await;

@@ -247,7 +247,7 @@ async fn the_results_of_one_turn_together_are_bounded() {
     })
     .await;
     let house = House::with(&[("files", callee.url())], |config| {
-        config.calls.turns.kept_bytes = 1024 * 1024
+        config.calls.turns.kept_bytes = 1024 * 1024;
     })
     .await;
     let address = house.serve().await;
@@ -287,7 +287,7 @@ async fn a_turn_whose_results_are_larger_than_the_share_of_a_connection_is_answe
     })
     .await;
     let house = House::with(&[("files", callee.url())], |config| {
-        config.server.held_bytes = 1 << 20
+        config.server.held_bytes = 1 << 20;
     })
     .await;
     let address = house.serve().await;

@@ -172,7 +172,7 @@ async fn the_old_transport_is_found_behind_an_address_that_takes_no_posts() {
     .await;
     let url = server.url();
     let house = House::with(&[], |config| {
-        config.refresh.min_interval = std::time::Duration::from_secs(3600)
+        config.refresh.min_interval = std::time::Duration::from_secs(3600);
     })
     .await;
     house.place("files", url, SourceTrust::Trusted);

@@ -125,7 +125,7 @@ async fn names_are_the_published_ones_where_that_is_configured() {
     ))
     .await;
     let house = House::with(&[("files", files.url())], |config| {
-        config.mcp_face.naming = NamingStyle::OnCollision
+        config.mcp_face.naming = NamingStyle::OnCollision;
     })
     .await;
     let address = house.serve().await;
@@ -155,7 +155,7 @@ async fn a_list_has_pages_where_they_are_configured() {
     let tools = json!(["a", "b", "c", "d", "e"].map(tool));
     let files = McpServer::start(modern(&tools)).await;
     let house = House::with(&[("files", files.url())], |config| {
-        config.mcp_face.page_size = 2
+        config.mcp_face.page_size = 2;
     })
     .await;
     let address = house.serve().await;

@@ -42,7 +42,7 @@ async fn slow() -> McpServer {
 async fn the_first_mcp_list_waits_for_a_configured_server_and_an_http_list_names_it() {
     let server = slow().await;
     let house = House::with(&[], |config| {
-        config.scenarios = vec![configured("files", server.url())]
+        config.scenarios = vec![configured("files", server.url())];
     })
     .await;
     let address = house.serve().await;

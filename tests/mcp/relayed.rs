@@ -365,7 +365,7 @@ async fn lists_of_other_kinds_have_the_bytes_that_the_tools_left() {
     })
     .await;
     let house = House::with(&[("docs", server.url())], |config| {
-        config.refresh.max_body = 1_000_000
+        config.refresh.max_body = 1_000_000;
     })
     .await;
     let snapshot = house.app.snapshot();

@@ -68,7 +68,7 @@ fn params(uri: &str) -> JsonText {
 async fn what_is_relayed_holds_its_bytes_in_the_budget_until_it_is_answered() {
     let server = server().await;
     let house = House::with(&[("docs", server.url())], |config| {
-        config.server.held_bytes = 1 << 20
+        config.server.held_bytes = 1 << 20;
     })
     .await;
     let client = McpClient::modern(house.serve().await, json!({}));
@@ -108,7 +108,7 @@ async fn what_is_relayed_holds_its_bytes_in_the_budget_until_it_is_answered() {
 async fn what_is_relayed_does_not_wait_for_its_permit_when_its_caller_cancelled() {
     let server = server().await;
     let house = House::with(&[("docs", server.url())], |config| {
-        config.calls.concurrency = 1
+        config.calls.concurrency = 1;
     })
     .await;
     let house = Arc::new(house);

@@ -118,7 +118,7 @@ async fn an_ipv6_address_is_asked() {
             stream
                 .write_all(&answer("200 OK", &[], b"six"))
                 .await
-                .unwrap()
+                .unwrap();
         })
     });
     assert_eq!(&ask(&server).await.unwrap().body[..], b"six");

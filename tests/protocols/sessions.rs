@@ -680,7 +680,7 @@ async fn a_call_that_its_caller_cancels_while_it_waits_for_a_session_is_not_sent
 async fn a_call_that_its_session_never_ends_is_over_at_last() {
     let script = Script::of(&["stuck"]);
     let house = House::speaking(script.protocol(), |config| {
-        config.calls.max_timeout = Duration::from_millis(1)
+        config.calls.max_timeout = Duration::from_millis(1);
     })
     .await;
     house.place("actor", place("actor"), SourceTrust::Trusted);

@@ -1,6 +1,8 @@
 //! The judge of texts, over definitions that were written for it: half of them speak to a model
 //! behind its user's back, half are honest but dangerous or odd.
 
+#![allow(clippy::print_stdout, reason = "it prints what each rule touches")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -168,7 +170,9 @@ fn collect(value: &Value, lists: &mut Vec<Vec<Value>>) {
             tools.sort_by_key(|tool| tool["name"].to_string());
             tools.dedup_by_key(|tool| tool["name"].to_string());
             if tools.is_empty() {
-                items.iter().for_each(|item| collect(item, lists));
+                for item in items {
+                    collect(item, lists);
+                }
             } else {
                 lists.push(tools);
             }

@@ -320,7 +320,7 @@ impl Scenario {
             .unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         runtime.spawn(provide::serve(listener, registry, async move {
-            stopping.wait().await
+            stopping.wait().await;
         }));
         Self {
             url,

@@ -67,7 +67,7 @@ fn plain() -> View {
         );
     });
     let mute = offered(tool("kitchen", "ring_bell", NOTHING), |tool| {
-        tool.description = "".into()
+        tool.description = "".into();
     });
     let mut drinks = category("drinks", "Drinks");
     drinks.description = Some("What one can drink".into());

@@ -101,7 +101,7 @@ impl Setting {
     /// Asks on schedule only once an hour, so that every further request has another reason.
     pub(crate) fn seldom(self) -> Self {
         self.with(|config| {
-            (config.refresh.min_interval, config.refresh.max_interval) = (HOUR, HOUR)
+            (config.refresh.min_interval, config.refresh.max_interval) = (HOUR, HOUR);
         })
     }
 

@@ -282,9 +282,9 @@ impl LogWriter {
         }
         for _ in 0..stored {
             if saved.is_ok() {
-                self.logged.written()
+                self.logged.written();
             } else {
-                self.logged.failed()
+                self.logged.failed();
             }
         }
         if self.log.note_stored(saved.is_ok()) {

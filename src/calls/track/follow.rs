@@ -187,7 +187,7 @@ impl<S: ToolCaller> OperationFollower<S> {
         let at = clock.wall();
         self.tracker
             .change(&self.id, |operation| {
-                (operation.note, operation.polled_at) = (Some(note.into()), Some(at))
+                (operation.note, operation.polled_at) = (Some(note.into()), Some(at));
             })
             .await;
     }

@@ -90,7 +90,7 @@ mod tests {
         let mut table = KeptTable::new(KeptLimits::from(&TrackerLimits::for_tests()));
         table.add(KeptOperation::new(Arc::new(operation("1"))));
         let ended = change(&mut table, "1", |operation| {
-            operation.state = OperationState::Succeeded
+            operation.state = OperationState::Succeeded;
         });
         let states = ended.unwrap().map(|operation| operation.state);
         assert_eq!(states, [OperationState::Running, OperationState::Succeeded]);

@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(pool.run(&owner(0), PATIENT, || 7).await, Ok(7));
         let panicked = pool
             .run(&owner(0), PATIENT, || {
-                assert!(std::hint::black_box(false), "as expected")
+                assert!(std::hint::black_box(false), "as expected");
             })
             .await;
         assert_eq!(

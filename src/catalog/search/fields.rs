@@ -185,7 +185,7 @@ impl<'de> Visitor<'de> for SchemaVisitor<'_> {
         while let Some(member) = members.next_key_seed(MemberName)? {
             match member {
                 Member::Named => {
-                    members.next_value_seed(NamedSchemasVisitor { each: self.each })?
+                    members.next_value_seed(NamedSchemasVisitor { each: self.each })?;
                 }
                 Member::Text => members.next_value_seed(SchemaTextVisitor { each: self.each })?,
                 Member::Schema => members.next_value_seed(SchemaVisitor { each: self.each })?,

@@ -67,7 +67,7 @@ impl Maker {
         let mut splitter = Splitter::default();
         let mut terms = Vec::new();
         splitter.split(scenario.as_str(), |word| {
-            terms.push(TermHash::from_word(&stem(word)))
+            terms.push(TermHash::from_word(&stem(word)));
         });
         Self {
             splitter,

@@ -72,7 +72,7 @@ impl Splitter {
     /// Hands on the words of a text, in order.
     pub(super) fn split(&mut self, text: &str, mut each: impl FnMut(&str)) {
         self.scan(text, &mut |word: SplitWord<'_>| {
-            word.parts_and_whole(&mut each)
+            word.parts_and_whole(&mut each);
         });
     }
 
@@ -85,9 +85,9 @@ impl Splitter {
     ) {
         self.scan(text, &mut |word: SplitWord<'_>| {
             if keep_whole(&word) {
-                each(word.text)
+                each(word.text);
             } else {
-                word.parts_and_whole(&mut each)
+                word.parts_and_whole(&mut each);
             }
         });
     }

@@ -60,7 +60,7 @@ impl<'de> Deserialize<'de> for WrittenArguments {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut arguments = Self::default();
         let push = |member: WrittenMember<'de>| {
-            arguments.push(member.name.into_owned(), member.value.to_owned())
+            arguments.push(member.name.into_owned(), member.value.to_owned());
         };
         deserializer.deserialize_map(MemberVisitor(push))?;
         Ok(arguments)

@@ -59,7 +59,7 @@ pub(super) async fn print_help(
     }
     match answer.left_out {
         0 if tools.is_empty() => {
-            output::line("  none; `callsheet scenarios` lists the known scenarios")
+            output::line("  none; `callsheet scenarios` lists the known scenarios");
         }
         0 => {}
         more => output::line(&format!(

@@ -134,7 +134,7 @@ fn spans_of(table: &Table, spans: &mut Vec<Range<usize>>) {
         match item {
             Item::Table(inner) if !inner.is_dotted() => spans_of(inner, &mut below),
             Item::ArrayOfTables(tables) => {
-                tables.iter().for_each(|inner| spans_of(inner, &mut below))
+                tables.iter().for_each(|inner| spans_of(inner, &mut below));
             }
             item => own.extend(keyed(table.key(name), item)),
         }

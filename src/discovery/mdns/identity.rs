@@ -39,7 +39,7 @@ fn kept(path: &Path) -> io::Result<String> {
     match read_regular(path, FILE_BYTES_MAX) {
         Ok(text) if is_id(text.trim()) => return Ok(text.trim().to_owned()),
         Ok(_) => {
-            tracing::warn!(path = %path.display(), "this file has no id, so a new one is made")
+            tracing::warn!(path = %path.display(), "this file has no id, so a new one is made");
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),

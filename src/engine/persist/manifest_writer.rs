@@ -92,7 +92,7 @@ impl SaveRequest {
 fn add(gathered: &mut SaveBatch, next: SaveRequest) {
     match (gathered.get_mut(&next.subject()), next) {
         (Some(SaveRequest::AnswerTimes(times)), SaveRequest::AnswerTimes(later)) => {
-            times.extend(later)
+            times.extend(later);
         }
         (_, next) => {
             gathered.insert(next.subject(), next);

@@ -116,7 +116,7 @@ impl Scenario {
             ScenarioInput::Silenced(until) => self.silenced = Some(until),
             ScenarioInput::Reprieved(until) => self.reprieve = Some(until),
             ScenarioInput::Replanned { followed, random } => {
-                self.replanned(followed, config, now, random)
+                self.replanned(followed, config, now, random);
             }
             ScenarioInput::Reread => self.polls.unconditional |= self.may_be_polled(),
             ScenarioInput::Called { generation, report } => {

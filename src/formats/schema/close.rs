@@ -198,7 +198,7 @@ fn nullable(schema: &mut Value) {
     }
     match members.get_mut("type") {
         Some(Value::Array(names)) if !names.iter().any(|name| name == "null") => {
-            names.push("null".into())
+            names.push("null".into());
         }
         Some(name) if name.is_string() && *name != "null" => *name = json!([name.take(), "null"]),
         _ => {}

@@ -151,7 +151,7 @@ pub(in crate::protocols) fn each_item<'a>(
     mut item: impl FnMut(usize, Raw<'a>),
 ) -> Result<usize, &'static str> {
     members::each_item(list.get(), |index, raw| {
-        item(index, Raw::from_raw_value(raw))
+        item(index, Raw::from_raw_value(raw));
     })
 }
 

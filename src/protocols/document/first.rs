@@ -112,7 +112,7 @@ mod tests {
         let raw: &RawValue = serde_json::from_str(list).unwrap();
         let mut nameless = Vec::new();
         let first = FirstByName::select("name", Raw::from_raw_value(raw), most, |index, _| {
-            nameless.push(index)
+            nameless.push(index);
         })
         .unwrap();
         assert_eq!(

@@ -136,7 +136,7 @@ pub(super) fn decode(
                 tools.push(Arc::new(tool));
             }
             Ok((tool, _)) => {
-                findings.push(tool_discovery::second(Arc::clone(&tool.name), item.index))
+                findings.push(tool_discovery::second(Arc::clone(&tool.name), item.index));
             }
             Err(flaw) => {
                 quarantined += 1;

@@ -203,7 +203,7 @@ fn decode(
                     offers.insert(Arc::clone(&offer.key), offer);
                 }
                 Err(flaw) => {
-                    findings.push_with(FindingCode::OfferLeftOut, || left_out(kind, at, &flaw))
+                    findings.push_with(FindingCode::OfferLeftOut, || left_out(kind, at, &flaw));
                 }
             }
         }

@@ -72,7 +72,7 @@ pub(in crate::protocols) fn follow(
     let mut report = |message| {
         decoded
             .findings
-            .push(Finding::new(FindingCode::EntryIgnored, message))
+            .push(Finding::new(FindingCode::EntryIgnored, message));
     };
     if own > 0 {
         report(format!(

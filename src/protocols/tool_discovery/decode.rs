@@ -216,7 +216,7 @@ fn tools(
         match tool(&item, protojson, bounds, shared) {
             // Those of one name follow each other.
             Ok(tool) if tools.last().is_none_or(|last| last.name != tool.name) => {
-                tools.push(Arc::new(tool))
+                tools.push(Arc::new(tool));
             }
             Ok(tool) => findings.push(second(tool.name, item.index)),
             Err(flaw) => {

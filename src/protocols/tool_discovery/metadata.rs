@@ -63,7 +63,7 @@ pub(super) fn decode(
     let written = in_seed_spelling(shared.budget.tree(json)?, *protojson)?.text();
     let mut plain = Plain::default();
     scan(&written, is_foreign, |name, value| {
-        plain.member(name, value)
+        plain.member(name, value);
     });
     let facts = plain
         .facts(shared)?

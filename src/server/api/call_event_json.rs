@@ -101,10 +101,10 @@ pub(in crate::server) fn call_event(event: &CallEvent) -> CallEventJson<'_> {
             json.data = serde_json::from_str(data.get()).ok();
         }
         CallEventKind::InputNeeded(id) => {
-            (json.what, json.interaction_id) = ("input-needed", Some(&**id))
+            (json.what, json.interaction_id) = ("input-needed", Some(&**id));
         }
         CallEventKind::InputOver(id) => {
-            (json.what, json.interaction_id) = ("input-over", Some(&**id))
+            (json.what, json.interaction_id) = ("input-over", Some(&**id));
         }
     }
     json

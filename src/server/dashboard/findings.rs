@@ -44,13 +44,13 @@ impl ShownFindings {
                 "severity" => {
                     wanted.severity = Severity::ALL
                         .into_iter()
-                        .find(|known| known.as_str() == value)
+                        .find(|known| known.as_str() == value);
                 }
                 "code" => {
                     wanted.code = FindingCode::ALL
                         .iter()
                         .copied()
-                        .find(|known| known.as_str() == value)
+                        .find(|known| known.as_str() == value);
                 }
                 "scenario" => wanted.scenario = value.parse().ok(),
                 "formats" => wanted.all_formats = value == "all",

@@ -65,7 +65,7 @@ impl ScenarioFilter {
                 "state" => {
                     wanted.state = ScenarioState::ALL
                         .into_iter()
-                        .find(|state| state.as_str() == value)
+                        .find(|state| state.as_str() == value);
                 }
                 "sort" => {
                     let known = Sort::ALL.iter().find(|(_, id, _)| *id == value);

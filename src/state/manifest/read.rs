@@ -237,7 +237,7 @@ impl<'de> Deserialize<'de> for StoredMembers<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut members = Vec::new();
         deserializer.deserialize_map(MemberVisitor(|member: WrittenMember<'de>| {
-            members.push((member.name, member.value))
+            members.push((member.name, member.value));
         }))?;
         Ok(Self(members))
     }

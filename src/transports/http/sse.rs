@@ -399,7 +399,7 @@ impl Parser {
                 data.extend_from_slice(&value[..value.len().min(room)]);
             }
             b"id" if value.len() <= MAX_ID && !value.contains(&0) => {
-                self.place.next_id = value.to_vec()
+                self.place.next_id = value.to_vec();
             }
             b"retry" if value.iter().all(u8::is_ascii_digit) => {
                 let digits = std::str::from_utf8(value)
