@@ -179,7 +179,7 @@ impl Builder {
         let readiness = Readiness::new();
         let (client, logins) =
             http_client(&config, clock, &tasks, &store, take(&mut restored.logins));
-        let of_calls = take_stored_calls(&mut restored);
+        let mut of_calls = take_stored_calls(&mut restored);
         let bundles = Box::pin(bundles(&config, self.functions, clock, &tasks, &stop)).await;
         let children = Children::watched(clock, self.watchdog);
         let inside = InsideProcess {
@@ -200,8 +200,11 @@ impl Builder {
             sources: inside.sources(self.sources.0, &config, clock),
         };
         let ending = stop.clone();
-        let (engine, reader) =
-            Box::pin(tasks.blocking(move || engine::start(setup, &ending))).await;
+        let engine::Started {
+            engine,
+            reader,
+            first,
+        } = Box::pin(tasks.blocking(move || engine::start(setup, &ending))).await;
         let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
         let views = ViewCache::new(config.views.max_bytes, tasks.clone()).identified(&id);
         let held = ByteBudget::new(config.server.held_bytes);
@@ -216,6 +219,7 @@ impl Builder {
             clock,
             tasks.clone(),
         );
+        of_calls.catalog = first.catalog.clone();
         calls.attach(
             of_calls,
             call_dependencies(store, &events, &reader, clock, &tasks, &stop),
@@ -322,6 +326,7 @@ fn take_stored_calls(restored: &mut Restored) -> calls::Stored {
         log,
         earlier_log,
         loss: restored.loss.take(),
+        ..calls::Stored::default()
     }
 }
 

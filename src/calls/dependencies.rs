@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::catalog::CatalogReader;
+use crate::catalog::{Catalog, CatalogReader};
 use crate::events::Hub;
 use crate::model::{ApprovalRequest, Operation, StoredTurn, ToolId, ToolUsage};
 use crate::runtime::{Clock, Stop, Tasks};
@@ -38,6 +38,8 @@ pub struct Stored {
     pub usage: Vec<(ToolId, ToolUsage)>,
     /// The histories of tools' definitions.
     pub histories: Vec<StoredHistory>,
+    /// The definitions that were stored, from which the histories go on.
+    pub catalog: Catalog,
     /// The lines of the log.
     pub log: Vec<LogRow>,
     /// What else is known of the log.

@@ -59,7 +59,7 @@ struct Histories {
     tools: HashMap<ToolId, ToolHistory>,
     bytes: usize,
     /// The catalog up to which changes are known.
-    seen: Option<Catalog>,
+    seen: Catalog,
     /// Whether tools were forgotten that the store may have.
     forgot: bool,
 }
@@ -107,9 +107,11 @@ impl Histories {
 }
 
 impl DefinitionHistories {
-    /// Begins with what was stored.
-    pub(super) fn begin(&self, stored: Vec<StoredHistory>) {
+    /// Begins with what was stored: the changes, and the definitions from which they go on. What
+    /// changed while no daemon ran is a change, too.
+    pub(super) fn begin(&self, stored: Vec<StoredHistory>, catalog: Catalog) {
         let mut histories = self.0.lock();
+        histories.seen = catalog;
         for StoredHistory { tool, document, .. } in stored {
             // One that cannot be read was written by another version; the store keeps it.
             let Ok(changes) = serde_json::from_str::<Vec<DefinitionChange>>(&document) else {
@@ -124,17 +126,14 @@ impl DefinitionHistories {
     /// Adds what differs in a catalog from the one before.
     pub(super) fn follow(&self, catalog: &Catalog, at: Timestamp) {
         let mut histories = self.0.lock();
-        let changed = histories
-            .seen
-            .as_ref()
-            .map(|seen| Touched::between(seen, catalog).changed_definitions());
-        histories.seen = Some(catalog.clone());
+        let changed = Touched::between(&histories.seen, catalog).changed_definitions();
+        histories.seen = catalog.clone();
         for ChangedDefinition {
             id,
             from,
             to,
             difference,
-        } in changed.unwrap_or_default()
+        } in changed
         {
             let part = |part: crate::catalog::ChangedPart| StoredPart {
                 pointer: part.pointer,

@@ -90,11 +90,12 @@ impl Calls {
             turns,
             usage,
             histories,
+            catalog,
             log,
             earlier_log,
             loss,
         } = stored;
-        self.0.histories.begin(histories);
+        self.0.histories.begin(histories, catalog);
         self.0.loss.store(loss.map(Arc::new));
         let tasks = parts.tasks.clone();
         self.begin_log(&log, earlier_log, &parts);

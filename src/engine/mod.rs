@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::catalog::CatalogReader;
+use crate::catalog::{CatalogReader, Snapshot};
 use crate::config::Config;
 use crate::discovery::Source;
 use crate::metrics::{ConfigLoads, Fetches, Listings};
@@ -121,8 +121,19 @@ pub struct EngineCounters {
     pub loads: Arc<ConfigLoads>,
 }
 
+/// A started engine.
+#[derive(Debug)]
+pub struct Started {
+    /// Sends it commands.
+    pub engine: EngineHandle,
+    /// Reads what it publishes.
+    pub reader: CatalogReader,
+    /// What it published first: the content of the store, before any answer of a scenario.
+    pub first: Arc<Snapshot>,
+}
+
 /// Starts the engine. When it returns, the content of the store is published.
-pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
+pub fn start(setup: Setup, stop: &Stop) -> Started {
     let (events, received) = mpsc::channel(EVENTS);
     let (command, commands) = mpsc::channel(COMMANDS);
     let (operation, operations) = mpsc::channel(COMMANDS);
@@ -193,6 +204,7 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
         first_lists: first_lists.clone(),
     };
     let (core, reader) = run::Core::new(parts, poller, &events, restored, ids, &readiness);
+    let first = reader.snapshot();
     for source in sources {
         run.start(source);
     }
@@ -200,18 +212,20 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     tasks.spawn(Box::new(core).run(received, commands, stop.clone()));
     let commands = command;
     let operations = operation;
-    (
-        EngineHandle {
-            commands,
-            operations,
-            reader: reader.clone(),
-            routes,
-            counts,
-            first_lists,
-            tasks,
-        },
+    let engine = EngineHandle {
+        commands,
+        operations,
+        reader: reader.clone(),
+        routes,
+        counts,
+        first_lists,
+        tasks,
+    };
+    Started {
+        engine,
         reader,
-    )
+        first,
+    }
 }
 
 impl EngineHandle {

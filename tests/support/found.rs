@@ -12,7 +12,7 @@ use callsheet::catalog::{CatalogReader, Snapshot};
 use callsheet::config::Config;
 use callsheet::discovery::static_list;
 use callsheet::discovery::{Endpoint, EndpointId, EndpointSet, SourceTrust};
-use callsheet::engine::{self, EngineHandle, Setup};
+use callsheet::engine::{self, EngineHandle, Setup, Started};
 use callsheet::events::Hub;
 use callsheet::model::{Health, ScenarioState, SourceId};
 use callsheet::protocols::Protocols;
@@ -122,7 +122,7 @@ impl Home {
             readiness: readiness.clone(),
             sources,
         };
-        let (engine, reader) = engine::start(setup, &stop);
+        let Started { engine, reader, .. } = engine::start(setup, &stop);
         let (listener, address) = listener().await;
         let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
         let held = callsheet::runtime::ByteBudget::new(config.server.held_bytes);
