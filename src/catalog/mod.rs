@@ -1,9 +1,33 @@
 //! The merge: offers and preferences in, one immutable catalog out.
 //!
-//! Pure, total and ordered: no IO, no clock, no failure. Every tool that is not in the list has a
-//! finding that says why. The incremental path ([`Catalog::with`]) and the full rebuild ([`build`])
-//! give equal catalogs. The health of scenarios never enters the revision, except that a withdrawn
-//! scenario's tools are not in the list.
+//! ```text
+//! Inputs (offers, preferences, naming, profiles)
+//!    |  build: one merge from an empty catalog; with: one change, the rest is shared
+//!    v
+//! merge --> entry (settings: prefer) --> resolve (names) --> activities --> Catalog
+//!                                                                             |
+//! Snapshot <-- findings, explain, difference <-- View (view, search) <--------+
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - Pure and total: no IO, no clock, no failure. Order is always by scenario, then by tool.
+//! - Every tool that is not in the list has a finding that says why.
+//! - The incremental path ([`Catalog::with`]) and the full rebuild ([`build`]) give equal catalogs.
+//! - Equal content has an equal [`Revision`], across restarts too. The health of scenarios never
+//!   enters it, except that a withdrawn scenario's tools are not in the list.
+//! - A published name is looked up in the claims, and never parsed.
+//!
+//! Read in this order:
+//!
+//! 1. This file (inputs and result), `merge.rs` (the one step), `entry.rs` (one scenario's part).
+//! 2. `prefer.rs` (settings), `resolve.rs` with `name_claim.rs` and `claim_index.rs` (names),
+//!    `activities.rs` (which tool runs a definition).
+//! 3. What one client gets: `profiles.rs`, `scoped_catalog.rs`, `view`, `search`, `find.rs`,
+//!    `near.rs`, `relayed.rs`, `companions.rs`.
+//! 4. What it explains: `findings.rs`, `explain.rs`, `categories.rs`, `target_matches.rs`,
+//!    `diff.rs`, `definition_diff.rs`.
+//! 5. What is published and remembered: `snapshot.rs`, `revision_history.rs`, `former_names.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,6 +1,27 @@
 //! The catalog as one client may see it: scope, filters, relevance, budgets, what a conversation
 //! carries, what is deferred.
 //!
+//! ```text
+//! ViewQuery -> scoped_catalog -> filter -> (rank, if tools compete) -> placement -> View
+//!              (settings, names)  (bounds, flags)     choose            (budgets)    + left_out
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - The ranking decides which tools are in a view, and not their order. The list keeps the order
+//!   of the catalog, so one more tool changes no byte before its own place; with `sticky` the
+//!   carried tools come first, in their earlier order.
+//! - A tool that is not in a view has exactly one reason ([`Absence`]): the first in the order of
+//!   deciding.
+//! - Equal catalogs and queries give equal views: the daemon remembers no list and no conversation.
+//! - If tools are deferred, at least one is loaded.
+//! - A part that shows all of an entry's plain list is marked [`Part::whole`], so that it can be
+//!   rendered once for all clients.
+//!
+//! Read in this order: `query.rs`, this file ([`View::select_for`]), `filter.rs` (which tools a
+//! client may get), `choose.rs` with `candidate.rs` and `placement.rs` (which of them fit),
+//! `estimator.rs`, `sticky.rs`; then `absence.rs` and `absences.rs` (why a tool is not in it).
+//!
 //! Never decides whether a tool is enabled or what it is called; only which of the published tools
 //! a client gets.
 

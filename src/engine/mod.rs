@@ -1,9 +1,36 @@
 //! The owner of all state: one loop that receives endpoints, polls when it is time, and publishes.
 //!
-//! Every change comes to the loop as one [`EngineEvent`](message::EngineEvent) or
-//! [`EngineCommand`]; no other code writes the state. The loop never waits for the network or the
-//! disk: polls, saves and operators' changes run beside it and come back as events. It decodes and
-//! renders nothing.
+//! ```text
+//! sources  --EngineEvent-->  +---------------------+ --polls--> poller --> sessions of scenarios
+//! polls, sessions, saves ->  | run.rs: one batch   | --saves--> persist/ --> store
+//! EngineHandle --Command-->  | parts give Effects  | --routes-> calls
+//!                            +---------------------+ --Snapshot--> every reader
+//!                            apply.rs applies them
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - Every change comes to the loop as one [`EngineEvent`](message::EngineEvent) or
+//!   [`EngineCommand`]; no other code writes the state.
+//! - The loop never waits for the network or the disk: polls, saves and operators' changes run
+//!   beside it and come back as events. Their queues are bounded.
+//! - The parts only return `Effects`. `apply.rs` alone applies them, in one order: close, store,
+//!   notify, poll, publish.
+//! - A late answer is dropped: it carries the generation of the scenario that it was requested for.
+//! - A preference or a decision is durable before it is applied, and published before it is
+//!   answered. A manifest is applied first and stored afterwards.
+//!
+//! Read in this order:
+//!
+//! 1. `message.rs` and `call_report.rs` (all that reaches the loop), `run.rs` (the loop),
+//!    `effects.rs` and `apply.rs`.
+//! 2. `sources.rs`, `reconcile/`, `reconciling.rs`, `assignment.rs`: from endpoints to scenarios.
+//! 3. `fleet.rs` and `scenario/`: all scenarios, and one; `partition.rs`: is the daemon cut off?
+//! 4. `poller.rs`, `poll_task.rs`, `polling.rs`, `sessions/`: listing a scenario.
+//! 5. `publish/`, `routes.rs`, `first_lists.rs`: what readers, calls and first lists get.
+//! 6. `persist/` (the store), `configure.rs` (a reload).
+//!
+//! Never done here: decoding, rendering, the merge of tools (`catalog`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

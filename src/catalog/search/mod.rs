@@ -1,14 +1,31 @@
 //! Search: finds the tools of a view that fit a text, best first.
 //!
-//! Pure. Each entry of the catalog has a small index of its own, made once and shared between
-//! catalogs, so a change costs the work of the scenarios that changed. A search looks its words up
-//! in the index of each scenario in the view, counts how many tools have each word, and adds up
-//! what the words weigh. Tools outside the view are not counted: a client's ranking never depends
-//! on tools that it cannot see.
+//! ```text
+//! tool --fields, tokenizer--> terms --bm25f--> leaf (256 tools) --> index of one scenario
+//! text --query------------------------------------------> look up each leaf, add up --> Hits
+//! ```
 //!
+//! Each entry of the catalog has a small index of its own, made by the first search and shared
+//! between catalogs. A search looks its words up in the index of each scenario in the view, counts
+//! how many tools have each word, and adds up what the words weigh.
 //! [`View::rank`](super::View::rank) is for questions, [`View::palette`](super::View::palette) for
-//! names that are being typed. Never decides what is in a view, and reads no text of a tool at
-//! search time.
+//! names that are being typed.
+//!
+//! What is kept true here:
+//!
+//! - Pure. Equal views give equal answers, whatever order the scenarios came in.
+//! - Tools outside the view are not counted: a client's ranking never depends on tools that it
+//!   cannot see.
+//! - A change costs the work of the scenarios that changed.
+//! - No text of a tool is read at search time: a leaf has hashes of words, and names for the
+//!   palette.
+//!
+//! Read in this order: `fields.rs` (what is searched), `tokenizer.rs` and `fold.rs` (texts to
+//! words), `bm25f.rs` (what a word weighs), `index.rs` and `leaf.rs` (where that is kept); then
+//! `query.rs`, `stop_words.rs` and `rank.rs` for questions, `names.rs`, `distance.rs` and
+//! `palette.rs` for names.
+//!
+//! Never decides what is in a view.
 
 use std::sync::Arc;
 

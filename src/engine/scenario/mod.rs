@@ -1,6 +1,32 @@
 //! One scenario: everything the engine knows of it, and how answers, sources and time change it.
 //!
-//! This module never does IO and never reads a clock: both times are arguments.
+//! ```text
+//! ScenarioInput --> handle.rs --> fields of Scenario --> health.rs --> lifecycle.rs --> state
+//! (answer, endpoint,  (poll_result.rs for an answer,       (facts now, and until   (the only
+//!  decision, hint)     trust.rs for a decision)             when they hold)         transitions)
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - What others report (an answer, an endpoint, a decision, a hint, a call) goes through
+//!   [`Scenario::handle`], and what follows is returned as effects. Other methods only record what
+//!   the loop itself did or noted: restored data, a poll that began, a session, the end of a
+//!   program.
+//! - No IO and no clock: both times and the random numbers are arguments.
+//! - The state follows from facts. The only function that says which state follows is `next` in
+//!   `lifecycle.rs`, and `health.rs` is its only caller.
+//! - One poll is under way at a time. Its answer counts only for the generation that it began with.
+//! - A failed poll keeps the active manifest; `health.rs` decides until when it is offered.
+//!
+//! Read in this order:
+//!
+//! 1. `lifecycle.rs` (the states and their picture), `facts.rs` (what they follow from).
+//! 2. `handle.rs` (every input), then `poll_result.rs` (what an answer changes) and `trust.rs` (for
+//!    which peer a decision holds).
+//! 3. `health.rs` (the evaluation), `health_report.rs` and `log.rs` (as operators see it),
+//!    `needs_authorization.rs` (the finding about a missing credential).
+//! 4. `poll.rs`, `polls.rs` and `schedule.rs` (when it is polled), `backoff.rs` (waits after
+//!    failures), `restart.rs` and `stamps.rs` (what an answer shows about the process behind it).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

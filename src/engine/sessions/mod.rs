@@ -2,12 +2,7 @@
 //!
 //! A session is kept while its scenario has the same target and protocol. It is dropped, which
 //! closes it, when the scenario moves, restarts, is blocked or removed, and when it ended by
-//! itself. Until the next listing has connected anew, calls find one in its place that sends
-//! nothing; how long that listing waits is decided here. A hint only ever triggers a listing.
-//!
-//! It starts no listing, changes no scenario and judges no health: what follows from what a session
-//! says is given as an [`SessionEffect`]. Invariants, an example and the errors are in
-//! `docs/design/sessions.md`.
+//! itself. Invariants, an example and the errors are in `docs/design/sessions.md`.
 //!
 //! ```text
 //!             connected                   good listing               Following
@@ -17,6 +12,20 @@
 //!       |                  v        +-----------------------+----------------------+
 //!       +------------- Ended (until the next listing connects)
 //! ```
+//!
+//! What is kept true here:
+//!
+//! - A scenario has one session at most. Only the loop changes this table.
+//! - A hint only ever triggers a listing. How soon is decided here (`pace.rs`).
+//! - A report of an earlier session, or of one that ended, has no effect ([`SessionEffect::None`]).
+//! - After a session ended, calls find an `EndedSession` in its place, which sends no request,
+//!   until a listing has connected anew. How long that listing waits is decided here.
+//!
+//! Read in this order: this file, `link.rs` (what a session is made from, what calls hold),
+//! `news.rs` and `reporter.rs` (how its reports reach the loop), `pace.rs`, `ended.rs`.
+//!
+//! It starts no listing, changes no scenario and judges no health: what follows from what a session
+//! says is given as a [`SessionEffect`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
