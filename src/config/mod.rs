@@ -1,10 +1,35 @@
 //! The configuration, valid by construction.
 //!
-//! `keys` lists every key with its shape, its rule and its field; `load` merges the layers, `check`
-//! applies the rules, and [`Config`] holds the result. All problems are reported at once, each with
-//! its key, its place and a hint. `reload` compares two configurations for a running daemon. `edit`
-//! changes the scenarios of a file. Nothing else here writes, and nothing watches, or reads the
-//! process except [`LoadOptions::from_process`].
+//! ```text
+//! defaults < file < environment < flags     layer: compares each one with the shapes of keys
+//!              |  load (figment) merges
+//!              v
+//! merged values --check, value_reader, rules of each key--> Config    (or every problem at once)
+//!                                                            |
+//! running daemon <-- reload: key by key, Live or Restart <---+
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - A [`Config`] that is returned is valid as a whole. All problems are reported at once, each
+//!   with its key, its place and a hint.
+//! - `keys.rs` has the only list of keys: its shape, its rule, its field, and when a change takes
+//!   effect.
+//! - Only `edit` writes a file. Only [`LoadOptions::from_process`] reads the process.
+//! - No secret leaves unmasked in `effective_values.rs` or in an error.
+//! - Reading a configuration contacts and starts no scenario, and runs no command.
+//!
+//! Read in this order:
+//!
+//! 1. `keys.rs`, `defaults.rs`, then this file ([`Config`]).
+//! 2. `options.rs`, `file.rs`, `layer.rs`, `load.rs`, `check.rs`; with `path.rs`, `shape.rs`,
+//!    `value_reader.rs`, `rules.rs`, `units.rs`, `suggest.rs`, `origin.rs` and `error.rs`.
+//! 3. `reload.rs`, `renamed_keys.rs`, `effective_values.rs`.
+//! 4. One file for each section of many rules: `scenarios.rs` (with `address.rs`, `header.rs`,
+//!    `auth.rs`, `secret_value.rs`, `interaction.rs`), `client_servers.rs`, `modules.rs`,
+//!    `calls.rs`, `cache.rs`, `bundles.rs`, `definitions.rs`, `profiles.rs`, `preferences.rs`,
+//!    `mdns.rs`, `web.rs`.
+//! 5. `client_files/` (files of MCP clients), `edit/` (changes of the file).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

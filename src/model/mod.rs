@@ -1,7 +1,32 @@
 //! The words as types: what a scenario offers, what a user prefers, what was decided.
 //!
-//! Pure values. No IO, no async, no clock, no use of other modules; wire shapes live with the
-//! module that owns the wire.
+//! ```text
+//! SourceId -> Target -> Manifest (Tool, RelayedOffers) ---> ViewTool (as one client sees it)
+//! (named by)  (where)   (what it offers)                 ^
+//!                       PreferenceSet, Profile (wanted) -+
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - Pure values: no IO, no async, no clock. Of the other rooms only `json` is used. Wire shapes
+//!   live with the module that owns the wire.
+//! - Names, versions, subnets and host rules are made by constructors that refuse what is invalid,
+//!   so one that exists is valid.
+//! - A published name is built in `name.rs` and nowhere else, and is never parsed.
+//! - Schemas and metadata stay the JSON text that they arrived in ([`JsonText`]).
+//! - A [`Secret`] is shown as `***`. Only `Secret::expose` gives its text.
+//!
+//! Read in this order:
+//!
+//! 1. `name.rs`, `tool.rs`, `manifest.rs`, `relayed.rs`, `view.rs`: tools. Then `digest.rs`,
+//!    `definition_version.rs`, `version.rs`, `mcp_meta.rs`.
+//! 2. `source.rs`, `target.rs`, `stdio_target.rs`, `credential.rs`, `secret.rs`, `host_rule.rs`,
+//!    `subnet.rs`, `public_address.rs`: where a scenario is, and how it is reached.
+//! 3. `scenario.rs`, `program_end.rs`, `awaited.rs`: its health.
+//! 4. `preference.rs`, `profile.rs`, `activity.rs`: what users and definitions want.
+//! 5. `approval.rs`, `operation.rs`, `turn.rs`, `call_event.rs`, `interaction.rs`, `caller.rs`,
+//!    `usage.rs`: calls.
+//! 6. `finding.rs`, `next_step.rs`, `config_state.rs`, `text.rs`: what people are shown.
 
 pub mod activity;
 pub mod approval;

@@ -1,14 +1,36 @@
 //! The HTTP server: shows the state of the daemon to programs and people, and takes the actions of
 //! operators and users.
 //!
-//! A request passes the [`guard`](http::guard) first. The list is then answered by
-//! [`http_service`], before the router; all other requests go through the table in [`routes`],
-//! where the right of the operation is checked ([`auth`]). Each request is answered from one
-//! snapshot. All decisions about tools are made elsewhere: reads go to `catalog` and `views`,
-//! changes to the engine, calls to `calls`.
+//! ```text
+//! connection (http/accept) -> http_service: guard, counters, budget of bytes
+//!                              |-> GET of the list ---------------------> views
+//!                              `-> routes: table -> auth -> handler ----> catalog, engine, calls
+//!                                  (api, compat, events, dashboard, mcp, json_rpc)
+//! ```
 //!
-//! Never polls scenarios, keeps state, or sends the details of an unexpected failure to a client
-//! (those go to the log).
+//! What is kept true here:
+//!
+//! - Every operation in a table of routes names its right ([`auth`]), and the right is judged
+//!   before the handler runs or the body is read. The list alone is answered before the router:
+//!   every caller may read it.
+//! - A request that shows the catalog or health takes one snapshot and answers from it.
+//! - An unexpected failure (500) is a constant text for the client; its details go to the log.
+//! - Bytes that are held for a client are reserved before they are needed. Without room the request
+//!   is refused.
+//! - All decisions about tools are made elsewhere: reads go to `catalog` and `views`, changes to
+//!   the engine, calls to `calls`.
+//!
+//! Read in this order:
+//!
+//! 1. `routes.rs` (everything that can be requested) with `route_spec.rs` and `route_refusals.rs`;
+//!    `http_service.rs` (what each request passes first).
+//! 2. `auth/` (rights), `http/` (connections, the guard, bodies, queries, errors).
+//! 3. `api/` (one file for each resource), `openapi/` (their description), `events/`; `rendered.rs`
+//!    and `readable_arguments.rs` help several of them.
+//! 4. The other faces: `mcp/`, `json_rpc/`, `compat/`, `dashboard/`; `command_socket.rs` serves the
+//!    same routes to the command line.
+//!
+//! Never polls scenarios, and keeps no state that outlives the process.
 
 use std::io;
 use std::net::SocketAddr;

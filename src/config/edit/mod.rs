@@ -1,9 +1,25 @@
 //! Changes the scenarios of a configuration file, for the command line and for the dashboard.
 //!
-//! Every other byte of the file stays: comments, order, mode and owner. What comes out is loaded
-//! like any configuration before it is written, by one rename; a file that another program has
-//! written to meanwhile is left alone. Values of variables and headers go to a file beside it that
-//! only its owner can read. Contacts and starts nothing.
+//! ```text
+//! open -> file_edit (what was read) -> add, remove: entries, entry -> new text
+//! write: secrets.toml first -> load the new text -> is the file as it was read? -> replace
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - Every other byte of the file stays: comments, order, mode and owner.
+//! - What comes out is loaded like any configuration before it is written.
+//! - A file is replaced by one rename. One that another program has written to meanwhile is left
+//!   alone.
+//! - Values of variables and headers go to a file beside it that only its owner can read. It is
+//!   written first, and taken back if the change fails.
+//! - A change that fails says which lines a person may write instead ([`EditError`]).
+//!
+//! Read in this order: this file ([`ConfigEdit`]), `entries.rs` (which entries a file has, and
+//! where), `entry.rs` (the text of one), `file_edit.rs` (between reading and writing),
+//! `replace.rs`, `error.rs`.
+//!
+//! Contacts no scenario and starts no program.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

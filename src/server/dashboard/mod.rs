@@ -1,10 +1,32 @@
 //! The dashboard: HTML pages for operators, rendered on the server and updated by events.
 //!
-//! Pages are whole documents that can be read without scripts. With scripts, parts of a page are
-//! fetched again when [`live`] sends an event; no part is polled on a timer. All strings from
-//! scenarios pass [`text::foreign`].
+//! ```text
+//! GET /dashboard/... -> handler -> snapshot -> sections (Markup) -> page (frame) -> document
+//! GET /dashboard/live -> event `health`, `calls`, ... -> the script fetches the parts again
+//! button -> route of the API, or the same function
+//! ```
 //!
-//! This module makes no decisions. Actions go to the routes of the API, or call the same functions.
+//! What is kept true here:
+//!
+//! - A page is a whole document that can be read without scripts. With scripts, parts of it are
+//!   fetched again when [`live`] sends an event; no part is polled on a timer.
+//! - Strings from scenarios pass [`text::foreign`] or another function of that module. The pages
+//!   have no inline scripts or styles, and load files from no other host.
+//! - This module makes no decisions about tools or calls. Actions go to the routes of the API, or
+//!   call the same functions.
+//! - Each row of its table of routes names its right, like those of the API.
+//!
+//! Read in this order:
+//!
+//! 1. This file (the table of routes), `page.rs` (the frame), `text.rs`, `links.rs`,
+//!    `security_headers.rs`, `assets.rs`, `live.rs`, `nav_numbers.rs`.
+//! 2. The first page: `scenarios.rs`, `scenario_row.rs`, `overview.rs`, `connect.rs`, `add.rs`; and
+//!    one scenario: `scenario.rs`, `login.rs`, `raw_answer.rs`, `history.rs`, `plots.rs`.
+//! 3. Tools: `tools.rs`, `bulk.rs`, `bulk_bar.rs`; one tool: `tool.rs`, `schema.rs`, `try_tool.rs`,
+//!    `first_value.rs`; `bundles.rs`.
+//! 4. Calls: `calls.rs`, `latest_calls.rs`, `decided_call.rs`, `interactions.rs`.
+//! 5. `findings.rs`, `finding_list.rs`, `causes.rs`; `preferences.rs`, `configuration.rs`,
+//!    `docs.rs`.
 
 use std::sync::Arc;
 

@@ -1,14 +1,33 @@
 //! The daemon as a server of the Model Context Protocol: `/mcp`, and `/mcp/{profile}` for the tools
 //! of one profile (Streamable HTTP).
 //!
-//! Both eras are answered at the same address, decided for each request: 2026-07-28 without a
-//! handshake, and 2025-11-25 to 2024-11-05 in a session that `initialize` begins. The id of a
-//! session is signed and says what the session is, so a client goes on after a restart of the
-//! daemon. The list comes from memory and is the one of `format=mcp`; the query of the address
-//! narrows it as in `GET /api/v1/tools`. Calls take the way of every call.
+//! ```text
+//! POST -> messages -> era -> methods -> lists, relayed, prompts, resources ----------> answer
+//!                      |               `-> own_tools -> calls -> call_work -> long_request -^
+//!                      `-> session_id, sessions (legacy)           caller (progress, input)
+//! GET  -> changes (legacy stream)    DELETE -> ends a session
+//! ```
 //!
-//! Each family of methods has a module; `methods` says which. Prompts and resources of scenarios
-//! are passed on.
+//! What is kept true here:
+//!
+//! - Both eras are answered at the same address, decided for each request: 2026-07-28 without a
+//!   handshake, and 2025-11-25 to 2024-11-05 in a session that `initialize` begins.
+//! - The id of a session is signed and says what the session is, so a client goes on after a
+//!   restart of the daemon. What is remembered besides may be forgotten.
+//! - A list comes from memory and is the one of `format=mcp`; the query of the address narrows it
+//!   as in `GET /api/v1/tools`. Only the first lists wait, for at most a few seconds.
+//! - Calls take the way of every call. Prompts and resources of scenarios are passed on.
+//! - Every table has a limit: sessions, streams, waiting calls, followed resources.
+//!
+//! Read in this order:
+//!
+//! 1. This file, `context.rs`, `messages.rs`, `era.rs`, `methods.rs` (which module answers what).
+//! 2. `greeting.rs`, `capabilities.rs`, `sealing.rs`, `session_id.rs`, `sessions.rs`, `face.rs`,
+//!    `logging.rs`.
+//! 3. `lists.rs`, `own_tools.rs`, `relayed.rs`, `prompts.rs`, `resources.rs`, `uri_template.rs`.
+//! 4. `calls.rs`, `param_headers.rs`, `call_work.rs`, `caller.rs`, `long_request.rs`, `held.rs`,
+//!    `request_state.rs`, `call_results.rs`, `adjusted.rs`; `answer.rs` and `refusal.rs`.
+//! 5. `changes.rs`, `offers_seen.rs`, `watched.rs` (what clients hear of changes).
 
 mod adjusted;
 mod answer;

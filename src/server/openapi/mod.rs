@@ -2,9 +2,26 @@
 //! descriptions, so no route can be without one; [`document`] builds the `OpenAPI` document from
 //! them.
 //!
-//! Schemas come from the types that are serialized (`schemars`), query parameters from the tables
-//! that the parser uses, refusals that many routes share from [`refusals`], and examples from
-//! recorded answers of a daemon ([`examples`]). This module answers no request but `/openapi.json`.
+//! ```text
+//! routes.rs: OperationSpec --+
+//! types (schemars) ----------+--> document --> serve: GET /openapi.json, once per coding
+//! tables of parameters ------+             `-> the dashboard's page of the API
+//! refusals, examples.json ---+
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - Schemas come from the types that are read and serialized, query parameters from the tables
+//!   that the parser uses. So neither can differ from what the daemon does.
+//! - Examples are recorded answers of a daemon ([`examples`]), or made by the code that sends them.
+//!   A test repeats the requests and compares.
+//! - The lists of tools, whose JSON is written by hand, have types for the description only; tests
+//!   compare real answers with them.
+//!
+//! Read in this order: this file (the words of a description), `document.rs` (how it is written),
+//! `refusals.rs` (errors that many routes share), `examples.rs`, `list_schemas.rs`, `serve.rs`.
+//!
+//! This module answers no request but `/openapi.json`.
 
 use axum::routing::MethodRouter;
 use schemars::{JsonSchema, Schema, SchemaGenerator};

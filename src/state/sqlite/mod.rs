@@ -1,9 +1,29 @@
 //! The embedded store: one SQLite file that operators can open with usual tools.
 //!
-//! One thread owns the connection; saves that queue up while it writes share the next transaction,
-//! and each is acknowledged after the commit has reached the disk (WAL with `synchronous=FULL`). A
-//! lock on `<file>.lock` keeps a second daemon away. The store never deletes data that it cannot
-//! read: a damaged file is moved aside whole, and an unreadable row goes to the table `quarantine`.
+//! ```text
+//! save, load --queue--> writer (one thread, one connection) --rows::apply--> one transaction
+//!                         |                                                    |
+//!                         +<---- acknowledged after the commit is on disk -----+
+//! open -> file (lock, damaged?) -> salvage -> schema (migration) -> rows::load -> Restored
+//!             `-> read_only, where writing is not possible
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - A save is acknowledged after its commit has reached the disk (WAL with `synchronous=FULL`).
+//! - Saves that queue up share a transaction. An invalid one fails alone.
+//! - A lock on `<file>.lock` keeps a second daemon away.
+//! - Data that cannot be read is never deleted: a damaged file is moved aside whole, and an
+//!   unreadable row goes to the table `quarantine`.
+//! - A file of a newer callsheet or of another program is left as it is.
+//!
+//! Read in this order:
+//!
+//! 1. `schema.rs` (the tables), this file ([`open`]), `writer.rs`.
+//! 2. `rows.rs` (values to rows and back) with `columns.rs`, `calls.rs`, `usage.rs`, `history.rs`
+//!    and `log.rs` for single tables.
+//! 3. `file.rs`, `salvage.rs`, `read_only.rs`, `backup.rs`, `failure.rs`: the file, and what may be
+//!    wrong with it.
 
 mod backup;
 mod calls;
