@@ -1,4 +1,26 @@
-//! The client of a running daemon. The only part of the command line that knows HTTP.
+//! The client of a running daemon: all requests that commands send to one go through it.
+//!
+//! ```text
+//! --url, CALLSHEET_URL, record of a daemon, configuration --location--> address
+//!  request -> socket (if it answers; operators' own connections) or TCP -> daemon
+//!  answer  -> refusal (commands instead of routes) or DaemonAnswer; lists through answer_cache
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - What a command wants is sent once. Before, a request that is only read finds out whether the
+//!   Unix socket answers.
+//! - The operator's token goes to programs of trusted users only. An address that is named on
+//!   purpose is used as it is (`token.rs`).
+//! - A kept answer is used only if the daemon says that it still stands.
+//! - An answer has at most [`MAX_ANSWER`] bytes.
+//! - The daemon's refusals name commands and flags in place of requests and parameters.
+//!
+//! Read in this order: this file ([`DaemonClient`]), `location.rs`, `socket.rs`, `token.rs`,
+//! `answer_cache.rs`, `refusal.rs` with `commands.rs`; then single kinds of requests: `turns.rs`,
+//! `archives.rs`, `configuration.rs`, `event_stream.rs`, `mcp_messages.rs`.
+//!
+//! Never prints an answer and never decides what a command shows.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

@@ -1,8 +1,31 @@
-//! The command line: one file per command.
+//! The command line: one file or folder per command.
 //!
-//! Commands that run the daemon build it through [`crate::app`]; `check` and `doctor` look at
-//! scenarios and at this machine themselves; all others speak to a running daemon over HTTP. None
-//! holds logic of its own. Only this module prints, and only through [`output`].
+//! ```text
+//! words -> groups, clap -> Command::run -> DaemonClient -> running daemon   (most commands)
+//!                                       -> crate::app: the daemon itself    (serve, demo)
+//!                                       -> files, scenarios directly        (check, init, ...)
+//! Result -> output, table, paragraph (what to say) -> failure, exit (why not, and the exit code)
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - A command holds no logic of its own: it requests something and shows the answer.
+//! - Only `output.rs` prints. Text from scenarios passes its `sanitize`; an answer with `--json`
+//!   keeps its bytes.
+//! - A command that fails returns a [`CommandError`], which gives the message, the next step and
+//!   the exit code.
+//!
+//! Read in this order:
+//!
+//! 1. This file, `exit.rs`, `failure.rs`, `output.rs`, `table.rs`, `paragraph.rs`, `groups.rs`.
+//! 2. `client.rs` (requests to the daemon), `instance.rs` (where it is), `sse.rs`, `watch.rs`.
+//! 3. Through the daemon: `tools.rs`, `search.rs`, `explain.rs`, `history.rs`, `identity.rs`,
+//!    `findings.rs`, `scenarios.rs`, `refresh.rs`, `decide.rs`, `login.rs`, `prefs.rs`, `logs.rs`,
+//!    `call/`, `turn.rs`, `approvals.rs`, `operations.rs`, `by_id.rs`, `bundle/`, `complete.rs`.
+//! 4. The daemon: `serve.rs`, `log.rs`, `otlp.rs`, `watchdog.rs`, `demo/`; `mcp.rs` is a front of
+//!    it, for which `start.rs` starts one.
+//! 5. Files and machine: `check/`, `doctor/`, `listeners.rs`, `init/`, `import/`, `connect.rs`,
+//!    `add.rs` with `edited.rs`, `config.rs`, `state.rs`, `service.rs`, `completions.rs`, `man.rs`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,32 @@
 //! The families of scenarios: one folder lists and calls one family.
 //!
-//! A [`Protocol`] is a stateless factory: it says whether it fits a target, and connects. A
-//! [`Session`] is one scenario as long as it is the same process or connection: it lists, calls,
-//! gives hints, and ends. Both reach scenarios through [`Transports`] only, decode into the model,
-//! and never see the engine, which keeps one session per scenario.
+//! A [`Protocol`] says whether it fits a target, and connects. A [`Session`] is one scenario as
+//! long as it is the same process or connection: it lists, calls, gives hints, and ends.
+//!
+//! ```text
+//! Target -> Protocol::connect -> Session
+//!   list -> bytes -> document -> decode -> Manifest, findings, Validity
+//!   call -> Outcome or CallError           (CallIo: progress, input)
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - Scenarios are reached through [`Transports`] only. The engine is never seen from here; it
+//!   keeps one session per scenario and decides when to list.
+//! - A malformed tool costs that tool, with a finding. A document that cannot be used is a failed
+//!   listing.
+//! - A call is sent at most once, unless it was not sent at all, or the method of a stored tool may
+//!   be repeated. Only [`CallError::Unsent`] says that the scenario cannot have seen it.
+//! - Log messages and input of a call go to its caller, never to the log of the daemon.
+//!
+//! Read in this order:
+//!
+//! 1. `session.rs`, `listing.rs`, `validity.rs`, `call.rs`; `io.rs`, `input.rs`, `call_log.rs`,
+//!    `trace.rs` (the caller of a running call).
+//! 2. `fetch.rs`, `decoding.rs`, `document`, `meta_fields.rs`, `sent_document.rs` (what several
+//!    protocols share), `probe.rs` (which protocol an endpoint speaks).
+//! 3. The protocols, small ones first: `definitions`, `json_rpc_tools`, `module`, `bundle`,
+//!    `tool_discovery`, `mcp`.
 //!
 //! To add one: a folder here, a line in [`PROTOCOLS`], fixtures under
 //! `fixtures/manifests/<protocol>/`; `docs/protocols.md` says what each method has to do. A program

@@ -1,9 +1,25 @@
 //! `callsheet call NAME`: run a tool through the daemon, with flags made from the tool's own
 //! schema.
 //!
-//! The options of this command stand before the name. Every word behind it belongs to the tool, so
-//! that a tool may have parameters called `url` or `json`; only `--args` may stand behind it, too,
-//! unless the tool has a parameter of that name.
+//! ```text
+//! words -> NAME -> the tool from the daemon -> flags -> arguments -> POST of the call
+//!                                                                        |
+//! answer (result) <-- decision (--wait) <-- progress (bar, lines) <------+
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - The options of this command stand before the name. Every word behind it belongs to the tool,
+//!   so that a tool may have parameters called `url` or `json`; only `--args` may stand behind it,
+//!   too, unless the tool has a parameter of that name.
+//! - A call whose flags were read from a definition names the version of that definition, so that
+//!   no other one is called.
+//! - Only the types of flags are checked here; the daemon checks everything else. Defaults are
+//!   shown, and not sent.
+//! - A signal ends the wait, and not the call.
+//!
+//! Read in this order: this file ([`CallArgs`]), `flags.rs`, `arguments.rs`, `progress.rs`,
+//! `decision.rs`, `answer.rs`, `tool_list.rs` (the help).
 
 use std::io::{IsTerminal as _, Read as _};
 

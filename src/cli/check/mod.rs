@@ -1,5 +1,22 @@
 //! `callsheet check`: what is wrong with a manifest, an MCP server or a JSON-RPC server and, at an
 //! address, with how its list is served. Needs no daemon.
+//!
+//! ```text
+//! file or stdin -> inspect -------------------+
+//! address -> serving, mcp, json_rpc ----------+--> Inspected --> report: text, JSON, GitHub
+//! COMMAND, or servers in a client's file -> mcp +
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - No tool is called. A list is requested several times, and changes between equal requests are
+//!   findings.
+//! - A program that is started for a check is ended again.
+//! - Findings come from the same decoders and rules as in the daemon (`protocols`, `lint`).
+//! - The exit code says whether there is an error, whatever form the report has.
+//!
+//! Read in this order: this file (what the argument is), `serving.rs` (a manifest at an address),
+//! `mcp.rs`, `json_rpc.rs`, then `report.rs` and `position.rs` (lines of a file).
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

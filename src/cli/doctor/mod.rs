@@ -1,8 +1,21 @@
 //! `callsheet doctor`: what keeps the daemon or a scenario from working, and what to do about it.
 //!
-//! One file per check; each adds its results, good or bad, to the [`DoctorReport`]. The checks only
-//! read: they create no file, send no message to the local network, and fetch only the tools of
-//! scenarios. A check whose requirement is missing is reported as skipped.
+//! ```text
+//! configuration -> port -> socket -> state -> mdns -> scenarios -> approvals
+//!       | cannot be used                each adds to DoctorReport: ok, skipped, warning, error
+//!       `-> daemon (one that runs with an earlier configuration) -> scenarios -> approvals
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - The checks only read: they create no file, send no message to the local network, and fetch
+//!   only the tools of scenarios.
+//! - A check whose requirement is missing is reported as skipped.
+//! - What is wrong has a next step beside it.
+//!
+//! Read in this order: this file (the order of the checks), `report.rs`, then one file per check:
+//! `configuration.rs`, `port.rs` with `port_owner.rs`, `socket.rs`, `state.rs`, `mdns.rs`,
+//! `scenarios.rs`, `approvals.rs`; `daemon.rs` finds the daemon that they speak to.
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,26 @@
 //! Bundles of stored tools: each is a scenario whose tools are requests, or functions of the
 //! embedding program.
 //!
-//! The list is made of what the store has read, so it waits for no file. A call sends what the
-//! tool's file says, to an allowed host at the address that was checked, and nothing of the call
-//! but its arguments. It never writes a file.
+//! ```text
+//! list: StoredBundle -> usable (can it run?) -> listing -> decoder of tool_discovery -> Manifest
+//! call: Call -> stored tool -> request -> allowed host, checked address -> answer -> Outcome
+//!                           -> function of the program | built_in
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - A list is made of what the store has read, so it waits for no file.
+//! - A call sends what the tool's file says, to an allowed host at the address that was checked. Of
+//!   the call it takes the arguments alone.
+//! - What goes wrong between a tool and its API is that tool's failure, and does not count against
+//!   the other tools of the bundle.
+//! - A request is sent again only if it was not sent, or if its method may be repeated.
+//! - A tool that cannot be run here is left out, with a finding.
+//!
+//! Read in this order: this file (the session), `listing.rs`, `usable.rs`, `call.rs`, `answer.rs`,
+//! `built_in.rs` (the tools that need no API).
+//!
+//! It never writes a file.
 
 mod answer;
 mod built_in;

@@ -1,15 +1,33 @@
 //! The Model Context Protocol: servers over HTTP, over HTTP+SSE, or as child processes, in every
 //! revision from 2024-11-05 to 2026-07-28.
 //!
-//! The revision is negotiated with each server alone, so an old server does not affect others.
-//! `negotiate` greets it, `listing` reads all pages of its tools, `decode` makes the manifest,
-//! `offers` those of what is offered besides tools, `call` calls, `relay` passes other requests on,
-//! `hints` follows changes, `updates` single resources. Over HTTP each request is a POST of its own
-//! (`http`); a process or an HTTP+SSE stream carries messages both ways (`lines`). What comes until
-//! the answer to a request is handled once for both (`exchange`).
+//! ```text
+//! over_http | stdio | sse --negotiate--> McpServer (connection, server)
+//!    list -> listing (pages) -> decode, offers -> Manifest        hints -> "list again"
+//!    call -> call -> request -> exchange <-> http + stream_messages | lines -> call_result
+//!                                  `-> notes, inputs -> the caller
+//! ```
 //!
-//! Schemas and unknown members are kept as they came. This module never repeats a call that may
-//! have run, never fetches what a schema refers to, and trusts no annotation.
+//! What is kept true here:
+//!
+//! - The revision is negotiated with each server alone, so an old server does not affect others.
+//!   What is remembered of it is only tried first.
+//! - A call that may have run is not repeated. A lost session over HTTP is begun anew.
+//! - A list is whole, or its listing failed. Prompts and resources that cannot be listed do not
+//!   affect the tools.
+//! - Schemas and unknown members are kept as they came. No reference in a schema is fetched, and no
+//!   annotation is trusted.
+//!
+//! Read in this order:
+//!
+//! 1. This file, `session.rs`, `setup.rs`, `patience.rs`; `revision.rs`, `eras.rs`, `negotiate.rs`,
+//!    `server.rs` (greetings).
+//! 2. The ways: `over_http.rs`, `http.rs`, `stream_messages.rs`; `stdio.rs`, `sse.rs`, `lines.rs`;
+//!    `connection.rs`.
+//! 3. One request: `request.rs`, `exchange.rs`, `deadline.rs`, `notes.rs`, `inputs.rs`.
+//! 4. Lists: `listing.rs`, `decode.rs`, `offers.rs`, `headers.rs`, `through_daemons.rs`.
+//! 5. `call.rs`, `call_result.rs`, `relay.rs`; `hints.rs`, `updates.rs`, `update_signals.rs`;
+//!    `inspect.rs`.
 
 mod call;
 mod call_result;

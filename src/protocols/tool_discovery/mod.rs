@@ -1,23 +1,27 @@
-//! The Tool Discovery Protocol (version 1.0) in its four spellings.
+//! The Tool Discovery Protocol (version 1.0) in its four spellings: the protocol text's own,
+//! protojson, protojson with every field written out, and Go structs. All of them become one model
+//! in the protocol's own spelling; `spelling.rs` says how each is recognised and what changes.
 //!
-//! Scenarios write the same protocol in four ways: the protocol text's own, protojson, protojson
-//! with every field written out, and Go structs. All of them become one model in the protocol's own
-//! spelling; `spelling` says how each is recognised and what changes.
+//! What is kept true here:
 //!
-//! Effects of a bad part:
-//!
-//! - A malformed category, and a malformed or too large tool, is left out with a finding.
-//! - A bad time stamp is left out with a finding.
+//! - A malformed category, and a malformed or too large tool, is left out with a finding; so is a
+//!   bad time stamp. Of too many tools or categories the first by name are taken.
 //! - An unreadable version, a broken scenario object, broken JSON, or a too large member beside the
 //!   tools makes the whole document unusable.
-//! - Of too many tools or categories the first by name are taken.
-//! - A part that would take too much memory is malformed (see `budget`).
+//! - Unknown members are passed on as they came. In a protojson document their own names become
+//!   `snake_case` like every other name there, but their values do not change.
+//! - No tree of values is built where the text is enough. A part that would take too much memory is
+//!   malformed (`document/budget.rs`).
 //!
-//! Unknown members are passed on as they came. In a protojson document their own names become
-//! `snake_case` like every other name there, but their values do not change.
+//! Read in this order:
 //!
-//! This module never decides about preferences, published names, or whether a schema makes sense,
-//! and it never builds a tree of values where the text is enough.
+//! 1. This file (the session), `decode.rs`, `head.rs`, `spelling.rs`.
+//! 2. `tool.rs`, `metadata.rs`, `interner.rs` (one tool); `restored.rs` (a stored manifest).
+//! 3. `call.rs` (a call and its answer).
+//! 4. `daemon_chain.rs`, `follow.rs` (scenarios that are callsheet daemons).
+//! 5. `inspect.rs`, `author_names.rs`, `sent_pointer.rs`, `unknown_keys.rs` (for authors).
+//!
+//! This module never decides about preferences, published names, or whether a schema makes sense.
 
 mod author_names;
 mod call;

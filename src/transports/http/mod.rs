@@ -1,13 +1,30 @@
-//! The only HTTP client: sends requests to scenarios, within limits, and judges how long an answer
+//! The only HTTP client for scenarios: sends requests within limits, and judges how long an answer
 //! may be used.
 //!
-//! It never decodes a manifest and keeps no cache of bodies; the engine keeps what is needed.
-//! hyper's types stay inside.
+//! ```text
+//! Upstream -> client (GET) | post (call) | exchange (POST, streams) | sse (events)
+//!               `-> credentials -> connections -> connector (dial, tls) -> interim -> the server
+//! answer   <- cache_policy <- status | failure <- body, within its limit <-----------'
+//! ```
 //!
-//! Reading order: [`address`] says which addresses may be requested, [`client`] sends GET requests,
-//! [`post`] sends calls, [`exchange`] sends requests whose answers may be streams, [`sse`] follows
-//! events, all with [`credentials`] over `connections`, which `connector` opens and `interim`
-//! bounds; [`body`] reads the answer's body, and [`cache_policy`] judges the answer.
+//! What is kept true here:
+//!
+//! - A redirect is followed within the origin only: by a GET, and by an exchange where it keeps the
+//!   method and the body. `post` follows none. Credentials go to their origin and nowhere else.
+//! - A call is not repeated once a byte of it may have been sent.
+//! - Limits count the bytes of a body after decoding, and what comes before the head of an answer.
+//! - A host that a server named is looked up once, and the address that was checked is dialled.
+//! - Polls keep no idle connections. hyper's types stay inside.
+//!
+//! Read in this order:
+//!
+//! 1. [`address`] (what may be requested), this file and `upstream.rs` ([`Upstream`]), [`client`],
+//!    [`post`], [`exchange`], [`sse`], `settings.rs`.
+//! 2. `connections.rs`, `connector.rs`, [`destination`], `tls.rs`, `interim.rs`.
+//! 3. [`body`], `status.rs`, `failure.rs`, [`cache_policy`] with `http_date.rs`.
+//! 4. [`credentials`].
+//!
+//! It never decodes a manifest and keeps no cache of bodies; the engine keeps what is needed.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,15 +1,26 @@
 //! Child processes: lines in on standard input, lines out on standard output.
 //!
-//! A [`ChildProcess`] is one program in a process group of its own, with a small environment
-//! ([`environment`]). Its standard error is always read, so that it never blocks on it, and its end
-//! is kept in memory. Dropping it ends the whole group in the background, and all that has its
-//! [`mark`] ([`ending`]).
+//! ```text
+//! StdioTarget -> lookup, environment, mark -> children -> process group
+//!    input  <- ChildProcess (a line whole, or the process is stopped)
+//!    output -> pace -> lines (at most MAX_LINE) -> ChildLine       stderr -> its last lines
+//!    dropped, or daemon killed -> ending | watchdog -> end_processes
+//! ```
 //!
-//! Limits: a line of output has at most [`MAX_LINE`] bytes, a few lines wait to be taken, a line of
-//! input is taken within [`WRITE_LIMIT`], and output is read at a limited [`pace`].
+//! What is kept true here:
 //!
-//! A daemon that is killed cannot end its children; a [`watchdog`] does that then, where there is
-//! one.
+//! - A [`ChildProcess`] is one program in a process group of its own, with a small environment.
+//! - It ends with all that it started, also with what left its group but has its `mark`; dropping
+//!   it ends them in the background. If the daemon is killed, the [`watchdog`] ends them, where
+//!   there is one.
+//! - A line of output has at most [`MAX_LINE`] bytes, a few lines wait to be taken, a line of input
+//!   is taken within [`WRITE_LIMIT`], and output is read at a limited pace.
+//! - Standard error is always read, so that no program blocks on it. What is on it is for people
+//!   only.
+//!
+//! Read in this order: this file, `children.rs` (starting), `lookup.rs`, `environment.rs`,
+//! `group.rs`, `mark.rs`; `lines.rs`, `pace.rs`, `stderr.rs`; `ending.rs`, `end_processes.rs`,
+//! `watchdog.rs`; `output.rs` (a program that is run once for what it prints).
 //!
 //! Never here: what a line means, and starting a program again.
 

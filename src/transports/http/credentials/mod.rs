@@ -1,11 +1,25 @@
 //! Credentials for scenarios, of all kinds: how they are read, sent and renewed.
 //!
-//! Reading order: `bound` has the credentials of one target, which go to its origin and nowhere
-//! else; `attempt` has those of one request, which are renewed at most once; `secret_reader` reads
-//! secrets where they are; `token` says what a source of tokens does, and [`oauth`] gets those of
-//! authorization servers; `challenge` reads why a server refused; `sent`
-//! remembers what was sent, to mask it in answers. Nothing of a caller's request
-//! comes here, and no secret is ever shown.
+//! ```text
+//! SecretSource --secret_reader--> secret --+
+//! oauth (tokens) --TokenSource-------------+--> bound (one target) --attempt--> headers
+//!       ^                                                                          | refused
+//!       +------------------------ renewed once <-- challenge <---------------------+
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - Credentials are bound to the origin of their target, and go nowhere else.
+//! - A credential is renewed at most once for a request.
+//! - A file is read for each request; what a program printed is used as long as it is configured.
+//! - What was sent is remembered, so that it is masked where it comes back (`sent.rs`).
+//! - What a server writes in `WWW-Authenticate` is read within bounds, and never an instruction.
+//!
+//! Read in this order: `bound.rs` (the credentials of one target), `attempt.rs` (those of one
+//! request), `secret_reader.rs`, `token.rs` (what a source of tokens does), [`oauth`],
+//! `challenge.rs` (why a server refused), `sent.rs`, `error.rs`.
+//!
+//! No part of a caller's request comes here, and no secret is ever shown.
 
 mod attempt;
 mod bound;

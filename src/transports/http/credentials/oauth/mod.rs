@@ -1,11 +1,27 @@
 //! Tokens of authorization servers (OAuth 2).
 //!
-//! [`OAuthTokens`] has the sources of all scenarios: `client_credentials` gets tokens without a
-//! person, `login` keeps and renews those of a login. A login goes through `flow`: `metadata` finds
-//! the authorization server, `client` is the identity of callsheet there, `random` makes texts that
-//! cannot be guessed. `guard` decides which addresses are requested on the word of a server,
-//! `token_request` requests a token, `logout` has tokens revoked, `held` is a login as it is used,
-//! `stored` is what of it outlives the process.
+//! ```text
+//! without a person: client_credentials ---------------------------> token_request -> token
+//! login: flow -> metadata (scenario, its server) -> client (callsheet's identity there)
+//!          `---> browser -> flow (its answer) --------------------> token_request -> held, stored
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - An address that a server named is requested only if `guard.rs` admits it: https, and public
+//!   unless the operator named the host. The address that was checked is dialled.
+//! - Without a person, one request for a token serves all that wait for it.
+//! - A login is renewed before it lapses, and is kept over restarts. Tokens without a person are
+//!   kept in memory only.
+//! - A logout succeeds whether or not the server revokes the tokens.
+//!
+//! Read in this order:
+//!
+//! 1. `settings.rs`, `sources.rs` ([`OAuthTokens`]: the sources of all scenarios), `status.rs`,
+//!    `error.rs`.
+//! 2. `metadata.rs`, `guard.rs`, `scopes.rs`, `client.rs`, `token_request.rs`.
+//! 3. `client_credentials.rs`; then a login: `flow.rs`, `pending.rs`, `random.rs`, `login.rs`,
+//!    `held.rs`, `stored.rs`, `logout.rs`.
 
 mod client;
 mod client_credentials;
