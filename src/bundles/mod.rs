@@ -1,15 +1,35 @@
 //! Bundles of stored tools: their files, what stands in them, and the requests that are made of
-//! them.
+//! them. A bundle is a folder below `bundles.path` with `bundle.json` and one JSON file for each
+//! tool.
 //!
-//! A bundle is a folder below `bundles.path` with `bundle.json` and one JSON file for each tool.
-//! Reading order: [`name`] has the grammar of slugs and versions; [`template`], `url_template`,
-//! `body_template` and [`extract`] are the parts of an HTTP tool, [`http_tool`] is the whole of it
-//! and makes requests; [`definition`] reads a file, [`bundle_set`] holds all of them, [`files`]
-//! reads and writes the folder under its `lock`, each file as a `stored_document`; `built_in` has
-//! the tools that are a part of the program; [`store`] is what the rest of the daemon uses, with
-//! [`archive`] and `import_export` for bundles as ZIP archives.
+//! ```text
+//! folder --files, stored_document--> definition --> bundle_set --store--> discovery, protocols
+//!    ^ lock                            `-> http_tool (templates)   `--> PreparedRequest
+//!    +-- changes, import_export <-- an operator's request
+//! ```
 //!
-//! It sends no request, and changes nothing that is stored unless an operator requests it.
+//! What is kept true here:
+//!
+//! - The folder is the only truth. A file that cannot be used costs its tool alone.
+//! - A change holds the lock of the folder while it reads, judges and writes. It is answered when
+//!   it is durable and published.
+//! - A file stays the text of its document: members that are not known survive each change.
+//! - A value never becomes a template, and never changes the structure around it.
+//! - No file, argument or answer takes more stack, memory or time than a stated bound.
+//!
+//! Read in this order:
+//!
+//! 1. `name.rs`, `stored_document.rs`, `document_members.rs`, `definition.rs` (one file).
+//! 2. `template.rs`, `url_template.rs`, `body_template.rs`, `written_value.rs`, `refused_value.rs`,
+//!    `reserved_headers.rs`, `tool_auth.rs`, `extract.rs`, `path_work.rs`: the parts of
+//!    `http_tool.rs`.
+//! 3. `bundle_set.rs`, `files.rs`, `lock.rs`, `changes.rs`, `store.rs` (what the rest of the daemon
+//!    uses), `settings.rs`, `functions.rs`, `error.rs`.
+//! 4. `built_in.rs`, `built_in_tool.rs` (tools of the program); `archive.rs`, `import_export.rs`
+//!    (ZIP).
+//!
+//! It sends no request, and changes no stored file unless an operator requests it; only a bundle
+//! that was deleted is removed for good two days later, if it is still empty.
 
 pub mod archive;
 mod body_template;

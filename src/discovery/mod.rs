@@ -1,9 +1,25 @@
 //! Finding out where scenarios may be.
 //!
-//! A source sends its *whole* set of endpoints each time, never a delta: a lost or repeated message
-//! does no harm, and a vanished endpoint needs no event of its own. A source neither fetches,
-//! filters nor judges; when it fails half way it keeps its last whole set and reports the problem
-//! as a finding.
+//! ```text
+//! configuration, process files, client files, mDNS, bundles, the program
+//!       | each is a Source
+//!       v
+//! EndpointSet (whole, with findings) --watch channel--> engine/sources.rs --> reconcile
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - A source sends its *whole* set of endpoints each time, never a delta: a lost or repeated
+//!   message does no harm, and a vanished endpoint needs no event of its own.
+//! - A source neither fetches, filters nor judges. When it fails half way it keeps its last whole
+//!   set and reports the problem as a finding.
+//! - A set says whether the source has looked everywhere once (`initial_scan_done`); until then it
+//!   cannot take an endpoint back.
+//! - An endpoint carries the trust of its source: named, only found, or only proposed.
+//!
+//! Read in this order: this file ([`Source`], [`Endpoint`]), `static_list.rs` (the smallest
+//! source), `bundles.rs`, `embedded.rs`, `mcp_files.rs` with `client_entries.rs`, `vrooli` (process
+//! files and variables), `mdns` (the local network).
 //!
 //! To add one: a file here with its declaration ([`SourceSpec`](crate::model::SourceSpec)) and its
 //! [`SourceFactory`], a line in [`SOURCES`], a section in `config/default.toml`.

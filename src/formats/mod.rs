@@ -1,11 +1,34 @@
 //! The outgoing shapes of a view: one file each.
 //!
-//! A format is pure: a tool in, bytes out, and a finding for each part that it could not express.
-//! It never chooses tools; the view does.
+//! ```text
+//! ViewTool -> latent -> schema: steps -> limits, strict -> write -> Encoded (bytes, findings)
+//!                         `-> notes on what was lost ------------------------------^
+//! bytes of all tools + frame + end mark -> a list       (joined by `views`)
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - A format is pure: a tool in, bytes out, and a finding for each part that it could not express.
+//! - A tool that the target is known to refuse is left out of that format alone, with a finding:
+//!   one bad tool would cost the whole request.
+//! - A vendor is data: a row of [`limits`] with the source of each number, a list of [`schema`]
+//!   transforms, and a writer of a few lines.
+//! - A format for which [`Format::for_llm`] holds never shows disabled or internal tools.
+//!
+//! Read in this order:
+//!
+//! 1. This file ([`Format`], [`FORMATS`]), `limits.rs`, `vendor.rs`, `openai.rs` (one whole
+//!    vendor).
+//! 2. [`schema`]; `strict.rs` (strict modes), `latent.rs` and `lost_output.rs` (results).
+//! 3. The other vendors: `openai_responses.rs`, `anthropic.rs`, `gemini.rs`, `bedrock.rs`,
+//!    `chat.rs` (Mistral, Cohere), `ollama.rs`, `calls.rs`.
+//! 4. For other programs: `native.rs` (another daemon), `mcp.rs` with `mcp_tools.rs`,
+//!    `json_rpc.rs`.
 //!
 //! To add one: a file here, a row in [`limits`], a line in [`FORMATS`], expected files under
-//! `fixtures/expected/<format>/`. A vendor that is picky about JSON Schema is a list of [`schema`]
-//! transforms.
+//! `fixtures/expected/<format>/`.
+//!
+//! It never chooses tools; the view does.
 
 use jiff::Timestamp;
 

@@ -1,14 +1,27 @@
 //! The linter: finds errors of providers without running a tool, by rules over a manifest and over
 //! how it is served.
 //!
-//! Every rule is a pure function that returns findings with a JSON pointer and a next step. The
-//! linter never changes, hides or refuses what is published. [`check_manifest`] checks a manifest,
-//! [`serving::check_list`] checks several answers of one scenario. The cost is linear in the size
-//! of the manifest; checks that would cost more (an example against a long list of allowed values)
-//! have a budget.
+//! ```text
+//! Manifest -> names, texts (-> hidden, suspicious), schema, examples (-> fit), async_tools, mcp
+//!               `-> RuleContext: the JSON pointer -> Finding (code, pointer, message, next step)
+//! answers of one scenario -> serving -> Finding
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - Every rule is a pure function that returns findings with a JSON pointer and a next step.
+//! - No rule changes, hides or refuses what is published.
+//! - The cost is linear in the size of the manifest; checks that would cost more (an example
+//!   against a long list of allowed values) have a budget.
+//! - At most 100 findings of a code are listed; one more counts the rest.
 //!
 //! Severities: `error` means that clients which follow the manifest fail; `warning` means that it
 //! works, but should be fixed; `info` is good to know.
+//!
+//! Read in this order: this file ([`check_manifest`] runs the rules), `rule_context.rs`,
+//! `names.rs`, `texts.rs` with `hidden.rs` and `suspicious` (what texts say to a model),
+//! `schema.rs`, `examples.rs` with `fit.rs`, `async_tools.rs`, `mcp.rs` (servers of MCP),
+//! `serving.rs` (how it is served).
 
 mod async_tools;
 mod examples;

@@ -1,10 +1,28 @@
 //! Prepared views: from a key (revision, query, format, coding) to a body with its `ETag`.
 //!
-//! A body is rendered once for all requests that wait for it, outside the async threads, and the
-//! cache is bounded in bytes. Tools of scenarios that did not change are copied from the latest
-//! list, so a change costs the rendering of one scenario and one copy. The same catalog gives the
-//! same bytes in every process. Never done here: deciding what is in a view. A picture, an example
-//! and the errors are in `docs/design/views.md`.
+//! ```text
+//! ViewRequest -> key -> cache: body with ETag ----------------------------------> Prepared
+//!                         | absent
+//!                         `-> View (catalog) -> render: segments, joined -> coding -> cache
+//!                                                 ^ latest_lists: scenarios that did not change
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - The same catalog and query give the same bytes in every process. No clock and no health
+//!   enters.
+//! - A body is rendered once for all requests that wait for it, outside the async threads.
+//! - The cache is bounded in bytes. A larger list is made, shared by the requests that wait for it,
+//!   and not kept.
+//! - The bytes of a body are reserved before it is made for a client. Without room, or with too
+//!   many lists waiting to be made, the request is refused.
+//! - An entity tag is of exactly the bytes, so two codings of one list have two tags.
+//!
+//! Read in this order: this file ([`ViewCache`]), `render.rs` with `latest_lists.rs` and
+//! `categories.rs`, `coding.rs`, `etag.rs`, `prepared.rs`, `report.rs` (why each tool is in a
+//! list), `tagged.rs` (which revision a tag was of). The errors are in `docs/design/views.md`.
+//!
+//! Never done here: deciding what is in a view.
 
 use std::sync::Arc;
 

@@ -45,6 +45,20 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! What is kept true here:
+//!
+//! - A definition is valid by construction: what the protocol does not allow is refused where it is
+//!   made.
+//! - The same tools and categories have the same `ETag`, in whatever order their providers were
+//!   registered, and after a restart.
+//! - Of several tools with one name, that of the provider that came first is served; the others are
+//!   reported ([`Registry::shadowed`]).
+//! - Arguments come to a function as they were sent, and the function checks what it needs.
+//!
+//! To change it, read in this order: `definition.rs` and `parameter.rs` (one tool), `provider.rs`,
+//! `registry.rs` (the merge), `router.rs` with `conditional.rs` (HTTP), [`json_rpc`], `announce.rs`
+//! and `mdns.rs` (the local network).
 
 #[cfg(feature = "announce")]
 mod announce;

@@ -1,13 +1,28 @@
 //! Approvals: calls that wait until a human approves or rejects them.
 //!
-//! An approval is for one call exactly ([`binding`]): scenario, tool, arguments, caller, the peer
-//! that answers for the scenario, and the tool's definition. It is refused if any of these differs
-//! by then. The state `started` is durable before the call is sent, so a crash never runs a call
-//! twice. A call that was under way when the daemon ended is shown as `unknown-outcome`, and runs
-//! again only if its tool is idempotent.
+//! ```text
+//! need (needed?) -> enqueue -> waiting -> approve -> started -> runner -> answered | failed
+//!                                 |`-> reject -> rejected
+//!                                 `--> time -> expired        restart: started -> unknown-outcome
+//! ```
 //!
-//! Never done here: sending, which is the business of a [`ApprovedCallRunner`]. States, a picture
-//! and the errors are in `docs/design/approvals.md`.
+//! What is kept true here:
+//!
+//! - An approval is for one call exactly ([`binding`]): scenario, tool, arguments, caller, the peer
+//!   that answers for the scenario, and the tool's definition. It is refused if any of these
+//!   differs by then.
+//! - A call that waits is durable before its caller learns its id, and `started` is durable before
+//!   it is sent. So a crash never runs a call twice.
+//! - A decision that cannot be stored does not take effect.
+//! - A call expires as soon as one of both clocks has reached its deadline.
+//! - A call that was under way when the daemon ended is shown as `unknown-outcome`, and runs again
+//!   only if its tool is idempotent.
+//!
+//! Read in this order: `need.rs` (which calls), `binding.rs` (digests), this file ([`Approvals`]),
+//! `table.rs` (what is kept, and what gives way), `bounds.rs` (limits and refusals), `resume.rs`.
+//! States and errors are in `docs/design/approvals.md`.
+//!
+//! Never done here: sending, which is the business of a [`ApprovedCallRunner`].
 
 use std::sync::Arc;
 use std::time::Duration;

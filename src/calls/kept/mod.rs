@@ -1,11 +1,23 @@
 //! The table of what is kept of calls: approvals, operations, turns, and answers for callers that
 //! gave input.
 //!
-//! What is kept has an id, a weight and an end. A table keeps so many items and bytes. What is over
-//! makes room for new items, the one that ended first goes first, and is forgotten some time after
-//! its end; what is not over stays, unless a kind has groups of which the largest one gives way
-//! ([`groups`]). [`KeptTable`] is pure; [`KeptRegister`] adds the lock, the waiting, the
-//! store and the time.
+//! ```text
+//! Keepable (id, weight, end) -> KeptTable (pure): room, deadlines, groups
+//!                                 `-> KeptRegister: lock, waiting (KeptChanges), store, time
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - A table keeps so many items and bytes.
+//! - What is over makes room for new items, the one that ended first goes first, and is forgotten
+//!   some time after its end.
+//! - What is not over stays, unless a kind has groups of which the largest one gives way
+//!   ([`groups`]).
+//! - An end is final. A change of an item wakes those that wait for it.
+//! - [`KeptTable`] reads no clock and waits for no store; [`KeptRegister`] does.
+//!
+//! Read in this order: this file ([`Keepable`]), `table.rs`, `taken.rs` (room), `deadlines.rs`,
+//! `groups.rs` (which items give way), `shared.rs` ([`KeptRegister`]), `changes.rs`.
 //!
 //! Never done here: states, decisions, what an item is bound to, and when it is stored. Those are
 //! rules of each kind.

@@ -1,12 +1,24 @@
 //! The log: calls that are over, changes of states, ends of programs and starts of callsheet, in
 //! the order in which they happened.
 //!
-//! What is kept is in memory, bounded by number and age, so that a reader never waits; the same
-//! lines are in the store, from which the next daemon begins. Lines are ordered by their numbers,
-//! because a clock may be set back.
+//! ```text
+//! EndedCall, snapshot (follow) -> ActivityLog in memory -> readers
+//!                                    `-> queue -> one task -> store (document), audit log
+//! ```
 //!
-//! Arguments and results are kept only where the operator says so ([`payload`]). Never done here:
-//! writing ([`queue`] does).
+//! What is kept true here:
+//!
+//! - What is kept is in memory, bounded by number and age, so that a reader never waits; the same
+//!   lines are in the store, from which the next daemon begins.
+//! - A call never waits for its line. If the queue is full, a line is dropped and counted.
+//! - Lines are ordered by their numbers, because a clock may be set back.
+//! - Arguments and results are kept only where the operator says so ([`payload`]), up to a size,
+//!   and with secrets replaced.
+//!
+//! Read in this order: this file (lines and what is wanted of them), `follow.rs` (states and ends),
+//! `seen.rs`, `queue.rs` (writing), `document.rs` (the stored form), `payload.rs`.
+//!
+//! Never done here: writing ([`queue`] does).
 
 use std::collections::VecDeque;
 use std::ops::Range;

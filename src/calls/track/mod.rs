@@ -1,12 +1,25 @@
 //! Operations: long-running tools that continue after their answer are polled to their end,
 //! reported as events, and can be cancelled.
 //!
-//! An operation belongs to the scenario that started it *and* to the peer that answered for that
-//! scenario then. Only tools of the same scenario are called for it, because other scenarios may
-//! have tools of the same name, and only while the same peer is there. How it is followed was
-//! declared by its tool when that was called ([`behaviour`]). Every wait has a limit, and following
-//! always ends. Operations that are followed survive a restart of the daemon. An operation that
-//! cannot be followed is reported as such at once.
+//! ```text
+//! AnsweredCall -> behaviour (declared?) -> reading (the id) -> Operation, stored
+//!                                                                |
+//!    end <- reading (status) <- ToolCaller: the status tool <- follow <- poll_schedule
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - An operation belongs to the scenario that started it *and* to the peer that answered for that
+//!   scenario then. Only tools of the same scenario are called for it, because other scenarios may
+//!   have tools of the same name, and only while the same peer is there.
+//! - How it is followed was declared by its tool when that was called ([`behaviour`]).
+//! - Every wait has a limit, and following always ends.
+//! - Operations that are followed survive a restart of the daemon. An operation that cannot be
+//!   followed is reported as such at once.
+//!
+//! Read in this order: `behaviour.rs` (the declaration), this file ([`OperationTracker`]),
+//! `reading.rs`, `companion_tool.rs` (may a tool be called with the id alone?), `follow.rs`,
+//! `poll_schedule.rs`, `cancel.rs`, `kept_operation.rs`, `limits.rs`.
 //!
 //! Never done here: sending. Calls to scenarios go through a [`ToolCaller`].
 

@@ -1,11 +1,28 @@
 //! Turns: the tool calls of one response of a model, in its vendor's shape, and the messages with
 //! their results in that shape.
 //!
-//! [`read`](self::read_response) takes the calls out of a response. `run` looks their names up in
-//! one snapshot and sends each by the usual way of a call; `follow` waits for those that do not end
-//! at once, and ends those that are not needed. [`Turn::messages`] writes what the model
-//! gets: a call that is refused or fails is an answer to the model too. [`Turns`] keeps turns, so
-//! that a turn with an id of its caller is never run twice.
+//! ```text
+//! body -> shape, marks -> vendors: read -> ReadTurn -> run: meaning (names) -> the path of a call
+//!                                                        |                        |
+//! messages <- vendors: write <- content, words <- Turn <-+---- settled <- follow -+
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - The names of a turn are looked up in one snapshot, before its first call is sent.
+//! - A call that is refused or fails is an answer to the model too. Only a body that cannot be read
+//!   and a turn that cannot be taken are errors of the request.
+//! - A turn with an id of its caller is stored before its first call is sent, so it is never run
+//!   twice.
+//! - A call that is over stays as it is: the messages of a turn are always the same bytes.
+//!
+//! Read in this order:
+//!
+//! 1. `request.rs`, `read.rs`, `shape.rs`, `marks.rs`, then `vendors`.
+//! 2. `turn.rs`, `run.rs`, `meaning.rs`, `follow.rs`, `settled.rs` (what became of a call).
+//! 3. `messages.rs`, `model_answer.rs`, `content.rs` (results), `words.rs` (what has no result).
+//! 4. `register.rs` ([`Turns`]), `document.rs` (the stored form), `left_out.rs` (what a restart
+//!    lost).
 //!
 //! Never done here: HTTP, speaking to a vendor, and deciding whether a call may be made.
 

@@ -1,19 +1,30 @@
-//! Whether arguments fit the schema of their tool.
+//! Whether arguments fit the schema of their tool. Schemas come from scenarios and arguments from
+//! callers, and neither is trusted.
 //!
-//! Schemas come from scenarios and arguments from callers, and neither is trusted. References are
-//! never fetched, neither from the network nor from files, and patterns run on an engine whose time
-//! is linear. Only schemas whose cost can be counted are compiled ([`compiling`]), what a check
-//! would cost is counted before it is made ([`cost`]), and checks run on threads of their own with
-//! a deadline ([`pool`]), so that none delays an answer or a stop. If the count says that a check
-//! takes less time than waking such a thread, it is made at once, and only its success counts; any
-//! other result is determined on a thread.
+//! ```text
+//! schema -> references, compiling (may it be compiled? how large?) -> CompiledSchema, kept
+//! arguments -> cost, weight, pattern (what would the check cost?) -> at once, or on the pool
+//! ```
 //!
-//! With a schema that cannot be used, the only check is that the arguments are an object; the
-//! scenario still checks them itself. A finding says so when the tool is listed ([`listed`]), and
-//! after a call whose arguments took too long ([`noted`]). Results are checked in the
-//! same way ([`of_results`]). Formats are annotations, as in the standard.
+//! What is kept true here:
 //!
-//! Compiled schemas are kept by the digest of their text, bounded in number and in bytes.
+//! - References are never fetched, neither from the network nor from files, and patterns run on an
+//!   engine whose time is linear.
+//! - Only schemas whose cost can be counted are compiled ([`compiling`]), and what a check would
+//!   cost is counted before it is made ([`cost`]).
+//! - Checks run on threads of their own with a deadline ([`pool`]), so that none delays an answer
+//!   or a stop. If the count says that a check takes less time than waking such a thread, it is
+//!   made at once, and only its success counts.
+//! - With a schema that cannot be used, the only check is that the arguments are an object. A
+//!   finding says so when the tool is listed ([`listed`]), and after a call whose arguments took
+//!   too long ([`noted`]).
+//! - Compiled schemas are kept by the digest of their text, bounded in number and in bytes.
+//!
+//! Read in this order: this file, `schema.rs` (one compiled schema), `references.rs`,
+//! `compiling.rs`, `cost.rs` with `weight.rs` and `pattern.rs`, `pool.rs`; then `listed.rs`,
+//! `noted.rs` and `of_results.rs` (results are checked in the same way).
+//!
+//! Formats are annotations, as in the standard.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

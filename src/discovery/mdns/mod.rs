@@ -1,16 +1,26 @@
 //! Announcements on the local network: mDNS (RFC 6762) with DNS-SD (RFC 6763).
 //!
-//! Scenarios announce `_agent-tools._tcp` with a TXT record `txtvers=1 path=/api/v1/tools proto=1.0
-//! id=<uuid> boot=<random>`. `tls=1` means https; unknown keys are ignored. The `id` identifies a
-//! scenario, or else its address, but never the name of its announcement: that is free text,
-//! changes on a conflict, and may differ from interface to interface. mDNS gives addresses and
-//! claims only, so an announcement is trusted by its address (`discovery.mdns.trust`); all others
-//! wait for an operator's approval.
+//! Scenarios announce `_agent-tools._tcp` with a TXT record
+//! `txtvers=1 path=/api/v1/tools proto=1.0 id=<uuid> boot=<random>`. `tls=1` means https; unknown
+//! keys are ignored.
 //!
-//! `received` reads one announcement and `table` keeps all of them (both pure); `browser` is the
-//! only part that receives from mdns-sd. `announce` is the other direction, and `identity` is the
-//! identity of this daemon. The source never sends a request to an address, never decides that a
-//! scenario is gone (it only stops listing it), and never lists this daemon itself.
+//! ```text
+//! mdns-sd -> browser -> received (one announcement, checked) -> table (all) -> EndpointSet
+//! this daemon: identity -> announce -> the local network
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - An announcement is a claim. It is trusted by its address (`discovery.mdns.trust`); all others
+//!   wait for an operator's approval.
+//! - The `id` identifies a scenario, or else its address, but never the name of its announcement:
+//!   that is free text, changes on a conflict, and may differ from interface to interface.
+//! - The source never sends a request to an address, never decides that a scenario is gone (it only
+//!   stops listing it), and never lists this daemon itself.
+//! - Only `browser.rs` receives from mdns-sd. `received.rs` and `table.rs` are pure.
+//!
+//! Read in this order: `received.rs`, `table.rs`, `browser.rs`, this file (the source); then
+//! `own_addresses.rs`, `identity.rs`, `announce.rs`, `reach.rs` (where listening works).
 //!
 //! When the engine's connection is refused, the announcement is not verified (RFC 6762 section
 //! 10.4): sources get no reports from the engine, and the engine's own polls say more than another

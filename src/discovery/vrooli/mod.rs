@@ -1,14 +1,31 @@
 //! Vrooli's lifecycle system: the JSON files under its processes folder,
 //! `<path>/<scenario>/{start-api,start-app,api,app}.json`.
 //!
-//! Vrooli writes one such file per process that it starts. A scenario is found where the first
-//! usable one of its files (readable, with a port, its process alive) says:
-//! `http://127.0.0.1:PORT`. Where none is usable and a process has ended, the scenario is reported
-//! with that reason ([`Endpoint::ended`](super::Endpoint::ended)). The folder is watched, and so is
-//! the end of each process; it is read again every `rescan_interval` all the same, because some
-//! file systems signal no changes. Reading needs no process of Vrooli's own command line.
+//! ```text
+//! watches, endings, rescan: "look again" -> scanner -> folder -> process_file -> assemble
+//!                                                                 alive? ----------^   |
+//!                                                                             EndpointSet
+//! ```
 //!
-//! It never writes there, never sends a request to an address and never ends a process.
+//! What is kept true here:
+//!
+//! - Vrooli writes one such file per process that it starts. A scenario is found where the first
+//!   usable one of its files (readable, with a port, its process alive) says:
+//!   `http://127.0.0.1:PORT`.
+//! - Where none is usable and a process has ended, the scenario is reported with that reason
+//!   ([`Endpoint::ended`](super::Endpoint::ended)).
+//! - The folder is watched, and so is the end of each process; it is read again every
+//!   `rescan_interval` all the same, because some file systems signal no changes. A watch never
+//!   says what changed.
+//! - Files are read on the blocking pool, and judged by pure code.
+//!
+//! Read in this order: `process_file.rs` (one file), `assemble.rs` (from files to endpoints),
+//! `alive.rs`, `folder.rs`, `scanner.rs` (one look), `watches.rs` and `endings.rs`, this file (the
+//! source), `text.rs`. `environment.rs` is a source of its own: addresses in variables of the
+//! environment.
+//!
+//! It never writes there, never sends a request to an address and never ends a process. Reading
+//! needs no process of Vrooli's own command line.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,9 +1,32 @@
 //! JSON Schema transforms: small steps that make a tool's schema acceptable to a vendor.
 //!
-//! Each step is a pure function over a tree of values that keeps the order of members (LLMs write
-//! arguments in that order). A vendor is a list of steps. A step changes keywords only: names of
-//! parameters are the user's, and so is everything inside `default`, `examples`, `enum` and
-//! `const`. Nothing is looked up outside the schema.
+//! ```text
+//! text -> tree -> step, step, ... (each over all schemas, by walk) -> text, notes (what was lost)
+//!                   `-> context: budget and notes                     the same text, if unchanged
+//! ```
+//!
+//! A vendor is a list of steps: `COMMON`, `COMPILED` or `SIMPLE`, and a few of its own. For example
+//! `plain::const_to_enum` makes `{"enum": [1]}` of `{"const": 1}`.
+//!
+//! What is kept true here:
+//!
+//! - A step changes keywords only. Names of parameters are the user's, and so is everything inside
+//!   `default`, `examples`, `enum` and `const`. The order of members stays, because LLMs write
+//!   arguments in that order.
+//! - A reference is looked up in the schema, and nowhere else.
+//! - A step pays for its work before it does it. The budget counts bytes and never time, so the
+//!   same schema always ends alike.
+//! - What loses information leaves a note. A schema that no step changed stays the text that came
+//!   in.
+//!
+//! Read in this order:
+//!
+//! 1. This file ([`apply`]), `context.rs`, `budget.rs`, `error.rs`, `walk.rs` (which keywords hold
+//!    schemas).
+//! 2. Repairs: `noise.rs`, `well_formed.rs`, `upgrade.rs`, `items.rs`, `root.rs`, `required.rs`,
+//!    `references.rs`, `patterns.rs`; `valid.rs` (no transform is needed).
+//! 3. Plainer schemas: `fold.rs`, `inline.rs`, `all_of.rs`, `plain.rs`, `types.rs`, `keywords.rs`.
+//! 4. Strict modes: `close.rs`.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -1,8 +1,22 @@
 //! Tools over plain JSON-RPC 2.0: `POST /rpc`, one handler for all methods.
 //!
-//! The methods are `tools/list`, `tools/call`, `tools/describe` and `server/identity`. A client
-//! keeps the list and lists again only when the identity differs. What reads and writes messages,
-//! and the identity, also serve other programs that speak this protocol.
+//! ```text
+//! text -> envelope: messages -> respond: each request -> result of its method -> envelope: answers
+//!                                 `-> tools/list, tools/call, tools/describe, server/identity
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - A client keeps the list and lists again only when the identity differs: equal lists have equal
+//!   identities.
+//! - A message that is no request is answered and never run. A notification gets no answer.
+//! - Answers come in the order of their requests. A batch has at most [`MAX_BATCH`] messages;
+//!   beyond a number of bytes of answers its further requests are refused and not run.
+//! - What reads and writes messages, and the identity, know no method and no registry: they also
+//!   serve other programs that speak this protocol.
+//!
+//! Read in this order: `envelope.rs` (messages), `respond.rs` (a text to its answers), this file
+//! (the methods), `offer.rs` with `schema.rs` (the list), `identity.rs`.
 //!
 //! Never here: sessions, and requests to the client.
 

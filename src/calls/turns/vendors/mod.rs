@@ -1,9 +1,25 @@
 //! One file for each vendor: reads the tool calls in its response, and writes the messages with
 //! their results.
 //!
-//! A vendor is pure: text in, text out, the same text for the same answers. It never runs a call,
-//! and never decides what a result says. To add one: a file here and a line in [`TURN_FORMATS`],
-//! under the id that its list has.
+//! ```text
+//! {"tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}}]}     a response
+//!   read  -> ReadTurn: call `a` of `f` with `{}`
+//!   write -> [{"role": "tool", "tool_call_id": "a", "content": "..."}]            its messages
+//! ```
+//!
+//! What is kept true here:
+//!
+//! - A vendor is pure: text in, text out, the same text for the same answers.
+//! - It never runs a call, and never decides what a result says.
+//! - What its bodies are known by stands in its file alone ([`TurnFormat::is_response`] and the
+//!   others that look at marks); no other code names a vendor.
+//!
+//! Read in this order: this file ([`TurnFormat`]), `chat.rs` (messages of Chat Completions, which
+//! several share) with `openai.rs`, `mistral.rs`, `cohere.rs` and `ollama.rs`; then
+//! `openai_responses.rs`, `anthropic.rs`, `gemini.rs`, `bedrock.rs`; `calls.rs` (the Tool
+//! Protocol).
+//!
+//! To add one: a file here and a line in [`TURN_FORMATS`], under the id that its list has.
 
 use super::marks::BodyMarks;
 use super::model_answer::ModelAnswer;
