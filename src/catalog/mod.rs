@@ -262,7 +262,7 @@ impl Catalog {
         self.shown(query).any(|entry| entry.may_run_long())
     }
 
-    /// One scenario.
+    /// The entry of one scenario; `None` if it has no offer.
     pub fn entry(&self, name: &ScenarioName) -> Option<&Arc<CatalogEntry>> {
         self.entries.get(name)
     }

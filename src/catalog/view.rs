@@ -50,7 +50,7 @@ pub use sticky::{StickyTools, ToolMark};
 
 use filter::ViewFilter;
 
-/// The result.
+/// The tools that one client gets, and why others are left out.
 #[derive(Debug, Clone, Default)]
 pub struct View {
     /// The scenarios that are in the list, in order, each with those of its tools that are in the

@@ -102,7 +102,7 @@ pub(super) struct NotListed {
 /// The query of a request, in order.
 pub(super) type QueryPairs<'a> = Vec<(&'a str, String)>;
 
-/// A daemon's answer.
+/// A daemon's answer, with what the headers of a list say.
 #[derive(Debug)]
 pub(super) struct DaemonAnswer {
     /// As it came.

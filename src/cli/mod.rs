@@ -10,8 +10,8 @@
 //! What is kept true here:
 //!
 //! - A command holds no logic of its own: it requests something and shows the answer.
-//! - Only `output.rs` prints. Text from scenarios passes its `sanitize`; an answer with `--json`
-//!   keeps its bytes.
+//! - Only `output.rs` prints, besides clap with its own help. Text from scenarios passes its
+//!   `sanitize`; an answer with `--json` keeps its bytes.
 //! - A command that fails returns a [`CommandError`], which gives the message, the next step and
 //!   the exit code.
 //!

@@ -148,7 +148,7 @@ pub struct EngineCounters {
     pub loads: Arc<ConfigLoads>,
 }
 
-/// A started engine.
+/// What [`start`] returns.
 #[derive(Debug)]
 pub struct Started {
     /// Sends it commands.

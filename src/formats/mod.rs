@@ -13,7 +13,8 @@
 //!   one bad tool would cost the whole request.
 //! - A vendor is data: a row of [`limits`] with the source of each number, a list of [`schema`]
 //!   transforms, and a writer of a few lines.
-//! - A format for which [`Format::for_llm`] holds never shows disabled or internal tools.
+//! - A list of a format for LLMs ([`Format::for_llm`]) has no disabled or internal tools; `views`
+//!   sees to that.
 //!
 //! Read in this order:
 //!

@@ -74,7 +74,7 @@ pub(in crate::engine) enum SessionEffect {
     Gone(Instant, EndReason),
 }
 
-/// Keeps all sessions.
+/// The session of each scenario that has one.
 pub(in crate::engine) struct Sessions {
     transports: Transports,
     events: mpsc::Sender<EngineEvent>,
@@ -84,7 +84,6 @@ pub(in crate::engine) struct Sessions {
     made: u64,
 }
 
-/// One session.
 struct KeptSession {
     made_of: Connected,
     number: u64,
@@ -142,7 +141,7 @@ pub(in crate::engine) enum ListOutcome {
     Failed,
 }
 
-/// A stream of hints.
+/// A stream of hints; dropping it ends its reader.
 struct HintStream {
     since: Instant,
     wait: Option<Duration>,

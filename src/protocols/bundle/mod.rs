@@ -49,7 +49,7 @@ use crate::bundles::{BundleStore, StoredBundle};
 use crate::model::{Manifest, Target};
 use crate::transports::Transports;
 
-/// The protocol's id.
+/// The id of this protocol, as the configuration and answers have it.
 pub const ID: ProtocolId = "bundle";
 
 /// How long a listing counts as fresh; changes are signalled.
@@ -59,7 +59,7 @@ const LIFETIME: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct BundleProtocol(pub(crate) BundleStore);
 
-/// One bundle.
+/// The session of one bundle, which reads the store at each listing and call.
 #[derive(Debug)]
 pub struct BundleSession {
     id: Uuid,

@@ -81,7 +81,7 @@ pub(crate) use revision::REVISIONS;
 pub use session::McpSession;
 pub(crate) use through_daemons::VIA;
 
-/// The protocol's id.
+/// The id of this protocol, as the configuration and answers have it.
 pub const ID: ProtocolId = "mcp";
 /// How a probe describes where it looks.
 const AT: &str = "its address";

@@ -66,7 +66,7 @@ pub use inspect::{Inspected, inspect};
 pub use restored::restored;
 pub(super) use tool::name as tool_name;
 
-/// The protocol's id.
+/// The id of this protocol, as the configuration and answers have it.
 pub const ID: ProtocolId = "tool-discovery";
 /// Where the manifest is, below the base address.
 pub const PATH: &str = "/api/v1/tools";

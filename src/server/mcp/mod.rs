@@ -86,7 +86,7 @@ use sessions::SESSION_ID;
 /// The paths, for the counters.
 pub(super) const PATHS: [&str; 2] = ["/mcp", "/mcp/{profile}"];
 
-/// The routes.
+/// Both paths, each method with its right.
 pub(super) fn router(config: &ConfigWatch) -> Router<SharedState> {
     PATHS.into_iter().fold(Router::new(), |router, path| {
         let own = require_right(post(receive), Call, config)

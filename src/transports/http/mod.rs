@@ -11,7 +11,8 @@
 //!
 //! - A redirect is followed within the origin only: by a GET, and by an exchange where it keeps the
 //!   method and the body. `post` follows none. Credentials go to their origin and nowhere else.
-//! - A call is not repeated once a byte of it may have been sent.
+//! - A call is not repeated once a byte of it may have been sent, unless its protocol says that it
+//!   may be: then once, with renewed credentials, after the server refused the first ones.
 //! - Limits count the bytes of a body after decoding, and what comes before the head of an answer.
 //! - A host that a server named is looked up once, and the address that was checked is dialled.
 //! - Polls keep no idle connections. hyper's types stay inside.

@@ -12,7 +12,7 @@
 //! - A vendor is pure: text in, text out, the same text for the same answers.
 //! - It never runs a call, and never decides what a result says.
 //! - What its bodies are known by stands in its file alone ([`TurnFormat::is_response`] and the
-//!   others that look at marks); no other code names a vendor.
+//!   others that look at marks); no other file of turns names a vendor.
 //!
 //! Read in this order: this file ([`TurnFormat`]), `chat.rs` (messages of Chat Completions, which
 //! several share) with `openai.rs`, `mistral.rs`, `cohere.rs` and `ollama.rs`; then

@@ -9,7 +9,8 @@
 //! What is kept true here:
 //!
 //! - An address that a server named is requested only if `guard.rs` admits it: https, and public
-//!   unless the operator named the host. The address that was checked is dialled.
+//!   unless the operator named the host (or the scenario is on loopback itself). The address that
+//!   was checked is dialled.
 //! - Without a person, one request for a token serves all that wait for it.
 //! - A login is renewed before it lapses, and is kept over restarts. Tokens without a person are
 //!   kept in memory only.
