@@ -17,6 +17,17 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! What is kept true here:
+//!
+//! - No decision is made here: a part gets what it needs when it is made, and later only another
+//!   configuration.
+//! - When [`Callsheet::start`] returns, the content of the store is published.
+//! - One trigger stops all parts. [`Callsheet::finish`] waits for them, for a limited time.
+//!
+//! Read in this order: `app/builder.rs` (the parts, in the order of their start), this file (what
+//! an embedding program can do), `app/reload.rs`, `app/stopping.rs`, `app/unused.rs`,
+//! `app/service.rs`, `app/logins.rs`.
 
 use std::collections::BTreeMap;
 use std::future::Future;

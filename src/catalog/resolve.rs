@@ -6,7 +6,7 @@
 //!
 //! 1. A tool with an alias wants the alias. One without wants its own name
 //!    ([`PublishedName::plain`]), or no name when the style is `Always`. Every tool also claims its
-//!    qualified name, used or not.
+//!    qualified name and its name for MCP clients, used or not.
 //! 2. An alias is given when exactly one tool has it. A plain name is given when exactly one tool
 //!    wants it and it is not a tool's alias. Neither is given when the text is the qualified name
 //!    of another tool or is [reserved](PublishedName::is_reserved).

@@ -2,7 +2,8 @@
 //! remembers which layer gave a value.
 //!
 //! The only module that knows figment. It writes no file, and the configuration file and the files
-//! of secrets that it names are the only state that it reads: the rest comes in [`LoadOptions`].
+//! of secrets and schemas that it names are the only state that is read: the rest comes in
+//! [`LoadOptions`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -73,8 +73,8 @@ pub(in crate::engine) mod trust;
 /// A client that waits for the next answer of a scenario.
 pub(in crate::engine) type Waiter = oneshot::Sender<Result<Arc<Health>, EngineError>>;
 
-/// One scenario. Its fields are private: other code reads it through methods and changes it through
-/// [`Scenario::handle`].
+/// One scenario. Its fields but the name are private: other code reads it through methods. What
+/// others report changes it through [`Scenario::handle`].
 pub(in crate::engine) struct Scenario {
     pub(in crate::engine) name: ScenarioName,
     /// The endpoint that a source last named; `None` if none has named one yet.

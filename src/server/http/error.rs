@@ -1,8 +1,9 @@
 //! The only mapping from errors to answers: problem details (RFC 9457) with an extra `error`, which
 //! clients of the original agent-inbox read.
 //!
-//! Texts of 4xx answers name the thing, the place and the next step. Those of 5xx are constant; the
-//! details go to the log.
+//! Texts of 4xx answers name the thing, the place and the next step. That of an unexpected failure
+//! (500) is constant; the details go to the log. A call that its scenario did not answer says why
+//! (502 to 504).
 
 use std::fmt;
 use std::time::Duration;

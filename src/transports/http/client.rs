@@ -1,7 +1,8 @@
 //! Sends GET requests to scenarios, and holds what all requests share.
 //!
 //! It never sends a call (see [`post`](super::post)) and never decides when to send a request. It
-//! repeats a request in one case only: the connection was closed before an answer came.
+//! repeats a request in two cases only: the connection was closed before an answer came, or the
+//! server refused the credentials and there are renewed ones.
 
 use std::borrow::Cow;
 use std::fmt;
