@@ -29,7 +29,7 @@ pub(super) const TOO_MANY_STREAMS: RefusalSpec = refusal(
 )
 .with_example(|| SubscribeError::Full(1_000).into());
 /// The scenario cannot be polled.
-pub(super) const CANNOT_ASK: RefusalSpec = refusal(409, "It is blocked, or it has no address.");
+pub(super) const CANNOT_POLL: RefusalSpec = refusal(409, "It is blocked, or it has no address.");
 /// As many preferences are kept as may be.
 pub(super) const TOO_MANY_PREFERENCES: RefusalSpec = refusal(
     409,

@@ -40,7 +40,7 @@ use crate::server::openapi::{
     ResponseSpec, json, operation, refusal, streamed, sub_operation, text,
 };
 use crate::server::route_refusals::{
-    ALREADY_DECIDED, AMBIGUOUS_NAME, CANNOT_ASK, NO_APPROVAL, NO_CALL, NO_OPERATION, NO_TOOL,
+    ALREADY_DECIDED, AMBIGUOUS_NAME, CANNOT_POLL, NO_APPROVAL, NO_CALL, NO_OPERATION, NO_TOOL,
     NOT_ALLOWED, NOT_FORGETTABLE, TOO_MANY_PREFERENCES, TOO_MANY_STREAMS, UNKNOWN_SCENARIO,
 };
 use crate::server::route_spec::{RouteSpec, route};
@@ -114,7 +114,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
     ]),
     route("/api/v1/scenarios/{name}/refresh", &[params::SCENARIO_NAME], &[
         operation(Post, Call, Scenarios, "refreshScenario", "polls it now", json::<HealthJson<'_>>("its health after that, also when the poll failed"), || post(scenarios::refresh))
-            .refuses(&[UNKNOWN_SCENARIO, CANNOT_ASK]),
+            .refuses(&[UNKNOWN_SCENARIO, CANNOT_POLL]),
     ]),
     route("/api/v1/scenarios/{name}/trust", &[params::SCENARIO_NAME], &[
         operation(Post, Operate, Scenarios, "trustScenario", "trusts its address", json::<HealthJson<'_>>("its health after that"), || post(scenarios::trust))

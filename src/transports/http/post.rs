@@ -1,9 +1,10 @@
 //! Sending a call: one POST of JSON, or one request of any other kind, whose answer is taken
 //! whatever its status.
 //!
-//! Calls run side by side and keep a few idle connections. Nothing is repeated once bytes may have
-//! been sent, and no redirect is followed: what a tool does must happen neither twice nor
-//! elsewhere. How many are under way is not this module's business.
+//! Calls run side by side and keep a few idle connections. No request is repeated once bytes may
+//! have been sent, except with renewed credentials where the caller's limits allow it after a
+//! refusal, and no redirect is followed: what a tool does must happen neither twice nor elsewhere.
+//! How many are under way is decided elsewhere.
 
 use std::time::Duration;
 
