@@ -29,8 +29,7 @@ const LOAD: usize = 1;
 const CASES: [(usize, f64); 2] = [(1, 2.0), (32, 2.5)];
 const WAITERS: usize = 10_000;
 /// The settings of a daemon at which so many wait.
-const WAITING: &str =
-    "calls.queue_timeout = \"1h\"\ncalls.concurrency = 32\nserver.max_connections = 24000\n";
+const WAITING: &str = "calls.queue_timeout = \"1h\"\ncalls.queue = 12000\ncalls.concurrency = 32\nserver.max_connections = 24000\n";
 /// The most that a call that waits may cost, in KB.
 const MOST_KB: f64 = 20.0;
 /// Nothing here takes this long unless it never comes.

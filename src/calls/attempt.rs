@@ -34,7 +34,7 @@ pub(super) struct AttemptAdmission {
     inner: Arc<CallsInner>,
     id: ToolId,
     rules: Arc<config::CallsConfig>,
-    lane: Arc<ScenarioLimiter>,
+    limiter: Arc<ScenarioLimiter>,
     route: Arc<CallRoute>,
     _permit: CallPermit,
 }
@@ -64,18 +64,20 @@ impl AttemptAdmission {
     ) -> Result<Self, ExecuteError> {
         let scenario = &id.scenario;
         let rules = inner.config.load_full();
-        let lane = inner.limits.scenario_limiter(scenario, &rules);
+        let limiter = inner.limits.scenario_limiter(scenario, &rules);
         match routing::usable(inner, scenario) {
             // What the breaker refuses does not wait for a permit.
-            Some(route) => lane.would_pass(id, route.generation)?,
+            Some(route) => limiter.would_pass(id, route.generation)?,
             // All permits are held by calls that wait for a route. More waiting calls would fill
             // the queue that all scenarios share.
-            None if lane.is_full_for(caller) => return Err(routing::unavailable(inner, id, None)),
+            None if limiter.is_full_for(caller) => {
+                return Err(routing::unavailable(inner, id, None));
+            }
             None => {}
         }
         let permit = inner
             .limits
-            .acquire(scenario, &lane, caller, &rules)
+            .acquire(scenario, &limiter, caller, &rules)
             .await?;
         // It waits with its permit, so the limits also apply to the calls that wait here.
         let route = routing::first(inner, id, rules.reroute_wait).await?;
@@ -83,7 +85,7 @@ impl AttemptAdmission {
             inner: Arc::clone(inner),
             id: id.clone(),
             rules,
-            lane,
+            limiter,
             route,
             _permit: permit,
         })
@@ -101,7 +103,7 @@ impl AttemptAdmission {
 
     /// Lets one attempt by this route pass the breakers.
     pub(super) fn pass(&self, to: &CallRoute) -> Result<(), ExecuteError> {
-        self.lane.pass(&self.id, to.generation, &self.rules)
+        self.limiter.pass(&self.id, to.generation, &self.rules)
     }
 
     /// Makes one attempt that passed the breaker: waits for what the session of this route answers,
@@ -152,7 +154,7 @@ impl AttemptAdmission {
         }
         let end = AttemptEnd::of(answered);
         if end == AttemptEnd::Answered || !line.is_cancelled() {
-            self.lane
+            self.limiter
                 .ended(&self.id.tool, to.generation, end, &self.rules);
         }
     }

@@ -77,7 +77,7 @@ pub enum ExecuteError {
         named: NamedVersion,
     },
     /// The name may mean several tools.
-    #[error("several tools are called `{name}`: {}", call_either(candidates))]
+    #[error("several tools are called `{name}`; {}", call_either(candidates))]
     Ambiguous {
         /// The name.
         name: String,

@@ -247,8 +247,6 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)?;
         match &self.next {
-            // The text of a choice goes on with it.
-            Some(next) if self.code == FailureCode::Ambiguous => write!(f, ": {next}"),
             Some(next) => write!(f, "; {next}"),
             None => Ok(()),
         }

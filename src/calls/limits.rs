@@ -39,7 +39,7 @@ const OPERATORS_DIVISOR: usize = 8;
 /// From this number of callers of a scenario on, those without a call there are forgotten.
 const MOST_IDLE_CALLERS: usize = 64;
 /// From this number of scenarios on, those without a call under way are forgotten.
-const LANES: usize = 4096;
+const SCENARIO_LIMITERS_MAX: usize = 4096;
 
 /// All limits of one daemon.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub(super) struct CallLimiter {
     clock: Clock,
     epoch: Instant,
     rates: Mutex<HashMap<RateKey, Rate>>,
-    lanes: RwLock<HashMap<ScenarioName, Arc<ScenarioLimiter>>>,
+    limiters: RwLock<HashMap<ScenarioName, Arc<ScenarioLimiter>>>,
     waiting: AtomicUsize,
 }
 
@@ -120,12 +120,12 @@ struct QueueSlot<'a>(&'a AtomicUsize);
 impl CallLimiter {
     pub(super) fn new(clock: Clock) -> Self {
         let rates = Mutex::default();
-        let lanes = RwLock::default();
+        let limiters = RwLock::default();
         Self {
             clock,
             epoch: clock.now(),
             rates,
-            lanes,
+            limiters,
             waiting: AtomicUsize::new(0),
         }
     }
@@ -195,24 +195,24 @@ impl CallLimiter {
         scenario: &ScenarioName,
         rules: &config::CallsConfig,
     ) -> Arc<ScenarioLimiter> {
-        let known = self.lanes.read().get(scenario).cloned();
-        if let Some(lane) = known.filter(|lane| lane.size == rules.concurrency) {
-            return lane;
+        let known = self.limiters.read().get(scenario).cloned();
+        if let Some(limiter) = known.filter(|limiter| limiter.size == rules.concurrency) {
+            return limiter;
         }
-        let mut lanes = self.lanes.write();
-        if lanes.len() >= LANES {
+        let mut limiters = self.limiters.write();
+        if limiters.len() >= SCENARIO_LIMITERS_MAX {
             // A call under way or waiting holds its limiter too.
-            lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
+            limiters.retain(|_, limiter| Arc::strong_count(limiter) > 1);
         }
-        let lane = lanes
+        let limiter = limiters
             .entry(scenario.clone())
             .or_insert_with(|| Arc::new(ScenarioLimiter::new(rules.concurrency, self.clock)));
-        if lane.size != rules.concurrency {
+        if limiter.size != rules.concurrency {
             // Calls under way keep their permits, so for a moment there may be more than the new
             // limit.
-            *lane = Arc::new(ScenarioLimiter::new(rules.concurrency, self.clock));
+            *limiter = Arc::new(ScenarioLimiter::new(rules.concurrency, self.clock));
         }
-        Arc::clone(lane)
+        Arc::clone(limiter)
     }
 
     /// Waits for a permit for this caller, at most as long and with as many other calls as `rules`
@@ -220,11 +220,11 @@ impl CallLimiter {
     pub(super) async fn acquire(
         &self,
         scenario: &ScenarioName,
-        lane: &ScenarioLimiter,
+        limiter: &ScenarioLimiter,
         caller: &CallerKey,
         rules: &config::CallsConfig,
     ) -> Result<CallPermit, ExecuteError> {
-        let gates = lane.gates_of(caller);
+        let gates = limiter.gates_of(caller);
         if let Ok(permit) = gates.try_acquire() {
             return Ok(permit);
         }
@@ -253,10 +253,10 @@ impl CallLimiter {
 
     /// How many permits of a scenario are in use.
     pub(super) fn under_way(&self, scenario: &ScenarioName) -> usize {
-        let lanes = self.lanes.read();
-        lanes
-            .get(scenario)
-            .map_or(0, |lane| lane.size - lane.places.available_permits())
+        let limiters = self.limiters.read();
+        limiters.get(scenario).map_or(0, |limiter| {
+            limiter.size - limiter.places.available_permits()
+        })
     }
 
     /// The state of a scenario's breaker, by a route of this generation if one is given.
@@ -265,8 +265,12 @@ impl CallLimiter {
         scenario: &ScenarioName,
         generation: Option<u64>,
     ) -> Option<BreakerStatus> {
-        let lanes = self.lanes.read();
-        lanes.get(scenario)?.circuits.lock().of_scenario(generation)
+        let limiters = self.limiters.read();
+        limiters
+            .get(scenario)?
+            .circuits
+            .lock()
+            .of_scenario(generation)
     }
 
     /// The state of the breakers of a scenario's tools that failed, by a route of this generation
@@ -276,10 +280,10 @@ impl CallLimiter {
         scenario: &ScenarioName,
         generation: Option<u64>,
     ) -> Vec<ToolBreakerStatus> {
-        let lanes = self.lanes.read();
-        lanes
+        let limiters = self.limiters.read();
+        limiters
             .get(scenario)
-            .map(|lane| lane.circuits.lock().of_tools(generation))
+            .map(|limiter| limiter.circuits.lock().of_tools(generation))
             .unwrap_or_default()
     }
 
@@ -288,10 +292,10 @@ impl CallLimiter {
         &self,
         generation: impl Fn(&ScenarioName) -> Option<u64>,
     ) -> OpenCircuits {
-        let lanes = self.lanes.read();
-        let each = lanes
+        let limiters = self.limiters.read();
+        let each = limiters
             .iter()
-            .map(|(scenario, lane)| lane.circuits.lock().open(generation(scenario)));
+            .map(|(scenario, limiter)| limiter.circuits.lock().open(generation(scenario)));
         each.fold(OpenCircuits::default(), OpenCircuits::and)
     }
 }

@@ -28,11 +28,11 @@ use super::{
     CallResponse, Calls, ExecuteError, FailureCode, PreparedCall, Requester, WaitLimits, allow,
     resolve, routing,
 };
-use crate::catalog::{NameLookup, ViewQuery, find_in_scope};
+use crate::catalog::{Catalog, ViewQuery};
 use crate::config;
 use crate::engine::CallRoute;
 use crate::model::{
-    ApprovalRequest, ApprovalState, CalledDefinition, CallerInfo, NameRef, Operation, PeerIdentity,
+    ApprovalRequest, ApprovalState, CalledDefinition, CallerInfo, Operation, PeerIdentity,
     StoredAnswer, Tool, ToolId, ViewTool,
 };
 use crate::protocols::Outcome;
@@ -211,11 +211,11 @@ impl Calls {
         caller: &CallerKey,
     ) -> Result<Arc<CallRoute>, ExecuteError> {
         let rules = self.0.config.load_full();
-        let lane = self.0.limits.scenario_limiter(&id.scenario, &rules);
+        let limiter = self.0.limits.scenario_limiter(&id.scenario, &rules);
         let _turn = self
             .0
             .limits
-            .acquire(&id.scenario, &lane, caller, &rules)
+            .acquire(&id.scenario, &limiter, caller, &rules)
             .await?;
         routing::first(&self.0, id, rules.reroute_wait).await
     }
@@ -238,7 +238,7 @@ impl Calls {
                 Err(refused) => return refused,
             },
         };
-        let asker = asker(&ready);
+        let caller = caller(&ready);
         let PreparedCall {
             tool,
             definition,
@@ -262,7 +262,7 @@ impl Calls {
             owner: route.party.clone(),
             called,
             arguments,
-            asker,
+            caller,
             requester,
             collects,
         };
@@ -298,7 +298,7 @@ impl Calls {
             id: ready.tool.id.clone(),
             tool: Arc::clone(&ready.tool.tool),
             owner: owner.clone(),
-            asker: asker(ready),
+            caller: caller(ready),
             access: Arc::clone(&ready.requester.access),
             result: outcome.result.clone(),
             document: outcome.document.clone(),
@@ -307,51 +307,34 @@ impl Calls {
         operations.begin(self, started).await
     }
 
-    /// The tool as the caller may call it now, and the peer that answers for its scenario.
-    fn callable(&self, id: &ToolId, asker: &CallerInfo) -> Option<(Arc<ViewTool>, PeerIdentity)> {
-        let owner = self.0.engine.route(&id.scenario)?.party.clone();
-        let snapshot = self.0.reader.snapshot();
-        let scope = scope(asker);
-        let NameLookup::One(tool) =
-            find_in_scope(&snapshot.catalog, &scope, &NameRef::Id(id.clone()))
-        else {
-            return None;
-        };
-        allow::check(&snapshot.catalog, &scope, &tool)
-            .is_ok()
-            .then_some((tool, owner))
-    }
-
-    /// The definition that was called, as the caller may call it now.
-    fn called_definition(&self, request: &ApprovalRequest) -> Option<Arc<ViewTool>> {
+    /// What an approval of this request would run now; `None` if its tool is not offered to the
+    /// caller any more.
+    fn standing(&self, request: &ApprovalRequest) -> Option<StandingRequest> {
+        let owner = self.0.engine.route(&request.tool.scenario)?.party.clone();
         let snapshot = self.0.reader.snapshot();
         let scope = scope(&request.caller);
-        let called = resolve::by_id(
-            &snapshot.catalog,
-            &scope,
-            request.called.as_ref()?.id.clone(),
-        )?;
-        allow::check(&snapshot.catalog, &scope, &called)
-            .is_ok()
-            .then_some(called)
+        let tool = allowed(&snapshot.catalog, &scope, &request.tool)?;
+        let called = request.called.as_ref();
+        let definition = called.and_then(|called| allowed(&snapshot.catalog, &scope, &called.id));
+        let current = CurrentTool {
+            owner,
+            tool: Arc::clone(&tool.tool),
+            called: definition.as_ref().map(|called| Arc::clone(&called.tool)),
+        };
+        Some(StandingRequest {
+            tool,
+            definition,
+            current,
+        })
     }
 
     async fn run_request(self, request: Arc<ApprovalRequest>) -> RunOutcome {
-        let Some((tool, owner)) = self.callable(&request.tool, &request.caller) else {
+        let Some(standing) = self.standing(&request) else {
             let why = format!("`{}` is not offered to the caller any more", request.tool);
             return self.unsent(&request, why, FailureCode::NotAllowed.as_str());
         };
         // Checked once more, because a call that is repeated waited for its tool.
-        let definition = self.called_definition(&request);
-        let called = definition
-            .as_ref()
-            .map(|definition| Arc::clone(&definition.tool));
-        let standing = CurrentTool {
-            owner,
-            tool: Arc::clone(&tool.tool),
-            called,
-        };
-        if let Some(change) = approval::changed(&request, Some(&standing)) {
+        if let Some(change) = approval::changed(&request, Some(&standing.current)) {
             return self.unsent(&request, change, "changed");
         }
         // Rows of earlier versions do not say with which access they were requested.
@@ -360,14 +343,14 @@ impl Calls {
             .clone()
             .map_or_else(Requester::full_access, Requester::with_access);
         let ready = PreparedCall {
-            approved: Some(tool.tool.version().into()),
+            approved: Some(standing.tool.tool.version().into()),
             made_for: request.called.as_ref().map(|called| called.version.clone()),
-            definition,
+            definition: standing.definition,
             user_id: request.caller.user_id.clone(),
             owner: Some(request.owner.clone()),
             client: request.caller.client.clone(),
             ..PreparedCall::new(
-                tool,
+                standing.tool,
                 scope(&request.caller),
                 request.arguments.clone(),
                 requester,
@@ -393,7 +376,7 @@ impl Calls {
             id,
             owner,
             arguments,
-            asker,
+            caller,
             access,
             timeout,
         } = call;
@@ -401,10 +384,10 @@ impl Calls {
             why: format!("its tool `{}` {why}", id.tool),
             retry_after: None,
         };
-        let tool = self.partner(&id, &owner, &asker).map_err(unoffered)?;
-        let scope = scope(&asker);
+        let tool = self.partner(&id, &owner, &caller).map_err(unoffered)?;
+        let scope = scope(&caller);
         let ready = PreparedCall {
-            user_id: asker.user_id,
+            user_id: caller.user_id,
             owner: Some(owner),
             timeout,
             follow: false,
@@ -436,7 +419,7 @@ impl Calls {
         &self,
         id: &ToolId,
         owner: &PeerIdentity,
-        asker: &CallerInfo,
+        caller: &CallerInfo,
     ) -> Result<Arc<ViewTool>, CompanionUnavailable> {
         let Some(route) = self.0.engine.route(&id.scenario) else {
             return Err(CompanionUnavailable::Offline(
@@ -451,10 +434,8 @@ impl Calls {
             return Err(CompanionUnavailable::OwnerChanged(why));
         }
         let snapshot = self.0.reader.snapshot();
-        let scope = scope(asker);
-        let NameLookup::One(tool) =
-            find_in_scope(&snapshot.catalog, &scope, &NameRef::Id(id.clone()))
-        else {
+        let scope = scope(caller);
+        let Some(tool) = resolve::by_id(&snapshot.catalog, &scope, id.clone()) else {
             return Err(CompanionUnavailable::NotAllowed(format!(
                 "is not offered by `{}`",
                 id.scenario
@@ -471,15 +452,7 @@ impl Calls {
 
 impl ApprovedCallRunner for Calls {
     fn current_tool(&self, request: &ApprovalRequest) -> Option<CurrentTool> {
-        let (tool, owner) = self.callable(&request.tool, &request.caller)?;
-        let called = self
-            .called_definition(request)
-            .map(|definition| Arc::clone(&definition.tool));
-        Some(CurrentTool {
-            owner,
-            tool: Arc::clone(&tool.tool),
-            called,
-        })
+        self.standing(request).map(|standing| standing.current)
     }
 
     fn run(&self, request: Arc<ApprovalRequest>) -> BoxFuture<'static, RunOutcome> {
@@ -525,9 +498,9 @@ impl ToolCaller for Calls {
         &self,
         id: &ToolId,
         owner: &PeerIdentity,
-        asker: &CallerInfo,
+        caller: &CallerInfo,
     ) -> Result<Arc<Tool>, CompanionUnavailable> {
-        self.partner(id, owner, asker)
+        self.partner(id, owner, caller)
             .map(|tool| Arc::clone(&tool.tool))
     }
 
@@ -539,17 +512,31 @@ impl ToolCaller for Calls {
     }
 }
 
+/// What an approval would run now.
+struct StandingRequest {
+    tool: Arc<ViewTool>,
+    /// The definition that was called, if it is another one and still offered.
+    definition: Option<Arc<ViewTool>>,
+    current: CurrentTool,
+}
+
+/// The tool with this identity, if it may be called in this scope.
+fn allowed(catalog: &Catalog, scope: &ViewQuery, id: &ToolId) -> Option<Arc<ViewTool>> {
+    let tool = resolve::by_id(catalog, scope, id.clone())?;
+    allow::check(catalog, scope, &tool).is_ok().then_some(tool)
+}
+
 /// The view of the caller.
-fn scope(asker: &CallerInfo) -> ViewQuery {
+fn scope(caller: &CallerInfo) -> ViewQuery {
     let text = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
     ViewQuery {
-        chat: text(&asker.chat),
-        profile: text(&asker.profile),
+        chat: text(&caller.chat),
+        profile: text(&caller.profile),
         ..ViewQuery::default()
     }
 }
 
-fn asker(ready: &PreparedCall) -> CallerInfo {
+fn caller(ready: &PreparedCall) -> CallerInfo {
     let text = |text: &Option<String>| text.as_deref().map(Into::into);
     CallerInfo {
         chat: text(&ready.scope.chat),

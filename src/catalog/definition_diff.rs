@@ -3,8 +3,6 @@
 //! Pure. Texts are compared by words: what is equal at their beginnings and ends is left out but
 //! for a few words, so that the change is seen in a long text. Everything is bounded.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
 use crate::model::finding::push_step;
@@ -67,9 +65,9 @@ impl ChangedDefinition {
 
 impl DefinitionDifference {
     /// What differs between two definitions of one tool.
-    pub fn between(old: &Tool, new: &Tool) -> Self {
+    fn between(old: &Tool, new: &Tool) -> Self {
         let mut found = Self::default();
-        found.values("", &document(old), &document(new));
+        found.values("", &old.definition_document(), &new.definition_document());
         found
     }
 
@@ -115,26 +113,6 @@ impl DefinitionDifference {
     }
 }
 
-/// What counts of a definition, as one document.
-fn document(tool: &Tool) -> Value {
-    let parsed = |json: &str| serde_json::from_str::<Value>(json).unwrap_or_default();
-    let mut members = serde_json::Map::new();
-    members.insert("description".to_owned(), (*tool.description).into());
-    members.insert("parameters".to_owned(), parsed(tool.parameters.get()));
-    members.insert("metadata".to_owned(), parsed(tool.metadata.get()));
-    for (name, json) in tool
-        .extra
-        .iter()
-        .filter(|(name, _)| matches!(&**name, "title" | "annotations"))
-    {
-        members.insert(name.to_string(), parsed(json.get()));
-    }
-    if let Some(output) = tool.output() {
-        members.insert("outputSchema".to_owned(), parsed(output.get()));
-    }
-    members.into()
-}
-
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => bounded(text),
@@ -172,16 +150,6 @@ fn differing_words(old: &str, new: &str) -> [String; 2] {
         let after = if to < words.len() { "..." } else { "" };
         bounded(&format!("{before}{}{after}", words[from..to].concat()))
     })
-}
-
-/// The tools of two entries of one scenario whose definitions differ.
-pub(super) fn changed_definitions<'a>(
-    pairs: impl Iterator<Item = (&'a ToolId, &'a Arc<Tool>, &'a Arc<Tool>)>,
-) -> Vec<ChangedDefinition> {
-    let differ = pairs.filter(|(_, old, new)| !Arc::ptr_eq(old, new) && old != new);
-    differ
-        .filter_map(|(id, old, new)| ChangedDefinition::between(id, old, new))
-        .collect()
 }
 
 #[cfg(test)]

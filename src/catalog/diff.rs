@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use imbl::ordmap::DiffItem;
 
-use super::definition_diff::{ChangedDefinition, changed_definitions};
+use super::definition_diff::ChangedDefinition;
 use super::explain::out_of_bounds;
 use super::findings::unmatched_preference;
 use super::scoped_catalog::ScopedCatalog;
@@ -76,12 +76,15 @@ impl Touched {
             .0
             .values()
             .filter_map(|[old, new]| Some((old.as_ref()?, new.as_ref()?)));
-        let tools = pairs.flat_map(|(old, new)| {
-            new.tools
-                .iter()
-                .filter_map(|tool| Some((&tool.id, &old.tool(&tool.id.tool)?.tool, &tool.tool)))
+        let changed = pairs.flat_map(|(old, new)| {
+            new.tools.iter().filter_map(|tool| {
+                let was = &old.tool(&tool.id.tool)?.tool;
+                let is = &tool.tool;
+                let differs = !Arc::ptr_eq(was, is) && was != is;
+                differs.then(|| ChangedDefinition::between(&tool.id, was, is))?
+            })
         });
-        changed_definitions(tools)
+        changed.collect()
     }
 
     fn entries(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {

@@ -45,7 +45,7 @@ mod activities;
 mod categories;
 mod claim_index;
 mod companions;
-pub mod definition_diff;
+mod definition_diff;
 mod diff;
 mod entry;
 pub mod explain;

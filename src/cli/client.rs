@@ -117,6 +117,15 @@ pub(super) struct DaemonAnswer {
     pub(super) notes: Option<String>,
 }
 
+/// The segments of a route that name a tool. An identity is two; its tool may hold further slashes,
+/// which are part of the second.
+pub(super) fn tool_segments(name: &str) -> Vec<&str> {
+    match name.split_once('/') {
+        Some((scenario, tool)) => vec![scenario, tool],
+        None => vec![name],
+    }
+}
+
 impl DaemonClient {
     /// The daemon that the arguments, the environment or the configuration name.
     pub(super) fn from_args(remote: &RemoteArgs) -> Result<Self, CommandError> {
@@ -176,17 +185,14 @@ impl DaemonClient {
     /// The daemon at this address.
     pub(super) fn at(base: Url) -> Result<Self, CommandError> {
         crate::transports::http::tls::choose_tls();
-        let http = built(builder())?;
-        let is_in_doubt = AtomicBool::new(false);
-        let cache = AnswerCache::default();
         Ok(Self {
             base,
             is_named: false,
-            http,
+            http: built(builder())?,
             by_socket: None,
             token: None,
-            cache,
-            is_in_doubt,
+            cache: AnswerCache::default(),
+            is_in_doubt: AtomicBool::new(false),
         })
     }
 

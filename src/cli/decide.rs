@@ -181,10 +181,10 @@ fn decision_subject(scenario: &Value, action: &str, undo: bool) -> String {
         identity => format!("identity {identity} {at}"),
     };
     let source = text("/source");
-    let vouched = if action == "trust" && undo && scenario["trusted"] == Value::Bool(true) {
+    let source_trusted = if action == "trust" && undo && scenario["trusted"] == Value::Bool(true) {
         format!("; its source ({source}) is trusted")
     } else {
         String::new()
     };
-    format!("{what}: {peer}, found by {source}{vouched}")
+    format!("{what}: {peer}, found by {source}{source_trusted}")
 }

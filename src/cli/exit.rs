@@ -141,7 +141,7 @@ impl From<EditError> for CommandError {
             EditError::Invalid { problems, .. } => problems.into(),
             error => Self::Refused {
                 message: error.to_string(),
-                hint: Some(error.hint()),
+                hint: error.hint(),
             },
         }
     }

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::client::{DaemonClient, QueryPairs, as_commands};
+use super::client::{DaemonClient, QueryPairs, as_commands, tool_segments};
 use super::{CommandError, RemoteArgs, output, paragraph};
 
 /// Arguments of `explain`.
@@ -30,12 +30,7 @@ impl ExplainArgs {
             .filter_map(|(key, value)| Some((key, value?)))
             .collect();
         let mut path = vec!["tools"];
-        // An identity is two segments; its tool may hold further slashes, which are part of the
-        // second.
-        match self.name.split_once('/') {
-            Some((scenario, tool)) => path.extend([scenario, tool]),
-            None => path.push(&self.name),
-        }
+        path.extend(tool_segments(&self.name));
         path.push("explain");
         let answer = daemon.get(&path, query, "steps").await?;
         if self.remote.json {

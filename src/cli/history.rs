@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::client::{DaemonClient, QueryPairs};
+use super::client::{DaemonClient, QueryPairs, tool_segments};
 use super::{CommandError, RemoteArgs, output};
 
 /// Digits of a version that a person compares.
@@ -30,12 +30,7 @@ impl HistoryArgs {
             .map(|profile| ("profile", profile))
             .collect();
         let mut path = vec!["tools"];
-        // An identity is two segments; its tool may hold further slashes, which are part of the
-        // second.
-        match self.name.split_once('/') {
-            Some((scenario, tool)) => path.extend([scenario, tool]),
-            None => path.push(&self.name),
-        }
+        path.extend(tool_segments(&self.name));
         path.push("history");
         let answer = daemon.get(&path, query, "changes").await?;
         if self.remote.json {

@@ -6,7 +6,6 @@
 //! Both are readable by the user alone. A file that a killed daemon left behind names an address
 //! where no program accepts connections; then it counts as absent.
 
-use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::config::{LoadOptions, LoadedConfig, StateConfig};
+use crate::runtime::open_files::replace_file;
 
 /// The name of the file of a user.
 const FILE: &str = "daemon.json";
@@ -141,11 +141,7 @@ impl DaemonRecord {
     }
 
     fn write(&self, file: &Path) -> std::io::Result<()> {
-        let folder = file.parent().unwrap_or(Path::new("."));
-        let mut written = tempfile::NamedTempFile::new_in(folder)?;
-        written.write_all(serde_json::to_string(self)?.as_bytes())?;
-        written.persist(file)?;
-        Ok(())
+        replace_file(file, &serde_json::to_vec(self)?)
     }
 }
 
@@ -191,7 +187,7 @@ impl DaemonFiles {
     }
 
     /// Whether the record of a daemon whose process runs names this address.
-    pub(super) fn name(&self, url: &Url) -> bool {
+    pub(super) fn names_address(&self, url: &Url) -> bool {
         let trusted = self
             .records
             .iter()
@@ -301,7 +297,7 @@ mod tests {
             records: vec![file.clone()],
             socket: folder.path().join("state.db.sock"),
         };
-        let names = |url: &str| files.name(&Url::parse(url).unwrap());
+        let names = |url: &str| files.names_address(&Url::parse(url).unwrap());
         assert!(!names("http://127.0.0.1:7400"), "there is no record");
         let record = |pid| DaemonRecord {
             url: "http://127.0.0.1:7400".to_owned(),

@@ -168,7 +168,10 @@ impl Core {
         if turned || judgement.is_news || settled != ChangeKind::Same {
             self.publisher.scenario_findings(name, &record.findings());
         }
-        if turned || judgement.is_news || settled == ChangeKind::Changed {
+        let known = self.parts.routes.to(name);
+        if record.is_callable() && !known.is_some_and(|route| route.is_callable()) {
+            self.publisher.mark_callable(name);
+        } else if turned || judgement.is_news || settled == ChangeKind::Changed {
             self.publisher.mark_dirty(name);
         } else if settled == ChangeKind::Confirmed {
             self.publisher.mark_dirty_later(name, now);

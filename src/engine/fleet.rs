@@ -108,13 +108,13 @@ impl Fleet {
         config: &Config,
         now: Now,
     ) -> Effects {
-        let vouched = assignment.endpoint.trust == SourceTrust::Trusted;
+        let source_trusted = assignment.endpoint.trust == SourceTrust::Trusted;
         let generation = self.generation();
         let new = || {
             Box::new(Scenario::new(
                 name.clone(),
                 assignment.source,
-                vouched,
+                source_trusted,
                 generation,
                 now,
             ))
@@ -180,7 +180,7 @@ impl Fleet {
             // An approved peer keeps its name while another peer uses it in its absence, unless a
             // source vouches for that other peer.
             let held = record.is_some_and(|record| {
-                record.is_vouched()
+                record.is_source_trusted()
                     || record
                         .party()
                         .is_some_and(|party| trust::same(&ruling.party, party))

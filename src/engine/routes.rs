@@ -34,8 +34,8 @@ pub struct CallRoute {
     pub state: ScenarioState,
     /// Grows whenever its process may be another one: it moved, restarted, or may have restarted.
     pub generation: u64,
-    /// The sequence of the first snapshot with it. Definitions of an older one may be those of a
-    /// former process.
+    /// The sequence of the first snapshot after its process was listed. Definitions of an older one
+    /// may be those of a former process.
     pub since: u64,
 }
 
@@ -71,7 +71,12 @@ impl CallRoutes {
                 continue;
             }
             let routes = routes.get_or_insert_with(|| OrdMap::clone(&before));
-            match record.and_then(|record| record.route(sequence)) {
+            let route = record.and_then(|record| {
+                // Of a process that was listed before, the definitions are published already.
+                let same = known.filter(|known| known.is_of_same_listing(record));
+                record.route(same.map_or(sequence, |known| known.since))
+            });
+            match route {
                 Some(route) => routes.insert(name.clone(), Arc::new(route)),
                 None => routes.remove(name),
             };
@@ -83,14 +88,23 @@ impl CallRoutes {
 }
 
 impl CallRoute {
+    /// Whether a call can be sent by it once its definitions are published.
+    pub(super) fn is_callable(&self) -> bool {
+        !self.ended && self.is_listed
+    }
+
+    /// Whether the scenario's process is still the one of this route, and was listed no more since.
+    fn is_of_same_listing(&self, record: &Scenario) -> bool {
+        record.generation() == self.generation && record.is_listed() == self.is_listed
+    }
+
     /// Whether this is still the route to the scenario.
     fn is_of(&self, record: &Scenario) -> bool {
         record.has_route()
             && record.session().is_some_and(|link| {
                 link.ended == self.ended && Arc::ptr_eq(&link.session, &self.session)
             })
-            && record.generation() == self.generation
-            && record.is_listed() == self.is_listed
+            && self.is_of_same_listing(record)
             && record.state() == self.state
             && record
                 .party()
@@ -112,6 +126,12 @@ impl Scenario {
             version,
             followed: self.is_trusted(),
         })
+    }
+
+    /// Whether calls can be sent to it once its definitions are published.
+    pub(super) fn is_callable(&self) -> bool {
+        let lives = self.session().is_some_and(|link| !link.ended);
+        lives && self.is_listed() && self.has_route()
     }
 
     /// Whether it has a route: it is trusted, not blocked, and has a session.

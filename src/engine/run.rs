@@ -192,7 +192,7 @@ impl Core {
             }
             let now = self.now();
             self.time_passed(now);
-            if self.publisher.is_large() && self.publisher.due().is_some_and(|due| due <= now.mono)
+            if self.publisher.due().is_some_and(|due| due <= now.mono) && self.publisher.is_large()
             {
                 // On another thread, as this one also serves requests.
                 let tasks = self.parts.transports.tasks().clone();
@@ -416,13 +416,14 @@ impl Core {
         let reached = reached(&answered.result);
         let digest = record.digest();
         let good = answered.result.is_ok();
-        let goodbye = partition.believes(record.source().0, &name, record.silenced(), now);
+        let absence_is_believed =
+            partition.believes(record.source().0, &name, record.silenced(), now);
         let rules = &parts.config.health;
         let refresh = &parts.config.refresh;
         let effects = record.handle(
             ScenarioInput::Polled {
                 answered,
-                goodbye,
+                absence_is_believed,
                 random: fastrand::f64(),
             },
             &parts.config,

@@ -332,11 +332,11 @@ impl HubInner {
             );
             state.moment = Arc::clone(&moment);
             for topic in state.topics.values() {
-                let covered = message.event.call().is_some_and(|(scenario, asker)| {
+                let covered = message.event.call().is_some_and(|(scenario, caller)| {
                     let query = &topic.query;
                     let of_scenario = query.scenarios.is_empty()
                         || scenario.is_some_and(|name| query.scenarios.contains(name));
-                    of_scenario && asker.is_within(query.chat.as_deref(), query.profile.as_deref())
+                    of_scenario && caller.is_within(query.chat.as_deref(), query.profile.as_deref())
                 });
                 let messages = if covered {
                     vec![Published::Change(Arc::clone(&message))]

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::OnceLock;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use super::text::hexadecimal;
@@ -39,6 +39,59 @@ pub(super) struct DefinitionParts<'a> {
     pub(super) metadata: &'a JsonText,
     pub(super) title: Option<&'a JsonText>,
     pub(super) annotations: Option<&'a JsonText>,
+}
+
+impl DefinitionParts<'_> {
+    /// The parts but the name as one document, for comparing two definitions of one tool. What the
+    /// version ignores does not differ: lists whose order does not matter are sorted.
+    pub(super) fn document(&self) -> Value {
+        let schemas = [
+            ("parameters", Some(self.parameters)),
+            ("outputSchema", self.output),
+        ];
+        let data = [
+            ("metadata", Some(self.metadata)),
+            ("title", self.title),
+            ("annotations", self.annotations),
+        ];
+        let mut members = Map::new();
+        members.insert("description".to_owned(), self.description.into());
+        for (name, json) in schemas {
+            insert(&mut members, name, json, ValueRole::Schema);
+        }
+        for (name, json) in data {
+            insert(&mut members, name, json, ValueRole::Data);
+        }
+        members.into()
+    }
+}
+
+fn insert(members: &mut Map<String, Value>, name: &str, json: Option<&JsonText>, role: ValueRole) {
+    let Some(json) = json else {
+        return;
+    };
+    // JSON that is nested too deeply to be read is compared as its text.
+    let mut value = serde_json::from_str(json.get()).unwrap_or_else(|_| json.get().into());
+    sort_sets(&mut value, role);
+    members.insert(name.to_owned(), value);
+}
+
+/// Puts lists whose order does not matter in one order.
+fn sort_sets(value: &mut Value, role: ValueRole) {
+    match value {
+        Value::Array(items) if role == ValueRole::Set => items.sort_by_cached_key(Value::to_string),
+        Value::Array(items) => {
+            for item in items {
+                sort_sets(item, role.of_item());
+            }
+        }
+        Value::Object(members) => {
+            for (name, value) in members {
+                sort_sets(value, role.of_member(name));
+            }
+        }
+        _ => {}
+    }
 }
 
 /// The version of a tool's definition. Shown as 64 hexadecimal digits.

@@ -37,11 +37,11 @@ mod tests {
 
     #[test]
     fn a_secret_is_never_printed() {
-        let secret = Secret::new("hush");
+        let secret = Secret::new("topsecret");
         assert_eq!(
             format!("{secret} {secret:?} {:#?}", Some(&secret)),
             "*** *** Some(\n    ***,\n)"
         );
-        assert_eq!(secret.expose(), "hush");
+        assert_eq!(secret.expose(), "topsecret");
     }
 }

@@ -294,7 +294,7 @@ mod tests {
             "plain=1",
             "x\u{200b}1",
         ]);
-        let target = target.with_env([("TOKEN", secret("hush"))]);
+        let target = target.with_env([("TOKEN", secret("topsecret"))]);
         let line = r"'/opt/my tools/npx' -y 'it'\''s' '' $'a\nb' plain=1 $'x\342\200\2131'";
         assert_eq!(target.to_string(), line);
         assert_eq!(Target::from(target.clone()).to_string(), line);
@@ -304,7 +304,7 @@ mod tests {
             target.url()
         );
         assert!(
-            debug.contains("TOKEN") && !debug.contains("hush"),
+            debug.contains("TOKEN") && !debug.contains("topsecret"),
             "{debug}"
         );
         let url = target.url();

@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::activity::ActivityChoice;
 use super::definition_version::{DefinitionParts, DefinitionVersion, VersionCell};
 use super::profile::Permission;
@@ -109,10 +111,10 @@ pub(crate) const PROVIDER_VERSION: &str = "provider_version";
 const PROVIDER_VERSION_CHARACTERS_MAX: usize = 100;
 
 /// A version as a provider writes it: a text or a number.
-fn version_text(json: &str) -> Option<String> {
-    let text = match serde_json::from_str(json).ok()? {
-        serde_json::Value::String(text) => text,
-        serde_json::Value::Number(number) => number.to_string(),
+fn version_text(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
         _ => return None,
     };
     let text: String = text
@@ -129,7 +131,16 @@ const LATENT: &str = "latent";
 impl Tool {
     /// The version of its definition as its provider gave it.
     pub fn version(&self) -> DefinitionVersion {
-        self.version.version(&DefinitionParts {
+        self.version.version(&self.definition_parts())
+    }
+
+    /// What counts of its definition but its name, as one document.
+    pub(crate) fn definition_document(&self) -> Value {
+        self.definition_parts().document()
+    }
+
+    fn definition_parts(&self) -> DefinitionParts<'_> {
+        DefinitionParts {
             name: &self.name,
             description: &self.description,
             parameters: &self.parameters,
@@ -137,7 +148,7 @@ impl Tool {
             metadata: &self.metadata,
             title: self.member("title"),
             annotations: self.member("annotations"),
-        })
+        }
     }
 
     /// The version that its provider gives it, as its member `version` or that of its metadata. It
@@ -145,13 +156,14 @@ impl Tool {
     pub fn provider_version(&self) -> Option<String> {
         let own = ["version", PROVIDER_VERSION]
             .into_iter()
-            .find_map(|name| version_text(self.member(name)?.get()));
+            .filter_map(|name| serde_json::from_str(self.member(name)?.get()).ok())
+            .find_map(|version: Value| version_text(&version));
         own.or_else(|| {
             // Most metadata has none, and reading it as a tree is dear.
             let metadata =
                 Some(self.metadata.get()).filter(|metadata| metadata.contains("\"version\""))?;
-            let metadata: serde_json::Value = serde_json::from_str(metadata).ok()?;
-            version_text(&metadata.get("version")?.to_string())
+            let metadata: Value = serde_json::from_str(metadata).ok()?;
+            version_text(metadata.get("version")?)
         })
     }
 
@@ -232,6 +244,8 @@ mod tests {
             r#"{"items":{"type":["string","null"]}}"#,
         ];
         assert_eq!(version(types[0]), version(types[1]));
+        let documents = types.map(|types| tool(types, &[]).definition_document());
+        assert_eq!(documents[0], documents[1]);
         let composed = [
             r#"{"allOf":[{"required":["a","b"]}]}"#,
             r#"{"allOf":[{"required":["b","a"]}]}"#,

@@ -1,12 +1,12 @@
 //! The number of files and connections that this process may have open, and opening files that
-//! others may have put there.
+//! others may have put there, and replacing files.
 //!
 //! Systems start programs with a low limit (usually 1,024) because of programs that use `select`,
 //! and allow far more on request. This program requests the highest allowed limit once, at its
 //! start. It never exceeds what the system allows.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Raises the limit as far as the system allows; returns the new limit, if there is one. Only for
@@ -40,6 +40,23 @@ pub(crate) const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signe
 /// The flag of `open(2)` that does not wait for the other end of a pipe.
 #[cfg(unix)]
 pub(crate) const NO_WAIT: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+
+/// Puts a file with this content in the place of what is there, whole or not at all: another
+/// program sees the former content or this one, also after a crash of the system.
+///
+/// # Errors
+/// The folder is not there or full, or cannot be written. The former content stays.
+pub(crate) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
 
 /// Opens a regular file for reading. Opening a pipe would wait for its writer, however long that
 /// takes: here it is an error, as is everything else that is no regular file.

@@ -121,7 +121,7 @@ test('what is no archive is refused with the reason', async () => {
 });
 
 test('with a token only the operator imports', async (t) => {
-  const token = '0123456789abcdef-hush';
+  const token = '0123456789abcdef-topsecret';
   const sections = ['[bundles]\npath = "bundles"'];
   const closed = await Daemon.start([], { refresh: CALM, settings: [`server.operator_token = "${token}"`], sections });
   t.after(() => closed.stop());

@@ -190,7 +190,7 @@ test('a call that was decided elsewhere leaves the page, and a late yes says so'
 });
 
 test('with a token nobody decides without it, and the tab keeps it to itself', async (t) => {
-  const token = '0123456789abcdef-hush';
+  const token = '0123456789abcdef-topsecret';
   const closed = await Daemon.start([mail], { refresh: CALM, settings: [`server.operator_token = "${token}"`] });
   t.after(() => closed.stop());
   const asked = await closed.send('POST', '/api/v1/tools/execute', { tool_name: 'send_mail', arguments: { to: 'hal@example.org' } });

@@ -38,7 +38,7 @@ async fn call(daemon: &Daemon, slug: &str, args: &Value) -> Value {
 async fn files_are_read_below_the_shared_folders_only() {
     let home = Home::new();
     let outside = home.state().with_file_name("secret.txt");
-    fs::write(&outside, "hush").unwrap();
+    fs::write(&outside, "topsecret").unwrap();
     let daemon = sharing(&home).await;
     let read = async |path: &str| call(&daemon, "read-file", &json!({"path": path})).await;
     assert_eq!(read("a.txt").await["value"], "first\nsecond line\n");
@@ -61,7 +61,7 @@ async fn files_are_read_below_the_shared_folders_only() {
     ] {
         let refused = read(path).await;
         assert_eq!(refused["ok"], false, "{path}: {refused}");
-        assert!(!refused.to_string().contains("hush"), "{refused}");
+        assert!(!refused.to_string().contains("topsecret"), "{refused}");
     }
     assert_eq!(read("raw.bin").await["error"], "the file is no text");
     assert_eq!(read("sub").await["error"], "it is not a file");
@@ -92,7 +92,7 @@ async fn files_are_read_below_the_shared_folders_only() {
     let refused = call(
         &daemon,
         "search-files",
-        &json!({"path": "..", "expression": "hush"}),
+        &json!({"path": "..", "expression": "topsecret"}),
     )
     .await;
     assert_eq!(refused["ok"], false, "{refused}");

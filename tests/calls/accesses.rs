@@ -21,8 +21,8 @@ use crate::support::listener::{self, Listener};
 use crate::support::mcp_client::McpClient;
 use crate::support::serving::{Answer, ask};
 
-const TOKEN: &str = "0123456789abcdef-hush";
-const BEARER: &str = "Bearer 0123456789abcdef-hush";
+const TOKEN: &str = "0123456789abcdef-topsecret";
+const BEARER: &str = "Bearer 0123456789abcdef-topsecret";
 
 /// Who sends a request.
 #[derive(Debug, Clone, Copy, PartialEq)]

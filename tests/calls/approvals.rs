@@ -175,7 +175,7 @@ async fn a_no_is_for_good_and_says_why() {
 }
 
 /// What deciding takes in the next test.
-const TOKEN: &str = "0123456789abcdef-hush";
+const TOKEN: &str = "0123456789abcdef-topsecret";
 
 /// A request with these lines of `Authorization`.
 async fn showing(
@@ -211,14 +211,14 @@ async fn with_a_token_whoever_calls_may_not_decide() {
     let place = |action: &str| format!("/api/v1/approvals/{id}/{action}");
     let wrong = [
         &[][..],
-        &["Bearer 0123456789abcdef-hus"],
-        &["Bearer 0123456789abcdef-hush!"],
+        &["Bearer 0123456789abcdef-topsecre"],
+        &["Bearer 0123456789abcdef-topsecret!"],
         &["Bearer "],
-        &["Basic 0123456789abcdef-hush"],
+        &["Basic 0123456789abcdef-topsecret"],
         &[TOKEN],
         &[
-            "Bearer 0123456789abcdef-hush",
-            "Bearer 0123456789abcdef-hush",
+            "Bearer 0123456789abcdef-topsecret",
+            "Bearer 0123456789abcdef-topsecret",
         ],
     ];
     for shown in wrong {
@@ -238,7 +238,7 @@ async fn with_a_token_whoever_calls_may_not_decide() {
             assert_eq!(problem["code"], "token_needed");
             let detail = problem["detail"].as_str().unwrap();
             assert!(
-                detail.contains("`server.operator_token`") && !detail.contains("hush"),
+                detail.contains("`server.operator_token`") && !detail.contains("topsecret"),
                 "{detail}"
             );
         }

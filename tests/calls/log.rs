@@ -381,7 +381,7 @@ async fn calls_go_on_while_the_log_cannot_be_stored_and_a_finding_says_so() {
 
 #[tokio::test]
 async fn arguments_and_results_are_kept_only_where_the_operator_says_so() {
-    const TOKEN: &str = "0123456789abcdef-hush";
+    const TOKEN: &str = "0123456789abcdef-topsecret";
     let callee = files().await;
     let house = House::of(&[("files", callee.url())]).await;
     let marked = json!({"path": format!("marker-{}", "x".repeat(100))});

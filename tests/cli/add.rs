@@ -124,7 +124,7 @@ fn a_program_is_added_with_its_folder_and_its_secret_and_is_started() {
         "add",
         "child",
         "--env",
-        "API_KEY=hush-hush",
+        "API_KEY=topsecret-topsecret",
         "--",
         "python3",
         "server.py",
@@ -132,16 +132,17 @@ fn a_program_is_added_with_its_folder_and_its_secret_and_is_started() {
     ]);
     let added = crate::support::command::run(add.env("PATH", path)).ok();
     assert!(added.contains("child is live: "), "{added}");
-    assert!(!added.contains("hush-hush"), "{added}");
+    assert!(!added.contains("topsecret-topsecret"), "{added}");
     let written = fs::read_to_string(home.path("callsheet.toml")).unwrap();
     assert!(
-        written.contains("args = [\"server.py\", \"legacy\"]") && !written.contains("hush-hush"),
+        written.contains("args = [\"server.py\", \"legacy\"]")
+            && !written.contains("topsecret-topsecret"),
         "{written}"
     );
     assert!(
         fs::read_to_string(home.path("secrets.toml"))
             .unwrap()
-            .contains("API_KEY = \"hush-hush\"")
+            .contains("API_KEY = \"topsecret-topsecret\"")
     );
     assert!(
         home.run(&["call", "--args", "{\"a\":1}", "read"])
@@ -172,12 +173,12 @@ fn a_secret_joins_those_that_are_there_and_only_its_owner_may_read_them() {
         "notes",
         "http://127.0.0.1:1",
         "--header",
-        "X-Key=hush-hush",
+        "X-Key=topsecret-topsecret",
     ])
     .ok();
     let written = fs::read_to_string(&file).unwrap();
     assert!(
-        written.starts_with(mine) && written.contains("[notes]\nX-Key = \"hush-hush\""),
+        written.starts_with(mine) && written.contains("[notes]\nX-Key = \"topsecret-topsecret\""),
         "{written}"
     );
     assert_eq!(
@@ -433,22 +434,31 @@ fn what_would_be_no_usable_configuration_is_not_written() {
             "--env takes NAME=VALUE",
         ),
         (
-            &["add", "notes", "--env", "FOO=hush", "http://127.0.0.1:1"],
+            &[
+                "add",
+                "notes",
+                "--env",
+                "FOO=topsecret",
+                "http://127.0.0.1:1",
+            ],
             "`--env` belongs to a program to start, and `notes` is an address",
         ),
         (
-            &["add", "notes", "--header", "A=hush", "--", "cat"],
+            &["add", "notes", "--header", "A=topsecret", "--", "cat"],
             "`--header` belongs to an address, and `notes` is a program to start",
         ),
         (
-            &["check", "--env", "FOO=hush", "http://127.0.0.1:1"],
+            &["check", "--env", "FOO=topsecret", "http://127.0.0.1:1"],
             "'--env'",
         ),
-        (&["check", "--header", "A=hush", "--", "cat"], "'--header'"),
+        (
+            &["check", "--header", "A=topsecret", "--", "cat"],
+            "'--header'",
+        ),
     ] {
         let refused = home.run(args).failed(2);
         assert!(
-            refused.contains(part) && !refused.contains("hush"),
+            refused.contains(part) && !refused.contains("topsecret"),
             "{refused}"
         );
     }
@@ -508,7 +518,7 @@ fn a_scenario_of_another_source_is_not_taken_out_of_the_file() {
 
 #[test]
 fn an_operators_token_is_sent_when_a_scenario_is_forgotten() {
-    let home = Home::with("server.operator_token = \"0123456789abcdef-hush\"\n");
+    let home = Home::with("server.operator_token = \"0123456789abcdef-topsecret\"\n");
     let _daemon = home.serve(&[]);
     home.run(&["add", "gone", &nobody()]).ok();
     home.run(&["remove", "gone"]).ok();

@@ -220,7 +220,7 @@ async fn the_client_of_a_call_is_shown_while_it_waits_and_in_the_log() {
 }
 
 /// The token of the operator.
-const TOKEN: &str = "0123456789abcdef-hush";
+const TOKEN: &str = "0123456789abcdef-topsecret";
 
 /// A daemon that has the token from its environment.
 fn serving_with_token(home: &Home) -> Running {
@@ -253,7 +253,7 @@ fn assert_token_is_wanted(home: &Home, daemon: &Running, id: &str, skip: &[&str]
                 && error.contains("`CALLSHEET_SERVER__OPERATOR_TOKEN`"),
             "{error}"
         );
-        assert!(!error.contains("hush"), "{error}");
+        assert!(!error.contains("topsecret"), "{error}");
     }
 }
 
@@ -263,18 +263,18 @@ fn assert_token_is_not_shown(home: &Home, daemon: &Running, file: &Path) {
         .run(&["config", "show", "--config", file.to_str().unwrap()])
         .ok();
     assert!(
-        shown.contains("calls.approval_token") && !shown.contains("hush"),
+        shown.contains("calls.approval_token") && !shown.contains("topsecret"),
         "{shown}"
     );
     let doctor = run(home, daemon, &["doctor", "--json"]);
     assert!(
-        !doctor.out.contains("hush") && !doctor.out.contains("server.operator_token`"),
+        !doctor.out.contains("topsecret") && !doctor.out.contains("server.operator_token`"),
         "{doctor:?}"
     );
     assert!(
         !std::str::from_utf8(&daemon.get("/dashboard/configuration").1)
             .unwrap()
-            .contains("hush")
+            .contains("topsecret")
     );
 }
 

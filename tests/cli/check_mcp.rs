@@ -111,7 +111,7 @@ fn every_server_of_a_client_file_is_checked_by_name() {
     let home = Home::new();
     let servers = json!({"mcpServers": {
         "good": {"command": "python3", "args": [SERVER, "modern"]},
-        "bad": {"command": "python3", "args": [FAULTS, "gone"], "env": {"KEY": "hush-hush"}},
+        "bad": {"command": "python3", "args": [FAULTS, "gone"], "env": {"KEY": "topsecret-topsecret"}},
         "unset": {"command": "x", "env": {"A": "${NOT_SET_ANYWHERE}"}},
     }});
     home.write("mcp.json", &servers.to_string());
@@ -129,7 +129,7 @@ fn every_server_of_a_client_file_is_checked_by_name() {
     assert_eq!(of("good")["errors"], 0, "{}", of("good"));
     assert_eq!(codes(of("bad")), ["manifest-refused -"]);
     assert!(of("unset").to_string().contains("NOT_SET_ANYWHERE"));
-    assert!(!ran.out.contains("hush-hush") && !ran.err.contains("hush-hush"));
+    assert!(!ran.out.contains("topsecret-topsecret") && !ran.err.contains("topsecret-topsecret"));
     let table = check(&home, &["mcp.json"]).out;
     assert!(table.contains("good:") && table.contains("bad:"), "{table}");
 }

@@ -24,7 +24,7 @@ fn servers_of_a_client_are_shown_then_written_and_then_called() {
     client_file(
         &home,
         &json!({
-            "child": {"command": "python3", "args": [server(), "legacy"], "env": {"API_KEY": "hush-hush"}, "alwaysAllow": ["read"]},
+            "child": {"command": "python3", "args": [server(), "legacy"], "env": {"API_KEY": "topsecret-topsecret"}, "alwaysAllow": ["read"]},
             "callsheet": {"command": "callsheet", "args": ["mcp"]},
             "off": {"command": "x", "disabled": true},
             "unset": {"command": "x", "env": {"A": "${NOT_SET_ANYWHERE}"}},
@@ -62,7 +62,10 @@ fn servers_of_a_client_are_shown_then_written_and_then_called() {
         "{report:#}"
     );
     assert_eq!(report["written"], false, "{report:#}");
-    assert!(!report.to_string().contains("hush-hush"), "{report:#}");
+    assert!(
+        !report.to_string().contains("topsecret-topsecret"),
+        "{report:#}"
+    );
     assert_eq!(
         fs::read_to_string(home.path("callsheet.toml")).unwrap(),
         before,
@@ -77,7 +80,7 @@ fn servers_of_a_client_are_shown_then_written_and_then_called() {
     assert!(written.status.success(), "{written:?}");
     let configured = fs::read_to_string(home.path("callsheet.toml")).unwrap();
     assert!(
-        configured.starts_with(&before) && !configured.contains("hush-hush"),
+        configured.starts_with(&before) && !configured.contains("topsecret-topsecret"),
         "{configured}"
     );
     assert!(
@@ -87,7 +90,7 @@ fn servers_of_a_client_are_shown_then_written_and_then_called() {
     assert!(
         fs::read_to_string(home.path("secrets.toml"))
             .unwrap()
-            .contains("hush-hush")
+            .contains("topsecret-topsecret")
     );
     #[cfg(unix)]
     {
@@ -129,8 +132,8 @@ fn servers_of_one_name_are_told_apart_by_what_differs() {
     client_file(
         &home,
         &json!({
-            "memory": memory("/home/ada/hush-first.json"),
-            "memory ": memory("/home/ada/hush-other.json"),
+            "memory": memory("/home/ada/topsecret-first.json"),
+            "memory ": memory("/home/ada/topsecret-other.json"),
             "other": {"command": "npx", "args": ["-y", "server-other"], "env": {"A": "b"}},
         }),
     );
@@ -151,7 +154,7 @@ fn servers_of_one_name_are_told_apart_by_what_differs() {
         row("other ").contains("npx -y server-other") && !row("other ").contains("its own"),
         "{shown}"
     );
-    assert!(!shown.contains("hush"), "{shown}");
+    assert!(!shown.contains("topsecret"), "{shown}");
 }
 
 #[test]

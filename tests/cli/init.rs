@@ -20,7 +20,7 @@ fn clients(home: &Home, address: &str) {
     for (file, servers) in [
         (
             ".cursor/mcp.json",
-            json!({"child": {"command": "python3", "args": [server, "legacy"], "env": {"KEY": "hush-hush"}}}),
+            json!({"child": {"command": "python3", "args": [server, "legacy"], "env": {"KEY": "topsecret-topsecret"}}}),
         ),
         (
             ".gemini/settings.json",
@@ -87,13 +87,13 @@ fn servers_of_clients_are_shown_then_written_and_then_served() {
         "{text}"
     );
     assert!(
-        !text.contains("hush-hush") && !text.contains("\"notes\"\nurl"),
+        !text.contains("topsecret-topsecret") && !text.contains("\"notes\"\nurl"),
         "{text}"
     );
     assert!(
         fs::read_to_string(usual.with_file_name("secrets.toml"))
             .unwrap()
-            .contains("hush-hush")
+            .contains("topsecret-topsecret")
     );
 
     let _daemon = home.serve(&["--listen", "127.0.0.1:0"]);

@@ -299,7 +299,7 @@ fn filters_hold_for_what_follows_and_none_is_none() {
 fn home_of_program(behaviour: &str) -> Home {
     let home = Home::with(
         "[[scenarios]]\nname = \"child\"\ncommand = \"./wrapper.sh\"\ncwd = \".\"\n\
-         env = { PATH = \"/usr/local/bin:/usr/bin:/bin\", TOKEN = \"hush-hush-hush\" }\n",
+         env = { PATH = \"/usr/local/bin:/usr/bin:/bin\", TOKEN = \"topsecret-topsecret-topsecret\" }\n",
     );
     home.write("names", "read\ndie\n");
     let script = format!(
@@ -358,7 +358,7 @@ fn why_a_program_ended_is_known_after_its_restart_and_that_of_the_daemon() {
             "{line}"
         );
         assert!(line.contains("it hurts"), "{line}");
-        assert!(!text.contains("hush"), "{text}");
+        assert!(!text.contains("topsecret"), "{text}");
         line
     };
     let line = told(&daemon);

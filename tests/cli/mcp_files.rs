@@ -29,7 +29,7 @@ fn write(home: &Home, entries: &Value) {
 fn marked(home: &Home, mark: &str) -> Value {
     let mark = home.path(mark).display().to_string();
     let script = format!("touch {mark}; exec python3 {SERVER} modern");
-    json!({"command": "sh", "args": ["-c", script], "env": {"PATH": "/usr/local/bin:/usr/bin:/bin", "API_KEY": "hush-hush"}})
+    json!({"command": "sh", "args": ["-c", script], "env": {"PATH": "/usr/local/bin:/usr/bin:/bin", "API_KEY": "topsecret-topsecret"}})
 }
 
 fn scenario(running: &Running, name: &str) -> Value {
@@ -62,7 +62,10 @@ fn an_entry_is_started_when_an_operator_accepts_it_and_not_before() {
     for part in ["sh -c", "first", "API_KEY", "callsheet trust child"] {
         assert!(reason.contains(part), "{part} is missing in {reason}");
     }
-    assert!(!waiting.to_string().contains("hush-hush"), "{waiting}");
+    assert!(
+        !waiting.to_string().contains("topsecret-topsecret"),
+        "{waiting}"
+    );
     let found = findings(&running);
     for part in ["callsheet itself", "switched it off", "NOT_SET_ANYWHERE"] {
         assert!(found.contains(part), "{part} is missing in {found}");
@@ -117,7 +120,7 @@ fn an_address_is_not_contacted_before_it_is_accepted() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();
-    let entry = |path: &str| json!({"web": {"url": format!("http://{address}/{path}"), "headers": {"X-Key": "hush-hush"}, "timeout": 60}});
+    let entry = |path: &str| json!({"web": {"url": format!("http://{address}/{path}"), "headers": {"X-Key": "topsecret-topsecret"}, "timeout": 60}});
     let home = home(&entry("mcp"));
     let running = home.serve(&[]);
 
@@ -133,7 +136,8 @@ fn an_address_is_not_contacted_before_it_is_accepted() {
         "{waiting}"
     );
     assert!(
-        !waiting.to_string().contains("hush-hush") && findings(&running).contains("timeout"),
+        !waiting.to_string().contains("topsecret-topsecret")
+            && findings(&running).contains("timeout"),
         "{waiting}"
     );
     let before = waiting["origin"].as_str().unwrap().to_owned();
@@ -189,7 +193,7 @@ fn an_import_accepts_an_entry_by_writing_it_into_the_configuration() {
 fn servers_can_be_written_into_the_configuration_as_clients_write_them() {
     let config = format!(
         "[mcpServers.child]\ncommand = \"python3\"\nargs = [{SERVER:?}, \"modern\"]\nalwaysAllow = [\"read\"]\n\
-         env = {{ API_KEY = \"hush-hush\", PATH = \"/usr/local/bin:/usr/bin:/bin\" }}\n\
+         env = {{ API_KEY = \"topsecret-topsecret\", PATH = \"/usr/local/bin:/usr/bin:/bin\" }}\n\
          [mcpServers.unset]\ncommand = \"x\"\nenv = {{ A = \"${{NOT_SET_ANYWHERE}}\" }}\n"
     );
     let home = Home::with(&config);
@@ -207,7 +211,7 @@ fn servers_can_be_written_into_the_configuration_as_clients_write_them() {
     );
     let shown = home.run(&["config", "show"]).ok();
     assert!(
-        shown.contains("mcpServers.child") && !shown.contains("hush-hush"),
+        shown.contains("mcpServers.child") && !shown.contains("topsecret-topsecret"),
         "{shown}"
     );
     let mut foreign = home.command(&["config", "show"]);

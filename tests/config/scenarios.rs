@@ -102,13 +102,13 @@ fn what_contradicts_itself_is_refused_with_a_hint() {
             "take it out",
         ),
         (
-            "command = \"x\"\nauth = \"hush\"",
+            "command = \"x\"\nauth = \"topsecret\"",
             "it belongs to a scenario with a `url`",
             "take it out",
         ),
         ("command = \"\"", "it is empty", "write a name or path"),
         (
-            "command = \"x\"\nenv = { \"A=B\" = \"hush\" }",
+            "command = \"x\"\nenv = { \"A=B\" = \"topsecret\" }",
             "it is not a name of a variable",
             "letters",
         ),
@@ -138,22 +138,22 @@ fn what_contradicts_itself_is_refused_with_a_hint() {
             "one of",
         ),
         (
-            "command = \"x\"\nenv = { A = { envv = \"hush\" } }",
+            "command = \"x\"\nenv = { A = { envv = \"topsecret\" } }",
             "unknown key",
             "did you mean `env`?",
         ),
         (
-            "url = \"http://h\"\nheaders = { Host = \"hush\" }",
+            "url = \"http://h\"\nheaders = { Host = \"topsecret\" }",
             "the header `Host` is set by the daemon itself",
             "take it out",
         ),
         (
-            "url = \"http://h\"\nheaders = { Mcp-Method = \"hush\" }",
+            "url = \"http://h\"\nheaders = { Mcp-Method = \"topsecret\" }",
             "is set by the daemon itself",
             "take it out",
         ),
         (
-            "url = \"http://h\"\nheaders = { \"a b\" = \"hush\" }",
+            "url = \"http://h\"\nheaders = { \"a b\" = \"topsecret\" }",
             "is not a name of a header",
             "X-Api-Key",
         ),
@@ -168,7 +168,7 @@ fn what_contradicts_itself_is_refused_with_a_hint() {
             "without blanks",
         ),
         (
-            "url = \"http://h\"\nauth = \"hush\"\nheaders = { Authorization = \"hush\" }",
+            "url = \"http://h\"\nauth = \"topsecret\"\nheaders = { Authorization = \"topsecret\" }",
             "`auth` sets this header too",
             "one",
         ),
@@ -181,7 +181,7 @@ fn what_contradicts_itself_is_refused_with_a_hint() {
             "{entry}: {error}"
         );
         assert!(
-            !error.contains("hush") && error.contains("callsheet.toml:"),
+            !error.contains("topsecret") && error.contains("callsheet.toml:"),
             "{error}"
         );
     }
@@ -208,11 +208,11 @@ fn a_command_comes_from_a_file_only() {
     // An address may come from there, with its credential.
     let machine = Machine::new().env(
         "CALLSHEET_SCENARIOS",
-        "[{name = s, url = http://h, auth = hush}]",
+        "[{name = s, url = http://h, auth = topsecret}]",
     );
     assert_eq!(
         target(&machine).http().unwrap().auth,
-        Some(Auth::Bearer(Secret::new("hush").into()))
+        Some(Auth::Bearer(Secret::new("topsecret").into()))
     );
 }
 

@@ -22,8 +22,8 @@ fn auth(machine: &Machine) -> Auth {
         .unwrap()
 }
 
-fn hush() -> SecretSource {
-    Secret::new("hush").into()
+fn topsecret() -> SecretSource {
+    Secret::new("topsecret").into()
 }
 
 #[test]
@@ -35,9 +35,9 @@ fn every_kind_can_be_written() {
     };
     let key = || "x-key".parse().unwrap();
     for (text, expected) in [
-        ("\"hush\"", Auth::Bearer(hush())),
-        ("{ bearer = \"hush\" }", Auth::Bearer(hush())),
-        ("{ env = \"TOKEN\" }", Auth::Bearer(hush())),
+        ("\"topsecret\"", Auth::Bearer(topsecret())),
+        ("{ bearer = \"topsecret\" }", Auth::Bearer(topsecret())),
+        ("{ env = \"TOKEN\" }", Auth::Bearer(topsecret())),
         (
             "{ command = [\"op\", \"read\"] }",
             Auth::Bearer(command(hour)),
@@ -47,20 +47,20 @@ fn every_kind_can_be_written() {
             Auth::Bearer(command(hour / 12)),
         ),
         (
-            "{ header = \"X-Key\", value = \"hush\" }",
-            Auth::Header(key(), hush()),
+            "{ header = \"X-Key\", value = \"topsecret\" }",
+            Auth::Header(key(), topsecret()),
         ),
         (
             "{ header = \"X-Key\", value = { env = \"TOKEN\" } }",
-            Auth::Header(key(), hush()),
+            Auth::Header(key(), topsecret()),
         ),
         (
-            "{ basic = { user = \"me\", password = \"hush\" } }",
-            Auth::Basic("me".to_owned(), hush()),
+            "{ basic = { user = \"me\", password = \"topsecret\" } }",
+            Auth::Basic("me".to_owned(), topsecret()),
         ),
     ] {
         assert_eq!(
-            auth(&written(text).env("TOKEN", "hush")),
+            auth(&written(text).env("TOKEN", "topsecret")),
             expected,
             "{text}"
         );
@@ -76,12 +76,12 @@ fn every_kind_can_be_written() {
         "a file is not read before it is needed"
     );
 
-    let whole = "{ oauth = { token_url = \"https://as/token\", client_id = \"me\", client_secret = \"hush\", \
+    let whole = "{ oauth = { token_url = \"https://as/token\", client_id = \"me\", client_secret = \"topsecret\", \
                  scopes = [\"a\", \"b\"], resource = \"https://h/\" } }";
     let mut client = OAuthClient {
         token_url: Some("https://as/token".parse().unwrap()),
         client_id: "me".to_owned(),
-        client_secret: Some(hush()),
+        client_secret: Some(topsecret()),
         scopes: vec!["a".to_owned(), "b".to_owned()],
         resource: Some("https://h/".parse().unwrap()),
         issuer: None,
@@ -90,7 +90,7 @@ fn every_kind_can_be_written() {
     assert_eq!(auth(&written(whole)), Auth::OAuth(Box::new(client.clone())));
     client.resource = None;
     client.scopes.clear();
-    let least = "{ oauth = { token_url = \"https://as/token\", client_id = \"me\", client_secret = \"hush\" } }";
+    let least = "{ oauth = { token_url = \"https://as/token\", client_id = \"me\", client_secret = \"topsecret\" } }";
     assert_eq!(auth(&written(least)), Auth::OAuth(Box::new(client.clone())));
     client.token_url = None;
     client.client_secret = None;
@@ -110,23 +110,24 @@ fn every_kind_can_be_written() {
 #[test]
 fn what_is_no_credential_is_refused_with_the_next_step() {
     let oauth = |more: &str| {
-        format!("{{ oauth = {{ client_id = \"me\", client_secret = \"hush\"{more} }} }}")
+        format!("{{ oauth = {{ client_id = \"me\", client_secret = \"topsecret\"{more} }} }}")
     };
     for (text, why, hint) in [
         ("{}".to_owned(), "write exactly one place", "env"),
         (
-            "{ bearer = \"hush\", basic = { user = \"a\", password = \"hush\" } }".to_owned(),
+            "{ bearer = \"topsecret\", basic = { user = \"a\", password = \"topsecret\" } }"
+                .to_owned(),
             "not one kind",
             "X-Key",
         ),
         (
-            "{ bearer = \"hush\", file = \"f\" }".to_owned(),
+            "{ bearer = \"topsecret\", file = \"f\" }".to_owned(),
             "not one kind",
             "basic",
         ),
         ("{ header = \"X-Key\" }".to_owned(), "not one kind", "value"),
         (
-            "{ header = \"Host\", value = \"hush\" }".to_owned(),
+            "{ header = \"Host\", value = \"topsecret\" }".to_owned(),
             "is set by the daemon itself",
             "take it out",
         ),
@@ -141,7 +142,7 @@ fn what_is_no_credential_is_refused_with_the_next_step() {
             "password",
         ),
         (
-            "{ basic = { user = \"m:e\", password = \"hush\" } }".to_owned(),
+            "{ basic = { user = \"m:e\", password = \"topsecret\" } }".to_owned(),
             "no name of a user",
             "colon",
         ),
@@ -179,7 +180,7 @@ fn what_is_no_credential_is_refused_with_the_next_step() {
             "client_secret",
         ),
         (
-            "{ bearr = \"hush\" }".to_owned(),
+            "{ bearr = \"topsecret\" }".to_owned(),
             "unknown key",
             "did you mean `bearer`?",
         ),
@@ -189,14 +190,15 @@ fn what_is_no_credential_is_refused_with_the_next_step() {
             error.contains(why) && error.contains(hint),
             "{text}: {error}"
         );
-        assert!(!error.contains("hush"), "{error}");
+        assert!(!error.contains("topsecret"), "{error}");
     }
     let both = written(
-        "{ basic = { user = \"me\", password = \"hush\" } }\nheaders = { Authorization = \"hush\" }",
+        "{ basic = { user = \"me\", password = \"topsecret\" } }\nheaders = { Authorization = \"topsecret\" }",
     );
     assert!(both.error().contains("`auth` sets this header too"));
-    let beside =
-        written("{ header = \"X-Key\", value = \"hush\" }\nheaders = { Authorization = \"hush\" }");
+    let beside = written(
+        "{ header = \"X-Key\", value = \"topsecret\" }\nheaders = { Authorization = \"topsecret\" }",
+    );
     assert!(beside.load().is_ok());
 }
 
@@ -235,8 +237,8 @@ fn programs_are_taken_from_files_only() {
 #[test]
 fn secrets_are_masked_and_where_they_are_is_shown() {
     for (text, expected) in [
-        ("\"hush\"", "\"***\""),
-        ("{ bearer = \"hush\" }", "{ bearer = \"***\" }"),
+        ("\"topsecret\"", "\"***\""),
+        ("{ bearer = \"topsecret\" }", "{ bearer = \"***\" }"),
         (
             "{ bearer = { env = \"TOKEN\" } }",
             "{ bearer = { env = \"TOKEN\" } }",
@@ -247,21 +249,21 @@ fn secrets_are_masked_and_where_they_are_is_shown() {
             "{ command = [\"op\", \"read\"], every = \"5m\" }",
         ),
         (
-            "{ header = \"X-Key\", value = \"hush\" }",
+            "{ header = \"X-Key\", value = \"topsecret\" }",
             "{ header = \"X-Key\", value = \"***\" }",
         ),
         (
-            "{ basic = { password = \"hush\", user = \"me\" } }",
+            "{ basic = { password = \"topsecret\", user = \"me\" } }",
             "{ basic = { password = \"***\", user = \"me\" } }",
         ),
         (
-            "{ oauth = { client_id = \"me\", client_secret = \"hush\", token_url = \"https://as/\" } }",
+            "{ oauth = { client_id = \"me\", client_secret = \"topsecret\", token_url = \"https://as/\" } }",
             "{ oauth = { client_id = \"me\", client_secret = \"***\", token_url = \"https://as/\" } }",
         ),
     ] {
-        let machine = written(text).env("TOKEN", "hush");
+        let machine = written(text).env("TOKEN", "topsecret");
         assert_eq!(machine.shown("scenarios[0].auth").0, expected);
         let all = format!("{:?}", machine.load().unwrap());
-        assert!(!all.contains("hush"), "{all}");
+        assert!(!all.contains("topsecret"), "{all}");
     }
 }

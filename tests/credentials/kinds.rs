@@ -133,24 +133,27 @@ async fn files_that_hold_no_secret_are_refused_by_name_and_never_quoted() {
             file(write("large", "x".repeat(65_537).as_bytes()), None),
             "larger than 65536 bytes",
         ),
-        (file(write("bytes", b"hush\xff"), None), "cannot be used"),
         (
-            file(write("lines", b"hush\nhush"), None),
+            file(write("bytes", b"topsecret\xff"), None),
+            "cannot be used",
+        ),
+        (
+            file(write("lines", b"topsecret\ntopsecret"), None),
             "no header can have",
         ),
         (
-            file(write("table", b"a = 'hush'"), Some("b")),
+            file(write("table", b"a = 'topsecret'"), Some("b")),
             "no text under `b`",
         ),
         (
-            file(write("broken", b"a = hush hush"), Some("a")),
+            file(write("broken", b"a = topsecret topsecret"), Some("a")),
             "no text under `a`",
         ),
         (file(folder.path().to_owned(), None), "it is not a file"),
     ] {
         let error = unsent(auth).await;
         assert!(
-            error.contains(expected) && !error.contains("hush"),
+            error.contains(expected) && !error.contains("topsecret"),
             "{error}"
         );
     }
@@ -222,7 +225,10 @@ async fn a_program_that_fails_is_named_and_what_it_printed_is_not() {
     let hour = Duration::from_secs(3600);
     let bearer = |text: &str| Auth::Bearer(script(text, hour));
     for (auth, expected) in [
-        (bearer("echo hush; exit 3"), "it failed (exit status: 3)"),
+        (
+            bearer("echo topsecret; exit 3"),
+            "it failed (exit status: 3)",
+        ),
         (bearer("true"), "printed nothing"),
         (
             bearer("head -c 70000 /dev/zero | tr '\\\\0' x"),
@@ -235,7 +241,10 @@ async fn a_program_that_fails_is_named_and_what_it_printed_is_not() {
     ] {
         let error = unsent(auth).await;
         let why = error.rsplit("`: ").next().unwrap();
-        assert!(error.contains(expected) && !why.contains("hush"), "{error}");
+        assert!(
+            error.contains(expected) && !why.contains("topsecret"),
+            "{error}"
+        );
     }
     let nowhere = SecretSource::Command {
         command: vec!["no-such-program".to_owned()],

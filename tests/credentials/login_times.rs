@@ -228,14 +228,14 @@ async fn the_secret_of_a_configured_client_goes_to_the_server_of_its_first_login
             json!(["client_secret_post"]),
         )];
     });
-    let auth = Some(own_client("hush", None));
+    let auth = Some(own_client("topsecret", None));
     Run::start(&server, &kept, Clock::system(), auth.clone())
         .login()
         .await
         .unwrap();
     assert_eq!(
         member(&server.of("/token")[0], "client_secret").as_deref(),
-        Some("hush")
+        Some("topsecret")
     );
 
     let evil = server.url().join("evil").unwrap().to_string();
@@ -247,7 +247,7 @@ async fn the_secret_of_a_configured_client_goes_to_the_server_of_its_first_login
             && text.contains("callsheet logout tickets"),
         "{text}"
     );
-    assert!(!text.contains("hush"), "{text}");
+    assert!(!text.contains("topsecret"), "{text}");
     assert_eq!(server.of("/token").len(), 1, "no secret was sent");
     run.tokens.logout(&name()).await.unwrap();
     run.login().await.unwrap();
@@ -261,17 +261,17 @@ async fn a_login_outlives_a_new_secret_of_its_client_and_not_a_new_address() {
         &server,
         &kept,
         Clock::system(),
-        Some(own_client("hush", None)),
+        Some(own_client("topsecret", None)),
     );
     run.login().await.unwrap();
     let renewed = run
         .client
-        .upstream_to(&target(&server, Some(own_client("hushed", None))))
+        .upstream_to(&target(&server, Some(own_client("other-client", None))))
         .unwrap();
     renewed.get("", None).await.unwrap();
     let moved = HttpTarget {
         url: server.url().join("moved").unwrap(),
-        ..target(&server, Some(own_client("hushed", None)))
+        ..target(&server, Some(own_client("other-client", None)))
     };
     let error = run
         .client
@@ -300,7 +300,7 @@ async fn a_configured_issuer_is_the_only_one_at_which_its_client_logs_in() {
             &server,
             &kept,
             Clock::system(),
-            Some(own_client("hush", Some(&other))),
+            Some(own_client("topsecret", Some(&other))),
         );
         let text = run.login().await.unwrap_err().to_string();
         assert!(
@@ -313,7 +313,7 @@ async fn a_configured_issuer_is_the_only_one_at_which_its_client_logs_in() {
         &server,
         &kept,
         Clock::system(),
-        Some(own_client("hush", Some(&issuer))),
+        Some(own_client("topsecret", Some(&issuer))),
     );
     run.login().await.unwrap();
     run.upstream.get("", None).await.unwrap();

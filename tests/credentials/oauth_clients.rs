@@ -22,7 +22,7 @@ fn upstream_within(
     let auth = OAuthClient {
         token_url: Some(server.url()),
         client_id: "me:1".to_owned(),
-        client_secret: Some(Secret::new("hush/+").into()),
+        client_secret: Some(Secret::new("topsecret/+").into()),
         scopes: vec!["a".to_owned()],
         resource: None,
         issuer: None,
@@ -77,7 +77,7 @@ async fn one_token_serves_all_requests_of_its_lifetime() {
     let [request] = &server.requests()[..] else {
         panic!("one request for a token")
     };
-    // RFC 6749 section 2.3.1: both parts are encoded as in a form, `me%3A1:hush%2F%2B`.
+    // RFC 6749 section 2.3.1: both parts are encoded as in a form, `me%3A1:topsecret%2F%2B`.
     assert_eq!(
         request.header("authorization"),
         Some("Basic bWUlM0ExOmh1c2glMkYlMkI=")
@@ -124,19 +124,19 @@ async fn a_server_that_gives_no_token_is_told_and_left_alone() {
     for (status, body, expected) in [
         (
             "401 Unauthorized",
-            r#"{"error":"invalid_client","x":"hush"}"#,
+            r#"{"error":"invalid_client","x":"topsecret"}"#,
             "refused the client: invalid_client",
         ),
-        ("500 Internal Server Error", "hush", "it answered 500"),
-        ("200 OK", "hush", "and no token"),
+        ("500 Internal Server Error", "topsecret", "it answered 500"),
+        ("200 OK", "topsecret", "and no token"),
         (
             "200 OK",
-            r#"{"access_token":"hush","token_type":"mac"}"#,
+            r#"{"access_token":"topsecret","token_type":"mac"}"#,
             "of another kind than bearer",
         ),
         (
             "200 OK",
-            r#"{"access_token":"hush hush"}"#,
+            r#"{"access_token":"topsecret topsecret"}"#,
             "no header can have",
         ),
         ("200 OK", r#"{"access_token":""}"#, "the token is empty"),
@@ -148,7 +148,10 @@ async fn a_server_that_gives_no_token_is_told_and_left_alone() {
             let error = upstream.get("", None).await.unwrap_err();
             assert_eq!(error.kind(), "credential");
             let text = error.to_string();
-            assert!(text.contains(expected) && !text.contains("hush"), "{text}");
+            assert!(
+                text.contains(expected) && !text.contains("topsecret"),
+                "{text}"
+            );
         }
         assert_eq!(server.requests().len(), 1);
         assert_eq!(

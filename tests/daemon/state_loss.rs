@@ -13,7 +13,7 @@ use crate::support::callee::{Callee, manifest, tool};
 use crate::support::daemon::{Daemon, Home, configured};
 use crate::support::serving::{Answer, ask};
 
-const TOKEN: &str = "0123456789abcdef-hush";
+const TOKEN: &str = "0123456789abcdef-topsecret";
 
 fn config(home: &Home, callee: &Callee) -> Config {
     let mut config = home.config(&[]);

@@ -99,7 +99,7 @@ async fn some_are_not_contacted_before_an_operator_trusts_them() {
         ..announced("desk", &mcp.url(), None)
     };
     let token = HttpTarget {
-        auth: Some(Auth::Bearer(Secret::new("hush-hush").into())),
+        auth: Some(Auth::Bearer(Secret::new("topsecret-topsecret").into())),
         ..HttpTarget::at(keyed.url())
     };
     let with_token = Endpoint {

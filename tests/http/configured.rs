@@ -176,7 +176,7 @@ fn what_cannot_be_added_is_refused_and_changes_nothing() {
 #[test]
 fn where_the_file_cannot_be_changed_the_lines_are_in_the_answer() {
     let home = Home::new();
-    let list = "server.listen = \"127.0.0.1:0\"\nscenarios = [{ name = \"a\", url = \"http://127.0.0.1:1\", headers = { X-Key = \"hush\" } }]\n";
+    let list = "server.listen = \"127.0.0.1:0\"\nscenarios = [{ name = \"a\", url = \"http://127.0.0.1:1\", headers = { X-Key = \"topsecret\" } }]\n";
     home.write("callsheet.toml", list);
     let daemon = Running::start(home.command(&["serve"]), "callsheet listens on ");
     until("the file is followed", || {
@@ -190,7 +190,7 @@ fn where_the_file_cannot_be_changed_the_lines_are_in_the_answer() {
     );
     let refused = delete(&daemon, "a");
     assert_eq!(refused.status, 409, "{refused:?}");
-    assert!(!String::from_utf8_lossy(&refused.body).contains("hush"));
+    assert!(!String::from_utf8_lossy(&refused.body).contains("topsecret"));
     assert_eq!(
         fs::read_to_string(home.path("callsheet.toml")).unwrap(),
         list
@@ -199,7 +199,7 @@ fn where_the_file_cannot_be_changed_the_lines_are_in_the_answer() {
 
 #[test]
 fn an_operators_token_is_needed_where_one_is_set() {
-    let home = Home::with("server.operator_token = \"0123456789abcdef-hush\"\n");
+    let home = Home::with("server.operator_token = \"0123456789abcdef-topsecret\"\n");
     let daemon = home.serve(&[]);
     assert_eq!(
         post(&daemon, &json!({"name": "x", "url": "http://h"})).status,
@@ -211,7 +211,7 @@ fn an_operators_token_is_needed_where_one_is_set() {
 /// The folders of programs say which software a machine has.
 #[tokio::test(flavor = "multi_thread")]
 async fn where_programs_are_found_is_shown_to_operators_only() {
-    let home = Home::with("server.operator_token = \"0123456789abcdef-hush\"\n");
+    let home = Home::with("server.operator_token = \"0123456789abcdef-topsecret\"\n");
     let mut serve = home.command(&["serve"]);
     serve.env("PATH", "/folder/of/programs");
     let daemon = Running::start(serve, "callsheet listens on ");
@@ -229,7 +229,7 @@ async fn where_programs_are_found_is_shown_to_operators_only() {
         Value::Null
     );
     assert_eq!(
-        shown(&[("authorization", "Bearer 0123456789abcdef-hush")]).await,
+        shown(&[("authorization", "Bearer 0123456789abcdef-topsecret")]).await,
         "/folder/of/programs"
     );
 }

@@ -545,7 +545,7 @@ async fn the_short_lists_of_a_batch_are_counted_for_each_time_they_are_copied() 
     }
 }
 
-const TOKEN: &str = "0123456789abcdef-hush";
+const TOKEN: &str = "0123456789abcdef-topsecret";
 
 /// A daemon with a token, whose tool set has some 600 KB, and 20 calls of 10 KB that wait for an
 /// approval. All large answers have some 3 MB.

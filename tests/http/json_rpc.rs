@@ -405,7 +405,7 @@ async fn an_approved_call_whose_tool_goes_on_is_answered_with_its_operation() {
 /// A bystander without the token must not take the outcome of an operator's call.
 #[tokio::test]
 async fn an_outcome_is_handed_out_to_the_access_of_its_call_only() {
-    const TOKEN: &str = "0123456789abcdef-hush";
+    const TOKEN: &str = "0123456789abcdef-topsecret";
     let path = json!({"type": "object", "properties": {"path": {"type": "string"}}});
     let delete = tool_with(
         "delete_file",

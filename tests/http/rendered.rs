@@ -96,7 +96,7 @@ fn operators_have_places_and_turns_of_their_own_among_those_that_wait() {
         .max_blocking_threads(1)
         .enable_all();
     runtime.build().unwrap().block_on(async {
-        let token = "0123456789abcdef-hush";
+        let token = "0123456789abcdef-topsecret";
         let configured = config::ServerConfig {
             operator_token: Some(Secret::new(token)),
             ..serving::configured()

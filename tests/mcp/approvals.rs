@@ -13,7 +13,7 @@ use crate::support::mcp_client::{META, McpClient};
 use crate::support::mcp_server::{McpServer, modern, tool};
 use crate::support::serving::ask;
 
-const TOKEN: &str = "0123456789abcdef-hush";
+const TOKEN: &str = "0123456789abcdef-topsecret";
 const REVISION: &str = "2025-11-25";
 
 /// Has the only tool of the house need approval.

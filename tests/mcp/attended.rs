@@ -17,7 +17,7 @@ use crate::support::listener::Listener;
 use crate::support::mcp_server::{Answer, Came, McpServer, legacy, modern, tool};
 use crate::support::serving;
 
-const TOKEN: &str = "0123456789abcdef-hush";
+const TOKEN: &str = "0123456789abcdef-topsecret";
 
 async fn send(address: SocketAddr, method: &str, target: &str, body: &Value) -> (u16, Value) {
     let body = if method == "GET" {

@@ -217,10 +217,10 @@ async fn a_program_gets_its_own_environment_and_few_other_variables() {
     let folder = tempfile::tempdir().unwrap();
     let names = folder.path().join("names");
     std::fs::write(&names, "environment").unwrap();
-    let secret = callsheet::model::Secret::new("hush");
+    let secret = callsheet::model::Secret::new("topsecret");
     let house = house(program("legacy", Some(&names)).with_env([("API_KEY", secret)])).await;
     let environment = result(&house, "environment", json!({})).await;
-    assert_eq!(environment["API_KEY"], "hush");
+    assert_eq!(environment["API_KEY"], "topsecret");
     assert!(
         environment.get("PATH").is_some() && environment.get("CARGO_MANIFEST_DIR").is_none(),
         "{environment}"

@@ -259,7 +259,7 @@ async fn no_form_is_shown_where_it_is_switched_off_or_a_token_is_needed() {
         |config| config.mcp_face.approve_by_elicitation = false,
         |config| {
             config.server.operator_token =
-                Some(callsheet::model::Secret::new("0123456789abcdef-hush"));
+                Some(callsheet::model::Secret::new("0123456789abcdef-topsecret"));
         },
     ];
     for change in changes {

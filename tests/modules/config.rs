@@ -104,14 +104,14 @@ fn the_map_may_also_stand_in_the_environment() {
             "CALLSHEET_MODULE_SETTINGS__SLOW_MODULES",
             "deployer, research",
         )
-        .env("CALLSHEET_MODULE_SETTINGS__TOKEN", "hush");
+        .env("CALLSHEET_MODULE_SETTINGS__TOKEN", "topsecret");
     let modules = machine.config().modules;
     let names: Vec<_> = modules.services.keys().map(ToString::to_string).collect();
     assert_eq!(names, ["deployer", "git_platform", "research"]);
     assert_eq!(modules.slow.len(), 2);
     assert_eq!(
         modules.token_of(&name("research")),
-        Some(&Secret::new("hush").into())
+        Some(&Secret::new("topsecret").into())
     );
 }
 
@@ -231,13 +231,13 @@ fn tokens_are_written_like_every_other_secret() {
     };
     for (text, expected, shown) in [
         (
-            "\"hush\"",
-            SecretSource::Text(Secret::new("hush")),
+            "\"topsecret\"",
+            SecretSource::Text(Secret::new("topsecret")),
             "\"***\"",
         ),
         (
             "{ env = \"TOKEN\" }",
-            SecretSource::Text(Secret::new("hush")),
+            SecretSource::Text(Secret::new("topsecret")),
             "{ env = \"TOKEN\" }",
         ),
         (
@@ -250,7 +250,7 @@ fn tokens_are_written_like_every_other_secret() {
             .file(&format!(
                 "[modules]\na = \"http://h:1\"\n[module_settings]\ntoken = {text}\ntokens = {{ a = {text} }}\n"
             ))
-            .env("TOKEN", "hush");
+            .env("TOKEN", "topsecret");
         let modules = machine.config().modules;
         assert_eq!(modules.token.as_ref(), Some(&expected), "{text}");
         assert_eq!(modules.tokens[&name("a")], expected, "{text}");
@@ -277,17 +277,17 @@ fn tokens_are_written_like_every_other_secret() {
             "write exactly one place",
         ),
         ("{ fle = \"f\" }", "did you mean `file`?"),
-        ("[\"hush\"]", "expected a text, or where one is"),
+        ("[\"topsecret\"]", "expected a text, or where one is"),
     ] {
         let error = Machine::new()
             .file(&format!("[module_settings]\ntoken = {text}\n"))
-            .env("TOKEN", "hush")
+            .env("TOKEN", "topsecret")
             .error();
         assert!(
             error.contains("module_settings.token") && error.contains(expected),
             "{text}: {error}"
         );
-        assert!(!error.contains("hush"), "{error}");
+        assert!(!error.contains("topsecret"), "{error}");
     }
     // Programs are taken from files only; a module may be called like the key.
     for (variable, text) in [
@@ -306,7 +306,7 @@ fn tokens_are_written_like_every_other_secret() {
     let machine = Machine::new().env("CALLSHEET_MODULES", "{command = \"http://h:1\"}");
     assert!(
         machine
-            .env("CALLSHEET_MODULE_SETTINGS__TOKENS", "{command = hush}")
+            .env("CALLSHEET_MODULE_SETTINGS__TOKENS", "{command = topsecret}")
             .load()
             .is_ok()
     );

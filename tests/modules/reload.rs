@@ -29,7 +29,7 @@ fn an_entry_more_is_a_module_more() {
     let two = runtime.block_on(Module::guarded(
         "two",
         &[tool("two.a", "user")],
-        Some("hush"),
+        Some("topsecret"),
     ));
     let first = format!("[modules]\none = \"http://{}\"\n", one.address);
     let second = format!("two = \"http://{}\"\n", two.address);
@@ -49,7 +49,7 @@ fn an_entry_more_is_a_module_more() {
     let profile =
         "[[profiles]]\nname = \"guest\"\nallowed_modules = \"one,two\"\npermission = \"guest\"\n";
     write(&format!(
-        "{second}[module_settings]\ntokens = {{ two = \"hush\" }}\n{profile}"
+        "{second}[module_settings]\ntokens = {{ two = \"topsecret\" }}\n{profile}"
     ));
     until("its token is shown", || {
         names(&daemon, "") == ["one_a", "two_a"]

@@ -455,7 +455,8 @@ async fn connections_are_kept_for_the_next_call_and_calls_run_side_by_side() {
 #[tokio::test]
 async fn headers_go_along_and_any_status_is_an_answer() {
     let server = UpstreamServer::answering(|_| answer("418 I am a teapot", &[], b"short")).await;
-    let bearer = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static("Bearer hush"))]);
+    let bearer =
+        HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static("Bearer topsecret"))]);
     let limits = CallLimits {
         timeout: PATIENCE,
         max_body: 5,
@@ -468,7 +469,7 @@ async fn headers_go_along_and_any_status_is_an_answer() {
     assert_eq!(answered.body[..], b"short"[..]);
     let request = &server.requests()[0];
     assert_eq!(request.target(), "/execute");
-    assert_eq!(request.header("authorization"), Some("Bearer hush"));
+    assert_eq!(request.header("authorization"), Some("Bearer topsecret"));
     let error = upstream
         .post(
             "/execute",

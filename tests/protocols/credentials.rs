@@ -10,7 +10,7 @@ use crate::support::upstream_server::{UpstreamServer, answer, client, limits};
 fn target(server: &UpstreamServer) -> HttpTarget {
     let headers = vec![("x-team".parse().unwrap(), Secret::new("tools").into())];
     HttpTarget {
-        auth: Some(Auth::Bearer(Secret::new("hush").into())),
+        auth: Some(Auth::Bearer(Secret::new("topsecret").into())),
         headers,
         ..HttpTarget::at(server.url())
     }
@@ -39,7 +39,7 @@ async fn configured_headers_go_with_every_request_within_the_origin_and_never_el
         let sent = (request.header("authorization"), request.header("x-team"));
         assert_eq!(
             sent,
-            (Some("Bearer hush"), Some("tools")),
+            (Some("Bearer topsecret"), Some("tools")),
             "{}",
             request.target()
         );

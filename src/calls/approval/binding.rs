@@ -45,7 +45,7 @@ pub fn call(request: &ApprovalRequest) -> Arc<str> {
     let ApprovalRequest {
         tool,
         arguments,
-        caller: asker,
+        caller,
         owner,
         definition,
         ..
@@ -60,9 +60,9 @@ pub fn call(request: &ApprovalRequest) -> Arc<str> {
         hash_part(&mut hash, text.as_bytes());
     }
     for text in [
-        &asker.chat,
-        &asker.profile,
-        &asker.user_id,
+        &caller.chat,
+        &caller.profile,
+        &caller.user_id,
         &owner.identity,
         &owner.origin,
     ] {

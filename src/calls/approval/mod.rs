@@ -75,7 +75,7 @@ pub struct NewApproval {
     /// The text of one JSON object, as it will be sent.
     pub arguments: JsonText,
     /// The caller.
-    pub asker: CallerInfo,
+    pub caller: CallerInfo,
     /// On whose behalf it is made.
     pub requester: Requester,
     /// Whether an earlier decision about the same call is wanted instead, if its outcome was not
@@ -251,10 +251,10 @@ impl Approvals {
             .save(forget.chain(changed).collect())
             .await
         {
-            let mut book = self.0.kept.table();
-            book.remove(&request.id);
+            let mut table = self.0.kept.table();
+            table.remove(&request.id);
             for kept in &displaced {
-                book.release(&kept.id);
+                table.release(&kept.id);
             }
             return Err(error.into());
         }
@@ -478,7 +478,7 @@ fn request(wanted: NewApproval, now: jiff::Timestamp, expiry: Duration) -> Appro
         owner,
         called,
         arguments,
-        asker,
+        caller,
         requester,
         collects: _,
     } = wanted;
@@ -488,7 +488,7 @@ fn request(wanted: NewApproval, now: jiff::Timestamp, expiry: Duration) -> Appro
         tool: id,
         name,
         arguments,
-        caller: asker,
+        caller,
         access: Some(requester.access),
         owner,
         definition: binding::definition(&tool),

@@ -446,17 +446,17 @@ mod tests {
         Arc::new(request)
     }
 
-    fn table(limits: &ApprovalLimits) -> ApprovalTable {
+    fn empty_table(limits: &ApprovalLimits) -> ApprovalTable {
         KeptTable::new(KeptLimits::from(limits))
     }
 
     /// Adds a call for which none gives way; the ids of those that are forgotten. `None` if it was
     /// not added.
-    fn forgotten(book: &mut ApprovalTable, request: &Arc<ApprovalRequest>) -> Option<Vec<String>> {
+    fn forgotten(table: &mut ApprovalTable, request: &Arc<ApprovalRequest>) -> Option<Vec<String>> {
         let Admitted::New(RoomMade {
             forgotten,
             displaced,
-        }) = book.enqueue(request, &Requester::full_access(), soon())
+        }) = table.enqueue(request, &Requester::full_access(), soon())
         else {
             return None;
         };
@@ -466,28 +466,28 @@ mod tests {
 
     /// The same call that waits already.
     fn waiting(
-        book: &mut ApprovalTable,
+        table: &mut ApprovalTable,
         request: &Arc<ApprovalRequest>,
     ) -> Option<Arc<ApprovalRequest>> {
-        let Admitted::Waits(waiting) = book.enqueue(request, &Requester::full_access(), soon())
+        let Admitted::Waits(waiting) = table.enqueue(request, &Requester::full_access(), soon())
         else {
             return None;
         };
         Some(waiting)
     }
 
-    fn bytes(book: &ApprovalTable) -> usize {
-        book.iter().map(held_bytes).sum()
+    fn bytes(table: &ApprovalTable) -> usize {
+        table.iter().map(held_bytes).sum()
     }
 
     fn soon() -> Instant {
         Clock::system().now() + Duration::from_secs(60)
     }
 
-    fn with(book: &mut ApprovalTable, id: &str) -> Arc<ApprovalRequest> {
+    fn with(table: &mut ApprovalTable, id: &str) -> Arc<ApprovalRequest> {
         let stored = request_with_id(id);
-        assert_eq!(forgotten(book, &stored), Some(Vec::new()));
-        book.put(&stored);
+        assert_eq!(forgotten(table, &stored), Some(Vec::new()));
+        table.put(&stored);
         stored
     }
 
@@ -502,72 +502,72 @@ mod tests {
 
     #[test]
     fn only_one_decision_is_made_at_a_time_and_only_once() {
-        let mut book = table(&LIMITS);
+        let mut table = empty_table(&LIMITS);
         let now = Clock::system().now();
         let wall = Timestamp::from_second(0).unwrap();
-        let first = with(&mut book, "1");
-        assert_eq!(book.hold("2", now, wall), Err(DecisionRefusal::Unknown));
-        assert_eq!(book.hold("1", now, wall), Ok(Arc::clone(&first)));
-        assert_eq!(book.hold("1", now, wall), Err(DecisionRefusal::Busy));
-        book.release("1");
-        book.hold("1", now, wall).unwrap();
+        let first = with(&mut table, "1");
+        assert_eq!(table.hold("2", now, wall), Err(DecisionRefusal::Unknown));
+        assert_eq!(table.hold("1", now, wall), Ok(Arc::clone(&first)));
+        assert_eq!(table.hold("1", now, wall), Err(DecisionRefusal::Busy));
+        table.release("1");
+        table.hold("1", now, wall).unwrap();
         let started = Arc::new(ApprovalRequest {
             state: ApprovalState::Started,
             ..(*first).clone()
         });
-        book.put(&started);
+        table.put(&started);
         assert_eq!(
-            book.hold("1", now, wall),
+            table.hold("1", now, wall),
             Err(DecisionRefusal::Decided(started))
         );
     }
 
     #[test]
     fn what_is_not_stored_yet_is_not_shown_and_cannot_be_decided() {
-        let mut book = table(&LIMITS);
+        let mut table = empty_table(&LIMITS);
         let now = Clock::system().now();
         let wall = Timestamp::from_second(0).unwrap();
         let first = request_with_id("1");
-        assert_eq!(forgotten(&mut book, &first), Some(Vec::new()));
-        assert_eq!(book.shown_with_id("1"), None);
-        assert_eq!(book.shown().count(), 0);
-        assert_eq!(book.hold("1", now, wall), Err(DecisionRefusal::Unknown));
-        book.remove("1");
-        assert_eq!(book.iter().count(), 0);
+        assert_eq!(forgotten(&mut table, &first), Some(Vec::new()));
+        assert_eq!(table.shown_with_id("1"), None);
+        assert_eq!(table.shown().count(), 0);
+        assert_eq!(table.hold("1", now, wall), Err(DecisionRefusal::Unknown));
+        table.remove("1");
+        assert_eq!(table.iter().count(), 0);
     }
 
     #[test]
     fn either_clock_ends_the_wait() {
         let now = Clock::system().now();
         let wall = Timestamp::from_second(0).unwrap();
-        let mut book = table(&LIMITS);
-        let first = with(&mut book, "1");
+        let mut table = empty_table(&LIMITS);
+        let first = with(&mut table, "1");
         let late = now + Duration::from_secs(120);
-        assert_eq!(book.hold("1", late, wall), Err(DecisionRefusal::Late));
+        assert_eq!(table.hold("1", late, wall), Err(DecisionRefusal::Late));
         assert_eq!(
-            book.hold("1", now, first.expires_at),
+            table.hold("1", now, first.expires_at),
             Err(DecisionRefusal::Late)
         );
-        assert_eq!(book.expire(now, wall).len(), 0, "there is nothing in it");
-        let expired = book.expire(late, wall);
+        assert_eq!(table.expire(now, wall).len(), 0, "there is nothing in it");
+        let expired = table.expire(late, wall);
         assert_eq!(expired.len(), 1);
         assert_eq!(expired[0].state, ApprovalState::Expired);
         assert!(matches!(
-            book.hold("1", now, wall),
+            table.hold("1", now, wall),
             Err(DecisionRefusal::Decided(_))
         ));
-        assert_eq!(book.next_deadline(), None);
+        assert_eq!(table.next_deadline(), None);
     }
 
     #[test]
     fn one_that_is_being_decided_does_not_expire() {
         let now = Clock::system().now();
         let wall = Timestamp::from_second(0).unwrap();
-        let mut book = table(&LIMITS);
-        with(&mut book, "1");
-        book.hold("1", now, wall).unwrap();
+        let mut table = empty_table(&LIMITS);
+        with(&mut table, "1");
+        table.hold("1", now, wall).unwrap();
         assert_eq!(
-            book.expire(now + Duration::from_secs(120), wall).len(),
+            table.expire(now + Duration::from_secs(120), wall).len(),
             0,
             "there is nothing in it"
         );
@@ -575,16 +575,16 @@ mod tests {
 
     #[test]
     fn the_same_call_waits_once() {
-        let mut book = table(&LIMITS);
-        let first = with(&mut book, "1");
+        let mut table = empty_table(&LIMITS);
+        let first = with(&mut table, "1");
         let again = Arc::new(ApprovalRequest {
             id: "2".into(),
             ..(*first).clone()
         });
-        assert_eq!(waiting(&mut book, &again), Some(Arc::clone(&first)));
-        book.put(&over(&first, 1));
+        assert_eq!(waiting(&mut table, &again), Some(Arc::clone(&first)));
+        table.put(&over(&first, 1));
         assert_eq!(
-            forgotten(&mut book, &again),
+            forgotten(&mut table, &again),
             Some(Vec::new()),
             "an answer is for one call"
         );
@@ -592,11 +592,11 @@ mod tests {
 
     #[test]
     fn an_outcome_is_handed_out_once_and_within_the_time_of_the_approval() {
-        let mut book = table(&LIMITS);
+        let mut table = empty_table(&LIMITS);
         let wall = Timestamp::from_second(0).unwrap();
-        let first = with(&mut book, "1");
+        let first = with(&mut table, "1");
         assert_eq!(
-            book.collect(&first.digest, &Requester::full_access(), wall),
+            table.collect(&first.digest, &Requester::full_access(), wall),
             None,
             "it waits"
         );
@@ -604,38 +604,38 @@ mod tests {
             state: ApprovalState::Started,
             ..(*first).clone()
         });
-        book.put(&started);
+        table.put(&started);
         assert_eq!(
-            book.collect(&first.digest, &Requester::full_access(), wall),
+            table.collect(&first.digest, &Requester::full_access(), wall),
             Some(Arc::clone(&started))
         );
         assert_eq!(
-            book.collect(&first.digest, &Requester::full_access(), wall),
+            table.collect(&first.digest, &Requester::full_access(), wall),
             Some(started)
         );
         let done = over(&first, 1);
-        book.put(&done);
+        table.put(&done);
         assert_eq!(
-            book.collect("another", &Requester::full_access(), wall),
+            table.collect("another", &Requester::full_access(), wall),
             None
         );
         assert_eq!(
-            book.collect(&first.digest, &Requester::full_access(), first.expires_at),
+            table.collect(&first.digest, &Requester::full_access(), first.expires_at),
             None,
             "too late"
         );
 
-        let second = with(&mut book, "2");
-        book.put(&over(&second, 1));
+        let second = with(&mut table, "2");
+        table.put(&over(&second, 1));
         assert_eq!(
-            book.collect(&second.digest, &Requester::full_access(), wall),
+            table.collect(&second.digest, &Requester::full_access(), wall),
             Some(over(&second, 1))
         );
         assert_eq!(
-            book.collect(&second.digest, &Requester::full_access(), wall),
+            table.collect(&second.digest, &Requester::full_access(), wall),
             None
         );
-        let mut restored = table(&LIMITS);
+        let mut restored = empty_table(&LIMITS);
         restored.add(KeptApproval::restored(done, soon()));
         assert_eq!(
             restored.collect(&first.digest, &Requester::full_access(), wall),
@@ -652,40 +652,40 @@ mod tests {
     }
 
     /// Adds a call and stores it. The ids of those that gave way; `None` if there is no room.
-    fn added(book: &mut ApprovalTable, id: &str, chat: &str) -> Option<Vec<String>> {
+    fn added(table: &mut ApprovalTable, id: &str, chat: &str) -> Option<Vec<String>> {
         let request = request_of(id, chat);
         let Admitted::New(RoomMade { displaced, .. }) =
-            book.enqueue(&request, &Requester::full_access(), soon())
+            table.enqueue(&request, &Requester::full_access(), soon())
         else {
             return None;
         };
         for ended in &displaced {
-            book.put(ended);
+            table.put(ended);
         }
-        book.put(&request);
+        table.put(&request);
         Some(displaced.iter().map(|ended| ended.id.to_string()).collect())
     }
 
     #[test]
     fn what_is_over_makes_room_before_what_waits_does() {
-        let mut book = table(&LIMITS);
+        let mut table = empty_table(&LIMITS);
         for id in ["1", "2", "3"] {
-            assert_eq!(added(&mut book, id, id), Some(Vec::new()));
+            assert_eq!(added(&mut table, id, id), Some(Vec::new()));
         }
         assert_eq!(
-            added(&mut book, "4", "4"),
+            added(&mut table, "4", "4"),
             None,
             "no caller has more than another one"
         );
-        book.put(&over(&request_of("2", "2"), 1));
+        table.put(&over(&request_of("2", "2"), 1));
         assert_eq!(
-            forgotten(&mut book, &request_of("4", "4")),
+            forgotten(&mut table, &request_of("4", "4")),
             Some(vec!["2".into()])
         );
         let mut large = request("5");
         large.arguments = JsonText::parse(&format!("\"{}\"", "x".repeat(20_000))).unwrap();
         assert!(matches!(
-            table(&LIMITS).enqueue(&Arc::new(large), &Requester::full_access(), soon()),
+            empty_table(&LIMITS).enqueue(&Arc::new(large), &Requester::full_access(), soon()),
             Admitted::Full
         ));
     }
@@ -697,8 +697,8 @@ mod tests {
             bytes: 1_000_000,
             ..LIMITS
         };
-        let mut book = table(&limits);
-        let mut add = |id: &str, chat: &str| added(&mut book, id, chat);
+        let mut table = empty_table(&limits);
+        let mut add = |id: &str, chat: &str| added(&mut table, id, chat);
         for id in ["1", "2", "3", "4", "5", "6"] {
             assert_eq!(add(id, "greedy"), Some(Vec::new()), "{id}");
         }
@@ -726,18 +726,19 @@ mod tests {
             Some(vec!["6".into()]),
             "groups of the same size stay"
         );
-        let gone = book.shown_with_id("6").unwrap();
+        let gone = table.shown_with_id("6").unwrap();
         assert_eq!(gone.state, ApprovalState::Expired);
         assert!(
             gone.gave_way().unwrap().contains("`disks/wipe`"),
             "{gone:?}"
         );
         assert!(
-            book.shown_with_id("5").is_none(),
+            table.shown_with_id("5").is_none(),
             "the latest of those that gave way is kept"
         );
         assert_eq!(
-            book.shown()
+            table
+                .shown()
                 .filter(|request| request.state == ApprovalState::Waiting)
                 .count(),
             8
@@ -751,39 +752,41 @@ mod tests {
             bytes: 1_000_000,
             ..LIMITS
         };
-        let mut book = table(&limits);
+        let mut table = empty_table(&limits);
         let now = Clock::system().now();
         for id in ["1", "2", "3"] {
-            assert_eq!(added(&mut book, id, "greedy"), Some(Vec::new()));
+            assert_eq!(added(&mut table, id, "greedy"), Some(Vec::new()));
         }
-        book.hold("1", now, Timestamp::from_second(0).unwrap())
+        table
+            .hold("1", now, Timestamp::from_second(0).unwrap())
             .unwrap();
         let started = ApprovalRequest {
             state: ApprovalState::Started,
-            ..ApprovalRequest::clone(&book.shown_with_id("2").unwrap())
+            ..ApprovalRequest::clone(&table.shown_with_id("2").unwrap())
         };
-        book.put(&Arc::new(started));
-        assert_eq!(added(&mut book, "4", "greedy"), Some(vec!["3".into()]));
+        table.put(&Arc::new(started));
+        assert_eq!(added(&mut table, "4", "greedy"), Some(vec!["3".into()]));
         let fifth = request_of("5", "greedy");
         let Admitted::New(RoomMade { displaced, .. }) =
-            book.enqueue(&fifth, &Requester::full_access(), soon())
+            table.enqueue(&fifth, &Requester::full_access(), soon())
         else {
             unreachable!()
         };
         assert_eq!(*displaced[0].id, *"4");
         assert_eq!(
-            book.hold("4", now, Timestamp::from_second(0).unwrap()),
+            table.hold("4", now, Timestamp::from_second(0).unwrap()),
             Err(DecisionRefusal::Busy)
         );
         assert_eq!(
-            added(&mut book, "6", "greedy"),
+            added(&mut table, "6", "greedy"),
             None,
             "the others are being stored or decided"
         );
-        book.release("4");
-        book.remove("5");
+        table.release("4");
+        table.remove("5");
         assert!(
-            book.hold("4", now, Timestamp::from_second(0).unwrap())
+            table
+                .hold("4", now, Timestamp::from_second(0).unwrap())
                 .is_ok(),
             "it waits again"
         );
@@ -802,17 +805,17 @@ mod tests {
             request.digest = binding::call(&request);
             Arc::new(request)
         };
-        let mut book = table(&limits);
+        let mut table = empty_table(&limits);
         for id in ["1", "2", "3"] {
             let request = large(id, "few");
-            assert_eq!(forgotten(&mut book, &request), Some(Vec::new()), "{id}");
-            book.put(&request);
+            assert_eq!(forgotten(&mut table, &request), Some(Vec::new()), "{id}");
+            table.put(&request);
         }
         for id in ["11", "12", "13", "14", "15"] {
-            assert_eq!(added(&mut book, id, "many"), Some(Vec::new()), "{id}");
+            assert_eq!(added(&mut table, id, "many"), Some(Vec::new()), "{id}");
         }
         assert_eq!(
-            added(&mut book, "16", "many"),
+            added(&mut table, "16", "many"),
             Some(vec!["1".into()]),
             "three large ones take more"
         );
@@ -824,34 +827,37 @@ mod tests {
             most: 100,
             ..LIMITS
         };
-        let mut book = table(&limits);
+        let mut table = empty_table(&limits);
         let admitted =
-            (0..100).filter(|n| added(&mut book, &n.to_string(), &n.to_string()).is_some());
+            (0..100).filter(|n| added(&mut table, &n.to_string(), &n.to_string()).is_some());
         assert!(
             (3..20).contains(&admitted.count()),
             "so many fit into {} bytes",
             limits.bytes
         );
         assert!(
-            bytes(&book) <= limits.bytes,
+            bytes(&table) <= limits.bytes,
             "{} bytes are kept",
-            bytes(&book)
+            bytes(&table)
         );
     }
 
     #[test]
     fn what_was_over_long_ago_is_forgotten() {
-        let mut book = table(&LIMITS);
-        let requests = ["1", "2", "3"].map(|id| with(&mut book, id));
-        book.put(&over(&requests[0], 10));
-        book.put(&over(&requests[1], 20));
-        let pruned = book.prune(Timestamp::from_second(75).unwrap());
+        let mut table = empty_table(&LIMITS);
+        let requests = ["1", "2", "3"].map(|id| with(&mut table, id));
+        table.put(&over(&requests[0], 10));
+        table.put(&over(&requests[1], 20));
+        let pruned = table.prune(Timestamp::from_second(75).unwrap());
         assert_eq!(
             pruned.iter().map(|kept| &**kept.id()).collect::<Vec<_>>(),
             ["1"]
         );
         assert_eq!(
-            book.shown().map(|request| &*request.id).collect::<Vec<_>>(),
+            table
+                .shown()
+                .map(|request| &*request.id)
+                .collect::<Vec<_>>(),
             ["2", "3"]
         );
     }
@@ -859,11 +865,11 @@ mod tests {
     /// Calls of a client that floods the table must not cost others the outcomes of theirs.
     #[test]
     fn what_gave_way_makes_room_among_itself() {
-        let mut book = table(&LIMITS);
+        let mut table = empty_table(&LIMITS);
         for id in ["1", "2", "3"] {
-            with(&mut book, id);
+            with(&mut table, id);
         }
-        book.put(&over(&request_with_id("1"), 1));
+        table.put(&over(&request_with_id("1"), 1));
         for id in ["2", "3"] {
             let decided = Some(ApprovalDecision {
                 by: "callsheet".into(),
@@ -871,13 +877,13 @@ mod tests {
                 reason: Some("it gave way".into()),
             });
             let gone = ApprovalRequest::clone(&request_with_id(id));
-            book.put(&Arc::new(ApprovalRequest {
+            table.put(&Arc::new(ApprovalRequest {
                 state: ApprovalState::Expired,
                 decided,
                 ..gone
             }));
         }
-        let next = forgotten(&mut book, &request_with_id("4"));
+        let next = forgotten(&mut table, &request_with_id("4"));
         assert_eq!(
             next,
             Some(vec!["2".into()]),

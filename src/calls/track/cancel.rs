@@ -139,13 +139,17 @@ fn cancel_call<S: ToolCaller>(
     };
     let id = status_tool(&operation.tool, &cancellation.partner);
     let owner = operation.owner.clone();
-    let asker = operation.caller.clone();
+    let caller = operation.caller.clone();
     let named = |why: &str| format!("its cancel tool `{}` {why}", id.tool);
-    let offered = side.offered(&id, &owner, &asker).map_err(|why| match why {
-        CompanionUnavailable::Offline(why) => CompanionUnavailable::Offline(named(&why)),
-        CompanionUnavailable::OwnerChanged(why) => CompanionUnavailable::OwnerChanged(named(&why)),
-        CompanionUnavailable::NotAllowed(why) => CompanionUnavailable::NotAllowed(named(&why)),
-    })?;
+    let offered = side
+        .offered(&id, &owner, &caller)
+        .map_err(|why| match why {
+            CompanionUnavailable::Offline(why) => CompanionUnavailable::Offline(named(&why)),
+            CompanionUnavailable::OwnerChanged(why) => {
+                CompanionUnavailable::OwnerChanged(named(&why))
+            }
+            CompanionUnavailable::NotAllowed(why) => CompanionUnavailable::NotAllowed(named(&why)),
+        })?;
     let reference: Value = serde_json::from_str(operation.reference.get()).unwrap_or_default();
     let arguments = companion_tool::arguments(&cancellation.partner, &offered, &reference);
     let arguments = arguments.map_err(CompanionUnavailable::NotAllowed)?;
@@ -157,7 +161,7 @@ fn cancel_call<S: ToolCaller>(
             id,
             owner,
             arguments,
-            asker,
+            caller,
             access,
             timeout,
         },

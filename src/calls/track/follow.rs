@@ -243,13 +243,13 @@ impl<S: ToolCaller> OperationFollower<S> {
         let arguments = companion_tool::arguments(&self.behaviour.status, &offered, &reference)
             .map_err(unasked)?;
         let owner = operation.owner.clone();
-        let asker = operation.caller.clone();
+        let caller = operation.caller.clone();
         let access = operation.access.clone();
         let call = CompanionCall {
             id,
             owner,
             arguments,
-            asker,
+            caller,
             access,
             timeout: Some(PATIENCE),
         };

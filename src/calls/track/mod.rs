@@ -65,7 +65,7 @@ pub struct AnsweredCall {
     /// The peer that answered.
     pub owner: PeerIdentity,
     /// The caller.
-    pub asker: CallerInfo,
+    pub caller: CallerInfo,
     /// The identity of the access of the call.
     pub access: Arc<str>,
     /// The result in the answer.
@@ -97,7 +97,7 @@ pub struct CompanionCall {
     /// The text of one JSON object.
     pub arguments: JsonText,
     /// The caller on whose behalf it is made.
-    pub asker: CallerInfo,
+    pub caller: CallerInfo,
     /// The identity of the access on whose behalf it is made; `None` for an operation that an
     /// earlier version stored.
     pub access: Option<Arc<str>>,
@@ -147,12 +147,12 @@ pub enum CompanionUnavailable {
 
 /// Calls the status and cancel tools of scenarios.
 pub trait ToolCaller: Clone + Send + Sync + 'static {
-    /// The tool as `owner` offers it now, or why it cannot be called on behalf of `asker`.
+    /// The tool as `owner` offers it now, or why it cannot be called on behalf of `caller`.
     fn offered(
         &self,
         id: &ToolId,
         owner: &PeerIdentity,
-        asker: &CallerInfo,
+        caller: &CallerInfo,
     ) -> Result<Arc<Tool>, CompanionUnavailable>;
 
     /// Calls a tool once, and only at the named owner.
@@ -324,7 +324,7 @@ impl OperationTracker {
             )));
         };
         let status = status_tool(&started.id, &behaviour.status);
-        let offered = side.offered(&status, &started.owner, &started.asker);
+        let offered = side.offered(&status, &started.owner, &started.caller);
         let offered = offered.map_err(|why| {
             Untrackable::Partner(format!("its status tool `{}` {why}", status.tool))
         })?;
@@ -338,7 +338,7 @@ impl OperationTracker {
             // 122 random bits from the system.
             id: Uuid::new_v4().simple().to_string().into(),
             tool: started.id.clone(),
-            caller: started.asker.clone(),
+            caller: started.caller.clone(),
             access: Some(Arc::clone(&started.access)),
             owner: started.owner.clone(),
             behaviour: declared,

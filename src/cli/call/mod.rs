@@ -28,7 +28,7 @@ use clap::error::{ContextKind, ContextValue};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::client::{DaemonAnswer, DaemonClient, QueryPairs, shell_word};
+use super::client::{DaemonAnswer, DaemonClient, QueryPairs, shell_word, tool_segments};
 use super::{CommandError, RemoteArgs, output};
 
 mod answer;
@@ -291,12 +291,9 @@ impl CallArgs {
 
     /// The segments that name the tool in a route.
     fn path<'a>(&'a self, name: &'a str) -> Vec<&'a str> {
-        match (&self.scenario, name.split_once('/')) {
-            // An identity is two segments; its tool may hold further slashes, which are part of the
-            // second.
-            (_, Some((scenario, tool))) => vec![scenario, tool],
-            (Some(scenario), None) => vec![scenario.as_str(), name],
-            (None, None) => vec![name],
+        match &self.scenario {
+            Some(scenario) if !name.contains('/') => vec![scenario.as_str(), name],
+            _ => tool_segments(name),
         }
     }
 

@@ -31,17 +31,17 @@ pub(in crate::cli) async fn inspect_scenario(
     let upstream = upstream(&target, config).map_err(|error| unreadable(&error))?;
     let subject = upstream.shown();
     let clock = Clock::system();
-    let mut asker = ServingProbe {
+    let mut probe = ServingProbe {
         upstream,
         accept: config.protocol.accept.clone(),
         clock,
         path: PATH,
     };
-    let mut first = asker.list().await;
+    let mut first = probe.list().await;
     let found = first.as_ref().is_ok_and(|(listed, ..)| listed.is_some());
-    if !found && asker.is_module().await {
-        asker.path = module::PATH;
-        first = asker.list().await;
+    if !found && probe.is_module().await {
+        probe.path = module::PATH;
+        first = probe.list().await;
     }
     let (first, mut inspected, etag) = first?;
     let Some(first) = first else {
@@ -54,9 +54,9 @@ pub(in crate::cli) async fn inspect_scenario(
     let mut answers = vec![first];
     for _ in 0..2 {
         if in_seconds && answers.len() == 1 {
-            asker.clock.sleep(WHOLE_SECOND).await;
+            probe.clock.sleep(WHOLE_SECOND).await;
         }
-        answers.extend(asker.list().await?.0);
+        answers.extend(probe.list().await?.0);
     }
     let mut findings = serving::check_list(&answers);
     if let Some(etag) = etag
@@ -68,15 +68,15 @@ pub(in crate::cli) async fn inspect_scenario(
             etag: Some(etag.clone()),
             ..HttpValidators::default()
         };
-        let answer = asker
+        let answer = probe
             .upstream
-            .get_any_status(asker.path, Some(&known))
+            .get_any_status(probe.path, Some(&known))
             .await
             .map_err(|error| unreadable(&error))?;
         findings.extend(serving::conditional(&etag, answer.head.status));
     }
-    if asker.path == module::PATH {
-        findings.extend(asker.health().await);
+    if probe.path == module::PATH {
+        findings.extend(probe.health().await);
         inspected.findings.splice(0..0, findings);
         return Ok((subject, inspected));
     }
@@ -90,9 +90,9 @@ pub(in crate::cli) async fn inspect_scenario(
             .all(|c| c.is_ascii_alphanumeric() || c == b'_')
     });
     if let Some(tool) = plain.next() {
-        findings.extend(asker.single(&tool.name, serving::known_tool).await);
+        findings.extend(probe.single(&tool.name, serving::known_tool).await);
     }
-    findings.extend(asker.single(UNKNOWN_TOOL, serving::unknown_tool).await);
+    findings.extend(probe.single(UNKNOWN_TOOL, serving::unknown_tool).await);
     // How it is served comes first: it is of the scenario, not of one tool.
     for finding in &mut findings {
         inspected.names.write_in(finding);

@@ -57,7 +57,7 @@ fn check_sockets(
     files: &DaemonFiles,
 ) -> Result<(), CommandError> {
     let Some(sockets) = sockets else {
-        return if files.name(url) {
+        return if files.names_address(url) {
             Ok(())
         } else {
             Err(not_sent_to_unknown(url))

@@ -153,7 +153,7 @@ mod tests {
 
     fn read(text: &str) -> Vec<ReadEntry> {
         let variable = |name: &str| match name {
-            "TOKEN" => Some("hush".to_owned()),
+            "TOKEN" => Some("topsecret".to_owned()),
             "INPUT_API_KEY" => Some("typed".to_owned()),
             "HOME" => Some("/home/ada".to_owned()),
             _ => None,
@@ -242,7 +242,7 @@ mod tests {
         };
         assert_eq!(command.as_str(), "/home/ada/bin/x");
         assert_eq!(args, vec!["/home/ada/work".to_owned(), "none".to_owned()]);
-        assert_eq!(env, [("T".to_owned(), "hush".to_owned())]);
+        assert_eq!(env, [("T".to_owned(), "topsecret".to_owned())]);
         let entry = one(r#"{"command": "x", "env": {"T": "${input:api-key}"}}"#).unwrap();
         let EntryTarget::Program { env, .. } = entry.target else {
             panic!("a program")

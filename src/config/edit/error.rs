@@ -37,7 +37,7 @@ pub(crate) enum EditError {
         address: String,
     },
     /// No entry has this name.
-    #[error("{} has no scenario `{name}`", path.display())]
+    #[error("{} has no scenario `{name}`{}", path.display(), others(name, known))]
     NotThere {
         /// The file.
         path: PathBuf,
@@ -79,9 +79,9 @@ pub(crate) enum EditError {
 }
 
 impl EditError {
-    /// The next step.
-    pub(crate) fn hint(&self) -> String {
-        match self {
+    /// The next step, if there is one.
+    pub(crate) fn hint(&self) -> Option<String> {
+        Some(match self {
             // The values of variables and headers are secrets, so the command is not repeated here.
             Self::NameTaken { name, .. } => format!(
                 "take another name, or put it in the place of that one: `callsheet add {name} --replace` with the same arguments"
@@ -91,20 +91,24 @@ impl EditError {
             ),
             Self::OwnAddress { .. } => "name the address of another program".to_owned(),
             Self::NotThere { name, known, .. } => {
-                match nearest(name, known.iter().map(String::as_str)) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None if known.is_empty() => "it names none".to_owned(),
-                    None => format!("it has {}", known.join(", ")),
-                }
+                let near = nearest(name, known.iter().map(String::as_str))?;
+                format!("did you mean `{near}`?")
             }
             Self::Unwritable { by_hand, .. } => (*by_hand).to_owned(),
             Self::Changed { .. } => "try again".to_owned(),
-            Self::Invalid { problems, .. } => problems
-                .problems
-                .first()
-                .map(|problem| problem.hint.clone())
-                .unwrap_or_default(),
-        }
+            Self::Invalid { problems, .. } => problems.problems.first()?.hint.clone(),
+        })
+    }
+}
+
+/// The names that a file has instead of one that it lacks, unless that was meant for one of them.
+fn others(name: &str, known: &[String]) -> String {
+    if known.is_empty() {
+        ", and no other".to_owned()
+    } else if nearest(name, known.iter().map(String::as_str)).is_some() {
+        String::new()
+    } else {
+        format!(", but has {}", known.join(", "))
     }
 }
 

@@ -6,11 +6,11 @@
 //! again. A copied folder has the same id: when you clone an installation, remove the file from the
 //! copy.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::config::is_id;
-use crate::runtime::open_files::read_regular;
+use crate::runtime::open_files::{read_regular, replace_file};
 
 /// Bytes of the file, which is one line.
 const FILE_BYTES_MAX: u64 = 1024;
@@ -45,11 +45,8 @@ fn kept(path: &Path) -> io::Result<String> {
         Err(error) => return Err(error),
     }
     let id = made();
-    let folder = path.parent().unwrap_or(Path::new("."));
-    // Whole or not at all: half an id would be another one.
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    writeln!(file, "{id}")?;
-    file.persist(path).map_err(|error| error.error)?;
+    // Half an id would be another one.
+    replace_file(path, format!("{id}\n").as_bytes())?;
     Ok(id)
 }
 

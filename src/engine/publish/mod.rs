@@ -134,6 +134,9 @@ pub(in crate::engine) struct SnapshotPublisher {
     isolated: Option<Isolated>,
     configuration: Option<Arc<ConfigState>>,
     after: Vec<AfterPublish>,
+    /// Whether calls wait for the next snapshot, or may: a scenario can be called with it that
+    /// could not before.
+    has_callable: bool,
     routes: CallRoutes,
     saves: mpsc::Sender<SaveRequest>,
 }
@@ -209,6 +212,7 @@ impl SnapshotPublisher {
             isolated: None,
             configuration: None,
             after: Vec::new(),
+            has_callable: false,
             routes: parts.routes.clone(),
             saves: parts.saves.clone(),
         };
@@ -251,6 +255,12 @@ impl SnapshotPublisher {
     pub(in crate::engine) fn mark_dirty(&mut self, name: &ScenarioName) {
         self.dirty.insert(name.clone());
         self.changed = true;
+    }
+
+    /// The same for a scenario that can be called with the next snapshot and could not before.
+    pub(in crate::engine) fn mark_callable(&mut self, name: &ScenarioName) {
+        self.has_callable = true;
+        self.mark_dirty(name);
     }
 
     /// The same, but the snapshot may wait for [`QUIET`]: only the times of its polls changed.
@@ -368,10 +378,11 @@ impl SnapshotPublisher {
 
     /// When the next snapshot is published; `None` when there are no changes.
     pub(in crate::engine) fn due(&self) -> Option<Instant> {
-        let earliest = if self.after.is_empty() {
-            self.next.unawaited
-        } else {
+        let is_awaited = self.has_callable || !self.after.is_empty();
+        let earliest = if is_awaited {
             self.next.awaited
+        } else {
+            self.next.unawaited
         };
         let has_news = self.changed || self.findings_changed;
         if has_news {
@@ -422,7 +433,9 @@ impl SnapshotPublisher {
         if self.due().is_none() {
             return;
         }
-        (self.changed, self.quiet_until) = (false, None);
+        self.changed = false;
+        self.has_callable = false;
+        self.quiet_until = None;
         if !self.offers.is_empty() {
             self.catalog = self
                 .catalog

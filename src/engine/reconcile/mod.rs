@@ -83,7 +83,7 @@ struct EndpointCandidate {
     source: SourceId,
     endpoint: Endpoint,
     party: PeerIdentity,
-    vouched: bool,
+    source_trusted: bool,
     /// Whether the name that its source gives it is its own: an operator's file has it.
     is_named: bool,
 }
@@ -94,12 +94,12 @@ impl EndpointCandidate {
         if trust::merely_found(source, endpoint.trust) {
             endpoint.target = endpoint.target.map(trust::bare);
         }
-        let vouched = endpoint.trust == SourceTrust::Trusted;
-        let is_named = vouched || endpoint.trust == SourceTrust::Proposed;
+        let source_trusted = endpoint.trust == SourceTrust::Trusted;
+        let is_named = source_trusted || endpoint.trust == SourceTrust::Proposed;
         Self {
             source,
             party: trust::party(&endpoint),
-            vouched,
+            source_trusted,
             is_named,
             endpoint,
         }
@@ -165,11 +165,11 @@ impl<'a> Merge<'a> {
     }
 
     fn rank(&self, candidate: &EndpointCandidate) -> u8 {
-        if candidate.vouched && candidate.endpoint.ended.is_some() {
+        if candidate.source_trusted && candidate.endpoint.ended.is_some() {
             // What runs goes before what has ended, whichever source names it.
             return 2;
         }
-        if candidate.vouched {
+        if candidate.source_trusted {
             // A known identity at its known address goes before copies of it.
             let known = self.home(candidate).map(|(_, holder)| &holder.party);
             let moved = |known: &PeerIdentity| {
@@ -289,7 +289,7 @@ impl<'a> Merge<'a> {
             candidate.party.identity.is_some() && holder.party.same_identity(&candidate.party);
         // A scenario that waits for approval is listed nowhere, so a new port of its host may be
         // polled at once.
-        let elsewhere = if candidate.vouched {
+        let elsewhere = if candidate.source_trusted {
             !holder.party.same_origin(&candidate.party)
         } else {
             !holder.party.same_host(&candidate.party)

@@ -25,11 +25,11 @@ use crate::transports::Transports;
 
 /// An input that concerns one scenario.
 pub(in crate::engine) enum ScenarioInput<'a> {
-    /// A poll ended. `goodbye` says whether a source that stopped naming it is believed; `random`
+    /// A poll ended. `absence_is_believed` says whether a source that stopped naming it is believed; `random`
     /// is in `0.0..1.0`.
     Polled {
         answered: Box<PollResult>,
-        goodbye: bool,
+        absence_is_believed: bool,
         random: f64,
     },
     /// A source names it, at this endpoint.
@@ -90,11 +90,11 @@ impl Scenario {
         match input {
             ScenarioInput::Polled {
                 answered,
-                goodbye,
+                absence_is_believed,
                 random,
             } => {
                 let before = self.fingerprint();
-                poll_result::apply(self, *answered, config, goodbye, now, random);
+                poll_result::apply(self, *answered, config, absence_is_believed, now, random);
                 let is_same = before.is_some() && before == self.fingerprint();
                 let settled = if is_same {
                     ChangeKind::Confirmed
@@ -179,11 +179,11 @@ impl Scenario {
         config: &Config,
         now: Now,
     ) -> Effects {
-        let vouched = place.endpoint.trust == SourceTrust::Trusted;
+        let source_trusted = place.endpoint.trust == SourceTrust::Trusted;
         let party = trust::party(&place.endpoint);
         let mut effects = Effects::default();
-        if self.current.announced_state().is_some() && self.is_another(&party, vouched) {
-            self.start_over(place.source, vouched, world.generation, now);
+        if self.current.announced_state().is_some() && self.is_another(&party, source_trusted) {
+            self.start_over(place.source, source_trusted, world.generation, now);
             effects.close.push(self.name.clone());
             effects.publish.push(Dirty::Cleared(self.name.clone()));
         }
@@ -192,7 +192,7 @@ impl Scenario {
         self.presence = SourcePresence::Named;
         self.silenced = None;
         self.source = place.source;
-        self.approval.vouch(vouched);
+        self.approval.set_source_trusted(source_trusted);
         // Where it was stays known of a process that has ended and whose file names no address.
         self.party = self
             .party
@@ -291,10 +291,10 @@ impl Scenario {
 
     /// Its name now belongs to another program: nothing known of the former one may be used for the
     /// new one.
-    fn start_over(&mut self, source: SourceId, vouched: bool, generation: u64, now: Now) {
+    fn start_over(&mut self, source: SourceId, source_trusted: bool, generation: u64, now: Now) {
         let old = std::mem::replace(
             self,
-            Self::new(self.name.clone(), source, vouched, generation, now),
+            Self::new(self.name.clone(), source, source_trusted, generation, now),
         );
         // The store still has the former one's data; the next save replaces it. Clients that wait
         // get the next answer.
@@ -376,7 +376,7 @@ impl Scenario {
             &self.name,
             self.party.as_ref(),
             announced,
-            self.approval.is_vouched(),
+            self.approval.is_source_trusted(),
         );
         let ruled = self.approval.rule(&self.name, verdict);
         let mut effects = Effects::default();
@@ -486,7 +486,7 @@ impl Scenario {
                 .unwrap_or_default(),
             source: self.source.as_str().into(),
             party: self.party.clone().unwrap_or_default(),
-            trusted: self.approval.is_vouched(),
+            trusted: self.approval.is_source_trusted(),
             protocol: protocol.id().into(),
             // The document is written at the time of the save.
             document: "".into(),
@@ -556,7 +556,7 @@ impl Scenario {
             &self.name,
             party.as_ref(),
             None,
-            self.approval.is_vouched(),
+            self.approval.is_source_trusted(),
         );
         self.approval.rule(&self.name, verdict);
         (self.party, self.protocol) = (party, protocol);

@@ -229,8 +229,8 @@ impl Scenario {
     /// Whether everything known of it must be discarded because another peer is there now: no
     /// source vouches for both, and they are not the same peer. What one peer said must never be
     /// published as another's.
-    pub(in crate::engine) fn is_another(&self, party: &PeerIdentity, vouched: bool) -> bool {
-        !(self.approval.is_vouched() && vouched)
+    pub(in crate::engine) fn is_another(&self, party: &PeerIdentity, source_trusted: bool) -> bool {
+        !(self.approval.is_source_trusted() && source_trusted)
             && self
                 .party
                 .as_ref()
@@ -300,8 +300,8 @@ impl Scenario {
     }
 
     /// Whether its source is trusted for its address.
-    pub(in crate::engine) fn is_vouched(&self) -> bool {
-        self.approval.is_vouched()
+    pub(in crate::engine) fn is_source_trusted(&self) -> bool {
+        self.approval.is_source_trusted()
     }
 
     /// Why its process does not run, if the source that names it knows that.

@@ -20,13 +20,13 @@ use crate::model::{
 use crate::protocols::{ListError, Listing, Protocol, Validity, module};
 use crate::transports::TransportError;
 
-/// Handles a result of the record's own generation. `goodbye` says whether a source that stopped
+/// Handles a result of the record's own generation. `absence_is_believed` says whether a source that stopped
 /// naming it is believed once it does not answer; `random` is in `0.0..1.0`.
 pub(in crate::engine) fn apply(
     record: &mut Scenario,
     answered: PollResult,
     config: &Config,
-    goodbye: bool,
+    absence_is_believed: bool,
     now: Now,
     random: f64,
 ) {
@@ -60,7 +60,7 @@ pub(in crate::engine) fn apply(
             record.polls.listed = Some(record.polls.generation);
         }
         Err(error) => {
-            failed(record, &error, config, goodbye, now, random);
+            failed(record, &error, config, absence_is_believed, now, random);
             match (awaited, &error) {
                 (Some(awaited), ListError::Transport(TransportError::Timeout { .. })) => {
                     // It says more than the time limit that has passed.
@@ -338,7 +338,7 @@ fn failed(
     record: &mut Scenario,
     error: &ListError,
     config: &Config,
-    goodbye: bool,
+    absence_is_believed: bool,
     now: Now,
     random: f64,
 ) {
@@ -381,7 +381,7 @@ fn failed(
         record.restarts.suspect();
         record.polls.unconditional = true;
     }
-    if counts(error) && record.presence != SourcePresence::Named && goodbye {
+    if counts(error) && record.presence != SourcePresence::Named && absence_is_believed {
         record.mark_absent(RemovedBy::Source, now);
         return;
     }

@@ -14,7 +14,7 @@
 //!
 //! **A block** holds for its name and for the identity it was given for, under every name. Among
 //! scenarios that no source vouches for, it also holds for the address and for the announced name,
-//! so renaming does not help. A vouched-for scenario at the address of a blocked one is another
+//! so renaming does not help. A source_trusted-for scenario at the address of a blocked one is another
 //! program that got the port.
 
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub(in crate::engine) struct TrustVerdict {
 #[derive(Debug)]
 pub(in crate::engine) struct TrustStatus {
     /// Whether its source is trusted for its address.
-    vouched: bool,
+    source_trusted: bool,
     /// The decision that counts for it.
     decision: Option<Decision>,
     /// Why it is blocked through another name, or why the approval under its name does not count.
@@ -62,28 +62,28 @@ pub(super) struct TrustChange {
 
 impl TrustStatus {
     /// The status that follows from the source alone.
-    pub(super) fn new(vouched: bool) -> Self {
+    pub(super) fn new(source_trusted: bool) -> Self {
         Self {
-            vouched,
+            source_trusted,
             decision: None,
             note: None,
             finding: None,
-            was_given: vouched,
+            was_given: source_trusted,
         }
     }
 
     /// Sets whether its source is trusted for it.
-    pub(super) fn vouch(&mut self, vouched: bool) {
-        self.vouched = vouched;
+    pub(super) fn set_source_trusted(&mut self, source_trusted: bool) {
+        self.source_trusted = source_trusted;
     }
 
-    pub(super) fn is_vouched(&self) -> bool {
-        self.vouched
+    pub(super) fn is_source_trusted(&self) -> bool {
+        self.source_trusted
     }
 
     /// Whether its tools may be published.
     pub(super) fn is_given(&self) -> bool {
-        self.vouched || self.decision == Some(Decision::Trusted)
+        self.source_trusted || self.decision == Some(Decision::Trusted)
     }
 
     /// Whether an operator rejected it.
@@ -104,7 +104,7 @@ impl TrustStatus {
         let was_refused = self.is_refused();
         let was_given = self.was_given;
         let is_news = (self.decision, &self.note) != (verdict.decision, &verdict.note);
-        self.finding = withheld(name, &verdict, self.vouched).map(Box::new);
+        self.finding = withheld(name, &verdict, self.source_trusted).map(Box::new);
         self.decision = verdict.decision;
         self.note = verdict.note;
         self.was_given = self.is_given();
@@ -160,7 +160,7 @@ pub(in crate::engine) fn judge(
     name: &ScenarioName,
     party: Option<&PeerIdentity>,
     announced: Option<&ScenarioName>,
-    vouched: bool,
+    source_trusted: bool,
 ) -> TrustVerdict {
     let own = rulings.get(name);
     if own.is_some_and(|ruling| ruling.decision == Decision::Blocked) {
@@ -169,7 +169,7 @@ pub(in crate::engine) fn judge(
             note: None,
         };
     }
-    if let Some(note) = blocked_as(rulings, party, announced, vouched) {
+    if let Some(note) = blocked_as(rulings, party, announced, source_trusted) {
         return TrustVerdict {
             decision: Some(Decision::Blocked),
             note: Some(note),
@@ -199,13 +199,13 @@ fn blocked_as(
     rulings: &BTreeMap<ScenarioName, TrustDecision>,
     party: Option<&PeerIdentity>,
     announced: Option<&ScenarioName>,
-    vouched: bool,
+    source_trusted: bool,
 ) -> Option<String> {
     rulings.iter().filter(|(_, ruling)| ruling.decision == Decision::Blocked).find_map(|(blocked, ruling)| {
         let what = match party {
             Some(party) if ruling.party.same_identity(party) => "has the identity of",
-            Some(party) if !vouched && ruling.party.same_origin(party) => "has the address of",
-            _ if !vouched && announced == Some(blocked) => "announces itself as",
+            Some(party) if !source_trusted && ruling.party.same_origin(party) => "has the address of",
+            _ if !source_trusted && announced == Some(blocked) => "announces itself as",
             _ => return None,
         };
         Some(format!("it {what} `{blocked}`, which an operator blocked; `callsheet block {blocked} --undo` lifts that"))
@@ -235,12 +235,12 @@ fn covers(given: &PeerIdentity, now: &PeerIdentity) -> Result<(), String> {
 pub(in crate::engine) fn withheld(
     name: &ScenarioName,
     verdict: &TrustVerdict,
-    vouched: bool,
+    source_trusted: bool,
 ) -> Option<Finding> {
     let note = verdict
         .note
         .as_ref()
-        .filter(|_| verdict.decision.is_none() && !vouched)?;
+        .filter(|_| verdict.decision.is_none() && !source_trusted)?;
     let hint = format!("if it is the same scenario at a new address, run `callsheet trust {name}`");
     Some(
         Finding::new(FindingCode::TrustWithheld, note.clone())
@@ -304,18 +304,18 @@ mod tests {
             ("pantry".parse().unwrap(), decided(Decision::Trusted)),
             ("kitchen".parse().unwrap(), decided(Decision::Blocked)),
         ]);
-        for vouched in [false, true] {
+        for source_trusted in [false, true] {
             let verdict = judge(
                 &both,
                 &"pantry".parse().unwrap(),
                 Some(&here),
                 None,
-                vouched,
+                source_trusted,
             );
             assert_eq!(
                 verdict.decision,
                 Some(Decision::Blocked),
-                "vouched: {vouched}"
+                "source_trusted: {source_trusted}"
             );
             assert!(
                 verdict
@@ -367,7 +367,7 @@ mod tests {
         let id = "7";
         let here = "http://10.0.0.5:80";
         let there = "http://10.0.0.6:80";
-        for (name, announced, now, vouched, blocked) in [
+        for (name, announced, now, source_trusted, blocked) in [
             ("pantry", "pantry", at("", there), false, true),
             ("pantry", "pantry", at("", there), true, true),
             ("larder", "larder", at(id, there), false, true),
@@ -384,12 +384,12 @@ mod tests {
                 &name.parse().unwrap(),
                 Some(&now),
                 Some(&announced),
-                vouched,
+                source_trusted,
             );
             assert_eq!(
                 verdict.decision == Some(Decision::Blocked),
                 blocked,
-                "{name} {now} {vouched}"
+                "{name} {now} {source_trusted}"
             );
         }
     }

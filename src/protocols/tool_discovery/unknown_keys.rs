@@ -94,40 +94,48 @@ pub(in crate::protocols) fn near_misses(
     tool: Option<&str>,
     found: &mut CappedFindings,
 ) {
-    for key in value.as_object().into_iter().flatten().map(|(key, _)| key) {
-        let Some(near) = nearest(key, known) else {
-            continue;
-        };
-        let mut pointer = place.to_owned();
-        push_step(&mut pointer, key);
-        let message = format!("the protocol has no member {}", quoted_excerpt(key));
-        let finding = Finding::new(FindingCode::UnknownKey, message).at(pointer);
-        let finding = finding.hint(format!("did you mean `{near}`?"));
-        found.push(match tool {
-            Some(tool) => finding.of_tool(tool),
-            None => finding,
-        });
+    for key in keys(value) {
+        if let Some(near) = nearest(key, known) {
+            let message = format!("the protocol has no member {}", quoted_excerpt(key));
+            let hint = format!("did you mean `{near}`?");
+            found.push(unknown(message, hint, place, key, tool));
+        }
     }
 }
 
 /// Adds a finding for each member of a tool that the protocol has within `metadata` only: beside
 /// it, `requires_approval` would not have a person decide about the tool's calls.
 fn misplaced(tool: &Value, place: &str, name: Option<&str>, found: &mut CappedFindings) {
-    for key in tool.as_object().into_iter().flatten().map(|(key, _)| key) {
-        if !METADATA
-            .iter()
-            .any(|known| key == known || *key == camel(known))
-        {
-            continue;
-        }
+    for key in keys(tool).filter(|key| is_known(key, METADATA)) {
         let message = format!("`{key}` has no effect here: the protocol has it within `metadata`");
-        let finding = Finding::new(FindingCode::UnknownKey, message).at(format!("{place}/{key}"));
-        let finding = finding.hint(format!("move `{key}` into the `metadata` of the tool"));
-        found.push(match name {
-            Some(name) => finding.of_tool(name),
-            None => finding,
-        });
+        let hint = format!("move `{key}` into the `metadata` of the tool");
+        found.push(unknown(message, hint, place, key, name));
     }
+}
+
+fn keys(value: &Value) -> impl Iterator<Item = &str> {
+    let members = value.as_object().into_iter().flatten();
+    members.map(|(key, _)| key.as_str())
+}
+
+/// The finding about a member of the value at `place`, which may belong to a tool.
+fn unknown(message: String, hint: String, place: &str, key: &str, tool: Option<&str>) -> Finding {
+    let mut pointer = place.to_owned();
+    push_step(&mut pointer, key);
+    let finding = Finding::new(FindingCode::UnknownKey, message)
+        .at(pointer)
+        .hint(hint);
+    match tool {
+        Some(tool) => finding.of_tool(tool),
+        None => finding,
+    }
+}
+
+/// Whether a name is known, in either spelling.
+fn is_known(key: &str, known: &[&str]) -> bool {
+    known
+        .iter()
+        .any(|known| key == *known || key == camel(known))
 }
 
 /// The known name that an unknown one was meant to be, in either spelling; `None` for a known one,
@@ -136,10 +144,7 @@ fn nearest<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
     const KEY_BYTES_MAX: usize = 40;
     // What differs in hyphens and letter case alone is the same word.
     let plain = |text: &str| text.replace(['_', '-'], "").to_lowercase();
-    if known.contains(&key)
-        || key.len() > KEY_BYTES_MAX
-        || known.iter().any(|known| key == camel(known))
-    {
+    if key.len() > KEY_BYTES_MAX || is_known(key, known) {
         return None;
     }
     let wanted = plain(key);

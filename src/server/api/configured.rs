@@ -138,9 +138,9 @@ impl From<EditError> for Problem {
                 problem.and_next(alias).with_next(remove)
             }
             EditError::NotThere { ref known, .. } => problem
-                .and_next(&error.hint())
+                .and_next_if(error.hint().as_deref())
                 .with_member("candidates", known.clone()),
-            _ => problem.and_next(&error.hint()),
+            _ => problem.and_next_if(error.hint().as_deref()),
         }
     }
 }

@@ -21,7 +21,7 @@ pub(in crate::server) struct DefinitionHistory<'a> {
     /// The published name; that of its identity, if it is not offered now.
     name: &'a str,
     /// `scenario/tool`.
-    id: String,
+    id: &'a str,
     /// The version of its definition now, whole; for a tool that is offered.
     #[serde(skip_serializing_if = "Option::is_none")]
     definition_version: Option<String>,
@@ -67,7 +67,10 @@ pub(super) fn answer(
     name: &str,
 ) -> Result<Response, Problem> {
     let problem = match lookup::resolve_tool(&snapshot.catalog, scope, name) {
-        Ok(tool) => return of_tool(shared, snapshot, &tool),
+        Ok(tool) => {
+            let changes = shared.calls.history(snapshot, &tool.id);
+            return of_tool(&tool.id, Some(&tool), &changes);
+        }
         Err(problem) => problem,
     };
     // The histories have the tools of all profiles, so they are not read for one.
@@ -78,27 +81,22 @@ pub(super) fn answer(
     let Some((changes, id)) = known else {
         return Err(lookup::with_unanswered(problem, snapshot));
     };
-    shared_json::json(&DefinitionHistory {
-        name,
-        id: id.to_string(),
-        definition_version: None,
-        provider_version: None,
-        changes: changes.iter().map(|change| written(change)).collect(),
-    })
+    of_tool(&id, None, &changes)
 }
 
+/// `offered` is the tool, if it is offered now.
 fn of_tool(
-    shared: &ServerState,
-    snapshot: &Snapshot,
-    tool: &ViewTool,
+    id: &ToolId,
+    offered: Option<&ViewTool>,
+    changes: &[Arc<DefinitionChange>],
 ) -> Result<Response, Problem> {
-    let changes = shared.calls.history(snapshot, &tool.id);
+    let id = id.to_string();
     shared_json::json(&DefinitionHistory {
-        name: tool.name.as_str(),
-        id: tool.id.to_string(),
-        definition_version: Some(tool.tool.version().to_string()),
-        provider_version: tool.tool.provider_version(),
+        name: offered.map_or(&id, |tool| tool.name.as_str()),
+        definition_version: offered.map(|tool| tool.tool.version().to_string()),
+        provider_version: offered.and_then(|tool| tool.tool.provider_version()),
         changes: changes.iter().map(|change| written(change)).collect(),
+        id: &id,
     })
 }
 

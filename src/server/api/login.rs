@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use url::{Host, Url};
 
-use crate::model::{ScenarioName, ScenarioState, WithNextStep as _};
+use crate::model::{ScenarioName, ScenarioState};
 use crate::server::api::scenarios::find;
 use crate::server::api::shared_json;
 use crate::server::http::error::Problem;
@@ -136,9 +136,7 @@ impl From<LoginError> for Problem {
                 Self::from_error(StatusCode::CONFLICT, &error)
             }
             LoginError::Unusable(_) => Self::from_error(StatusCode::BAD_GATEWAY, &error),
-            LoginError::NotStored(_) => {
-                Self::busy(error.to_string()).ending_with(error.next_step().as_deref())
-            }
+            LoginError::NotStored(_) => Self::busy_with(&error),
         }
     }
 }

@@ -29,12 +29,10 @@ pub(in crate::server) fn resolve_tool(
         NameLookup::One(tool) => Ok(tool),
         NameLookup::Ambiguous(tools) => {
             let candidates: Vec<String> = tools.iter().map(|tool| tool.id.to_string()).collect();
-            let detail = format!(
-                "several tools are called `{}`: use {}",
-                excerpt(name),
-                candidates.join(" or ")
-            );
-            Err(Problem::new(StatusCode::CONFLICT, detail).with_member("candidates", candidates))
+            let detail = format!("several tools are called `{}`", excerpt(name));
+            let problem = Problem::new(StatusCode::CONFLICT, detail)
+                .and_next(&format!("use {}", candidates.join(" or ")));
+            Err(problem.with_member("candidates", candidates))
         }
         NameLookup::None => Err(unknown_tool(catalog, name)),
     }
@@ -80,11 +78,9 @@ pub(in crate::server) fn with_left_out(
         excerpt(name),
         finding.message
     ));
-    let problem = finding
-        .hint
-        .iter()
-        .fold(problem, |problem, hint| problem.and_next(hint));
-    problem.with_member("code", finding.code.as_str())
+    problem
+        .and_next_if(finding.hint.as_deref())
+        .with_member("code", finding.code.as_str())
 }
 
 /// The tool that had this name in the latest earlier list that had the name.

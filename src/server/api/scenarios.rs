@@ -380,12 +380,7 @@ fn not_listed(snapshot: &Snapshot, name: &ScenarioName) -> Option<Problem> {
     };
     let finding = snapshot.findings.iter().find(is_reason)?;
     let problem = Problem::not_found(format!("`{name}` is not listed: {}", finding.message));
-    Some(
-        finding
-            .hint
-            .iter()
-            .fold(problem, |problem, hint| problem.and_next(hint)),
-    )
+    Some(problem.and_next_if(finding.hint.as_deref()))
 }
 
 /// The findings of sources, manifests, the store and the merge about one scenario, in order, each

@@ -46,8 +46,8 @@ pub(in crate::server) fn written<B: From<Bytes>>(
     answer
 }
 
-/// Writes a document, in which each [`RawJson`] stays the text that it is. Results in it have about
-/// `result_bytes`.
+/// Writes a document, in which each [`RawJson`] and each [`WrittenJson`] stays the text that it is.
+/// Results in it have about `result_bytes`.
 pub(in crate::server) fn bytes(
     document: &impl Serialize,
     result_bytes: usize,

@@ -309,7 +309,7 @@ mod tests {
     use crate::server::dashboard::PAGE_ROUTES;
     use crate::server::routes::ROUTES;
 
-    const TOKEN: &str = "0123456789abcdef-hush";
+    const TOKEN: &str = "0123456789abcdef-topsecret";
 
     /// What is reserved where a token is configured, by the ids of the operations.
     const RESERVED: [&str; 23] = [

@@ -143,7 +143,7 @@ fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
     html! {
         section class="card" data-approval=(request.id) aria-labelledby=(title) {
             h3 id=(title) { a href=(links::tool(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, TOOL_NAME_MAX)) } }
-            p class="quiet" { (asker(&request.caller)) "Received " (relative_time(request.asked_at, now, AGO)) ", expires " (relative_time(request.expires_at, now, IN)) "." }
+            p class="quiet" { (caller(&request.caller)) "Received " (relative_time(request.asked_at, now, AGO)) ", expires " (relative_time(request.expires_at, now, IN)) "." }
             pre tabindex="0" { code { (foreign(&arguments.text, ARGUMENTS)) } }
             @if !whole {
                 p class="bad" { "Parts of this call are too long to be shown here, so it cannot be approved on this page. Read "
@@ -178,9 +178,9 @@ fn shows_whole_caller(caller: &CallerInfo) -> bool {
         .all(|part| part.chars().nth(CALLER).is_none())
 }
 
-fn asker(asker: &CallerInfo) -> Markup {
+fn caller(caller: &CallerInfo) -> Markup {
     html! {
-        @for (what, name) in [("Client", &asker.client), ("User", &asker.user_id), ("Profile", &asker.profile), ("Chat", &asker.chat)] {
+        @for (what, name) in [("Client", &caller.client), ("User", &caller.user_id), ("Profile", &caller.profile), ("Chat", &caller.chat)] {
             @if let Some(name) = name { (what) " " (foreign(name, CALLER)) ". " }
         }
     }

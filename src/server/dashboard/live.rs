@@ -66,8 +66,9 @@ pub(super) async fn follow(
 ) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw.as_deref(), &[once("seen")])?;
     let place = Arc::clone(&shared.dashboard.streams).try_acquire_owned();
-    let place =
-        place.map_err(|_| Problem::busy("too many pages of the dashboard are open; close some"))?;
+    let place = place.map_err(|_| {
+        Problem::busy("too many pages of the dashboard are open").and_next("close some")
+    })?;
     let reader = shared.reader.clone();
     let calls = shared.events.call_events();
     let ended = shared.calls.ended_calls();

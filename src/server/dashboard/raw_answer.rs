@@ -45,7 +45,8 @@ pub(super) async fn poll_raw(
     let name = find(&shared.reader.snapshot(), &name)?.name.clone();
     let place = shared.dashboard.raw_polls.try_acquire();
     let _place = place.map_err(|_| {
-        Problem::busy("too many raw answers are shown at the moment; try again in a few seconds")
+        Problem::busy("too many raw answers are shown at the moment")
+            .and_next("try again in a few seconds")
     })?;
     let markup = match shared.engine.fetch_raw_list(name).await? {
         Ok(came) => shown(

@@ -101,11 +101,7 @@ pub(in crate::server) async fn follow(
 ) -> Result<Response, Problem> {
     let request = parse_subscription(raw.as_deref(), &headers, access)?;
     lookup::check_profile(&shared, &shared.reader.snapshot().catalog, &request.query)?;
-    let subscription = shared
-        .events
-        .subscribe(request)
-        .await
-        .map_err(Problem::from)?;
+    let subscription = shared.events.subscribe(request).await?;
     let open = Arc::new(());
     let watch = subscription.watch();
     let clock = shared.clock;

@@ -89,11 +89,7 @@ pub(in crate::server) async fn follow(
     let request = events::parse_subscription(raw.as_deref(), &headers, access)?;
     lookup::check_profile(&shared, &shared.reader.snapshot().catalog, &request.query)?;
     let upgrade = upgrade.map_err(|refused| Problem::upgrade_required(&refused.to_string()))?;
-    let subscription = shared
-        .events
-        .subscribe(request)
-        .await
-        .map_err(Problem::from)?;
+    let subscription = shared.events.subscribe(request).await?;
     bytes.becomes_socket();
     let (opened, opening) = oneshot::channel();
     let clock = shared.clock;

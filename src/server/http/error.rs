@@ -144,6 +144,11 @@ impl Problem {
         problem
     }
 
+    /// 503 for an error that passes by itself; the client may try again soon.
+    pub(in crate::server) fn busy_with(error: &impl WithNextStep) -> Self {
+        Self::busy(error.to_string()).ending_with(error.next_step().as_deref())
+    }
+
     /// 500: an unexpected failure; `cause` goes to the log only.
     pub(in crate::server) fn internal(cause: &dyn fmt::Display) -> Self {
         tracing::error!(error = %cause, "a request failed");
@@ -201,6 +206,14 @@ impl Problem {
         let at = self.0.detail.len() + "; ".len();
         self.0.next_step_at.get_or_insert(at);
         self.and_detail(next)
+    }
+
+    /// Adds what to do next, where that is known.
+    pub(in crate::server) fn and_next_if(self, next: Option<&str>) -> Self {
+        match next {
+            Some(next) => self.and_next(next),
+            None => self,
+        }
     }
 
     /// Has the end of its text, if that is this next step, as a member too.
@@ -305,7 +318,7 @@ impl From<QueueFull> for Problem {
 
 impl From<SubscribeError> for Problem {
     fn from(error: SubscribeError) -> Self {
-        Self::busy(error.to_string()).ending_with(error.next_step().as_deref())
+        Self::busy_with(&error)
     }
 }
 

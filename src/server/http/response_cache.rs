@@ -148,11 +148,8 @@ impl ResponseCache {
         query: &str,
         coding: Coding,
     ) -> Option<Arc<CachedResponse>> {
-        let given = self.0.load();
-        let kept = given
-            .of(snapshot)?
-            .iter()
-            .find(|kept| kept.is_for(query, coding))?;
+        let cached = self.0.load();
+        let kept = cached.find(snapshot, query, coding)?;
         kept.with_body.then(|| Arc::clone(&kept.ready))
     }
 
@@ -166,11 +163,8 @@ impl ResponseCache {
         headers: &HeaderMap,
         budget: Option<&AnswerBudget>,
     ) -> Option<Result<Response<Full<Bytes>>, BudgetExceeded>> {
-        let given = self.0.load();
-        let kept = given
-            .of(snapshot)?
-            .iter()
-            .find(|kept| kept.is_for(query, coding))?;
+        let cached = self.0.load();
+        let kept = cached.find(snapshot, query, coding)?;
         let suffices = kept.with_body || conditional::is_known(headers, &kept.ready.etag);
         suffices.then(|| match budget {
             Some(budget) => kept.ready.answer_held(headers, budget),
@@ -225,6 +219,11 @@ impl CachedResponses {
     /// The answers, if they are of this snapshot.
     fn of(&self, snapshot: &Arc<Snapshot>) -> Option<&[Kept]> {
         std::ptr::eq(self.snapshot.as_ptr(), Arc::as_ptr(snapshot)).then_some(&self.answers)
+    }
+
+    fn find(&self, snapshot: &Arc<Snapshot>, query: &str, coding: Coding) -> Option<&Kept> {
+        let mut answers = self.of(snapshot)?.iter();
+        answers.find(|kept| kept.is_for(query, coding))
     }
 }
 

@@ -30,8 +30,8 @@ use crate::server::mcp::watched::{ResourceWatch, WatchKey};
 
 /// The header with the id of a session.
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-/// The most sessions of which something is remembered, besides those that only calls hold which are
-/// kept, such as ones that wait for approval: their number has limits of its own.
+/// The most sessions that are remembered. A session that is kept only for a call (one that waits
+/// for approval, say) does not count: the number of such calls has a limit of its own.
 const MOST: usize = 4_096;
 /// The most ended sessions that are remembered.
 const MOST_ENDED: usize = 10_000;

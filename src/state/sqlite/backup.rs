@@ -5,7 +5,6 @@
 //! that is replaced is renamed and stays.
 
 use std::fs::{self, File};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
@@ -15,7 +14,7 @@ use super::failure::{EXPORT, IMPORT, failed};
 use super::file::{self, BUSY, Opened};
 use super::schema::{self, FileOwner};
 use crate::runtime::Clock;
-use crate::runtime::open_files::read_regular;
+use crate::runtime::open_files::{read_regular, replace_file};
 use crate::state::StateError;
 
 /// The next step where the file is no state of callsheet.
@@ -204,20 +203,7 @@ fn copy_identity(what: &'static str, from: &Path, to: &Path) -> Result<(), State
             ));
         }
     };
-    replace_file(&target, &identity).map_err(|error| unwritable(what, &target, &error))
-}
-
-/// Replaces a file by one rename, whatever is in its place.
-fn replace_file(target: &Path, text: &str) -> std::io::Result<()> {
-    let folder = target
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(target)?;
-    Ok(())
+    replace_file(&target, identity.as_bytes()).map_err(|error| unwritable(what, &target, &error))
 }
 
 fn not_ours(what: &'static str, path: &Path, owner: &FileOwner) -> StateError {

@@ -73,7 +73,7 @@ pub(super) fn approval(row: &Row<'_>) -> Result<ApprovalRequest, String> {
         arguments: json(row, "arguments")?,
         caller: CallerInfo {
             client: later(row, "client")?,
-            ..asker(row)?
+            ..caller(row)?
         },
         access: later(row, "access")?,
         owner: party(row)?,
@@ -170,7 +170,7 @@ pub(super) fn operation(row: &Row<'_>) -> Result<Operation, String> {
     Ok(Operation {
         id: shared(row, "id")?,
         tool: parsed(row, "tool")?,
-        caller: asker(row)?,
+        caller: caller(row)?,
         access: later(row, "access")?,
         owner: party(row)?,
         behaviour: json(row, "behaviour")?,
@@ -222,7 +222,7 @@ pub(super) fn turn(row: &Row<'_>) -> Result<StoredTurn, String> {
 }
 
 /// The caller, without the client, which operations do not store.
-fn asker(row: &Row<'_>) -> Result<CallerInfo, String> {
+fn caller(row: &Row<'_>) -> Result<CallerInfo, String> {
     Ok(CallerInfo {
         chat: maybe(row, "chat")?,
         profile: maybe(row, "profile")?,

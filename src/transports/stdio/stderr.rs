@@ -154,7 +154,11 @@ mod tests {
     #[test]
     fn values_of_the_environment_are_masked() {
         assert_eq!(
-            masked(&["hush", "hush-hush", "1"], "1: hush-hush, hush\r", false),
+            masked(
+                &["topsecret", "topsecret-topsecret", "1"],
+                "1: topsecret-topsecret, topsecret\r",
+                false
+            ),
             "1: ***, ***"
         );
         assert_eq!(
@@ -163,7 +167,7 @@ mod tests {
         );
         // A secret that is interrupted by colours, or at which the reading stopped.
         assert_eq!(
-            masked(&["hush"], "\x1b[31mhu\x1b[0msh\x07\tx", false),
+            masked(&["topsecret"], "\x1b[31mtop\x1b[0msecret\x07\tx", false),
             "*** x"
         );
         assert_eq!(masked(&["a-long-secret"], "token: a-long-se", true), "tok");
@@ -171,9 +175,9 @@ mod tests {
 
     #[test]
     fn a_line_is_cut_after_it_was_masked() {
-        let line = format!("{}hush-hush", "ö".repeat(CHARACTERS - 2));
+        let line = format!("{}topsecret-topsecret", "ö".repeat(CHARACTERS - 2));
         assert_eq!(
-            masked(&["hush-hush"], &line, false),
+            masked(&["topsecret-topsecret"], &line, false),
             format!("{}**", "ö".repeat(CHARACTERS - 2))
         );
     }

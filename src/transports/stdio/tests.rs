@@ -100,14 +100,16 @@ async fn what_cannot_be_started_says_why() {
 
 #[tokio::test]
 async fn a_child_gets_few_variables_and_its_own() {
-    let target = StdioTarget::new("env")
-        .with_env([("TOKEN", Secret::new("hush")), ("HOME", Secret::new("/h"))]);
+    let target = StdioTarget::new("env").with_env([
+        ("TOKEN", Secret::new("topsecret")),
+        ("HOME", Secret::new("/h")),
+    ]);
     let (_child, mut lines, _children) = start(&target.with_cwd(Some("/".into())));
     let mut names = Vec::new();
     while let Some(ChildLine::Text(line)) = soon(lines.recv()).await {
         let (name, value) = line.split_once('=').unwrap_or((&line, ""));
         match name {
-            "TOKEN" => assert_eq!(value, "hush"),
+            "TOKEN" => assert_eq!(value, "topsecret"),
             "HOME" => assert_eq!(value, "/h"),
             _ => {}
         }
@@ -149,7 +151,7 @@ async fn a_line_that_is_too_long_is_skipped_and_the_next_one_comes() {
 async fn a_flood_on_stderr_blocks_no_process_and_only_its_end_is_kept() {
     let flood = "yes \"$(printf '%0600d' 0)\" | head -c 5000000 >&2; echo >&2; echo \"the token is $TOKEN\" >&2; echo done";
     let (child, mut lines, _children) =
-        start(&script(flood).with_env([("TOKEN", Secret::new("hush-hush"))]));
+        start(&script(flood).with_env([("TOKEN", Secret::new("topsecret-topsecret"))]));
     assert_eq!(soon(lines.recv()).await, Some(text("done")));
     let how = soon(child.ended()).await.to_string();
     let tail = child.stderr().lines();

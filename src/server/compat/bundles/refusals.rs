@@ -6,7 +6,6 @@ use uuid::Uuid;
 use super::archives::{self, ZIP};
 use crate::bundles::BundleError;
 use crate::bundles::archive::ARCHIVE_MAX;
-use crate::model::WithNextStep as _;
 use crate::server::http::error::Problem;
 use crate::server::http::guard::other_media;
 use crate::server::http::next_step::NextStep;
@@ -90,9 +89,7 @@ impl From<BundleError> for Problem {
             }
             BundleError::Name(_) => told(StatusCode::BAD_REQUEST, "invalid_name"),
             BundleError::Archive(_) => told(StatusCode::BAD_REQUEST, "invalid_archive"),
-            BundleError::Busy => {
-                Self::busy(error.to_string()).ending_with(error.next_step().as_deref())
-            }
+            BundleError::Busy => Self::busy_with(&error),
             BundleError::Storage { kind, .. } => {
                 tracing::error!(%error, "a change of the bundles could not be stored");
                 Self::storage_failed(match kind {
