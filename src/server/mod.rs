@@ -129,8 +129,6 @@ struct ServerState {
     logins: Arc<OAuthTokens>,
     bundles: BundleStore,
     archives: compat::bundles::ArchiveLimit,
-    /// Held while a large turn is written.
-    large_turns: tokio::sync::Semaphore,
     events: Hub,
     readiness: Readiness,
     clock: Clock,
@@ -201,7 +199,6 @@ impl ServerState {
             logins,
             bundles,
             archives: compat::bundles::ArchiveLimit::default(),
-            large_turns: tokio::sync::Semaphore::new(api::turns::LARGE_TURNS_AT_ONCE),
             events,
             readiness,
             clock,

@@ -17,6 +17,7 @@ use crate::calls::{ExecuteError, RelayRequest, RelayResponse};
 use crate::catalog::{NamingStyle, RelayedItem, Snapshot};
 use crate::model::{JsonText, RelayedKind, ScenarioName};
 use crate::protocols::RelayMethod;
+use crate::runtime::tasks::BodyStep;
 use crate::server::mcp::answer::Answer;
 use crate::server::mcp::caller::McpCaller;
 use crate::server::mcp::context::{McpClient, McpContext};
@@ -121,6 +122,7 @@ pub(super) async fn send(
     let answer = AnswerWriter::new(context, id, &parts, bound);
     let requester = context.access.requester();
     let calls = context.shared.calls.clone();
+    let tasks = context.shared.tasks.clone();
     let is_modern = client.is_modern();
     let work = |caller: Arc<McpCaller>, resumed| async move {
         let request = RelayRequest {
@@ -132,7 +134,11 @@ pub(super) async fn send(
             requester,
         };
         match calls.relay(request, Some(caller)).await {
-            Ok(answered) => finished(&answered, method, is_modern, &subject),
+            Ok(answered) => {
+                let bytes = answered.outcome.bytes();
+                let finish = move || finished(&answered, method, is_modern, &subject);
+                tasks.work_on_body(BodyStep::Further, bytes, finish).await
+            }
             Err(refused) => Err(unanswered(&refused)),
         }
     };
