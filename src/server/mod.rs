@@ -139,6 +139,8 @@ struct ServerState {
     tool_sets: http::response_cache::ResponseCache,
     /// Lists of findings: whole answers, and those of single scenarios, which are parts of answers.
     finding_lists: http::response_cache::ResponseCache,
+    /// Lists of prompts, resources and templates for MCP clients.
+    offer_lists: http::response_cache::ResponseCache,
     /// For answers that take long to write.
     rendering: rendered::RenderingQueues,
     requests: Requests,
@@ -207,6 +209,7 @@ impl ServerState {
             response_cache: http::response_cache::ResponseCache::default(),
             tool_sets: http::response_cache::ResponseCache::default(),
             finding_lists: http::response_cache::ResponseCache::default(),
+            offer_lists: http::response_cache::ResponseCache::default(),
             rendering: rendered::RenderingQueues::new(),
             requests: routes::request_counters(),
             mcp: mcp::McpFace::new(key.as_ref(), clock),

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use callsheet::discovery::{Endpoint, SourceTrust};
-use callsheet::model::{StdioTarget, Target};
+use callsheet::model::{Profile, StdioTarget, Target};
 use callsheet::runtime::Tasks;
 use serde_json::{Value, json};
 
@@ -198,4 +198,94 @@ fn brief_requests_are_answered_while_long_results_wait_for_their_turn() {
         }
         house.finish().await;
     });
+}
+
+/// So many offers are more than one has made at once.
+const MANY: usize = 300;
+
+/// A server with many prompts and resources.
+async fn server_of_many() -> McpServer {
+    let mut own = offering(modern(&json!([])), all(), &[]);
+    let prompts: Vec<_> = (0..MANY)
+        .map(|number| json!({"name": format!("p{number}")}))
+        .collect();
+    let resources: Vec<_> = (0..MANY)
+        .map(|number| json!({"uri": format!("test://{number}"), "name": "n"}))
+        .collect();
+    McpServer::start(move |came: &Came| match came.method() {
+        "prompts/list" => came.result(&json!({"prompts": prompts})),
+        "resources/list" => came.result(&json!({"resources": resources})),
+        _ => own(came),
+    })
+    .await
+}
+
+#[test]
+fn long_lists_of_offers_are_made_beside_requests_and_once() {
+    with_one_blocking_thread(async {
+        let server = server_of_many().await;
+        let house = House::of(&[("docs", server.url())]).await;
+        let address = house.serve().await;
+        let client = McpClient::modern(address, json!({}));
+        let tasks = Tasks::new();
+        let begin = |method: &'static str, params: Value| {
+            let client = client.clone();
+            tasks.spawn(async move { client.result(method, params).await })
+        };
+        let release = hold_thread(&tasks);
+        let prompts = begin("prompts/list", json!({}));
+        let resources = begin("resources/list", json!({}));
+        let prompt = begin("prompts/get", json!({"name": "docs__p7"}));
+        for _ in 0..20 {
+            let answer = ask(address, "GET", "/healthz", &[], "").await;
+            assert_eq!(answer.status, 200, "{answer:?}");
+            client.result("resources/templates/list", json!({})).await;
+        }
+        assert!(!prompts.is_finished() && !resources.is_finished() && !prompt.is_finished());
+        assert_eq!(server.of("prompts/get").len(), 0);
+        drop(release);
+        let listed = prompts.await.unwrap();
+        assert_eq!(listed["prompts"].as_array().map(Vec::len), Some(MANY));
+        resources.await.unwrap();
+        prompt.await.unwrap();
+        let release = hold_thread(&tasks);
+        let again = client.result("prompts/list", json!({})).await;
+        assert_eq!(again, listed, "it is kept");
+        drop(release);
+        house.finish().await;
+    });
+}
+
+/// What a profile may not see is in no list that was made for it.
+#[tokio::test]
+async fn a_list_of_offers_is_kept_for_those_that_see_the_same() {
+    let docs = server_of_many().await;
+    let notes = server_of_many().await;
+    let house = House::with(&[("docs", docs.url()), ("notes", notes.url())], |config| {
+        let bounds = Profile {
+            scenarios: Some([scenario("docs")].into()),
+            ..Profile::default()
+        };
+        config.profiles.insert("small".to_owned(), bounds);
+    })
+    .await;
+    let client = McpClient::modern(house.serve().await, json!({}));
+    for _ in 0..2 {
+        for (target, count) in [
+            ("/mcp", 2 * MANY),
+            ("/mcp/small", MANY),
+            ("/mcp?scenario=notes", MANY),
+        ] {
+            let listed = client.at(target).result("prompts/list", json!({})).await;
+            let listed = listed["prompts"].as_array().map(Vec::len);
+            assert_eq!(listed, Some(count), "{target}");
+        }
+    }
+    let names = |listed: &Value| listed["prompts"][0]["name"].clone();
+    let notes = client
+        .at("/mcp?scenario=notes")
+        .result("prompts/list", json!({}))
+        .await;
+    assert_eq!(names(&notes), "notes__p0");
+    house.finish().await;
 }
