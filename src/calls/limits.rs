@@ -85,16 +85,43 @@ pub(super) struct ScenarioLimiter {
     /// As many as calls without full access may have of them together.
     clients: Arc<Semaphore>,
     size: usize,
-    callers: Mutex<CallerPermits>,
+    callers: Mutex<KnownCallers>,
     circuits: Mutex<ScenarioCircuits>,
 }
 
-/// The permits of each caller that has a call under way or waiting.
+/// The callers that have a call under way or waiting.
 #[derive(Debug)]
-struct CallerPermits {
-    by_caller: HashMap<CallerKey, Weak<Semaphore>>,
+struct KnownCallers {
+    by_caller: HashMap<CallerKey, Weak<CallerLane>>,
+    fronts: HashMap<FrontKey, Weak<Front>>,
     /// With so many callers, those without a call are forgotten before another one is added.
     forget_at: usize,
+}
+
+/// A group of callers.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum FrontKey {
+    /// Those of an access.
+    Access(Arc<str>),
+    /// Those of it that name this profile, or none.
+    Profile(Arc<str>, Option<String>),
+}
+
+/// The calls of one caller.
+#[derive(Debug)]
+struct CallerLane {
+    /// As many as it may have permits.
+    own: Arc<Semaphore>,
+    front: Front,
+}
+
+/// The one place in front of the calls of a group that wait: the group competes with others by one
+/// call at a time, so these get their permits in turn, however many of one of them wait.
+#[derive(Debug)]
+struct Front {
+    place: Semaphore,
+    /// The group that this one is a part of.
+    within: Option<Arc<Front>>,
 }
 
 /// A permit. Dropping it lets the next call proceed.
@@ -105,11 +132,13 @@ pub(super) struct CallPermit {
     _of_clients: Option<OwnedSemaphorePermit>,
     /// Of its caller.
     _own: OwnedSemaphorePermit,
+    /// Keeps its caller known.
+    _caller: Arc<CallerLane>,
 }
 
 /// What a call of one caller takes a permit of, in this order.
 struct CallerGates<'a> {
-    own: Arc<Semaphore>,
+    caller: Arc<CallerLane>,
     clients: Option<&'a Arc<Semaphore>>,
     places: &'a Arc<Semaphore>,
 }
@@ -302,8 +331,9 @@ impl ScenarioLimiter {
             mono: clock.now(),
             wall: clock.wall(),
         };
-        let callers = CallerPermits {
+        let callers = KnownCallers {
             by_caller: HashMap::new(),
+            fronts: HashMap::new(),
             forget_at: MOST_IDLE_CALLERS,
         };
         let circuits = Mutex::new(ScenarioCircuits::new(now));
@@ -335,29 +365,27 @@ impl ScenarioLimiter {
     fn gates_of(&self, caller: &CallerKey) -> CallerGates<'_> {
         let clients = (!caller.may_use_operators_permits()).then_some(&self.clients);
         CallerGates {
-            own: self.share_of(caller),
+            caller: self.lane_of(caller),
             clients,
             places: &self.places,
         }
     }
 
-    /// The permits that this caller may have.
-    fn share_of(&self, caller: &CallerKey) -> Arc<Semaphore> {
+    /// The calls of this caller, with as many permits as it may have.
+    fn lane_of(&self, caller: &CallerKey) -> Arc<CallerLane> {
         let mut callers = self.callers.lock();
-        if let Some(share) = callers.by_caller.get(caller).and_then(Weak::upgrade) {
-            return share;
+        if let Some(lane) = callers.by_caller.get(caller).and_then(Weak::upgrade) {
+            return lane;
         }
-        if callers.by_caller.len() >= callers.forget_at {
-            callers
-                .by_caller
-                .retain(|_, share| share.strong_count() > 0);
-            callers.forget_at = (callers.by_caller.len() * 2).max(MOST_IDLE_CALLERS);
-        }
-        let share = Arc::new(Semaphore::new((self.size * CALLER_EIGHTHS).div_ceil(8)));
+        callers.forget_idle();
+        let lane = Arc::new(CallerLane {
+            own: Arc::new(Semaphore::new((self.size * CALLER_EIGHTHS).div_ceil(8))),
+            front: Front::within(callers.front_of_profile(caller)),
+        });
         callers
             .by_caller
-            .insert(caller.clone(), Arc::downgrade(&share));
-        share
+            .insert(caller.clone(), Arc::downgrade(&lane));
+        lane
     }
 
     /// Whether a call of this tool by a route of this generation would pass the breakers.
@@ -400,15 +428,70 @@ impl ScenarioLimiter {
     }
 }
 
+impl KnownCallers {
+    /// Forgets the callers without a call, if there are many.
+    fn forget_idle(&mut self) {
+        if self.by_caller.len() < self.forget_at {
+            return;
+        }
+        self.by_caller.retain(|_, lane| lane.strong_count() > 0);
+        self.fronts.retain(|_, front| front.strong_count() > 0);
+        self.forget_at = (self.by_caller.len() * 2).max(MOST_IDLE_CALLERS);
+    }
+
+    /// The front of this caller's profile, which is within that of its access.
+    fn front_of_profile(&mut self, caller: &CallerKey) -> Arc<Front> {
+        let access = Arc::clone(caller.access());
+        let profile = caller.profile().map(str::to_owned);
+        let within = self.front(FrontKey::Access(Arc::clone(&access)), None);
+        self.front(FrontKey::Profile(access, profile), Some(within))
+    }
+
+    fn front(&mut self, key: FrontKey, within: Option<Arc<Front>>) -> Arc<Front> {
+        if let Some(front) = self.fronts.get(&key).and_then(Weak::upgrade) {
+            return front;
+        }
+        let front = Arc::new(Front {
+            place: Semaphore::new(1),
+            within,
+        });
+        self.fronts.insert(key, Arc::downgrade(&front));
+        front
+    }
+}
+
+impl Front {
+    fn within(group: Arc<Self>) -> Self {
+        Self {
+            place: Semaphore::new(1),
+            within: Some(group),
+        }
+    }
+
+    /// Whether a call of its group waits.
+    fn is_taken(&self) -> bool {
+        self.place.available_permits() == 0
+    }
+
+    /// This front and those that it is within, the smallest group first.
+    fn all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |front| front.within.as_deref())
+    }
+}
+
 impl CallerGates<'_> {
     fn are_full(&self) -> bool {
-        let mut all = [&self.own, self.places].into_iter().chain(self.clients);
+        let own = &self.caller.own;
+        let mut all = [own, self.places].into_iter().chain(self.clients);
         all.any(|gate| gate.available_permits() == 0)
     }
 
-    /// A permit, if one is free now.
+    /// A permit, if one is free now and no call of its groups waits before it.
     fn try_acquire(&self) -> Result<CallPermit, TryAcquireError> {
-        let own = Arc::clone(&self.own).try_acquire_owned()?;
+        let own = Arc::clone(&self.caller.own).try_acquire_owned()?;
+        if self.caller.front.all().any(Front::is_taken) {
+            return Err(TryAcquireError::NoPermits);
+        }
         let of_clients = self
             .clients
             .map(|clients| Arc::clone(clients).try_acquire_owned())
@@ -418,21 +501,29 @@ impl CallerGates<'_> {
             _place: place,
             _of_clients: of_clients,
             _own: own,
+            _caller: Arc::clone(&self.caller),
         })
     }
 
-    /// Waits for a permit. Cancel-safe.
+    /// Waits for a permit: in turn among the conversations of its profile, that one among the
+    /// profiles of its access, and that one among all. Cancel-safe.
     async fn acquire(self) -> Result<CallPermit, AcquireError> {
-        let own = self.own.acquire_owned().await?;
+        let own = Arc::clone(&self.caller.own).acquire_owned().await?;
+        let mut in_front = Vec::new();
+        for front in self.caller.front.all() {
+            in_front.push(front.place.acquire().await?);
+        }
         let of_clients = match self.clients {
             Some(clients) => Some(Arc::clone(clients).acquire_owned().await?),
             None => None,
         };
         let place = Arc::clone(self.places).acquire_owned().await?;
+        drop(in_front);
         Ok(CallPermit {
             _place: place,
             _of_clients: of_clients,
             _own: own,
+            _caller: Arc::clone(&self.caller),
         })
     }
 }
