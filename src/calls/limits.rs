@@ -21,7 +21,6 @@ use super::ExecuteError;
 use super::breaker::{BreakerStatus, ClockReading, ToolBreakerStatus};
 use super::circuits::{AttemptEnd, OpenCircuits, ScenarioCircuits};
 use super::held::CallerKey;
-use crate::catalog::ViewQuery;
 use crate::config;
 use crate::model::{ScenarioName, ToolId, ViewTool};
 use crate::runtime::Clock;
@@ -51,8 +50,17 @@ pub(super) struct CallLimiter {
     waiting: AtomicUsize,
 }
 
-/// Tool, scope and limit. All calls without an entry of their own share the one without a scope.
-type RateKey = (ToolId, Option<String>, NonZeroU32);
+/// Whose calls of a tool are counted together.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct RateKey {
+    tool: ToolId,
+    /// Operators have a count of their own, so that clients never use it up.
+    is_of_operator: bool,
+    /// The conversation or profile. All calls without an entry of their own share the one
+    /// without it.
+    scope: Option<String>,
+    per_minute: NonZeroU32,
+}
 
 #[derive(Debug)]
 struct Rate {
@@ -159,8 +167,9 @@ impl CallLimiter {
         }
     }
 
-    /// Counts a call of a tool in a scope, or refuses it if there were too many in the last minute.
-    pub(super) fn rate(&self, tool: &ViewTool, scope: &ViewQuery) -> Result<(), ExecuteError> {
+    /// Counts a call of a tool by this caller, or refuses it if there were too many in its scope in
+    /// the last minute.
+    pub(super) fn rate(&self, tool: &ViewTool, caller: &CallerKey) -> Result<(), ExecuteError> {
         // Some scenarios write zero if they set no limit.
         let Some(per_minute) = tool
             .tool
@@ -172,7 +181,7 @@ impl CallLimiter {
         };
         let most = NonZeroU32::new(u32::try_from(per_minute).unwrap_or(u32::MAX))
             .unwrap_or(NonZeroU32::MAX);
-        let limiter = self.limiter(&tool.id, scope, most);
+        let limiter = self.limiter(&tool.id, caller, most);
         limiter.check().map_err(|until| {
             let now = governor::clock::Clock::now(&Ticks {
                 clock: self.clock,
@@ -186,21 +195,21 @@ impl CallLimiter {
         })
     }
 
-    fn limiter(&self, id: &ToolId, scope: &ViewQuery, most: NonZeroU32) -> Arc<Limiter> {
+    fn limiter(&self, id: &ToolId, caller: &CallerKey, most: NonZeroU32) -> Arc<Limiter> {
         let now = self.clock.now();
-        let chat = scope.chat.as_ref().map(|chat| format!("chat:{chat}"));
-        let named = chat.or_else(|| {
-            scope
-                .profile
-                .as_ref()
-                .map(|profile| format!("profile:{profile}"))
-        });
+        let chat = caller.chat().map(|chat| format!("chat:{chat}"));
+        let profile = || caller.profile().map(|profile| format!("profile:{profile}"));
         let mut rates = self.rates.lock();
-        let mut key = (id.clone(), named, most);
+        let mut key = RateKey {
+            tool: id.clone(),
+            is_of_operator: caller.may_use_operators_permits(),
+            scope: chat.or_else(profile),
+            per_minute: most,
+        };
         if rates.len() >= RATES && !rates.contains_key(&key) {
             rates.retain(|_, rate| now - rate.used < MINUTE);
             if rates.len() >= RATES {
-                key.1 = None;
+                key.scope = None;
             }
         }
         let ticks = Ticks {
@@ -530,7 +539,7 @@ impl CallerGates<'_> {
 
 /// How many of these permits or places calls without full access may have together: all but an
 /// eighth, or but one of fewer than eight. A single one is for all.
-fn open_to_clients(all: usize) -> usize {
+pub(super) fn open_to_clients(all: usize) -> usize {
     if all < 2 {
         all
     } else {

@@ -404,6 +404,24 @@ async fn a_call_that_stops_waiting_lets_those_behind_it_pass() {
 }
 
 #[tokio::test]
+async fn clients_never_use_up_the_rate_that_operators_have_of_a_tool() {
+    let often = tool_that("often", &json!({"rate_limit_per_minute": 2}));
+    let files = Callee::echo(manifest("files", &[often])).await;
+    let house = House::of(&[("files", files.url())]).await;
+    for access in ["without-token", FULL_ACCESS] {
+        let call = || Request {
+            requester: Requester::with_access(access),
+            ..request("often", &json!({}))
+        };
+        for _ in 0..2 {
+            assert!(house.request(call()).await.is_ok(), "{access}");
+        }
+        assert_eq!(house.refusal(call()).await, "rate_limited", "{access}");
+    }
+    house.finish().await;
+}
+
+#[tokio::test]
 async fn a_turn_that_does_not_come_in_time_is_given_up() {
     let (files, gate) = gated(&[tool("read")]).await;
     let house = House::with(&[("files", files.url())], |config| {
