@@ -493,6 +493,9 @@ mod tests {
 
     #[tokio::test]
     async fn only_some_long_bodies_are_worked_on_at_once_and_short_ones_wait_for_none() {
+        fn unwanted() {
+            panic!("its request has gone away");
+        }
         let tasks = Tasks::new();
         let long = BRIEF_BODY_BYTES + 1;
         let (go, gone) = std::sync::mpsc::sync_channel::<()>(BODIES_AT_ONCE);
@@ -509,7 +512,6 @@ mod tests {
         let thread = || std::thread::current().id();
         let mut next = Box::pin(tasks.work_on_body(BodyStep::First, long, thread));
         assert!(next.as_mut().now_or_never().is_none());
-        let unwanted = || -> () { panic!("its request has gone away") };
         let left = tasks.work_on_body(BodyStep::Further, long, unwanted);
         assert!(left.now_or_never().is_none());
         assert_eq!(tasks.bodies.turns.available_permits(), 0);

@@ -56,17 +56,16 @@ pub(super) async fn list(
     let style = naming(context);
     let key = list_key(&snapshot.catalog, &context.list.view, kind, style);
     let lists = &context.shared.offer_lists;
-    let ready = match lists.find(&snapshot, &key, Coding::Identity) {
-        Some(ready) => ready,
-        None => {
-            let shared = Arc::clone(&context.shared);
-            let make = move |snapshot: &Arc<Snapshot>, view: &ViewQuery| {
-                let write = || Ok::<_, Refusal>(written(&snapshot.catalog, view, kind, style));
-                let lists = &shared.offer_lists;
-                lists.find_or_write(snapshot, &key, HeaderMap::new(), write)
-            };
-            of_offers(context, snapshot, kind, make).await??
-        }
+    let ready = if let Some(ready) = lists.find(&snapshot, &key, Coding::Identity) {
+        ready
+    } else {
+        let shared = Arc::clone(&context.shared);
+        let make = move |snapshot: &Arc<Snapshot>, view: &ViewQuery| {
+            let write = || Ok::<_, Refusal>(written(&snapshot.catalog, view, kind, style));
+            let lists = &shared.offer_lists;
+            lists.find_or_write(snapshot, &key, HeaderMap::new(), write)
+        };
+        of_offers(context, snapshot, kind, make).await??
     };
     let reserved = ready
         .reservation
@@ -101,9 +100,9 @@ pub(super) async fn of_offers<T: Send + 'static>(
     if !has_many {
         return Ok(make(&snapshot, &view));
     }
-    let made = async move { make(&snapshot, &view) };
-    let made = rendered(&context.shared, &context.bytes, made).await;
-    Ok(made.map_err(ViewRefused::from)?)
+    let work = async move { make(&snapshot, &view) };
+    let done = rendered(&context.shared, &context.bytes, work).await;
+    Ok(done.map_err(ViewRefused::from)?)
 }
 
 /// A whole list of one kind.
