@@ -129,11 +129,11 @@ pub fn alive() -> usize {
 /// share of another thread, so that many of them would have as much as those that serve requests.
 const BACKGROUND_AT_ONCE: usize = 4;
 
-/// A body of at most so many bytes is worked on by the thread that has it: that takes less time than
-/// some other threads need to be woken.
+/// A body of at most so many bytes is worked on by the thread that has it: that takes about as long
+/// as another thread needs to begin.
 pub(crate) const BRIEF_BODY_BYTES: usize = 64 * 1024;
-/// Work on so many longer bodies is done at once. Each takes some 20 ms for each MiB, and those that
-/// serve requests need the other cores.
+/// Work on so many longer bodies is done at once. Each MiB of one takes some 20 ms, and the threads
+/// that serve requests need the other cores.
 const BODIES_AT_ONCE: usize = 2;
 
 /// Starts tasks and waits for them at the end. Clones share the same set.
@@ -150,8 +150,8 @@ pub struct Tasks {
 pub(crate) enum BodyStep {
     /// It has just come.
     First,
-    /// It was begun before. Of those that have just come only one competes with these for a turn, so
-    /// that few are between their first step and their last one: these are held more than once.
+    /// It was begun before. Of those that have just come only one competes with these for a turn,
+    /// so that few are between their first step and their last one: these are held more than once.
     Further,
 }
 
@@ -350,9 +350,9 @@ impl Tasks {
     /// Does work on a body of so many bytes, such as reading or writing it, where it holds up no
     /// brief request: a short one on this thread, a longer one on the blocking pool, a few at once
     /// and each step in the order in which it came. No more wait than there are calls and requests
-    /// under way, each as long as its own deadline allows. If this future is dropped, work that has not
-    /// begun is not done. Never completes when the runtime shuts down before that. A panic in the
-    /// work continues here.
+    /// under way, each as long as its own deadline allows. If this future is dropped, work that has
+    /// not begun is not done. Never completes when the runtime shuts down before that. A panic in
+    /// the work continues here.
     pub(crate) async fn work_on_body<T: Send + 'static>(
         &self,
         step: BodyStep,
