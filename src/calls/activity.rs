@@ -9,10 +9,9 @@ use std::sync::Arc;
 
 use super::error::under;
 use super::track::FollowUp;
-use super::validate::{ArgumentValidator, ArgumentVerdict};
+use super::validate::{ArgumentValidator, ArgumentVerdict, CheckLimits};
 use super::{CallResponse, ExecuteError, PreparedCall, allow, meta_fields, resolve};
 use crate::catalog::{Catalog, ViewQuery};
-use crate::config;
 use crate::model::{Execution, JsonText, ViewTool};
 use crate::protocols::Outcome;
 
@@ -45,7 +44,7 @@ pub(super) async fn latent_arguments(
     tool: &ViewTool,
     arguments: &JsonText,
     output: Option<JsonText>,
-    rules: &config::CallsConfig,
+    limits: CheckLimits<'_>,
 ) -> Result<JsonText, ExecuteError> {
     let name = || tool.name.as_str().to_owned();
     let Some(output) = output else {
@@ -53,7 +52,7 @@ pub(super) async fn latent_arguments(
     };
     if let Some(schema) = tool.tool.output()
         && let ArgumentVerdict::Unfit(violations, more) = validators
-            .judge_result(tool, schema, &output, rules)
+            .judge_result(tool, schema, &output, limits)
             .await?
     {
         return Err(ExecuteError::OutputUnfit {

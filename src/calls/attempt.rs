@@ -21,12 +21,11 @@ use crate::engine::{CallReport, CallRoute};
 use crate::json::LEVELS_MAX;
 use crate::model::ToolId;
 use crate::protocols::{CallError, CallIo, Outcome, cancelled_by_caller};
+use crate::runtime::tasks::BodyStep;
 use crate::transports::{TransportError, status_text};
 
 /// How much longer than its limit a session may take to report that an attempt took too long.
 const SESSION_SLACK: Duration = Duration::from_secs(5);
-/// A result of at most so many bytes is checked on the thread that serves requests.
-const BRIEF_RESULT_BYTES: usize = 64 * 1024;
 
 /// The permit and the route with which something may be sent to a scenario. Dropping it lets the
 /// next one proceed.
@@ -127,11 +126,13 @@ impl AttemptAdmission {
             }
         };
         let answered = match answered {
-            // Reading a large one takes a while.
-            Ok(outcome) if outcome.bytes() > BRIEF_RESULT_BYTES => {
-                self.inner.tasks.blocking(move || readable(outcome)).await
+            Ok(outcome) => {
+                let bytes = outcome.bytes();
+                self.inner
+                    .tasks
+                    .work_on_body(BodyStep::Further, bytes, move || readable(outcome))
+                    .await
             }
-            Ok(outcome) => readable(outcome),
             Err(error) => Err(error),
         };
         self.report(to, &answered, line);

@@ -54,6 +54,22 @@ pub struct ToolAnswer {
     pub response: Option<Arc<CallResponse>>,
 }
 
+impl ToolAnswer {
+    /// The bytes of its texts, about: one that stands in several places may count twice.
+    pub(crate) fn bytes(&self) -> usize {
+        let document = self
+            .response
+            .as_ref()
+            .and_then(|response| response.outcome.document.as_ref());
+        [self.result.as_ref(), self.content.as_ref(), document]
+            .into_iter()
+            .flatten()
+            .map(|json| json.get().len())
+            .chain(self.error.as_ref().map(|error| error.len()))
+            .sum()
+    }
+}
+
 /// Whether work goes on after an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GoingOn {

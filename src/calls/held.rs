@@ -75,6 +75,21 @@ impl CallerKey {
         }
     }
 
+    /// The identity of its access.
+    pub(super) fn access(&self) -> &Arc<str> {
+        &self.access
+    }
+
+    /// The profile that it names.
+    pub(super) fn profile(&self) -> Option<&str> {
+        self.profile.as_deref()
+    }
+
+    /// The conversation that it names.
+    pub(super) fn chat(&self) -> Option<&str> {
+        self.chat.as_deref()
+    }
+
     /// Whether it may have the permits that are kept for requests with every right.
     pub(super) fn may_use_operators_permits(&self) -> bool {
         self.may_use_operators_permits

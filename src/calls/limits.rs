@@ -21,7 +21,6 @@ use super::ExecuteError;
 use super::breaker::{BreakerStatus, ClockReading, ToolBreakerStatus};
 use super::circuits::{AttemptEnd, OpenCircuits, ScenarioCircuits};
 use super::held::CallerKey;
-use crate::catalog::ViewQuery;
 use crate::config;
 use crate::model::{ScenarioName, ToolId, ViewTool};
 use crate::runtime::Clock;
@@ -51,8 +50,17 @@ pub(super) struct CallLimiter {
     waiting: AtomicUsize,
 }
 
-/// Tool, scope and limit. All calls without an entry of their own share the one without a scope.
-type RateKey = (ToolId, Option<String>, NonZeroU32);
+/// Whose calls of a tool are counted together.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct RateKey {
+    tool: ToolId,
+    /// Operators have a count of their own, so that clients never use it up.
+    is_of_operator: bool,
+    /// The conversation or profile. All calls without an entry of their own share the one
+    /// without it.
+    scope: Option<String>,
+    per_minute: NonZeroU32,
+}
 
 #[derive(Debug)]
 struct Rate {
@@ -85,16 +93,43 @@ pub(super) struct ScenarioLimiter {
     /// As many as calls without full access may have of them together.
     clients: Arc<Semaphore>,
     size: usize,
-    callers: Mutex<CallerPermits>,
+    callers: Mutex<KnownCallers>,
     circuits: Mutex<ScenarioCircuits>,
 }
 
-/// The permits of each caller that has a call under way or waiting.
+/// The callers that have a call under way or waiting.
 #[derive(Debug)]
-struct CallerPermits {
-    by_caller: HashMap<CallerKey, Weak<Semaphore>>,
+struct KnownCallers {
+    by_caller: HashMap<CallerKey, Weak<CallerLane>>,
+    fronts: HashMap<FrontKey, Weak<Front>>,
     /// With so many callers, those without a call are forgotten before another one is added.
     forget_at: usize,
+}
+
+/// A group of callers.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum FrontKey {
+    /// Those of an access.
+    Access(Arc<str>),
+    /// Those of it that name this profile, or none.
+    Profile(Arc<str>, Option<String>),
+}
+
+/// The calls of one caller.
+#[derive(Debug)]
+struct CallerLane {
+    /// As many as it may have permits.
+    own: Arc<Semaphore>,
+    front: Front,
+}
+
+/// The one place in front of the calls of a group that wait: the group competes with others by one
+/// call at a time, so these get their permits in turn, however many of one of them wait.
+#[derive(Debug)]
+struct Front {
+    place: Semaphore,
+    /// The group that this one is a part of.
+    within: Option<Arc<Front>>,
 }
 
 /// A permit. Dropping it lets the next call proceed.
@@ -105,11 +140,13 @@ pub(super) struct CallPermit {
     _of_clients: Option<OwnedSemaphorePermit>,
     /// Of its caller.
     _own: OwnedSemaphorePermit,
+    /// Keeps its caller known.
+    _caller: Arc<CallerLane>,
 }
 
 /// What a call of one caller takes a permit of, in this order.
 struct CallerGates<'a> {
-    own: Arc<Semaphore>,
+    caller: Arc<CallerLane>,
     clients: Option<&'a Arc<Semaphore>>,
     places: &'a Arc<Semaphore>,
 }
@@ -130,8 +167,9 @@ impl CallLimiter {
         }
     }
 
-    /// Counts a call of a tool in a scope, or refuses it if there were too many in the last minute.
-    pub(super) fn rate(&self, tool: &ViewTool, scope: &ViewQuery) -> Result<(), ExecuteError> {
+    /// Counts a call of a tool by this caller, or refuses it if there were too many in its scope in
+    /// the last minute.
+    pub(super) fn rate(&self, tool: &ViewTool, caller: &CallerKey) -> Result<(), ExecuteError> {
         // Some scenarios write zero if they set no limit.
         let Some(per_minute) = tool
             .tool
@@ -143,7 +181,7 @@ impl CallLimiter {
         };
         let most = NonZeroU32::new(u32::try_from(per_minute).unwrap_or(u32::MAX))
             .unwrap_or(NonZeroU32::MAX);
-        let limiter = self.limiter(&tool.id, scope, most);
+        let limiter = self.limiter(&tool.id, caller, most);
         limiter.check().map_err(|until| {
             let now = governor::clock::Clock::now(&Ticks {
                 clock: self.clock,
@@ -157,21 +195,21 @@ impl CallLimiter {
         })
     }
 
-    fn limiter(&self, id: &ToolId, scope: &ViewQuery, most: NonZeroU32) -> Arc<Limiter> {
+    fn limiter(&self, id: &ToolId, caller: &CallerKey, most: NonZeroU32) -> Arc<Limiter> {
         let now = self.clock.now();
-        let chat = scope.chat.as_ref().map(|chat| format!("chat:{chat}"));
-        let named = chat.or_else(|| {
-            scope
-                .profile
-                .as_ref()
-                .map(|profile| format!("profile:{profile}"))
-        });
+        let chat = caller.chat().map(|chat| format!("chat:{chat}"));
+        let profile = || caller.profile().map(|profile| format!("profile:{profile}"));
         let mut rates = self.rates.lock();
-        let mut key = (id.clone(), named, most);
+        let mut key = RateKey {
+            tool: id.clone(),
+            is_of_operator: caller.may_use_operators_permits(),
+            scope: chat.or_else(profile),
+            per_minute: most,
+        };
         if rates.len() >= RATES && !rates.contains_key(&key) {
             rates.retain(|_, rate| now - rate.used < MINUTE);
             if rates.len() >= RATES {
-                key.1 = None;
+                key.scope = None;
             }
         }
         let ticks = Ticks {
@@ -306,8 +344,9 @@ impl ScenarioLimiter {
             mono: clock.now(),
             wall: clock.wall(),
         };
-        let callers = CallerPermits {
+        let callers = KnownCallers {
             by_caller: HashMap::new(),
+            fronts: HashMap::new(),
             forget_at: MOST_IDLE_CALLERS,
         };
         let circuits = Mutex::new(ScenarioCircuits::new(now));
@@ -339,29 +378,27 @@ impl ScenarioLimiter {
     fn gates_of(&self, caller: &CallerKey) -> CallerGates<'_> {
         let clients = (!caller.may_use_operators_permits()).then_some(&self.clients);
         CallerGates {
-            own: self.share_of(caller),
+            caller: self.lane_of(caller),
             clients,
             places: &self.places,
         }
     }
 
-    /// The permits that this caller may have.
-    fn share_of(&self, caller: &CallerKey) -> Arc<Semaphore> {
+    /// The calls of this caller, with as many permits as it may have.
+    fn lane_of(&self, caller: &CallerKey) -> Arc<CallerLane> {
         let mut callers = self.callers.lock();
-        if let Some(share) = callers.by_caller.get(caller).and_then(Weak::upgrade) {
-            return share;
+        if let Some(lane) = callers.by_caller.get(caller).and_then(Weak::upgrade) {
+            return lane;
         }
-        if callers.by_caller.len() >= callers.forget_at {
-            callers
-                .by_caller
-                .retain(|_, share| share.strong_count() > 0);
-            callers.forget_at = (callers.by_caller.len() * 2).max(MOST_IDLE_CALLERS);
-        }
-        let share = Arc::new(Semaphore::new((self.size * CALLER_EIGHTHS).div_ceil(8)));
+        callers.forget_idle();
+        let lane = Arc::new(CallerLane {
+            own: Arc::new(Semaphore::new((self.size * CALLER_EIGHTHS).div_ceil(8))),
+            front: Front::within(callers.front_of_profile(caller)),
+        });
         callers
             .by_caller
-            .insert(caller.clone(), Arc::downgrade(&share));
-        share
+            .insert(caller.clone(), Arc::downgrade(&lane));
+        lane
     }
 
     /// Whether a call of this tool by a route of this generation would pass the breakers.
@@ -404,15 +441,70 @@ impl ScenarioLimiter {
     }
 }
 
+impl KnownCallers {
+    /// Forgets the callers without a call, if there are many.
+    fn forget_idle(&mut self) {
+        if self.by_caller.len() < self.forget_at {
+            return;
+        }
+        self.by_caller.retain(|_, lane| lane.strong_count() > 0);
+        self.fronts.retain(|_, front| front.strong_count() > 0);
+        self.forget_at = (self.by_caller.len() * 2).max(MOST_IDLE_CALLERS);
+    }
+
+    /// The front of this caller's profile, which is within that of its access.
+    fn front_of_profile(&mut self, caller: &CallerKey) -> Arc<Front> {
+        let access = Arc::clone(caller.access());
+        let profile = caller.profile().map(str::to_owned);
+        let within = self.front(FrontKey::Access(Arc::clone(&access)), None);
+        self.front(FrontKey::Profile(access, profile), Some(within))
+    }
+
+    fn front(&mut self, key: FrontKey, within: Option<Arc<Front>>) -> Arc<Front> {
+        if let Some(front) = self.fronts.get(&key).and_then(Weak::upgrade) {
+            return front;
+        }
+        let front = Arc::new(Front {
+            place: Semaphore::new(1),
+            within,
+        });
+        self.fronts.insert(key, Arc::downgrade(&front));
+        front
+    }
+}
+
+impl Front {
+    fn within(group: Arc<Self>) -> Self {
+        Self {
+            place: Semaphore::new(1),
+            within: Some(group),
+        }
+    }
+
+    /// Whether a call of its group waits.
+    fn is_taken(&self) -> bool {
+        self.place.available_permits() == 0
+    }
+
+    /// This front and those that it is within, the smallest group first.
+    fn all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |front| front.within.as_deref())
+    }
+}
+
 impl CallerGates<'_> {
     fn are_full(&self) -> bool {
-        let mut all = [&self.own, self.places].into_iter().chain(self.clients);
+        let own = &self.caller.own;
+        let mut all = [own, self.places].into_iter().chain(self.clients);
         all.any(|gate| gate.available_permits() == 0)
     }
 
-    /// A permit, if one is free now.
+    /// A permit, if one is free now and no call of its groups waits before it.
     fn try_acquire(&self) -> Result<CallPermit, TryAcquireError> {
-        let own = Arc::clone(&self.own).try_acquire_owned()?;
+        let own = Arc::clone(&self.caller.own).try_acquire_owned()?;
+        if self.caller.front.all().any(Front::is_taken) {
+            return Err(TryAcquireError::NoPermits);
+        }
         let of_clients = self
             .clients
             .map(|clients| Arc::clone(clients).try_acquire_owned())
@@ -422,28 +514,36 @@ impl CallerGates<'_> {
             _place: place,
             _of_clients: of_clients,
             _own: own,
+            _caller: Arc::clone(&self.caller),
         })
     }
 
-    /// Waits for a permit. Cancel-safe.
+    /// Waits for a permit: in turn among the conversations of its profile, that one among the
+    /// profiles of its access, and that one among all. Cancel-safe.
     async fn acquire(self) -> Result<CallPermit, AcquireError> {
-        let own = self.own.acquire_owned().await?;
+        let own = Arc::clone(&self.caller.own).acquire_owned().await?;
+        let mut in_front = Vec::new();
+        for front in self.caller.front.all() {
+            in_front.push(front.place.acquire().await?);
+        }
         let of_clients = match self.clients {
             Some(clients) => Some(Arc::clone(clients).acquire_owned().await?),
             None => None,
         };
         let place = Arc::clone(self.places).acquire_owned().await?;
+        drop(in_front);
         Ok(CallPermit {
             _place: place,
             _of_clients: of_clients,
             _own: own,
+            _caller: Arc::clone(&self.caller),
         })
     }
 }
 
 /// How many of these permits or places calls without full access may have together: all but an
 /// eighth, or but one of fewer than eight. A single one is for all.
-fn open_to_clients(all: usize) -> usize {
+pub(super) fn open_to_clients(all: usize) -> usize {
     if all < 2 {
         all
     } else {

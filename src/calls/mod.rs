@@ -121,7 +121,7 @@ use meta_fields::SplitArguments;
 use recorder::CallRecorder;
 use request::outcome;
 use usage::Usage;
-use validate::ArgumentValidator;
+use validate::{ArgumentValidator, CheckLimits};
 
 /// Calls tools. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -274,11 +274,15 @@ impl Calls {
                 Some(unset::WithoutUnset { arguments, removed }) => (arguments, removed),
                 None => (arguments, Vec::new()),
             };
-        self.0.validators.check(&tool, &arguments, &rules).await?;
+        let limits = CheckLimits {
+            rules: &rules,
+            is_for_operator: request.requester.may_use_operators_permits(),
+        };
+        self.0.validators.check(&tool, &arguments, limits).await?;
         if tool.execution == Execution::Latent {
             let validators = &self.0.validators;
             arguments = Box::pin(activity::latent_arguments(
-                validators, &tool, &arguments, output, &rules,
+                validators, &tool, &arguments, output, limits,
             ))
             .await?;
         }
@@ -288,7 +292,7 @@ impl Calls {
             None => (tool, None),
         };
         if definition.is_some() {
-            Box::pin(self.0.validators.check(&tool, &arguments, &rules)).await?;
+            Box::pin(self.0.validators.check(&tool, &arguments, limits)).await?;
             needs_yes |= approval::needed(&tool);
         }
         let ready = PreparedCall {

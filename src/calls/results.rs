@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use super::inner::CallsInner;
-use super::validate::ArgumentVerdict;
+use super::validate::{ArgumentVerdict, CheckLimits};
 use super::{Calls, PreparedCall};
 use crate::config;
 use crate::model::{JsonText, ToolId, ViewTool};
@@ -25,7 +25,7 @@ impl Calls {
         let verdict = self
             .0
             .validators
-            .judge_result(tool, schema, result, &rules)
+            .judge_result(tool, schema, result, CheckLimits::of_clients(&rules))
             .await;
         let Ok(ArgumentVerdict::Unfit(violations, _)) = verdict else {
             return None;

@@ -53,15 +53,10 @@ impl Calls {
         note: Option<CallRecorder>,
         caller: Option<Arc<dyn CallIo>>,
     ) -> Result<CallResponse, ExecuteError> {
-        let admitted = match self.0.limits.rate(&ready.tool, &ready.scope) {
+        let share = ready.caller_key();
+        let admitted = match self.0.limits.rate(&ready.tool, &share) {
             Ok(()) => {
-                AttemptAdmission::wait(
-                    &self.0,
-                    &ready.tool.id,
-                    &ready.caller_key(),
-                    caller.as_ref(),
-                )
-                .await
+                AttemptAdmission::wait(&self.0, &ready.tool.id, &share, caller.as_ref()).await
             }
             Err(refused) => Err(refused),
         };

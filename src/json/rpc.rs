@@ -53,6 +53,13 @@ pub(crate) struct RpcError {
     pub(crate) data: Option<JsonText>,
 }
 
+impl RpcError {
+    /// The bytes of its texts.
+    pub(crate) fn bytes(&self) -> usize {
+        self.message.len() + self.data.as_ref().map_or(0, |data| data.get().len())
+    }
+}
+
 impl fmt::Display for RpcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (error {})", self.message, self.code)

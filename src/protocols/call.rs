@@ -12,6 +12,8 @@ use crate::transports::{TransportError, status_text};
 
 /// The most characters of an unusable answer that a message quotes.
 const EXCERPT: usize = 200;
+/// Bytes that have so many characters in any case: a body may be long.
+const EXCERPT_BYTES: usize = 4 * (EXCERPT + 1);
 
 /// One call, ready to be sent: its tool and its limits have been decided.
 #[derive(Debug, Clone)]
@@ -165,7 +167,8 @@ impl CallError {
     /// The error for an answer that is not of this protocol, with the beginning of its body and the
     /// reason why it could not be read.
     pub fn not_this_protocol(answer: &HttpResponse, why: &str) -> Self {
-        let text = String::from_utf8_lossy(&answer.body);
+        let body = answer.body.trim_ascii_start();
+        let text = String::from_utf8_lossy(&body[..body.len().min(EXCERPT_BYTES)]);
         let start: String = text.trim().chars().take(EXCERPT).collect();
         let excerpt = if start.is_empty() {
             format!("{why} (the body is empty)")

@@ -4,35 +4,22 @@
 
 use crate::runtime::Tasks;
 
-/// Bytes of a document (a manifest, or an answer) that is decoded on the thread that received it:
-/// at most two milliseconds even in the slowest spelling, while most manifests take a tenth of one.
-/// A larger one goes to another thread.
-const AT_ONCE: usize = 256 * 1024;
+/// Bytes of a manifest that is decoded on the thread that received it: at most two milliseconds
+/// even in the slowest spelling, while most manifests take a tenth of one. A larger one goes to
+/// another thread.
+const MANIFEST_AT_ONCE_BYTES: usize = 256 * 1024;
 
 /// Reads a manifest of so many bytes where it holds up no other work. A large one is read on a
-/// thread of low priority, so that lists and calls keep their speed meanwhile.
+/// thread of low priority, so that lists and calls keep their speed meanwhile. An answer keeps its
+/// priority, because a caller may wait for it: [`Tasks::work_on_body`].
 pub(super) async fn decode_manifest<T: Send + 'static>(
     tasks: &Tasks,
     bytes: usize,
     work: impl Fn() -> T + Clone + Send + 'static,
 ) -> T {
-    if bytes <= AT_ONCE {
+    if bytes <= MANIFEST_AT_ONCE_BYTES {
         work()
     } else {
         tasks.in_background(work).await
-    }
-}
-
-/// Reads an answer (of a call, or a message of JSON-RPC) of so many bytes where it holds up no
-/// other work. A large one keeps its priority, because a caller may wait for it.
-pub(super) async fn decode_answer<T: Send + 'static>(
-    tasks: &Tasks,
-    bytes: usize,
-    work: impl Fn() -> T + Clone + Send + 'static,
-) -> T {
-    if bytes <= AT_ONCE {
-        work()
-    } else {
-        tasks.off_thread(work).await
     }
 }

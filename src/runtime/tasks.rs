@@ -5,6 +5,7 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -128,12 +129,40 @@ pub fn alive() -> usize {
 /// share of another thread, so that many of them would have as much as those that serve requests.
 const BACKGROUND_AT_ONCE: usize = 4;
 
+/// A body of at most so many bytes is worked on by the thread that has it: that takes about as long
+/// as another thread needs to begin.
+pub(crate) const BRIEF_BODY_BYTES: usize = 64 * 1024;
+/// Work on so many longer bodies is done at once. Each MiB of one takes some 20 ms, and the threads
+/// that serve requests need the other cores.
+const BODIES_AT_ONCE: usize = 2;
+
 /// Starts tasks and waits for them at the end. Clones share the same set.
 #[derive(Debug, Clone)]
 pub struct Tasks {
     tracker: TaskTracker,
     /// For the work in the background.
     background: Arc<Semaphore>,
+    bodies: Arc<BodyTurns>,
+}
+
+/// How far work on a body is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyStep {
+    /// It has just come.
+    First,
+    /// It was begun before. Of those that have just come only one competes with these for a turn,
+    /// so that few are between their first step and their last one: these are held more than once.
+    Further,
+}
+
+/// For work on long bodies.
+#[derive(Debug)]
+struct BodyTurns {
+    /// The one place in front of those that have just come.
+    front: Semaphore,
+    turns: Arc<Semaphore>,
+    /// How often there was some.
+    begun: AtomicU64,
 }
 
 impl Default for Tasks {
@@ -141,6 +170,11 @@ impl Default for Tasks {
         Self {
             tracker: TaskTracker::new(),
             background: Arc::new(Semaphore::new(BACKGROUND_AT_ONCE)),
+            bodies: Arc::new(BodyTurns {
+                front: Semaphore::new(1),
+                turns: Arc::new(Semaphore::new(BODIES_AT_ONCE)),
+                begun: AtomicU64::new(0),
+            }),
         }
     }
 }
@@ -313,6 +347,52 @@ impl Tasks {
         }
     }
 
+    /// Does work on a body of so many bytes, such as reading or writing it, where it holds up no
+    /// brief request: a short one on this thread, a longer one on the blocking pool, a few at once
+    /// and each step in the order in which it came. No more wait than there are calls and requests
+    /// under way, each as long as its own deadline allows. If this future is dropped, work that has
+    /// not begun is not done. Never completes when the runtime shuts down before that. A panic in
+    /// the work continues here.
+    pub(crate) async fn work_on_body<T: Send + 'static>(
+        &self,
+        step: BodyStep,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        if bytes <= BRIEF_BODY_BYTES {
+            return work();
+        }
+        // Boxed, as it is rare, so that short bodies need no room for it.
+        Box::pin(self.in_body_turn(step, work)).await
+    }
+
+    async fn in_body_turn<T: Send + 'static>(
+        &self,
+        step: BodyStep,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        let bodies = &self.bodies;
+        bodies.begun.fetch_add(1, Ordering::Relaxed);
+        // The semaphores are never closed, so a turn always comes.
+        let front = match step {
+            BodyStep::First => bodies.front.acquire().await.ok(),
+            BodyStep::Further => None,
+        };
+        let turn = Arc::clone(&bodies.turns).acquire_owned().await.ok();
+        drop(front);
+        let in_turn = move || {
+            let made = work();
+            drop(turn);
+            made
+        };
+        self.blocking(in_turn).await
+    }
+
+    /// How often there was work on a body that is too long for the threads that serve requests.
+    pub(crate) fn long_bodies(&self) -> u64 {
+        self.bodies.begun.load(Ordering::Relaxed)
+    }
+
     /// Runs blocking work once, on the blocking pool, and waits for it. Never completes when the
     /// runtime shuts down before that. A panic in it continues here.
     pub async fn blocking<T: Send + 'static>(
@@ -340,6 +420,8 @@ impl Tasks {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     #[test]
@@ -407,6 +489,67 @@ mod tests {
         assert_eq!(tasks.background.available_permits(), 0);
         go.send(()).unwrap();
         assert_eq!(next.await, 1);
+    }
+
+    #[tokio::test]
+    async fn only_some_long_bodies_are_worked_on_at_once_and_short_ones_wait_for_none() {
+        fn unwanted() {
+            panic!("its request has gone away");
+        }
+        let tasks = Tasks::new();
+        let long = BRIEF_BODY_BYTES + 1;
+        let (go, gone) = std::sync::mpsc::sync_channel::<()>(BODIES_AT_ONCE);
+        let gone = Arc::new(parking_lot::Mutex::new(gone));
+        let held = |step| {
+            let gone = Arc::clone(&gone);
+            let wait = move || gone.lock().recv().is_ok();
+            let mut begun = Box::pin(tasks.work_on_body(step, long, wait));
+            assert!(begun.as_mut().now_or_never().is_none());
+            begun
+        };
+        let first = [BodyStep::First; BODIES_AT_ONCE].map(held);
+        let ours = std::thread::current().id();
+        let thread = || std::thread::current().id();
+        let mut next = Box::pin(tasks.work_on_body(BodyStep::First, long, thread));
+        assert!(next.as_mut().now_or_never().is_none());
+        let left = tasks.work_on_body(BodyStep::Further, long, unwanted);
+        assert!(left.now_or_never().is_none());
+        assert_eq!(tasks.bodies.turns.available_permits(), 0);
+        let brief = tasks.work_on_body(BodyStep::First, BRIEF_BODY_BYTES, thread);
+        assert_eq!(brief.now_or_never(), Some(ours));
+        for _ in &first {
+            go.send(()).unwrap();
+        }
+        assert_ne!(next.await, ours);
+        assert_eq!(tasks.long_bodies(), 4);
+    }
+
+    #[tokio::test]
+    async fn further_work_on_a_long_body_waits_for_one_that_has_just_come_at_most() {
+        let tasks = Tasks::new();
+        let long = BRIEF_BODY_BYTES + 1;
+        let turns = Arc::clone(&tasks.bodies.turns);
+        let held = turns.acquire_many_owned(2).await.unwrap();
+        let order = Arc::new(parking_lot::Mutex::new(Vec::new()));
+        let begin = |name: &'static str, step| {
+            let order = Arc::clone(&order);
+            let note = move || order.lock().push(name);
+            let mut begun = Box::pin(tasks.work_on_body(step, long, note));
+            assert!(begun.as_mut().now_or_never().is_none());
+            begun
+        };
+        let came = begin("came", BodyStep::First);
+        let later = begin("came later", BodyStep::First);
+        let last = begin("came last", BodyStep::First);
+        let further = begin("further", BodyStep::Further);
+        tasks.bodies.turns.add_permits(1);
+        came.await;
+        futures_util::future::join3(further, later, last).await;
+        assert_eq!(
+            *order.lock(),
+            ["came", "further", "came later", "came last"]
+        );
+        drop(held);
     }
 
     #[tokio::test]

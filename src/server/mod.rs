@@ -151,8 +151,6 @@ struct ServerState {
     logins: Arc<OAuthTokens>,
     bundles: BundleStore,
     archives: compat::bundles::ArchiveLimit,
-    /// Held while a large turn is written.
-    large_turns: tokio::sync::Semaphore,
     events: Hub,
     readiness: Readiness,
     clock: Clock,
@@ -163,6 +161,8 @@ struct ServerState {
     tool_sets: http::response_cache::ResponseCache,
     /// Lists of findings: whole answers, and those of single scenarios, which are parts of answers.
     finding_lists: http::response_cache::ResponseCache,
+    /// Lists of prompts, resources and templates for MCP clients.
+    offer_lists: http::response_cache::ResponseCache,
     /// For answers that take long to write.
     rendering: rendered::RenderingQueues,
     requests: Requests,
@@ -223,7 +223,6 @@ impl ServerState {
             logins,
             bundles,
             archives: compat::bundles::ArchiveLimit::default(),
-            large_turns: tokio::sync::Semaphore::new(api::turns::LARGE_TURNS_AT_ONCE),
             events,
             readiness,
             clock,
@@ -232,6 +231,7 @@ impl ServerState {
             response_cache: http::response_cache::ResponseCache::default(),
             tool_sets: http::response_cache::ResponseCache::default(),
             finding_lists: http::response_cache::ResponseCache::default(),
+            offer_lists: http::response_cache::ResponseCache::default(),
             rendering: rendered::RenderingQueues::new(),
             requests: routes::request_counters(),
             mcp: mcp::McpFace::new(key.as_ref(), clock),

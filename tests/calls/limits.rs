@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use callsheet::calls::{BreakerState, ExecuteError, FULL_ACCESS, Request, Requester};
 use callsheet::discovery::SourceTrust;
-use callsheet::model::{ApprovalPolicy, SettingsPatch};
+use callsheet::model::{ApprovalPolicy, JsonText, Profile, SettingsPatch};
 use callsheet::runtime::Tasks;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::support::callee::{Callee, PATIENCE, answer, done, manifest, text, tool, tool_with};
 use crate::support::house::{House, request, scenario};
@@ -290,6 +290,134 @@ async fn an_eighth_of_the_places_for_calls_that_wait_is_left_to_operators() {
         );
     }
     assert_eq!(files.ran().len(), 10);
+    house.finish().await;
+}
+
+/// A house whose only scenario runs one call of clients without the token at a time, each once the
+/// test adds a permit.
+async fn house_of_steps() -> (Callee, House, Arc<Semaphore>) {
+    let steps = Arc::new(Semaphore::new(0));
+    let gate = Arc::clone(&steps);
+    let files = Callee::start(manifest("files", &[tool("read")]), move |_| {
+        let gate = Arc::clone(&gate);
+        async move {
+            gate.acquire().await.unwrap().forget();
+            done(&json!(null))
+        }
+    })
+    .await;
+    let house = House::with(&[("files", files.url())], |config| {
+        config.calls.concurrency = 2;
+        config
+            .profiles
+            .insert("work".to_owned(), Profile::default());
+    })
+    .await;
+    (files, house, steps)
+}
+
+/// Requests these calls one after the other, each with a name of its own and as its caller, and
+/// gives the names in the order in which they ran.
+async fn order_of(callers: &[(&'static str, Request)]) -> Vec<String> {
+    let (files, house, steps) = house_of_steps().await;
+    let mut calls = Vec::new();
+    for (number, (name, caller)) in callers.iter().enumerate() {
+        let arguments = JsonText::parse(&json!({"name": name}).to_string()).unwrap();
+        let request = Request {
+            arguments,
+            ..caller.clone()
+        };
+        let app = Arc::clone(&house.app);
+        calls.push(Tasks::new().spawn(async move { app.call(request).await }));
+        files.until_ran(1).await;
+        until_waiting(&house, number).await;
+    }
+    for number in 1..=calls.len() {
+        files.until_ran(number).await;
+        steps.add_permits(1);
+    }
+    for call in calls {
+        let answered = tokio::time::timeout(PATIENCE, call).await;
+        assert!(answered.expect("its turn comes").unwrap().is_ok());
+    }
+    let ran = files.ran();
+    let names = ran
+        .iter()
+        .map(|ran| ran.arguments["name"].as_str().unwrap().to_owned());
+    let names = names.collect();
+    house.finish().await;
+    names
+}
+
+#[tokio::test]
+async fn calls_that_wait_get_permits_in_turn_by_profile_and_conversation() {
+    let client = |chat: &str| read_in("without-token", chat);
+    let of_profile = Request {
+        profile: Some("work".to_owned()),
+        chat: None,
+        ..client("")
+    };
+    // However many conversations a client invents, one call is before that of another profile.
+    let invented = [
+        ("a", client("1")),
+        ("b", client("2")),
+        ("c", client("3")),
+        ("d", client("4")),
+        ("other", of_profile),
+    ];
+    assert_eq!(order_of(&invented).await, ["a", "b", "other", "c", "d"]);
+    let busy = client("busy");
+    let many_of_one = [
+        ("a", busy.clone()),
+        ("b", busy.clone()),
+        ("c", busy.clone()),
+        ("d", busy),
+        ("other", client("other")),
+        ("third", client("third")),
+    ];
+    let order = order_of(&many_of_one).await;
+    assert_eq!(order, ["a", "b", "other", "third", "c", "d"]);
+}
+
+#[tokio::test]
+async fn a_call_that_stops_waiting_lets_those_behind_it_pass() {
+    let (files, house, steps) = house_of_steps().await;
+    let start = |chat: &str| {
+        let app = Arc::clone(&house.app);
+        let request = read_in("without-token", chat);
+        Tasks::new().spawn(async move { app.call(request).await })
+    };
+    let first = start("1");
+    files.until_ran(1).await;
+    let in_front = start("2");
+    until_waiting(&house, 1).await;
+    let behind = start("3");
+    until_waiting(&house, 2).await;
+    in_front.abort();
+    until_waiting(&house, 1).await;
+    steps.add_permits(2);
+    for call in [first, behind] {
+        assert!(call.await.unwrap().is_ok());
+    }
+    assert_eq!(files.ran().len(), 2);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn clients_never_use_up_the_rate_that_operators_have_of_a_tool() {
+    let often = tool_that("often", &json!({"rate_limit_per_minute": 2}));
+    let files = Callee::echo(manifest("files", &[often])).await;
+    let house = House::of(&[("files", files.url())]).await;
+    for access in ["without-token", FULL_ACCESS] {
+        let call = || Request {
+            requester: Requester::with_access(access),
+            ..request("often", &json!({}))
+        };
+        for _ in 0..2 {
+            assert!(house.request(call()).await.is_ok(), "{access}");
+        }
+        assert_eq!(house.refusal(call()).await, "rate_limited", "{access}");
+    }
     house.finish().await;
 }
 

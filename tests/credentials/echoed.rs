@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD, Engine as _};
 use callsheet::model::{Auth, HttpTarget, Secret};
 use callsheet::transports::http::{CallLimits, EventLimits, StreamedResponse, Upstream};
+use futures_util::FutureExt as _;
 use http::HeaderMap;
 use serde_json::{Value, json};
 
@@ -598,6 +599,45 @@ async fn events_are_masked_whole() {
         }
         assert_eq!(data, ["<***>", &format!("/to?key={TOKEN}"), "m4rk3r-0123"]);
     }
+}
+
+/// A long event is masked beside other work, and is not lost when its reader stops waiting for it.
+#[tokio::test]
+async fn long_events_are_masked_though_their_reader_looks_elsewhere_meanwhile() {
+    const TOKEN: &str = "m4rk3r-0123456789";
+    let long = "y".repeat(100_000);
+    let body = format!("data: {long}{TOKEN}\n\ndata: {TOKEN}\n\n");
+    let server = UpstreamServer::answering(move |_| {
+        answer(
+            "200 OK",
+            &["Content-Type: text/event-stream"],
+            body.as_bytes(),
+        )
+    })
+    .await;
+    let limits = EventLimits {
+        max_event: 200_000,
+        silence: call().timeout,
+        per_minute: 1 << 20,
+    };
+    let upstream = upstream(&server, TOKEN);
+    let mut events = upstream.events("", limits).await.unwrap().unwrap();
+    let mut data = Vec::new();
+    let read = async {
+        loop {
+            match events.next().now_or_never() {
+                Some(Ok(Some(event))) => data.push(event.data),
+                Some(end) => return end.unwrap(),
+                None => tokio::task::yield_now().await,
+            }
+        }
+    };
+    let end = tokio::time::timeout(call().timeout, read).await.unwrap();
+    assert!(end.is_none());
+    assert_eq!(
+        data,
+        [format!("{}***", "y".repeat(100_000)), "***".to_owned()]
+    );
 }
 
 /// A token that was replaced is still masked, a short one never is, and an address in an error is.

@@ -21,6 +21,7 @@ mod hostile_calls;
 mod inputs;
 mod judged;
 mod listing;
+mod long_bodies;
 mod matrix;
 mod relayed;
 mod relayed_limits;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -281,9 +282,16 @@ impl Streamed {
         let next = async {
             loop {
                 let line = self.lines.next_line().await.ok()??;
-                if let Some(data) = line.strip_prefix("data: ") {
-                    return Some(serde_json::from_str(data).unwrap());
+                let Some(data) = line.strip_prefix("data: ") else {
+                    continue;
+                };
+                let mut data = data.to_owned();
+                // A long message is in several chunks, each behind a line with its size.
+                while serde_json::from_str::<&RawValue>(&data).is_err() {
+                    self.lines.next_line().await.ok()??;
+                    data += &self.lines.next_line().await.ok()??;
                 }
+                return Some(serde_json::from_str(&data).unwrap());
             }
         };
         tokio::time::timeout(PATIENCE, next)

@@ -67,6 +67,8 @@ def call(request):
         os._exit(3)
     if name == "large":
         return result(request, {"content": [{"type": "text", "text": "x" * (17 * 1024 * 1024)}]})
+    if name == "long":
+        return result(request, {"content": [{"type": "text", "text": "x" * 100_000}]})
     if name == "environment":
         return result(request, {"content": [], "structuredContent": dict(os.environ)})
     if name == "pid":

@@ -9,9 +9,9 @@ use std::sync::{Arc, mpsc};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::noted::{JudgedManifest, SchemaNote};
-use super::pool::{PoolError, PoolLimits, STACK_BYTES};
+use super::pool::{PoolError, STACK_BYTES};
 use super::schema::CompiledSchema;
-use super::{ArgumentValidator, GIVEN_UP_OVERDUE, GIVEN_UP_PANICKED};
+use super::{ArgumentValidator, CheckLimits, GIVEN_UP_OVERDUE, GIVEN_UP_PANICKED};
 use crate::catalog::CatalogEntry;
 use crate::config;
 use crate::model::{CappedFindings, Finding, FindingCode, Manifest, ScenarioName, ViewTool};
@@ -123,10 +123,7 @@ impl ArgumentValidator {
         }
         let text = schema.clone();
         let work = move || CompiledSchema::compile(&text).unusable_reason();
-        let limits = PoolLimits {
-            timeout: rules.check_timeout,
-            queue: rules.check_queue,
-        };
+        let limits = CheckLimits::of_clients(rules).of_pool();
         match self.pool.run(&tool.id.scenario, limits, work).await {
             Err(PoolError::Overdue) => {
                 self.give_up(digest, GIVEN_UP_OVERDUE, rules);

@@ -36,6 +36,7 @@ use tokio::sync::Semaphore;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::ExecuteError;
+use super::limits::open_to_clients;
 use crate::catalog::Catalog;
 use crate::config;
 use crate::model::{Finding, JsonText, ScenarioName, ViewTool};
@@ -61,6 +62,38 @@ pub use schema::{ArgumentVerdict, MOST_VIOLATIONS};
 /// Checks arguments as a call does, but on this thread and without keeping the schema.
 pub fn check(schema: &JsonText, arguments: &JsonText) -> ArgumentVerdict {
     CompiledSchema::compile(schema).check(arguments)
+}
+
+/// What a check waits and runs by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CheckLimits<'a> {
+    /// The configuration.
+    pub(super) rules: &'a config::CallsConfig,
+    /// Whether it is of a call with every right, for which some places to wait are kept.
+    pub(super) is_for_operator: bool,
+}
+
+impl<'a> CheckLimits<'a> {
+    /// Of what any client may request.
+    pub(super) fn of_clients(rules: &'a config::CallsConfig) -> Self {
+        Self {
+            rules,
+            is_for_operator: false,
+        }
+    }
+
+    fn of_pool(self) -> PoolLimits {
+        let queue = self.rules.check_queue;
+        PoolLimits {
+            timeout: self.rules.check_timeout,
+            queue: if self.is_for_operator {
+                queue
+            } else {
+                open_to_clients(queue)
+            },
+            is_for_operator: self.is_for_operator,
+        }
+    }
 }
 
 /// The reasons of schemas whose check did not end, as in [`CompiledSchema::Unusable`].
@@ -122,11 +155,11 @@ impl ArgumentValidator {
         &self,
         tool: &ViewTool,
         arguments: &JsonText,
-        rules: &config::CallsConfig,
+        limits: CheckLimits<'_>,
     ) -> Result<(), ExecuteError> {
         let schema = &tool.tool.parameters;
         match self
-            .judge(tool, schema, arguments, CompiledSchema::check, rules)
+            .judge(tool, schema, arguments, CompiledSchema::check, limits)
             .await?
         {
             ArgumentVerdict::Fits => Ok(()),
@@ -149,9 +182,9 @@ impl ArgumentValidator {
         tool: &ViewTool,
         schema: &JsonText,
         result: &JsonText,
-        rules: &config::CallsConfig,
+        limits: CheckLimits<'_>,
     ) -> Result<ArgumentVerdict, ExecuteError> {
-        self.judge(tool, schema, result, CompiledSchema::check_result, rules)
+        self.judge(tool, schema, result, CompiledSchema::check_result, limits)
             .await
     }
 
@@ -163,7 +196,7 @@ impl ArgumentValidator {
         schema: &JsonText,
         value: &JsonText,
         check: fn(&CompiledSchema, &JsonText) -> ArgumentVerdict,
-        rules: &config::CallsConfig,
+        limits: CheckLimits<'_>,
     ) -> Result<ArgumentVerdict, ExecuteError> {
         let digest = xxh3_128(schema.get().as_bytes());
         let known = self.known(digest);
@@ -180,45 +213,41 @@ impl ArgumentValidator {
             let verdict = check(&schema, &value);
             (schema, verdict)
         };
-        let limits = PoolLimits {
-            timeout: rules.check_timeout,
-            queue: rules.check_queue,
-        };
+        let rules = limits.rules;
+        let in_pool = self.pool.run(&tool.id.scenario, limits.of_pool(), work);
         // Boxed, as it is rare, so that a call needs no room for it.
-        Ok(
-            match Box::pin(self.pool.run(&tool.id.scenario, limits, work)).await {
-                Ok((schema, verdict)) => {
-                    self.keep(digest, schema, rules);
-                    verdict
-                }
-                Err(PoolError::QueueFull) => {
-                    return Err(busy(
-                        tool,
-                        "as many wait for that as `calls.check_queue` allows",
-                    ));
-                }
-                Err(PoolError::NotStarted) => {
-                    return Err(busy(
-                        tool,
-                        "its turn did not come within `calls.check_timeout`",
-                    ));
-                }
-                Err(PoolError::NoThread) => {
-                    return Err(busy(
-                        tool,
-                        "every thread for that is held by checks that take too long",
-                    ));
-                }
-                Err(PoolError::OwnerOverdue) => ArgumentVerdict::Unchecked(
-                    "was not used: another check of the same scenario takes too long".into(),
-                ),
-                Err(PoolError::Overdue) => self.give_up(digest, GIVEN_UP_OVERDUE, rules),
-                Err(PoolError::Panicked(panic)) => {
-                    tracing::error!(tool = %tool.id, error = panic, "the validator of arguments failed");
-                    self.give_up(digest, GIVEN_UP_PANICKED, rules)
-                }
-            },
-        )
+        Ok(match Box::pin(in_pool).await {
+            Ok((schema, verdict)) => {
+                self.keep(digest, schema, rules);
+                verdict
+            }
+            Err(PoolError::QueueFull) => {
+                return Err(busy(
+                    tool,
+                    "as many wait for that as `calls.check_queue` allows",
+                ));
+            }
+            Err(PoolError::NotStarted) => {
+                return Err(busy(
+                    tool,
+                    "its turn did not come within `calls.check_timeout`",
+                ));
+            }
+            Err(PoolError::NoThread) => {
+                return Err(busy(
+                    tool,
+                    "every thread for that is held by checks that take too long",
+                ));
+            }
+            Err(PoolError::OwnerOverdue) => ArgumentVerdict::Unchecked(
+                "was not used: another check of the same scenario takes too long".into(),
+            ),
+            Err(PoolError::Overdue) => self.give_up(digest, GIVEN_UP_OVERDUE, rules),
+            Err(PoolError::Panicked(panic)) => {
+                tracing::error!(tool = %tool.id, error = panic, "the validator of arguments failed");
+                self.give_up(digest, GIVEN_UP_PANICKED, rules)
+            }
+        })
     }
 
     /// The tools that were called with unchecked arguments, and those with a result that did not
@@ -407,29 +436,31 @@ mod tests {
             check_queue: 0,
             ..rules.clone()
         };
+        let rules = CheckLimits::of_clients(&rules);
+        let no_room = CheckLimits::of_clients(&no_room);
         let tool = tool(&json!({"type": "object", "properties": {"path": {"type": "string"}}}));
         let brief = JsonText::parse(r#"{"path":"a"}"#).unwrap();
         let unfit = JsonText::parse(r#"{"path":1}"#).unwrap();
         let long = JsonText::parse(&json!({"path": "a".repeat(100_000)}).to_string()).unwrap();
         let busy = |checked| matches!(checked, Err(ExecuteError::ChecksBusy { .. }));
         assert!(
-            busy(validators.check(&tool, &brief, &no_room).await),
+            busy(validators.check(&tool, &brief, no_room).await),
             "its schema is compiled on a thread"
         );
         assert_eq!(
             validators
-                .check(&tool, &brief, &rules)
+                .check(&tool, &brief, rules)
                 .await
                 .map_err(|refused| refused.to_string()),
             Ok(())
         );
-        assert!(validators.check(&tool, &brief, &no_room).await.is_ok());
-        assert!(busy(validators.check(&tool, &unfit, &no_room).await));
-        assert!(busy(validators.check(&tool, &long, &no_room).await));
+        assert!(validators.check(&tool, &brief, no_room).await.is_ok());
+        assert!(busy(validators.check(&tool, &unfit, no_room).await));
+        assert!(busy(validators.check(&tool, &long, no_room).await));
         assert!(matches!(
-            validators.check(&tool, &unfit, &rules).await,
+            validators.check(&tool, &unfit, rules).await,
             Err(ExecuteError::Invalid { .. })
         ));
-        assert!(validators.check(&tool, &long, &rules).await.is_ok());
+        assert!(validators.check(&tool, &long, rules).await.is_ok());
     }
 }

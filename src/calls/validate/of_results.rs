@@ -7,9 +7,9 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::pool::{PoolError, PoolLimits};
+use super::pool::PoolError;
 use super::schema::CompiledSchema;
-use super::{ArgumentValidator, GIVEN_UP_OVERDUE, GIVEN_UP_PANICKED};
+use super::{ArgumentValidator, CheckLimits, GIVEN_UP_OVERDUE, GIVEN_UP_PANICKED};
 use crate::config;
 use crate::model::{JsonText, ToolId};
 
@@ -52,10 +52,7 @@ impl ArgumentValidator {
             let broken = compiled.broken_at(&result);
             (compiled, broken)
         };
-        let limits = PoolLimits {
-            timeout: rules.check_timeout,
-            queue: rules.check_queue,
-        };
+        let limits = CheckLimits::of_clients(rules).of_pool();
         match self.pool.run(&tool.scenario, limits, work).await {
             Ok((compiled, broken)) => {
                 self.keep(digest, compiled, rules);

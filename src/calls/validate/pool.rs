@@ -40,8 +40,10 @@ pub(super) struct CheckPool(Arc<PoolInner>);
 pub(super) struct PoolLimits {
     /// The longest wait for a thread, and the longest run.
     pub(super) timeout: Duration,
-    /// Checks that wait at once.
+    /// Checks that wait at once: of all callers, those of this one included.
     pub(super) queue: usize,
+    /// Whether it is for an operator: such checks go before the others.
+    pub(super) is_for_operator: bool,
 }
 
 /// Why a check gave no result.
@@ -95,7 +97,7 @@ struct QueuedCheck {
     owner: ScenarioName,
     start: oneshot::Sender<()>,
     work: Box<dyn FnOnce() + Send>,
-    timeout: Duration,
+    limits: PoolLimits,
 }
 
 impl CheckPool {
@@ -134,15 +136,12 @@ impl CheckPool {
             // The caller may have gone away meanwhile.
             _ = finish.send(result.map_err(|panic| PoolError::Panicked(panic_text(&*panic))));
         });
-        self.0.queue(
-            QueuedCheck {
-                owner: owner.clone(),
-                start,
-                work,
-                timeout: limits.timeout,
-            },
-            limits.queue,
-        )?;
+        self.0.queue(QueuedCheck {
+            owner: owner.clone(),
+            start,
+            work,
+            limits,
+        })?;
         let result = match tokio::time::timeout(limits.timeout, started).await {
             Ok(Ok(())) => tokio::time::timeout(limits.timeout, finished)
                 .await
@@ -171,13 +170,13 @@ impl PoolInner {
         self.state.lock()
     }
 
-    fn queue(self: &Arc<Self>, check: QueuedCheck, most: usize) -> Result<(), PoolError> {
+    fn queue(self: &Arc<Self>, check: QueuedCheck) -> Result<(), PoolError> {
         let mut state = self.state();
         // The caller of a check that runs may have gone away, and then this is where its deadline
         // is noticed.
         self.replace_overdue(&mut state);
         state.queue.retain(|check| !check.start.is_closed());
-        if state.queue.len() >= most {
+        if state.queue.len() >= check.limits.queue {
             return Err(PoolError::QueueFull);
         }
         if state.is_overdue(&check.owner) {
@@ -189,7 +188,7 @@ impl PoolInner {
         if state.live == 0 {
             return Err(PoolError::NoThread);
         }
-        state.queue.push_back(check);
+        state.add(check);
         self.changed.notify_one();
         Ok(())
     }
@@ -253,7 +252,7 @@ impl PoolInner {
                 }
                 let number = state.started;
                 state.started += 1;
-                let deadline = self.clock.now() + check.timeout;
+                let deadline = self.clock.now() + check.limits.timeout;
                 state.running.insert(
                     number,
                     RunningCheck {
@@ -281,6 +280,17 @@ impl PoolInner {
 }
 
 impl PoolState {
+    /// Queues a check, behind those that came before, but one for an operator before all others.
+    fn add(&mut self, check: QueuedCheck) {
+        let behind = if check.limits.is_for_operator {
+            self.queue
+                .partition_point(|queued| queued.limits.is_for_operator)
+        } else {
+            self.queue.len()
+        };
+        self.queue.insert(behind, check);
+    }
+
     fn is_overdue(&self, owner: &ScenarioName) -> bool {
         self.overdue.values().any(|overdue| overdue == owner)
     }
@@ -308,10 +318,12 @@ mod tests {
     const PATIENT: PoolLimits = PoolLimits {
         timeout: Duration::from_secs(60),
         queue: 10,
+        is_for_operator: false,
     };
     const BRIEF: PoolLimits = PoolLimits {
         timeout: Duration::from_millis(20),
         queue: 10,
+        is_for_operator: false,
     };
 
     fn owner(number: usize) -> ScenarioName {
@@ -396,6 +408,38 @@ mod tests {
         assert_eq!(last.await.unwrap(), Ok(()), "those that left make room");
         assert_eq!(ran.load(Ordering::SeqCst), 0);
         drop(pool);
+    }
+
+    #[tokio::test]
+    async fn an_operators_check_has_a_place_beside_the_others_and_goes_before_them() {
+        let pool = pool();
+        let (gate, running) = occupy(&pool, 0, PATIENT).await;
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let begin = |name: &'static str, limits: PoolLimits| {
+            let pool = Arc::clone(&pool);
+            let order = Arc::clone(&order);
+            let work = move || order.lock().push(name);
+            let mut check = Box::pin(async move { pool.run(&owner(0), limits, work).await });
+            assert!(futures_util::FutureExt::now_or_never(check.as_mut()).is_none());
+            check
+        };
+        let waiting: Vec<_> = (0..PATIENT.queue)
+            .map(|_| begin("client", PATIENT))
+            .collect();
+        let full = pool.run(&owner(0), PATIENT, || ()).await;
+        assert_eq!(full, Err(PoolError::QueueFull));
+        let for_operator = PoolLimits {
+            queue: PATIENT.queue + 2,
+            is_for_operator: true,
+            ..PATIENT
+        };
+        let operators = [begin("first", for_operator), begin("second", for_operator)];
+        drop(gate);
+        assert_eq!(running.await.unwrap(), Ok(()));
+        for check in operators.into_iter().chain(waiting) {
+            assert_eq!(check.await, Ok(()));
+        }
+        assert_eq!(order.lock()[..3], ["first", "second", "client"]);
     }
 
     #[tokio::test]

@@ -7,8 +7,8 @@ use http::header::HeaderMap;
 
 use crate::json::rpc::{self, RpcError, RpcMessage};
 use crate::model::JsonText;
-use crate::protocols::decoding::decode_answer;
 use crate::protocols::{Call, CallError, ListError, ListRequest, Outcome};
+use crate::runtime::tasks::BodyStep;
 use crate::transports::Transports;
 use crate::transports::http::{CallLimits, Upstream};
 
@@ -117,7 +117,10 @@ impl Exchange {
     async fn result(&self, body: &Bytes) -> Result<Result<JsonText, RpcError>, String> {
         let length = body.len();
         let body = body.clone();
-        decode_answer(self.upstream.tasks(), length, move || result(&body)).await
+        self.upstream
+            .tasks()
+            .work_on_body(BodyStep::First, length, move || result(&body))
+            .await
     }
 }
 

@@ -16,9 +16,10 @@ use super::connection::McpServer;
 use super::exchange::until_cancelled;
 use super::headers;
 use super::inputs;
-use super::request::{McpRequest, RequestError};
+use super::request::{McpRequest, Reply, RequestError};
 use crate::model::{Interaction, JsonText};
 use crate::protocols::{Call, CallError, CallIo, InputMethod, InputRound, Outcome};
+use crate::runtime::tasks::BodyStep;
 
 /// How long a call may take without a sign of progress, when neither the list nor the configuration
 /// says so.
@@ -100,11 +101,16 @@ pub(super) async fn converse(
                 RequestError::SessionLost => Failed::SessionLost,
                 error => Failed::Other(error.into_call_error(address)),
             })?;
-        let required = match step(reply).map_err(Failed::Other)? {
-            Step::Done(outcome) => return Ok(*outcome),
-            Step::NeedsInput(required) => required,
+        let bytes = reply_bytes(&reply);
+        let read = server
+            .tasks
+            .work_on_body(BodyStep::Further, bytes, move || read(reply))
+            .await;
+        let (required, requests) = match read.map_err(Failed::Other)? {
+            ReadReply::Done(outcome) => return Ok(*outcome),
+            ReadReply::NeedsInput(required, requests) => (required, requests),
         };
-        let requests = match requests(&required) {
+        let requests = match requests {
             Ok(requests) => requests,
             Err(why) => return Ok(needs_input(None, why)),
         };
@@ -130,32 +136,70 @@ pub(super) async fn converse(
     ))
 }
 
-/// One request for input.
-#[derive(Deserialize)]
-struct InputRequest<'a> {
-    method: String,
-    #[serde(borrow)]
-    params: Option<&'a RawValue>,
+/// What a reply means, with all that is read of it.
+enum ReadReply {
+    Done(Box<Outcome>),
+    /// The tool needs input: the requests as they came, and each of them. The error says why they
+    /// cannot be answered.
+    NeedsInput(InputRound, Result<InputRequests, String>),
 }
 
-type InputRequests<'a> = BTreeMap<String, InputRequest<'a>>;
+/// Bytes of a reply.
+fn reply_bytes(reply: &Reply) -> usize {
+    match reply {
+        Ok(result) => result.get().len(),
+        Err(error) => error.bytes(),
+    }
+}
+
+/// Reads a reply. A long one takes a while.
+fn read(reply: Reply) -> Result<ReadReply, CallError> {
+    Ok(match step(reply)? {
+        Step::Done(outcome) => ReadReply::Done(outcome),
+        Step::NeedsInput(required) => {
+            let requests = requests(&required);
+            ReadReply::NeedsInput(required, requests)
+        }
+    })
+}
+
+/// One request for input.
+struct InputRequest {
+    method: String,
+    params: Option<JsonText>,
+}
+
+type InputRequests = BTreeMap<String, InputRequest>;
 
 /// Reads the requests for input. The error says why they cannot be answered.
-fn requests(required: &InputRound) -> Result<InputRequests<'_>, String> {
-    let requests: InputRequests<'_> = serde_json::from_str(required.by_key.get())
+fn requests(required: &InputRound) -> Result<InputRequests, String> {
+    #[derive(Deserialize)]
+    struct SentRequest<'a> {
+        method: String,
+        #[serde(borrow)]
+        params: Option<&'a RawValue>,
+    }
+    let sent: BTreeMap<String, SentRequest<'_>> = serde_json::from_str(required.by_key.get())
         .map_err(|error| format!("its requests for input cannot be read: {error}"))?;
-    if requests.len() > MAX_INPUTS {
+    if sent.len() > MAX_INPUTS {
         return Err(format!(
             "it requested {} inputs at a time, more than {MAX_INPUTS}",
-            requests.len()
+            sent.len()
         ));
     }
-    Ok(requests)
+    let kept = |sent: SentRequest<'_>| InputRequest {
+        method: sent.method,
+        params: sent.params.map(|params| JsonText::known(params.get())),
+    };
+    Ok(sent
+        .into_iter()
+        .map(|(key, request)| (key, kept(request)))
+        .collect())
 }
 
 /// Whether the configuration answers all of these requests. Without a request there is nothing to
 /// wait for.
-fn are_answered_here(requests: &InputRequests<'_>, interaction: &Interaction) -> bool {
+fn are_answered_here(requests: &InputRequests, interaction: &Interaction) -> bool {
     let configured = interaction.roots && !interaction.folders.is_empty();
     requests
         .values()
@@ -164,15 +208,14 @@ fn are_answered_here(requests: &InputRequests<'_>, interaction: &Interaction) ->
 
 /// Gets the input that the tool needs: the text of one object. The error says what is missing.
 async fn responses(
-    requests: &InputRequests<'_>,
+    requests: &InputRequests,
     interaction: &Interaction,
     io: &dyn CallIo,
 ) -> Result<JsonText, String> {
     let mut responses = Vec::new();
     for (key, request) in requests {
-        let params = request.params.map(|params| JsonText::known(params.get()));
-        let response =
-            inputs::input_response(&request.method, params.as_ref(), interaction, io).await;
+        let params = request.params.as_ref();
+        let response = inputs::input_response(&request.method, params, interaction, io).await;
         let Some(response) = response else {
             let method = request.method.escape_debug();
             return Err(format!(

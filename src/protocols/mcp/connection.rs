@@ -12,9 +12,11 @@ use super::lines::Lines;
 use super::request::{McpRequest, Reply, RequestError};
 use super::revision::McpRevision;
 use super::server::ServerDescription;
+use super::setup::ServerSetup;
 use super::update_signals::UpdateSignals;
 use crate::model::Interaction;
 use crate::protocols::{CallIo, LogLevel, NoCaller};
+use crate::runtime::Tasks;
 
 /// The most bytes of the answer to `logging/setLevel`.
 const SET_LEVEL: usize = 64 * 1024;
@@ -34,6 +36,8 @@ pub(super) struct McpServer {
     pub(super) interaction: Arc<Interaction>,
     /// The updates of resources that it signals.
     pub(super) updates: UpdateSignals,
+    /// For work on long answers.
+    pub(super) tasks: Tasks,
     /// The lowest level of log messages that a legacy server was requested to send.
     log_level: Mutex<Option<LogLevel>>,
 }
@@ -45,11 +49,8 @@ pub(super) enum Carrier {
 }
 
 impl McpServer {
-    pub(super) fn new(
-        carrier: Carrier,
-        info: ServerDescription,
-        interaction: Arc<Interaction>,
-    ) -> Self {
+    /// A server with this description, which was greeted as `setup` says.
+    pub(super) fn new(carrier: Carrier, info: ServerDescription, setup: &ServerSetup) -> Self {
         let updates = match &carrier {
             Carrier::Lines(lines, _) => lines.incoming().updates().clone(),
             Carrier::Http(_) => UpdateSignals::default(),
@@ -61,7 +62,8 @@ impl McpServer {
             has_listed: AtomicBool::new(false),
             refuses_hints: Arc::default(),
             headers: Mutex::default(),
-            interaction,
+            interaction: Arc::clone(&setup.interaction),
+            tasks: setup.tasks.clone(),
             log_level: Mutex::default(),
         }
     }

@@ -21,8 +21,8 @@ use super::revision::McpRevision;
 use super::stream_messages::{HttpAnswer, StreamMessages, WhileWaiting};
 use crate::json::rpc::{self, RpcMessage, RpcRequest};
 use crate::model::Interaction;
-use crate::protocols::decoding::decode_answer;
 use crate::protocols::{CallError, CallIo, InputMethod};
+use crate::runtime::tasks::BodyStep;
 use crate::transports::TransportError;
 use crate::transports::http::{
     CallLimits, EventLimits, EventStream, HttpResponse, ResponseHead, StreamedResponse, Unanswered,
@@ -216,7 +216,11 @@ impl HttpConnection {
                 .ok()
                 .and_then(|text| rpc::parse(text).ok())
         };
-        let messages = decode_answer(self.upstream.tasks(), answer.body.len(), parse).await;
+        let messages = self
+            .upstream
+            .tasks()
+            .work_on_body(BodyStep::First, answer.body.len(), parse)
+            .await;
         let reply = messages
             .into_iter()
             .flatten()

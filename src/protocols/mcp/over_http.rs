@@ -47,7 +47,7 @@ pub(super) async fn connect(
                         Arc::clone(&setup.interaction),
                     );
                     return Ok((
-                        McpServer::new(Carrier::Http(http), info, Arc::clone(&setup.interaction)),
+                        McpServer::new(Carrier::Http(http), info, setup),
                         Era::Modern,
                     ));
                 }
@@ -96,7 +96,7 @@ async fn connect_legacy(
                 .await
                 .map_err(RequestError::into_list_error)?;
             Ok((
-                McpServer::new(Carrier::Http(session), info, Arc::clone(&setup.interaction)),
+                McpServer::new(Carrier::Http(session), info, setup),
                 Era::Legacy,
             ))
         }

@@ -88,7 +88,7 @@ impl McpSession {
             transports: transports.clone(),
             eras,
             patience,
-            setup: ServerSetup::new(target),
+            setup: ServerSetup::new(target, transports.tasks()),
             server: ArcSwapOption::empty(),
             stderr: ArcSwapOption::empty(),
             offered: parking_lot::Mutex::default(),

@@ -10,6 +10,7 @@ use super::eras::Era;
 use super::lines::Incoming;
 use super::revision::McpRevision;
 use crate::model::{Interaction, Target};
+use crate::runtime::Tasks;
 
 /// A request that was sent less than this long ago is not what a person waits for.
 const JUST_SENT: Duration = Duration::from_secs(1);
@@ -23,6 +24,8 @@ pub(super) struct ServerSetup {
     pub(super) revision: Option<McpRevision>,
     /// The greeting under way.
     pub(super) greeting: GreetingProgress,
+    /// For work on long answers.
+    pub(super) tasks: Tasks,
 }
 
 /// How far a greeting is, for people who wait for it.
@@ -107,13 +110,14 @@ impl GreetingProgress {
 }
 
 impl ServerSetup {
-    pub(super) fn new(target: &Target) -> Self {
+    pub(super) fn new(target: &Target, tasks: &Tasks) -> Self {
         let interaction = Arc::new(target.interaction().cloned().unwrap_or_default());
         let revision = target.revision().and_then(McpRevision::parse);
         Self {
             interaction,
             revision,
             greeting: GreetingProgress::default(),
+            tasks: tasks.clone(),
         }
     }
 

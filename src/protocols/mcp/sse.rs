@@ -16,6 +16,7 @@ use super::request::{RequestError, version_header};
 use super::revision::McpRevision;
 use super::setup::ServerSetup;
 use crate::protocols::{EndReason, ListError, NoCaller};
+use crate::runtime::tasks::BodyStep;
 use crate::transports::TransportError;
 use crate::transports::http::{CallLimits, EventLimits, EventStream, Unanswered, Upstream};
 use crate::transports::stdio::ProgramMasks;
@@ -102,11 +103,7 @@ pub(super) async fn connect(
         .notify(&negotiate::initialized())
         .await
         .map_err(RequestError::into_list_error)?;
-    Ok(McpServer::new(
-        Carrier::Lines(lines, revision),
-        info,
-        Arc::clone(&setup.interaction),
-    ))
+    Ok(McpServer::new(Carrier::Lines(lines, revision), info, setup))
 }
 
 /// The address that the first event names.
@@ -125,8 +122,15 @@ async fn read(mut events: EventStream, incoming: Arc<Incoming>, upstream: Upstre
         match events.next().await {
             Ok(Some(event)) if event.cut => break "it sent a message that is too large".to_owned(),
             Ok(Some(event)) if event.event == "message" => {
+                let own = Arc::clone(&incoming);
+                let bytes = event.data.len();
                 // What is no message is skipped: it answers no request.
-                for answer in incoming.receive(&event.data).unwrap_or_default() {
+                let received = move || own.receive(&event.data).unwrap_or_default();
+                for answer in upstream
+                    .tasks()
+                    .work_on_body(BodyStep::First, bytes, received)
+                    .await
+                {
                     let _ = post(&upstream, answer).await;
                 }
             }

@@ -23,6 +23,8 @@ use super::server::ServerDescription;
 use super::setup::ServerSetup;
 use crate::model::StdioTarget;
 use crate::protocols::{EndReason, ListError, NoCaller};
+use crate::runtime::Tasks;
+use crate::runtime::tasks::BodyStep;
 use crate::transports::stdio::{ChildLine, ChildProcess, MAX_LINE, StderrTail};
 use crate::transports::{TransportError, Transports};
 
@@ -76,11 +78,7 @@ fn connected(
     setup: &ServerSetup,
 ) -> (McpServer, Era) {
     (
-        McpServer::new(
-            Carrier::Lines(lines, revision),
-            info,
-            Arc::clone(&setup.interaction),
-        ),
+        McpServer::new(Carrier::Lines(lines, revision), info, setup),
         Era::of(revision),
     )
 }
@@ -189,7 +187,8 @@ fn start(
     let output = child.lines();
     setup.greeting.started(&incoming, transports.clock().now());
     let child = Arc::new(child);
-    let reader = read(output, Arc::clone(&incoming), Arc::clone(&child));
+    let tasks = transports.tasks().clone();
+    let reader = read(output, Arc::clone(&incoming), Arc::clone(&child), tasks);
     let reader = AbortOnDropHandle::new(transports.tasks().spawn(reader));
     let address = child.command().to_owned();
     Ok(Lines::new(
@@ -208,18 +207,28 @@ async fn read(
     mut output: mpsc::Receiver<ChildLine>,
     incoming: Arc<Incoming>,
     child: Arc<ChildProcess>,
+    tasks: Tasks,
 ) {
     while let Some(line) = output.recv().await {
+        let own = Arc::clone(&incoming);
         match line {
-            ChildLine::Text(line) => match incoming.receive(&line) {
-                Ok(answers) => {
-                    for answer in answers {
-                        let _ = child.send(&answer).await;
-                    }
+            ChildLine::Text(line) => {
+                let bytes = line.len();
+                let received = move || {
+                    own.receive(&line).unwrap_or_else(|_| {
+                        own.skip(&line);
+                        Vec::new()
+                    })
+                };
+                for answer in tasks.work_on_body(BodyStep::First, bytes, received).await {
+                    let _ = child.send(&answer).await;
                 }
-                Err(_) => incoming.skip(&line),
-            },
-            ChildLine::NotText(line) => incoming.skip(&line),
+            }
+            ChildLine::NotText(line) => {
+                tasks
+                    .work_on_body(BodyStep::First, line.len(), move || own.skip(&line))
+                    .await;
+            }
             // It is not known whose answer it was.
             ChildLine::TooLong => {
                 incoming.fail_all(&TransportError::TooLarge {

@@ -19,6 +19,7 @@ use super::notes::Note;
 use super::request::{Reply, RequestError};
 use crate::json::rpc::{self, RpcMessage, RpcRequest};
 use crate::protocols::InputMethod;
+use crate::runtime::tasks::BodyStep;
 use crate::transports::TransportError;
 use crate::transports::http::{
     EventLimits, EventStream, HttpResponse, ResponseHead, ResumePoint, ServerEvent,
@@ -56,6 +57,8 @@ pub(super) struct StreamMessages<'a> {
     /// Where the stream ended that has to be opened again, and when that may be.
     ended: Option<(ResumePoint, Instant)>,
     read: VecDeque<RpcMessage>,
+    /// The messages of the event that is being read. It is kept, so that none is lost.
+    reading: Option<BoxFuture<'static, Vec<RpcMessage>>>,
     /// The id of the request.
     id: u64,
     max_body: usize,
@@ -93,6 +96,7 @@ impl<'a> StreamMessages<'a> {
             events: None,
             ended: None,
             read: VecDeque::new(),
+            reading: None,
             id,
             max_body,
         }
@@ -249,8 +253,28 @@ impl<'a> StreamMessages<'a> {
             .map_err(RequestError::Unanswered)
     }
 
-    /// Reads one event.
+    /// Reads one event. Cancel-safe.
     async fn read(&mut self) -> Result<(), RequestError> {
+        if self.reading.is_none() {
+            self.reading = self.next_reading().await?;
+        }
+        if let Some(reading) = &mut self.reading {
+            let messages = reading.await;
+            self.reading = None;
+            let id = self.id;
+            self.read
+                .extend(messages.into_iter().filter(|message| match message {
+                    RpcMessage::Response { id: given, .. } => given.is_none_or(|given| given == id),
+                    _ => true,
+                }));
+        }
+        Ok(())
+    }
+
+    /// The messages of the next event, which may have none. Cancel-safe.
+    async fn next_reading(
+        &mut self,
+    ) -> Result<Option<BoxFuture<'static, Vec<RpcMessage>>>, RequestError> {
         let event = self.event().await?;
         if event.cut {
             let url = self.upstream.to_string();
@@ -260,15 +284,16 @@ impl<'a> StreamMessages<'a> {
                 limit,
             }));
         }
-        if event.event == "message" {
-            // What cannot be read is no answer to this request; the stream goes on.
-            let messages = rpc::parse(&event.data).unwrap_or_default();
-            self.read
-                .extend(messages.into_iter().filter(|message| match message {
-                    RpcMessage::Response { id, .. } => id.is_none_or(|id| id == self.id),
-                    _ => true,
-                }));
+        if event.event != "message" {
+            return Ok(None);
         }
-        Ok(())
+        let tasks = self.upstream.tasks().clone();
+        let reading = async move {
+            let bytes = event.data.len();
+            // What cannot be read is no answer to this request; the stream goes on.
+            let read = move || rpc::parse(&event.data).unwrap_or_default();
+            tasks.work_on_body(BodyStep::First, bytes, read).await
+        };
+        Ok(Some(Box::pin(reading)))
     }
 }

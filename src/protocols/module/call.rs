@@ -4,7 +4,6 @@
 //! A module answers 200 whether its tool succeeded or failed. Any other status is a failure of the
 //! call as well, reported with the text that the modules' first consumer uses.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -13,8 +12,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::model::JsonText;
-use crate::protocols::decoding::decode_answer;
 use crate::protocols::{Call, CallError, Outcome};
+use crate::runtime::tasks::BodyStep;
 use crate::transports::TransportError;
 use crate::transports::http::{CallLimits, HttpResponse, Upstream};
 
@@ -37,8 +36,11 @@ pub(super) async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, Ca
         repeatable: false,
     };
     let answer = upstream.post(PATH, body(call), &limits).await?;
-    let answer = Arc::new(answer);
-    decode_answer(upstream.tasks(), answer.body.len(), move || decode(&answer)).await
+    let bytes = answer.body.len();
+    upstream
+        .tasks()
+        .work_on_body(BodyStep::First, bytes, move || decode(&answer))
+        .await
 }
 
 /// The message for a call without an answer, as the modules' first consumer writes it.

@@ -11,8 +11,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::model::JsonText;
-use crate::protocols::decoding::decode_answer;
 use crate::protocols::{Call, CallError, Outcome, RunningCall};
+use crate::runtime::tasks::BodyStep;
 use crate::transports::http::{CallLimits, HttpResponse, Upstream};
 
 /// Where calls go, below the base address.
@@ -31,8 +31,11 @@ pub(super) async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, Ca
         repeatable: false,
     };
     let answer = upstream.post(PATH, body(call), &limits).await?;
-    let answer = std::sync::Arc::new(answer);
-    decode_answer(upstream.tasks(), answer.body.len(), move || decode(&answer)).await
+    let bytes = answer.body.len();
+    upstream
+        .tasks()
+        .work_on_body(BodyStep::First, bytes, move || decode(&answer))
+        .await
 }
 
 /// Arguments go on as they came.

@@ -54,7 +54,8 @@ pub(in crate::server) async fn show(
     let call = find(&shared, &id, access)?;
     match call.phase() {
         CallPhase::Over(end) => {
-            calls::answer_of(&shared, &call, &end).map(IntoResponse::into_response)
+            let answer = calls::answer_of(&shared, call, end).await;
+            answer.map(IntoResponse::into_response)
         }
         phase => state(&call, phase.input_status(), StatusCode::OK),
     }
@@ -90,7 +91,7 @@ pub(in crate::server) async fn give(
         .calls
         .give_input(&id, reply, |owner| access.may_see(owner))
         .await?;
-    Ok(calls::answer_of(&shared, &call, &end)?.into_response())
+    Ok(calls::answer_of(&shared, call, end).await?.into_response())
 }
 
 /// The result of an elicitation that the body means.

@@ -21,6 +21,7 @@ use crate::calls::{
 use crate::formats::native;
 use crate::model::{CallerInfo, ToolId};
 use crate::protocols::CallError;
+use crate::runtime::tasks::BodyStep;
 use crate::server::api::call_answers::{CallHttpResponse, answered, input_answer, waiting_answer};
 use crate::server::api::call_body::parse_call;
 use crate::server::api::lookup;
@@ -56,7 +57,7 @@ pub(in crate::server) async fn execute(
 }
 
 async fn call(
-    shared: &ServerState,
+    shared: &SharedState,
     client: Option<String>,
     access: Access,
     body: Bytes,
@@ -74,21 +75,30 @@ async fn call(
             WaitLimits::NONE,
         )
         .await;
-    answer_of(shared, &call, &end)
+    answer_of(shared, call, Arc::new(end)).await
 }
 
 /// The answer for a call that ended, or needs an approval or input.
-pub(in crate::server) fn answer_of(
-    shared: &ServerState,
-    call: &ActiveCall,
-    end: &CallEnd,
+pub(in crate::server) async fn answer_of(
+    shared: &SharedState,
+    call: Arc<ActiveCall>,
+    end: Arc<CallEnd>,
 ) -> Result<CallHttpResponse, Problem> {
-    match end {
-        CallEnd::Answered(answer) => answered(shared, answer, call.id()),
+    let bytes = match &*end {
+        CallEnd::Answered(answer) => answer.bytes(),
+        CallEnd::AwaitsApproval(_) | CallEnd::NeedsInput(_) | CallEnd::Failed(_) => 0,
+    };
+    let own = Arc::clone(shared);
+    let write = move || match &*end {
+        CallEnd::Answered(answer) => answered(&own, answer, call.id()),
         CallEnd::AwaitsApproval(awaited) => waiting_answer(awaited),
-        CallEnd::NeedsInput(input) => input_answer(call, input),
-        CallEnd::Failed(failure) => Err(problem(shared, call.caller_info(), failure)),
-    }
+        CallEnd::NeedsInput(input) => input_answer(&call, input),
+        CallEnd::Failed(failure) => Err(problem(&own, call.caller_info(), failure)),
+    };
+    shared
+        .tasks
+        .work_on_body(BodyStep::Further, bytes, write)
+        .await
 }
 
 const BROKEN: RefusalSpec =

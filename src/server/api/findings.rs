@@ -77,15 +77,10 @@ pub(in crate::server) fn cached_list(
     key: &str,
     write: impl FnOnce() -> Result<Vec<u8>, Problem>,
 ) -> Result<Arc<CachedResponse>, Problem> {
-    if let Some(ready) = shared.finding_lists.find(snapshot, key, Coding::Identity) {
-        return Ok(ready);
-    }
-    let ready =
-        CachedResponse::untagged(write()?, shared_json::WRITTEN_HEADERS.into_iter().collect());
+    let headers = shared_json::WRITTEN_HEADERS.into_iter().collect();
     shared
         .finding_lists
-        .insert(snapshot, key, Coding::Identity, &ready);
-    Ok(ready)
+        .find_or_write(snapshot, key, headers, write)
 }
 
 /// A JSON list of findings.

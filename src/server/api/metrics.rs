@@ -261,7 +261,7 @@ impl Withheld {
 }
 
 /// The state of the daemon itself.
-fn daemon(shared: &ServerState, snapshot: &Snapshot) -> [Family; 6] {
+fn daemon(shared: &ServerState, snapshot: &Snapshot) -> [Family; 7] {
     let gauge = |name, help| Family::new(MetricKind::Gauge, name, help);
     let ready = gauge(
         "callsheet_ready",
@@ -299,6 +299,12 @@ fn daemon(shared: &ServerState, snapshot: &Snapshot) -> [Family; 6] {
         .value(shared.calls.held().reserved()),
         gauge("callsheet_held_bytes_limit", "The most bytes that may be held for clients (`server.held_bytes`).")
             .value(shared.calls.held().limit()),
+        Family::new(
+            MetricKind::Counter,
+            "callsheet_long_bodies",
+            "How often a body over 64 KiB was masked, read or written beside the threads that serve requests.",
+        )
+        .value(shared.tasks.long_bodies()),
     ]
 }
 

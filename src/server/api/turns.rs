@@ -21,6 +21,7 @@ use crate::calls::turns::{
 use crate::engine::EngineError;
 use crate::formats;
 use crate::model::JsonText;
+use crate::runtime::tasks::{BRIEF_BODY_BYTES, BodyStep};
 use crate::server::api::turn_json::{self, TurnBody, WAIT_MAX};
 use crate::server::api::{lookup, shared_json};
 use crate::server::auth::Access;
@@ -33,11 +34,6 @@ use crate::server::http::query::{NoQuery, QueryParams, bad_value, count, once};
 use crate::server::http::typed_body::parse_body;
 use crate::server::openapi::{RefusalSpec, refusal};
 use crate::server::{ServerState, SharedState};
-
-/// Turns whose results have at most so many bytes are written on the thread that serves requests.
-const BRIEF_TURN_BYTES: usize = 64 * 1024;
-/// How many larger turns are written at once.
-pub(in crate::server) const LARGE_TURNS_AT_ONCE: usize = 2;
 
 /// The parameters of a turn.
 pub(in crate::server) const PARAMS: &[Param] = &[
@@ -173,19 +169,20 @@ async fn answer(
     turn: Arc<Turn>,
 ) -> Result<Response, Problem> {
     let result_bytes = turn.result_bytes();
-    if result_bytes <= BRIEF_TURN_BYTES {
+    if result_bytes <= BRIEF_BODY_BYTES {
         let body = written(&turn)?;
         return Ok(answer_of(&turn, body.into()));
     }
     let expected = bytes.answers().reserve_expected(result_bytes)?;
-    // It is never closed.
-    let _place = shared.large_turns.acquire().await;
     let write = move || {
         let body = written(&turn)?;
         let reserved = expected.made(body.len())?;
         Ok(answer_of(&turn, with_reservation(body.into(), reserved)))
     };
-    shared.tasks.blocking(write).await
+    shared
+        .tasks
+        .work_on_body(BodyStep::Further, result_bytes, write)
+        .await
 }
 
 fn written(turn: &Turn) -> Result<Vec<u8>, Problem> {

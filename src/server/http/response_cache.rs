@@ -153,6 +153,26 @@ impl ResponseCache {
         kept.with_body.then(|| Arc::clone(&kept.ready))
     }
 
+    /// The answer that is cached with its body for this text, or else what `write` gives, which is
+    /// cached with these headers and without an entity tag.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub(in crate::server) fn find_or_write<E>(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        query: &str,
+        headers: HeaderMap,
+        write: impl FnOnce() -> Result<Vec<u8>, E>,
+    ) -> Result<Arc<CachedResponse>, E> {
+        if let Some(ready) = self.find(snapshot, query, Coding::Identity) {
+            return Ok(ready);
+        }
+        let ready = CachedResponse::untagged(write()?, headers);
+        self.insert(snapshot, query, Coding::Identity, &ready);
+        Ok(ready)
+    }
+
     /// The cached answer for exactly this text of a query, made from exactly this snapshot, with
     /// its body reserved for the client. Without a budget the client gets no body, as for `HEAD`.
     pub(in crate::server) fn answer(

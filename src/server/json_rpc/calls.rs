@@ -16,6 +16,7 @@ use crate::calls::{
 use crate::formats::native;
 use crate::model::{ApprovalRequest, JsonText, NamedVersion, NotAVersion};
 use crate::protocols::LogLevel;
+use crate::runtime::tasks::BodyStep;
 use crate::server::api::call_event_json;
 use crate::server::json_rpc::RpcContext;
 
@@ -54,7 +55,13 @@ pub(super) async fn call(
         .settle(request, CallerRole::ById(Arc::clone(&call)), limits)
         .await
     {
-        CallEnd::Answered(answer) => answered(&answer),
+        CallEnd::Answered(answer) => {
+            let bytes = answer.bytes();
+            shared
+                .tasks
+                .work_on_body(BodyStep::Further, bytes, move || answered(&answer))
+                .await
+        }
         CallEnd::AwaitsApproval(awaited) => Err(waits(&awaited)),
         CallEnd::NeedsInput(input) => {
             let why = format!(

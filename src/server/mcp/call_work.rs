@@ -11,6 +11,7 @@ use crate::calls::{
 use crate::model::text::marked;
 use crate::model::{ApprovalRequest, JsonText};
 use crate::protocols::InputWanted;
+use crate::runtime::tasks::BodyStep;
 use crate::server::SharedState;
 use crate::server::auth::Access;
 use crate::server::mcp::adjusted::with_adjusted;
@@ -45,7 +46,13 @@ impl CallWork {
             end = calls.wait_for_end(end, limits).await;
         }
         match end {
-            CallEnd::Answered(answer) => answered(&answer),
+            CallEnd::Answered(answer) => {
+                let bytes = answer.bytes();
+                self.shared
+                    .tasks
+                    .work_on_body(BodyStep::Further, bytes, move || answered(&answer))
+                    .await
+            }
             CallEnd::AwaitsApproval(awaited) => Ok(complete(
                 results::awaits_approval(&awaited),
                 &awaited.adjusted,

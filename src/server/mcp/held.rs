@@ -32,6 +32,17 @@ pub(super) enum LongRequestResult {
 /// The same, or the error of the protocol.
 pub(super) type LongRequestEnd = Result<LongRequestResult, Refusal>;
 
+/// The bytes of what a request ended with.
+pub(super) fn bytes_of(end: &LongRequestEnd) -> usize {
+    match end {
+        Ok(LongRequestResult::Complete(result)) => result.len(),
+        Ok(LongRequestResult::NeedsInput(round)) => {
+            round.by_key.get().len() + round.state.as_ref().map_or(0, String::len)
+        }
+        Err(refusal) => refusal.error.bytes(),
+    }
+}
+
 /// A call under way.
 pub(super) struct OngoingCall {
     pub(super) events: mpsc::Receiver<CallerEvent>,

@@ -15,6 +15,7 @@ use crate::catalog::{NamingStyle, Snapshot, ViewQuery};
 use crate::engine::FIRST_LIST_TIMEOUT;
 use crate::formats::{Format, McpToolList, mcp_tools};
 use crate::model::JsonText;
+use crate::runtime::tasks::BodyStep;
 use crate::server::http::held::with_reservation;
 use crate::server::mcp::context::McpContext;
 use crate::server::mcp::refusal::Refusal;
@@ -84,26 +85,38 @@ pub(super) async fn tools(
         .views
         .prepare_for(&snapshot, wanted, Coding::Identity, context.bytes.answers())
         .await?;
-    page(
-        context,
-        &with_reservation(held.prepared.body.clone(), held.reserved),
-        "tools",
-        params,
-    )
+    let whole = with_reservation(held.prepared.body.clone(), held.reserved);
+    page(context, whole, "tools", params).await
 }
 
 /// The page of a list that a client wants: the whole list where it has one page.
-pub(super) fn page(
+pub(super) async fn page(
     context: &McpContext,
-    whole: &Bytes,
-    member: &str,
+    whole: Bytes,
+    member: &'static str,
     params: Option<&JsonText>,
 ) -> Result<Bytes, Refusal> {
     let size = context.shared.config.borrow().mcp_face.page_size;
     let cursor = PageCursor::requested(params)?;
     if size == 0 && cursor.is_none() {
-        return Ok(whole.clone());
+        return Ok(whole);
     }
+    let bytes = whole.len();
+    let divide = move || page_of(&whole, member, size, cursor);
+    context
+        .shared
+        .tasks
+        .work_on_body(BodyStep::Further, bytes, divide)
+        .await
+}
+
+/// The page of a list that a cursor means, or the first one.
+fn page_of(
+    whole: &Bytes,
+    member: &str,
+    size: usize,
+    cursor: Option<String>,
+) -> Result<Bytes, Refusal> {
     let revision = etag::strong(whole, Coding::Identity);
     let revision = revision.to_str().unwrap_or_default().trim_matches('"');
     let first = match cursor {

@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 
 use crate::model::{DEFINITION_VERSION, JsonText, NamedVersion, NotAVersion};
 use crate::protocols::{InputRound, TraceContext};
+use crate::runtime::tasks::BodyStep;
 use crate::runtime::{AnswerBudget, StopTrigger};
 use crate::server::SharedState;
 use crate::server::http::sse;
@@ -27,7 +28,7 @@ use crate::server::mcp::call_work::input_required;
 use crate::server::mcp::caller::{CallerEvent, McpCaller, log_notification, progress_notification};
 use crate::server::mcp::context::{McpClient, McpContext};
 use crate::server::mcp::held::{
-    CancelOnDrop, HeldCalls, LongRequestEnd, LongRequestResult, OngoingCall,
+    CancelOnDrop, HeldCalls, LongRequestEnd, LongRequestResult, OngoingCall, bytes_of,
 };
 use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::request_state::{LIFETIME, RequestState, StateBinding};
@@ -318,8 +319,17 @@ impl AnswerWriter {
     async fn answer(mut self, mut call: OngoingCall) -> Result<Answer, Refusal> {
         loop {
             match self.turn(&mut call).await {
+                CallTurn::Done(Ok(LongRequestResult::Complete(result))) => {
+                    return Ok(Answer::Result(result.into()));
+                }
                 CallTurn::Done(end) => {
-                    return self.ended(end).map(|result| Answer::Result(result.into()));
+                    let tasks = self.shared.tasks.clone();
+                    let bytes = bytes_of(&end);
+                    let ended =
+                        tasks.work_on_body(BodyStep::Further, bytes, move || self.ended(end));
+                    return Box::pin(ended)
+                        .await
+                        .map(|result| Answer::Result(result.into()));
                 }
                 CallTurn::Cancelled => {
                     return Ok(Answer::Stream(sse::response(empty(), self.version)));
@@ -420,6 +430,15 @@ impl AnswerWriter {
         }
     }
 
+    /// The last event of a stream. A long one takes a while.
+    fn last(&self, end: LongRequestEnd) -> Bytes {
+        let last = match self.ended(end) {
+            Ok(result) => envelope(self.id.get(), result.as_bytes()),
+            Err(refusal) => error_envelope(Some(self.id.get()), &refusal.error),
+        };
+        last_event(self.id.get(), &last, &self.answers)
+    }
+
     /// The event of a stream for what a tool sent; `None` if the client does not want it.
     fn message(&mut self, event_of_call: CallerEvent) -> Option<Bytes> {
         match event_of_call {
@@ -449,11 +468,13 @@ async fn next(stream: CallStream) -> Option<(Result<Bytes, Infallible>, CallStre
         return Some((Ok(first), Some((answer, call, None))));
     }
     loop {
-        let last = match answer.turn(&mut call).await {
-            CallTurn::Done(end) => match answer.ended(end) {
-                Ok(result) => envelope(answer.id.get(), result.as_bytes()),
-                Err(refusal) => error_envelope(Some(answer.id.get()), &refusal.error),
-            },
+        match answer.turn(&mut call).await {
+            CallTurn::Done(end) => {
+                let tasks = answer.shared.tasks.clone();
+                let bytes = bytes_of(&end);
+                let last = tasks.work_on_body(BodyStep::Further, bytes, move || answer.last(end));
+                return Some((Ok(Box::pin(last).await), None));
+            }
             CallTurn::Cancelled => return None,
             CallTurn::Event(CallerEvent::Input(input)) => {
                 call.input = Some(input);
@@ -462,21 +483,15 @@ async fn next(stream: CallStream) -> Option<(Result<Bytes, Infallible>, CallStre
                         let message = event(&envelope(answer.id.get(), result.as_bytes()));
                         return Some((Ok(message), None));
                     }
-                    Err(going) => {
-                        call = *going;
-                        continue;
-                    }
+                    Err(going) => call = *going,
                 }
             }
-            CallTurn::Event(sent) => match answer.message(sent) {
-                Some(message) => return Some((Ok(message), Some((answer, call, None)))),
-                None => continue,
-            },
+            CallTurn::Event(sent) => {
+                if let Some(message) = answer.message(sent) {
+                    return Some((Ok(message), Some((answer, call, None))));
+                }
+            }
             CallTurn::Silent => return Some((Ok(sse::ALIVE), Some((answer, call, None)))),
-        };
-        return Some((
-            Ok(last_event(answer.id.get(), &last, &answer.answers)),
-            None,
-        ));
+        }
     }
 }

@@ -12,6 +12,7 @@ use tokio::task::yield_now;
 
 use crate::json::rpc::{self, RpcMessage, RpcRequest};
 use crate::model::JsonText;
+use crate::runtime::tasks::BodyStep;
 use crate::server::http::batch::BatchAnswer;
 use crate::server::mcp::answer::{
     self, APPLICATION_JSON, Answer, error_envelope, refused, result_envelope,
@@ -102,7 +103,16 @@ async fn request(
     match answered {
         Ok(Answer::Result(result)) => answer::result(id.get(), result, context.bytes.answers()),
         Ok(Answer::Stream(response)) => response,
-        Err(refusal) => refused(Some(id.get()), &refusal),
+        Err(refusal) => {
+            let id = id.clone();
+            let bytes = refusal.error.bytes();
+            let tasks = &context.shared.tasks;
+            tasks
+                .work_on_body(BodyStep::Further, bytes, move || {
+                    refused(Some(id.get()), &refusal)
+                })
+                .await
+        }
     }
 }
 

@@ -111,15 +111,17 @@ async fn common(
                 None => calls::call(context, client, id, params).await,
             }
         }
-        "prompts/list" => {
-            relayed::list(context, RelayedKind::Prompts, params.as_ref()).map(Answer::Result)
-        }
+        "prompts/list" => relayed::list(context, RelayedKind::Prompts, params.as_ref())
+            .await
+            .map(Answer::Result),
         "prompts/get" => prompts::get(context, client, id, params.as_ref()).await,
-        "resources/list" => {
-            relayed::list(context, RelayedKind::Resources, params.as_ref()).map(Answer::Result)
-        }
+        "resources/list" => relayed::list(context, RelayedKind::Resources, params.as_ref())
+            .await
+            .map(Answer::Result),
         "resources/templates/list" => {
-            relayed::list(context, RelayedKind::Templates, params.as_ref()).map(Answer::Result)
+            relayed::list(context, RelayedKind::Templates, params.as_ref())
+                .await
+                .map(Answer::Result)
         }
         "resources/read" => resources::read(context, client, id, params.as_ref()).await,
         "completion/complete" => resources::complete(context, client, id, params.as_ref()).await,

@@ -1,7 +1,9 @@
 //! `prompts/get`, and the name of a prompt as the client may write it.
 
-use crate::catalog::RelayedItem;
-use crate::model::{JsonText, ScenarioName};
+use std::sync::Arc;
+
+use crate::catalog::{RelayedItem, Snapshot, ViewQuery};
+use crate::model::{JsonText, PublishedName, RelayedKind, ScenarioName};
 use crate::protocols::RelayMethod;
 use crate::server::mcp::answer::Answer;
 use crate::server::mcp::context::{McpClient, McpContext};
@@ -19,7 +21,7 @@ pub(super) async fn get(
     let name = params["name"]
         .as_str()
         .ok_or_else(|| Refusal::invalid("`name` is missing"))?;
-    let (scenario, own) = find(context, name)?;
+    let (scenario, own) = find(context, name).await?;
     params["name"] = own.into();
     relayed::send(
         context,
@@ -35,11 +37,23 @@ pub(super) async fn get(
 
 /// The scenario of a prompt and its name there. A prompt is found by the name in the list, else by
 /// its qualified name, else by its own name if no other prompt has it.
-pub(super) fn find(context: &McpContext, name: &str) -> Result<(ScenarioName, String), Refusal> {
+pub(super) async fn find(
+    context: &McpContext,
+    name: &str,
+) -> Result<(ScenarioName, String), Refusal> {
+    let name = name.to_owned();
+    let style = relayed::naming(context);
+    let look = move |snapshot: &Arc<Snapshot>, view: &ViewQuery| {
+        find_among(&snapshot.catalog.prompts(view, style), &name)
+    };
     let snapshot = relayed::snapshot(context);
-    let prompts = snapshot
-        .catalog
-        .prompts(&context.list.view, relayed::naming(context));
+    relayed::of_offers(context, snapshot, RelayedKind::Prompts, look).await?
+}
+
+fn find_among(
+    prompts: &[(PublishedName, RelayedItem<'_>)],
+    name: &str,
+) -> Result<(ScenarioName, String), Refusal> {
     let found = |item: &RelayedItem<'_>| Ok((item.scenario.clone(), item.offer.key.to_string()));
     let listed = prompts.iter().find(|(own, _)| own.as_str() == name);
     let qualified = || {

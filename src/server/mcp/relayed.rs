@@ -8,15 +8,18 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::calls::{ExecuteError, RelayRequest, RelayResponse};
-use crate::catalog::{NamingStyle, RelayedItem, Snapshot};
+use crate::catalog::{Catalog, NamingStyle, RelayedItem, Snapshot, ViewQuery};
 use crate::model::{JsonText, RelayedKind, ScenarioName};
 use crate::protocols::RelayMethod;
+use crate::runtime::tasks::BodyStep;
+use crate::server::api::findings::digest_text;
+use crate::server::http::held::with_reservation;
 use crate::server::mcp::answer::Answer;
 use crate::server::mcp::caller::McpCaller;
 use crate::server::mcp::context::{McpClient, McpContext};
@@ -25,11 +28,15 @@ use crate::server::mcp::lists;
 use crate::server::mcp::long_request::{AnswerWriter, RequestParts};
 use crate::server::mcp::refusal::{INVALID_PARAMS, Refusal};
 use crate::server::mcp::request_state::StateBinding;
+use crate::server::rendered::rendered;
+use crate::views::{Coding, ViewRefused};
 
 /// An own error: the scenario gave no answer.
 const UNANSWERED: i64 = -31_010;
 /// A resource that is not known, to legacy clients.
 const RESOURCE_NOT_FOUND: i64 = -32_002;
+/// Lists of at most so many offers are made on the thread that serves requests.
+const BRIEF_OFFERS: usize = 100;
 /// The members of parameters that are of the request, not of its subject.
 const OF_THE_REQUEST: [&str; 3] = ["_meta", "inputResponses", "requestState"];
 
@@ -38,15 +45,68 @@ pub(super) fn naming(context: &McpContext) -> NamingStyle {
     context.shared.config.borrow().mcp_face.naming
 }
 
-/// A list of one kind, or the page of it that the client wants.
-pub(super) fn list(
+/// A list of one kind, or the page of it that the client wants. It is kept for its snapshot, and
+/// for all clients that see the same.
+pub(super) async fn list(
     context: &McpContext,
     kind: RelayedKind,
     params: Option<&JsonText>,
 ) -> Result<Bytes, Refusal> {
-    let snapshot = context.shared.reader.snapshot();
-    let catalog = &snapshot.catalog;
-    let view = &context.list.view;
+    let snapshot = snapshot(context);
+    let style = naming(context);
+    let key = list_key(&snapshot.catalog, &context.list.view, kind, style);
+    let lists = &context.shared.offer_lists;
+    let ready = if let Some(ready) = lists.find(&snapshot, &key, Coding::Identity) {
+        ready
+    } else {
+        let shared = Arc::clone(&context.shared);
+        let make = move |snapshot: &Arc<Snapshot>, view: &ViewQuery| {
+            let write = || Ok::<_, Refusal>(written(&snapshot.catalog, view, kind, style));
+            let lists = &shared.offer_lists;
+            lists.find_or_write(snapshot, &key, HeaderMap::new(), write)
+        };
+        of_offers(context, snapshot, kind, make).await??
+    };
+    let reserved = ready
+        .reservation
+        .hold(ready.body.len(), context.bytes.answers())
+        .map_err(ViewRefused::from)?;
+    let whole = with_reservation(ready.body.clone(), reserved);
+    lists::page(context, whole, kind.member(), params).await
+}
+
+/// What a list of offers is recognised by among those of its snapshot: all that it depends on.
+fn list_key(catalog: &Catalog, view: &ViewQuery, kind: RelayedKind, style: NamingStyle) -> String {
+    let is_qualified = style == NamingStyle::Always;
+    let seen = (catalog.profile_of(view), &view.scenarios);
+    let parts = format!("{is_qualified} {seen:?}");
+    format!("{} {}", kind.member(), digest_text(parts.as_bytes()))
+}
+
+/// What `make` makes of the offers of one kind that this client sees. That takes long where there
+/// are many of them, and is done where pages are written then.
+pub(super) async fn of_offers<T: Send + 'static>(
+    context: &McpContext,
+    snapshot: Arc<Snapshot>,
+    kind: RelayedKind,
+    make: impl FnOnce(&Arc<Snapshot>, &ViewQuery) -> T + Send + 'static,
+) -> Result<T, Refusal> {
+    let view = context.list.view.clone();
+    let has_many = snapshot
+        .catalog
+        .relayed(&view, kind)
+        .nth(BRIEF_OFFERS)
+        .is_some();
+    if !has_many {
+        return Ok(make(&snapshot, &view));
+    }
+    let work = async move { make(&snapshot, &view) };
+    let done = rendered(&context.shared, &context.bytes, work).await;
+    Ok(done.map_err(ViewRefused::from)?)
+}
+
+/// A whole list of one kind.
+fn written(catalog: &Catalog, view: &ViewQuery, kind: RelayedKind, style: NamingStyle) -> Vec<u8> {
     let mut body = format!(r#"{{"resultType":"complete","{}":["#, kind.member());
     let mut is_first = true;
     let mut write = |key: &str, item: &RelayedItem<'_>| {
@@ -60,7 +120,7 @@ pub(super) fn list(
         body.push('}');
     };
     if kind == RelayedKind::Prompts {
-        for (name, item) in catalog.prompts(view, naming(context)) {
+        for (name, item) in catalog.prompts(view, style) {
             write(name.as_str(), &item);
         }
     } else {
@@ -69,7 +129,7 @@ pub(super) fn list(
             .for_each(|item| write(&item.offer.key, &item));
     }
     body.push_str(r#"],"ttlMs":60000,"cacheScope":"private"}"#);
-    lists::page(context, &body.into(), kind.member(), params)
+    body.into_bytes()
 }
 
 /// The parameters of a request as an object.
@@ -121,6 +181,7 @@ pub(super) async fn send(
     let answer = AnswerWriter::new(context, id, &parts, bound);
     let requester = context.access.requester();
     let calls = context.shared.calls.clone();
+    let tasks = context.shared.tasks.clone();
     let is_modern = client.is_modern();
     let work = |caller: Arc<McpCaller>, resumed| async move {
         let request = RelayRequest {
@@ -132,7 +193,11 @@ pub(super) async fn send(
             requester,
         };
         match calls.relay(request, Some(caller)).await {
-            Ok(answered) => finished(&answered, method, is_modern, &subject),
+            Ok(answered) => {
+                let bytes = answered.outcome.bytes();
+                let finish = move || finished(&answered, method, is_modern, &subject);
+                tasks.work_on_body(BodyStep::Further, bytes, finish).await
+            }
             Err(refused) => Err(unanswered(&refused)),
         }
     };

@@ -118,7 +118,7 @@ pub(super) async fn complete(
         reference["uri"].as_str(),
     ) {
         (Some("ref/prompt"), Some(name), _) => {
-            let (scenario, own) = prompts::find(context, name)?;
+            let (scenario, own) = prompts::find(context, name).await?;
             params["ref"]["name"] = own.into();
             scenario
         }

@@ -30,15 +30,12 @@ use super::{
 };
 use crate::metrics::Fetches;
 use crate::model::HttpTarget;
+use crate::runtime::tasks::BodyStep;
 use crate::runtime::{Clock, StopTrigger, Tasks};
 use crate::transports::{Mask, TransportError};
 
 /// How long [`Client::close`] waits for tasks that were ordered to end.
 const CLOSE: Duration = Duration::from_secs(1);
-
-/// Bytes of a body that is masked beside other requests of this thread; a larger one has a thread
-/// of its own.
-const MASKED_AT_ONCE: usize = 128 * 1024;
 
 /// Headers that later requests need as they are. They are neither shown nor stored.
 const UNMASKED: [&str; 2] = ["location", "mcp-session-id"];
@@ -423,12 +420,15 @@ impl Upstream {
         if mask.is_empty() {
             return Ok(HttpResponse { head, body });
         }
-        let body = if body.len() <= MASKED_AT_ONCE {
-            mask.body(body)
-        } else {
-            self.client.tasks.blocking(move || mask.body(body)).await
-        };
-        Ok(HttpResponse { head, body })
+        let bytes = body.len();
+        let masked = self
+            .client
+            .tasks
+            .work_on_body(BodyStep::First, bytes, move || mask.body(body));
+        Ok(HttpResponse {
+            head,
+            body: masked.await,
+        })
     }
 }
 

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
+use futures_util::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
@@ -15,8 +16,10 @@ use tokio::time::Instant;
 use super::connections::request;
 use super::credentials::Credentials;
 use super::{Address, Upstream, failure, status};
-use crate::runtime::Clock;
+use crate::runtime::tasks::BodyStep;
+use crate::runtime::{Clock, Tasks};
 use crate::transports::TransportError;
+use crate::transports::mask::Mask;
 
 /// Over how long the bytes of a stream are counted; comments and events that have no use count too.
 const WINDOW: Duration = Duration::from_secs(60);
@@ -73,6 +76,18 @@ pub struct EventStream {
     rate: StreamRate,
     /// Those of its origin, which are masked in events.
     credentials: Credentials,
+    tasks: Tasks,
+    /// The event that is being masked. It is kept, so that none is lost.
+    masking: Option<MaskedEvent>,
+}
+
+/// An event that will be without secrets.
+struct MaskedEvent(BoxFuture<'static, ServerEvent>);
+
+impl std::fmt::Debug for MaskedEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MaskedEvent").finish_non_exhaustive()
+    }
 }
 
 impl Upstream {
@@ -159,6 +174,8 @@ impl EventStream {
             silence: limits.silence,
             rate: StreamRate::new(limits.per_minute, upstream.client.clock),
             credentials: upstream.credentials.clone(),
+            tasks: upstream.client.tasks.clone(),
+            masking: None,
         }
     }
 
@@ -180,8 +197,19 @@ impl EventStream {
     /// limit: reading on would cost a processor.
     pub async fn next(&mut self) -> Result<Option<ServerEvent>, TransportError> {
         loop {
+            if let Some(masking) = &mut self.masking {
+                let event = (&mut masking.0).await;
+                self.masking = None;
+                return Ok(Some(event));
+            }
             if let Some(event) = self.parser.read(&mut self.rest) {
-                return Ok(Some(self.masked(event)));
+                let mask = self.credentials.mask();
+                // An address that the server names for requests is not shown and stays as it is.
+                if mask.is_empty() || event.event == "endpoint" {
+                    return Ok(Some(event));
+                }
+                self.masking = Some(masked(&self.tasks, mask, event));
+                continue;
             }
             let timed_out = |_| TransportError::Timeout {
                 url: self.address.clone(),
@@ -211,23 +239,26 @@ impl EventStream {
         }
     }
 
-    /// An event without the secrets that were sent to its server. Masked is the whole event, since
-    /// a secret may be in two pieces of a body. An address that the server names for requests is
-    /// not shown and stays as it is.
-    fn masked(&self, event: ServerEvent) -> ServerEvent {
-        if event.event == "endpoint" {
-            return event;
-        }
-        ServerEvent {
-            data: self.credentials.mask().document_text(event.data),
-            ..event
-        }
-    }
-
     /// Where the stream can be continued after its end, if the server gave its events ids.
     pub(crate) fn resume_point(&self) -> Option<ResumePoint> {
         self.parser.place.resume_point()
     }
+}
+
+/// An event without the secrets that were sent to its server. Masked is the whole event, since a
+/// secret may be in two pieces of a body.
+fn masked(tasks: &Tasks, mask: Mask, event: ServerEvent) -> MaskedEvent {
+    let tasks = tasks.clone();
+    MaskedEvent(Box::pin(async move {
+        let bytes = event.data.len();
+        let without_secrets = move || ServerEvent {
+            data: mask.document_text(event.data),
+            ..event
+        };
+        tasks
+            .work_on_body(BodyStep::First, bytes, without_secrets)
+            .await
+    }))
 }
 
 /// How much a stream sends in a minute.
