@@ -38,10 +38,17 @@ pub fn check_mcp(manifest: &Manifest) -> Vec<Finding> {
     for (index, tool) in manifest.tools.iter().enumerate() {
         let mut place = RuleContext::new(&mut findings, tool, index);
         names(&mut place, tool);
-        texts::tool(&mut place, tool, "inputSchema", manifest);
+        let parameters = Json::parse(tool.parameters.get());
+        texts::tool(
+            &mut place,
+            tool,
+            "inputSchema",
+            parameters.as_ref(),
+            manifest,
+        );
         meta_keys(&mut place, tool);
-        if let Some(parameters) = Json::parse(tool.parameters.get()) {
-            place.within("inputSchema", |place| schema::judge(place, &parameters));
+        if let Some(parameters) = &parameters {
+            place.within("inputSchema", |place| schema::judge(place, parameters));
         }
         let output = tool
             .extra

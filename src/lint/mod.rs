@@ -50,8 +50,14 @@ pub fn check_manifest(manifest: &Manifest) -> Vec<Finding> {
     for (index, tool) in manifest.tools.iter().enumerate() {
         let mut place = RuleContext::new(&mut findings, tool, index);
         names::tool(&mut place, tool, manifest);
-        texts::tool(&mut place, tool, "parameters", manifest);
         let parameters = Json::parse(tool.parameters.get());
+        texts::tool(
+            &mut place,
+            tool,
+            "parameters",
+            parameters.as_ref(),
+            manifest,
+        );
         if let Some(parameters) = &parameters {
             place.within("parameters", |place| schema::judge(place, parameters));
         }

@@ -8,7 +8,7 @@ use super::words::Classes;
 
 /// Words in which a text says what to do with the other tool.
 const ORDER_REACH_WORDS: usize = 18;
-/// Names in one text that are looked up, since each costs a search among the own ones.
+/// Names in one text that are looked at, since each costs what all rules about one cost.
 const NAMES_MAX: usize = 64;
 /// Words before `tool` that name none.
 const NO_NAMES: [&str; 30] = [
@@ -57,7 +57,7 @@ pub(super) fn redirects(
         .having(Classes::TOOL)
         .filter_map(|at| at.checked_sub(1));
     for at in names.chain(before_tool).take(NAMES_MAX) {
-        if !names_a_tool(reading, at) || is_own(reading.word(at)) {
+        if !names_a_tool(reading, at) {
             continue;
         }
         let found = altered(reading, at)
@@ -65,7 +65,9 @@ pub(super) fn redirects(
             .or_else(|| replaced(reading, at))
             .or_else(|| forbidden(reading, at))
             .or_else(|| preceded(reading, at));
-        if let Some(end) = found.filter(|_| !is_spoken_of(reading, at)) {
+        // To look a name up among the own ones costs most, and few texts have such an order.
+        let is_foreign = |_: &usize| !is_spoken_of(reading, at) && !is_own(reading.word(at));
+        if let Some(end) = found.filter(is_foreign) {
             return reading.span(at, end);
         }
     }
