@@ -60,6 +60,14 @@ impl<'f> RuleContext<'f> {
         self.pointer.truncate(length);
     }
 
+    /// Runs `judge` at `further`, a JSON pointer relative to this position.
+    pub(super) fn below(&mut self, further: &str, judge: impl FnOnce(&mut Self)) {
+        let length = self.pointer.len();
+        self.pointer.push_str(further);
+        judge(self);
+        self.pointer.truncate(length);
+    }
+
     /// Runs `judge` at an element of the current list.
     pub(super) fn at(&mut self, index: usize, judge: impl FnOnce(&mut Self)) {
         self.within(&index.to_string(), judge);
@@ -109,9 +117,6 @@ impl<'f> RuleContext<'f> {
         message: impl Into<String>,
         hint: &str,
     ) {
-        let length = self.pointer.len();
-        self.pointer.push_str(further);
-        self.report(code, message, hint);
-        self.pointer.truncate(length);
+        self.below(further, |place| place.report(code, message, hint));
     }
 }

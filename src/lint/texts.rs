@@ -17,23 +17,30 @@ const QUOTED_CHARACTERS_MAX: usize = 160;
 /// The members of a tool with texts, beside its name, its description and its parameters.
 const MEMBERS: [&str; 4] = ["title", "annotations", "outputSchema", "output_schema"];
 
+/// Where a protocol has what a provider says of itself, as JSON pointers.
+pub(super) struct OwnTexts {
+    /// What the model calls the description of the scenario.
+    pub(super) description: &'static str,
+    pub(super) instructions: &'static str,
+}
+
 /// Checks the texts that stand beside the tools: what the provider says of itself, its
 /// instructions, prompts and resources.
-pub(super) fn document(manifest: &Manifest, findings: &mut CappedFindings) {
+pub(super) fn document(manifest: &Manifest, texts: &OwnTexts, findings: &mut CappedFindings) {
     let mut place = RuleContext::of_document(findings);
     let own = OwnNames::new(manifest, None);
     let scenario = &manifest.scenario;
-    place.within("scenario", |place| {
-        place.within("description", |place| {
-            text(place, &scenario.description, false, &own);
-        });
+    place.below(texts.description, |place| {
+        text(place, &scenario.description, false, &own);
     });
     if let Some((_, instructions)) = scenario
         .extra
         .iter()
         .find(|(name, _)| &**name == "instructions")
     {
-        place.within("instructions", |place| member(place, instructions, &own));
+        place.below(texts.instructions, |place| {
+            member(place, instructions, &own);
+        });
     }
     for kind in RelayedKind::ALL {
         place.within(kind.member(), |place| {
