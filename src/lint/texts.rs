@@ -168,12 +168,12 @@ fn text(place: &mut RuleContext<'_>, text: &str, is_name: bool, own: &OwnNames<'
             hidden.len()
         );
         let hint = "take them out: people do not see them, and models read them";
-        place.report(FindingCode::HiddenCharacters, place.subject(message), hint);
+        place.report(FindingCode::HiddenCharacters, message, hint);
     }
     for suspicion in suspicious::judge(text, is_name, &|name| own.has(name)) {
         let quoted = quoted_up_to(&text[suspicion.part], QUOTED_CHARACTERS_MAX);
         let message = format!("it {}: {quoted}", suspicion.what);
         let hint = "read the whole text before a model does; switch the tool off, or remove its provider, if you do not trust it";
-        place.report(FindingCode::SuspiciousText, place.subject(message), hint);
+        place.report(FindingCode::SuspiciousText, message, hint);
     }
 }
