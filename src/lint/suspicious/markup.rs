@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::reading::Reading;
 use super::words::Classes;
+use crate::model::text::beginning;
 
 /// Blanks one after the other that no layout needs.
 const BLANKS_MIN: usize = 100;
@@ -40,7 +41,7 @@ pub(super) fn control_sequence(reading: &Reading<'_>) -> Option<Range<usize>> {
             next.is_some_and(|next| b"[]P_^(c".contains(&next))
         }
     });
-    found.map(|at| at..char_end(reading.text, at + 40))
+    found.map(|at| at..beginning(reading.text, at + 40).len())
 }
 
 /// Text after so many blanks or empty lines that a window does not show it: a person takes the
@@ -55,7 +56,7 @@ pub(super) fn out_of_sight(reading: &Reading<'_>) -> Option<Range<usize>> {
     for (at, c) in reading.text.char_indices() {
         if !c.is_whitespace() {
             if blanks >= BLANKS_MIN || line_ends >= LINE_ENDS_MIN {
-                return Some(at..char_end(reading.text, at + 80));
+                return Some(at..beginning(reading.text, at + 80).len());
             }
             blanks = 0;
             line_ends = 0;
@@ -82,7 +83,7 @@ pub(super) fn comment(reading: &Reading<'_>) -> Option<Range<usize>> {
         .chain(memchr::memmem::find(bytes, b"{#"));
     for at in brackets.chain(of_code).filter(|at| !is_quoted(text, *at)) {
         let rest = &text[at..];
-        let window = &rest[..char_end(rest, COMMENT_BYTES_MAX)];
+        let window = beginning(rest, COMMENT_BYTES_MAX);
         let Some(hidden) = HiddenPart::at_start_of(window) else {
             continue;
         };
@@ -236,12 +237,12 @@ pub(super) fn pretended_tag(reading: &Reading<'_>) -> Option<Range<usize>> {
     let text = reading.text;
     for at in memchr::memchr2_iter(b'<', b'[', text.as_bytes()).take(MARKS_MAX) {
         let rest = &text[at..];
-        let window = &rest[..char_end(rest, TAG_BYTES_MAX)];
+        let window = beginning(rest, TAG_BYTES_MAX);
         let length = vendor_mark(window)
             .or_else(|| speaker_tag(text, at, window))
             .or_else(|| directive(window));
         if let Some(length) = length.filter(|_| !is_quoted(text, at)) {
-            return Some(at..char_end(text, at + length + 80));
+            return Some(at..beginning(text, at + length + 80).len());
         }
     }
     pretended_speaker(reading)
@@ -249,7 +250,7 @@ pub(super) fn pretended_tag(reading: &Reading<'_>) -> Option<Range<usize>> {
 
 /// Marks of the vendors' own templates, which no text has by chance.
 fn vendor_mark(window: &str) -> Option<usize> {
-    let folded = window[..char_end(window, 40)].to_ascii_lowercase();
+    let folded = beginning(window, 40).to_ascii_lowercase();
     for mark in [
         "[inst]",
         "[/inst]",
@@ -297,7 +298,7 @@ fn speaker_tag(text: &str, at: usize, window: &str) -> Option<usize> {
         return None;
     }
     let behind = &window[tag.len() + 2..];
-    let closing = format!("</{}", &tag[..char_end(tag, 4)]);
+    let closing = format!("</{}", beginning(tag, 4));
     let before = text[..at].trim_end_matches(' ');
     let begins = before.is_empty() || before.ends_with(['.', '!', '?', ':', '>', '\n', '。']);
     // `ssh <system> <command>` has two placeholders.
@@ -353,7 +354,7 @@ fn pretended_speaker(reading: &Reading<'_>) -> Option<Range<usize>> {
     if let Some(human) = text.find("\n\nHuman:")
         && text[human..].contains("\n\nAssistant:")
     {
-        return Some(human..char_end(text, human + 80));
+        return Some(human..beginning(text, human + 80).len());
     }
     if let Some(part) = pretended_end(reading) {
         return Some(part);
@@ -392,10 +393,8 @@ fn pretended_speaker(reading: &Reading<'_>) -> Option<Range<usize>> {
                 .contains(&name.as_str())
         });
         let speaks = is_speaker && {
-            let spoken = Reading::new(
-                &bare[char_end(bare, 6)..char_end(bare, COMMENT_BYTES_MAX)],
-                false,
-            );
+            let window = beginning(bare, COMMENT_BYTES_MAX);
+            let spoken = Reading::new(&window[beginning(window, 6).len()..], false);
             spoken.words.len() >= 4
                 && spoken
                     .having(ADDRESSED.with(Classes::CALL))
@@ -403,7 +402,7 @@ fn pretended_speaker(reading: &Reading<'_>) -> Option<Range<usize>> {
                     .is_some()
         };
         if speaks {
-            return Some(start..char_end(text, start + line.len().min(160)));
+            return Some(start..beginning(text, start + line.len().min(160)).len());
         }
         start += line.len();
     }
@@ -437,21 +436,10 @@ fn pretended_end(reading: &Reading<'_>) -> Option<Range<usize>> {
     };
     let at = ends.or_else(|| reading.having(Classes::SYSTEM).find(is_marked))?;
     let span = reading.place(at)?;
-    Some(span.start..char_end(text, span.end + 80)).filter(|span| !is_quoted(text, span.start))
+    Some(span.start..beginning(text, span.end + 80).len()).filter(|span| !is_quoted(text, span.start))
 }
 
 /// Whether a mark stands in backticks or quotes, as one that is spoken of does.
 fn is_quoted(text: &str, at: usize) -> bool {
     text[..at].ends_with(['`', '"', '\'', '“', '‘', '「'])
-}
-
-/// The nearest end of a character at or before this byte.
-fn char_end(text: &str, at: usize) -> usize {
-    if at >= text.len() {
-        return text.len();
-    }
-    (0..=at)
-        .rev()
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or_default()
 }

@@ -18,6 +18,8 @@ use std::ops::Range;
 
 use reading::Reading;
 
+use crate::model::text::beginning;
+
 /// Bytes of a text that are judged at once. A longer one is judged in pieces.
 const PIECE_BYTES_MAX: usize = 32 * 1024;
 
@@ -123,15 +125,9 @@ fn piece_end(text: &str, start: usize) -> usize {
     if rest.len() <= PIECE_BYTES_MAX {
         return text.len();
     }
-    let most = (0..=PIECE_BYTES_MAX)
-        .rev()
-        .find(|at| rest.is_char_boundary(*at))
-        .unwrap_or(rest.len());
-    start
-        + rest[..most]
-            .rfind([' ', '\n'])
-            .filter(|at| *at > 0)
-            .unwrap_or(most)
+    let most = beginning(rest, PIECE_BYTES_MAX);
+    let blank = most.rfind([' ', '\n']).filter(|at| *at > 0);
+    start + blank.unwrap_or(most.len())
 }
 
 #[cfg(test)]
