@@ -227,6 +227,26 @@ fn every_comment_of_a_text_is_looked_at() {
     }
 }
 
+/// The least time of a few that the rules need for a tool with this description.
+fn least_time_of(description: &str) -> Duration {
+    let manifest = manifest(&[json!({"name": "t", "description": description})]);
+    let least = (0..3).map(|_| {
+        let start = Instant::now();
+        assert_eq!(suspicions(&manifest).len(), 0);
+        start.elapsed()
+    });
+    least.min().unwrap()
+}
+
+#[test]
+fn a_text_of_slashes_costs_about_what_one_of_words_does() {
+    let words = least_time_of(&"word ".repeat(12_000));
+    for part in ["a/", "./", "a.b:"] {
+        let parts = least_time_of(&part.repeat(60_000 / part.len()));
+        assert!(parts < words * 30, "{part}: {parts:?} against {words:?}");
+    }
+}
+
 /// Where findings are.
 fn pointers(findings: &[Finding]) -> Vec<&str> {
     findings
