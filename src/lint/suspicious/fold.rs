@@ -13,7 +13,9 @@ pub(super) fn is_without_blanks(c: char) -> bool {
 pub(super) fn is_of_word(c: char) -> bool {
     // The vowel signs of Indian scripts are no letters to Unicode, and an invisible character
     // within a word does not end it.
-    c.is_alphanumeric() || c == '_' || !c.is_ascii() && (is_mark(c) || is_vowel_sign(c) || is_invisible(c))
+    c.is_alphanumeric()
+        || c == '_'
+        || !c.is_ascii() && (is_mark(c) || is_vowel_sign(c) || is_invisible(c))
 }
 
 /// Writes a word in small letters without accents into `folded`. Letters of scripts without blanks
@@ -30,7 +32,9 @@ pub(super) fn fold_word(word: &str, folded: &mut String) {
             folded.push(c);
         } else {
             let c = if c == '’' { '\'' } else { c };
-            fold(c, |c| folded.extend(c.to_lowercase().filter(|c| !is_vowel_sign(*c))));
+            fold(c, |c| {
+                folded.extend(c.to_lowercase().filter(|c| !is_vowel_sign(*c)));
+            });
         }
     }
     let has_latin = folded.contains(|c: char| c.is_ascii_alphabetic());
@@ -95,7 +99,10 @@ mod tests {
         fold_word("Große", &mut folded);
         assert_eq!(folded, "grosse");
         fold_word("ﬁleⅧ", &mut folded);
-        assert_eq!(folded, "fileviii", "a form for print is the letters that it stands for");
+        assert_eq!(
+            folded, "fileviii",
+            "a form for print is the letters that it stands for"
+        );
         fold_word("しないで", &mut folded);
         assert_eq!(folded, "しないで", "a voiced kana stays");
         fold_word("порт", &mut folded);

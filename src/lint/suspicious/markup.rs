@@ -29,9 +29,7 @@ const ADDRESSED: Classes = Classes::MUST
     .with(Classes::SEND);
 
 /// Words by which even a short comment speaks to a model.
-const OF_MODEL: Classes = Classes::MODEL
-    .with(Classes::IGNORE)
-    .with(Classes::INSTRUCTIONS);
+const OF_MODEL: Classes = Classes::MODEL.with(Classes::INSTRUCTIONS);
 
 /// Sequences that a terminal obeys: they erase, overwrite or colour what is shown before a person
 /// has read it, while a model reads all of it. No description needs one: `ESC [8m`, `ESC ]8;;`, a
@@ -96,11 +94,12 @@ pub(super) fn comment(reading: &Reading<'_>) -> Option<Range<usize>> {
     let text = reading.text;
     let bytes = text.as_bytes();
     let of_pages = memchr::memchr2_iter(b'<', b'[', bytes).take(MARKS_MAX);
-    let of_programs = memchr::memmem::find_iter(bytes, "/*").take(MARKS_MAX);
-    let of_templates = memchr::memmem::find_iter(bytes, "{#").take(MARKS_MAX);
+    let of_programs = memchr::memchr2_iter(b'*', b'#', bytes)
+        .filter_map(|second| second.checked_sub(1))
+        .filter(|at| matches!(&bytes[*at..*at + 2], b"/*" | b"{#"))
+        .take(MARKS_MAX);
     of_pages
         .chain(of_programs)
-        .chain(of_templates)
         .filter(|at| !is_quoted(text, *at))
         .find_map(|at| {
             let window = beginning(&text[at..], COMMENT_BYTES_MAX);
@@ -236,7 +235,6 @@ fn is_hidden_element(window: &str) -> bool {
         "color:#fff",
     ];
     tag.contains("style=") && styles.iter().any(|style| tag.contains(style))
-        || tag.ends_with("hidden") && tag.len() > 6
 }
 
 /// Names in tags by which vendors mark who speaks.
@@ -406,14 +404,6 @@ fn directive(window: &str) -> Option<usize> {
 /// A line that begins as a turn of somebody else: `SYSTEM: you must ...`, `### Instruction: ...`.
 fn pretended_speaker(reading: &Reading<'_>) -> Option<Range<usize>> {
     let text = reading.text;
-    if let Some(human) = text.find("\n\nHuman:")
-        && text[human..].contains("\n\nAssistant:")
-    {
-        return Some(human..beginning(text, human + 80).len());
-    }
-    if let Some(part) = pretended_end(reading) {
-        return Some(part);
-    }
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         let bare = line.trim_start().trim_start_matches(['#', '*', '-', ' ']);
@@ -450,11 +440,7 @@ fn pretended_speaker(reading: &Reading<'_>) -> Option<Range<usize>> {
         let speaks = is_speaker && {
             let window = beginning(bare, COMMENT_BYTES_MAX);
             let spoken = Reading::new(&window[beginning(window, 6).len()..], false);
-            spoken.words.len() >= 4
-                && spoken
-                    .having(ADDRESSED.with(Classes::CALL))
-                    .next()
-                    .is_some()
+            spoken.words.len() >= 4 && spoken.having(ADDRESSED).next().is_some()
         };
         if speaks {
             return Some(start..beginning(text, start + line.len().min(160)).len());
@@ -462,36 +448,6 @@ fn pretended_speaker(reading: &Reading<'_>) -> Option<Range<usize>> {
         start += line.len();
     }
     None
-}
-
-/// `END OF TOOL DESCRIPTION`, `BEGIN SYSTEM PROMPT`, `{{system: ...`, `###SYSTEM###`.
-fn pretended_end(reading: &Reading<'_>) -> Option<Range<usize>> {
-    const PHRASES: [&[&str]; 5] = [
-        &["end", "of", "tool", "description"],
-        &["end", "of", "description"],
-        &["begin", "system", "prompt"],
-        &["begin", "system", "message"],
-        &["end", "system", "prompt"],
-    ];
-    let text = reading.text;
-    let ends = reading
-        .having(Classes::BEGINS)
-        .find(|at| PHRASES.iter().any(|phrase| reading.says(*at, phrase)));
-    let is_marked = |at: &usize| {
-        let Some(span) = reading.place(*at) else {
-            return false;
-        };
-        let marks = ["##", "{{", "[[", "==", "--"];
-        let mark = marks
-            .iter()
-            .find(|mark| text[..span.start].ends_with(**mark));
-        reading.says(*at, &["system"])
-            && mark.is_some()
-            && text[span.end..].starts_with([':', '#', '}', ']', '=', '-'])
-    };
-    let at = ends.or_else(|| reading.having(Classes::SYSTEM).find(is_marked))?;
-    let span = reading.place(at)?;
-    Some(span.start..beginning(text, span.end + 80).len()).filter(|span| !is_quoted(text, span.start))
 }
 
 /// Whether a mark stands in backticks or quotes, as one that is spoken of does.

@@ -207,13 +207,19 @@ impl<'t> Reading<'t> {
         at == 0 || !self.is_same_sentence(at, at - 1)
     }
 
-    /// Whether a verb is an order, and no noun or wish: no article or preposition stands around it.
-    pub(super) fn begins_order(&self, at: usize) -> bool {
-        let is_noun = at > 0
-            && ["the", "a", "to", "its", "for"]
-                .iter()
-                .any(|word| self.says(at - 1, &[word]));
-        !is_noun || self.begins_sentence(at)
+    /// Whether a word is the last of its clause: a mark or a conjunction follows.
+    pub(super) fn ends_clause(&self, at: usize) -> bool {
+        let Some(word) = self.words.get(at) else {
+            return true;
+        };
+        !self.is_same_sentence(at, at + 1)
+            || self.text[word.end..].starts_with([',', ';', ':', ')'])
+            || self.is_any(at + 1, &["and", "but", "then"])
+    }
+
+    /// Whether no clause ends between two words.
+    pub(super) fn is_one_clause(&self, from: usize, to: usize) -> bool {
+        !(from..to).any(|at| self.ends_clause(at))
     }
 
     /// Where a word stands in the text.
@@ -222,18 +228,19 @@ impl<'t> Reading<'t> {
     }
 
     /// The text from one word to another, whichever comes first, with the few words before them
-    /// that begin the sentence.
+    /// that begin the sentence. Where the text ends earlier, up to its end.
     pub(super) fn span(&self, one: usize, other: usize) -> Option<Range<usize>> {
         let first = one.min(other);
         let begins = (first.saturating_sub(BEGINNING_WORDS_MAX)..=first)
             .rev()
             .find(|at| self.begins_sentence(*at));
         let start = self.words.get(begins.unwrap_or(first))?;
-        let end = self.words.get(one.max(other))?;
+        let end = self.words.get(one.max(other)).or(self.words.last())?;
         Some(start.start..end.end)
     }
 
-    fn is_same_sentence(&self, one: usize, other: usize) -> bool {
+    /// Whether two words stand in one sentence.
+    pub(super) fn is_same_sentence(&self, one: usize, other: usize) -> bool {
         match (self.words.get(one), self.words.get(other)) {
             (Some(one), Some(other)) => one.sentence == other.sentence,
             _ => false,
@@ -284,7 +291,7 @@ impl TextReader<'_> {
                     && next
                         .is_none_or(|next| next.is_ascii_whitespace() || b"\"')<*".contains(&next))
             }
-            '!' | '?' | '。' | '！' | '？' | '।' | '，' | '；' => true,
+            '!' | '?' | ';' | '。' | '！' | '？' | '।' | '，' | '；' => true,
             '\n' => {
                 let line = self.rest().trim_start_matches([' ', '\t', '\r']);
                 line.starts_with(['\n', '-', '*', '#'])
