@@ -3,7 +3,7 @@
 use super::rule_context::RuleContext;
 use super::schema;
 use super::serving::{ListResponse, check_content, slow};
-use super::texts;
+use super::texts::{self, OwnTexts};
 use crate::json::value::Json;
 use crate::model::finding::quoted_excerpt;
 use crate::model::name::PUBLISHED_NAME_MAX;
@@ -11,6 +11,12 @@ use crate::model::{CappedFindings, Finding, FindingCode, META, Manifest, Tool, r
 
 /// The most characters of a tool's name (MCP 2026-07-28, tool names).
 const NAME_MAX: usize = 128;
+
+/// Where a server says something of itself. Its title is the description of the scenario.
+const OWN_TEXTS: OwnTexts = OwnTexts {
+    description: "/serverInfo/title",
+    instructions: "/instructions",
+};
 
 /// How a server lists its tools.
 #[derive(Debug, Clone)]
@@ -34,14 +40,21 @@ pub fn check_mcp(manifest: &Manifest) -> Vec<Finding> {
         );
         findings.push(finding.hint("give `serverInfo` with `name` and `version`"));
     }
-    texts::document(manifest, &mut findings);
+    texts::document(manifest, &OWN_TEXTS, &mut findings);
     for (index, tool) in manifest.tools.iter().enumerate() {
         let mut place = RuleContext::new(&mut findings, tool, index);
         names(&mut place, tool);
-        texts::tool(&mut place, tool, "inputSchema", manifest);
+        let parameters = Json::parse(tool.parameters.get());
+        texts::tool(
+            &mut place,
+            tool,
+            "inputSchema",
+            parameters.as_ref(),
+            manifest,
+        );
         meta_keys(&mut place, tool);
-        if let Some(parameters) = Json::parse(tool.parameters.get()) {
-            place.within("inputSchema", |place| schema::judge(place, &parameters));
+        if let Some(parameters) = &parameters {
+            place.within("inputSchema", |place| schema::judge(place, parameters));
         }
         let output = tool
             .extra

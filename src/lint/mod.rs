@@ -38,9 +38,16 @@ mod texts;
 pub use mcp::{McpServing, check_mcp, check_mcp_serving};
 
 use rule_context::RuleContext;
+use texts::OwnTexts;
 
 use crate::json::value::Json;
 use crate::model::{CappedFindings, Finding, Manifest};
+
+/// Where the Tool Discovery Protocol has what a provider says of itself.
+const OWN_TEXTS: OwnTexts = OwnTexts {
+    description: "/scenario/description",
+    instructions: "/scenario/instructions",
+};
 
 /// Checks a manifest by the rules of its protocol: what is a mistake in one is not in another.
 pub fn check_by_protocol(manifest: &Manifest) -> Vec<Finding> {
@@ -58,13 +65,19 @@ pub fn check_by_protocol(manifest: &Manifest) -> Vec<Finding> {
 pub fn check_manifest(manifest: &Manifest) -> Vec<Finding> {
     let mut findings = CappedFindings::default();
     names::document(manifest, &mut findings);
-    texts::document(manifest, &mut findings);
+    texts::document(manifest, &OWN_TEXTS, &mut findings);
     let mut offered = async_tools::ManifestTools::new(&manifest.tools);
     for (index, tool) in manifest.tools.iter().enumerate() {
         let mut place = RuleContext::new(&mut findings, tool, index);
         names::tool(&mut place, tool, manifest);
-        texts::tool(&mut place, tool, "parameters", manifest);
         let parameters = Json::parse(tool.parameters.get());
+        texts::tool(
+            &mut place,
+            tool,
+            "parameters",
+            parameters.as_ref(),
+            manifest,
+        );
         if let Some(parameters) = &parameters {
             place.within("parameters", |place| schema::judge(place, parameters));
         }

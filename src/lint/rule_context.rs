@@ -42,20 +42,20 @@ impl<'f> RuleContext<'f> {
         self.name = None;
     }
 
-    /// The message with the name of its subject, where that has one.
-    pub(super) fn subject(&self, message: String) -> String {
-        match &self.name {
-            Some(name) => format!("{}: {message}", quoted_excerpt(name)),
-            None => message,
-        }
-    }
-
     /// Runs `judge` at a member of the current value.
     pub(super) fn within(&mut self, step: &str, judge: impl FnOnce(&mut Self)) {
         let length = self.pointer.len();
         if self.name.is_none() {
             push_step(&mut self.pointer, step);
         }
+        judge(self);
+        self.pointer.truncate(length);
+    }
+
+    /// Runs `judge` at `further`, a JSON pointer relative to this position.
+    pub(super) fn below(&mut self, further: &str, judge: impl FnOnce(&mut Self)) {
+        let length = self.pointer.len();
+        self.pointer.push_str(further);
         judge(self);
         self.pointer.truncate(length);
     }
@@ -79,7 +79,8 @@ impl<'f> RuleContext<'f> {
         self.pointer.split('/').nth(3) == Some("outputSchema")
     }
 
-    /// Reports a finding at this position.
+    /// Reports a finding at this position. Where no pointer leads to it, its name begins the
+    /// message.
     pub(super) fn report(
         &mut self,
         code: FindingCode,
@@ -90,9 +91,14 @@ impl<'f> RuleContext<'f> {
             findings,
             tool,
             pointer,
-            ..
+            name,
         } = self;
         findings.push_with(code, || {
+            let message: String = message.into();
+            let message = match name {
+                Some(name) => format!("{}: {message}", quoted_excerpt(name)),
+                None => message,
+            };
             let finding = Finding::new(code, message).at(pointer).hint(hint);
             Finding {
                 tool: tool.clone(),
@@ -109,9 +115,6 @@ impl<'f> RuleContext<'f> {
         message: impl Into<String>,
         hint: &str,
     ) {
-        let length = self.pointer.len();
-        self.pointer.push_str(further);
-        self.report(code, message, hint);
-        self.pointer.truncate(length);
+        self.below(further, |place| place.report(code, message, hint));
     }
 }

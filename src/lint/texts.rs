@@ -1,6 +1,9 @@
 //! Finds the texts of a manifest that a model or a person is shown, and applies the rules about
 //! texts to each of them.
 
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
 use super::hidden;
 use super::rule_context::RuleContext;
 use super::suspicious;
@@ -14,26 +17,30 @@ const QUOTED_CHARACTERS_MAX: usize = 160;
 /// The members of a tool with texts, beside its name, its description and its parameters.
 const MEMBERS: [&str; 4] = ["title", "annotations", "outputSchema", "output_schema"];
 
+/// Where a protocol has what a provider says of itself, as JSON pointers.
+pub(super) struct OwnTexts {
+    /// What the model calls the description of the scenario.
+    pub(super) description: &'static str,
+    pub(super) instructions: &'static str,
+}
+
 /// Checks the texts that stand beside the tools: what the provider says of itself, its
 /// instructions, prompts and resources.
-pub(super) fn document(manifest: &Manifest, findings: &mut CappedFindings) {
+pub(super) fn document(manifest: &Manifest, texts: &OwnTexts, findings: &mut CappedFindings) {
     let mut place = RuleContext::of_document(findings);
-    let own = OwnNames {
-        manifest,
-        tool: None,
-    };
+    let own = OwnNames::new(manifest, None);
     let scenario = &manifest.scenario;
-    place.within("scenario", |place| {
-        place.within("description", |place| {
-            text(place, &scenario.description, false, &own);
-        });
+    place.below(texts.description, |place| {
+        text(place, &scenario.description, false, &own);
     });
     if let Some((_, instructions)) = scenario
         .extra
         .iter()
         .find(|(name, _)| &**name == "instructions")
     {
-        place.within("instructions", |place| member(place, instructions, &own));
+        place.below(texts.instructions, |place| {
+            member(place, instructions, &own);
+        });
     }
     for kind in RelayedKind::ALL {
         place.within(kind.member(), |place| {
@@ -51,17 +58,22 @@ pub(super) fn document(manifest: &Manifest, findings: &mut CappedFindings) {
     }
 }
 
-/// Checks the texts of a tool. `schema` is the member with its parameters.
-pub(super) fn tool(place: &mut RuleContext<'_>, tool: &Tool, schema: &str, manifest: &Manifest) {
-    let own = OwnNames {
-        manifest,
-        tool: Some(tool),
-    };
+/// Checks the texts of a tool. `schema` is the member with its parameters, which were parsed.
+pub(super) fn tool(
+    place: &mut RuleContext<'_>,
+    tool: &Tool,
+    schema: &str,
+    parameters: Option<&Json<'_>>,
+    manifest: &Manifest,
+) {
+    let own = OwnNames::new(manifest, parameters);
     place.within("name", |place| text(place, &tool.name, true, &own));
     place.within("description", |place| {
         text(place, &tool.description, false, &own);
     });
-    place.within(schema, |place| member(place, &tool.parameters, &own));
+    if let Some(parameters) = parameters {
+        place.within(schema, |place| value(place, parameters, &own));
+    }
     for name in MEMBERS {
         if let Some((_, json)) = tool.extra.iter().find(|(known, _)| &**known == name) {
             place.within(name, |place| member(place, json, &own));
@@ -72,21 +84,51 @@ pub(super) fn tool(place: &mut RuleContext<'_>, tool: &Tool, schema: &str, manif
 /// The names that a provider may speak of as its own.
 struct OwnNames<'m> {
     manifest: &'m Manifest,
-    tool: Option<&'m Tool>,
+    parameters: Option<&'m Json<'m>>,
+    /// What the parameters name: gathered once for a tool, and only where a rule needs it.
+    of_parameters: OnceCell<HashSet<&'m str>>,
 }
 
-impl OwnNames<'_> {
-    /// Whether one of its tools has this name or begins with it, or the tool a parameter of this
-    /// name.
+impl<'m> OwnNames<'m> {
+    fn new(manifest: &'m Manifest, parameters: Option<&'m Json<'m>>) -> Self {
+        Self {
+            manifest,
+            parameters,
+            of_parameters: OnceCell::new(),
+        }
+    }
+
+    /// Whether one of its tools has this name or begins with it, or the tool a parameter or a value
+    /// of this name.
     fn has(&self, name: &str) -> bool {
         let tools = &self.manifest.tools;
         let at = tools.partition_point(|tool| *tool.name < *name);
-        tools
+        let is_tool = tools
             .get(at)
-            .is_some_and(|tool| tool.name.starts_with(name))
-            || self
-                .tool
-                .is_some_and(|tool| tool.parameters.get().contains(&format!("\"{name}\"")))
+            .is_some_and(|tool| tool.name.starts_with(name));
+        is_tool || self.of_parameters().contains(name)
+    }
+
+    fn of_parameters(&self) -> &HashSet<&'m str> {
+        self.of_parameters.get_or_init(|| {
+            let mut names = HashSet::new();
+            if let Some(parameters) = self.parameters {
+                gather_names(parameters, &mut names);
+            }
+            names
+        })
+    }
+}
+
+/// Adds the names of all members, and the texts of all lists.
+fn gather_names<'m>(json: &'m Json<'m>, names: &mut HashSet<&'m str>) {
+    for item in json.list().unwrap_or_default() {
+        names.extend(item.text());
+        gather_names(item, names);
+    }
+    for (name, member) in json.members() {
+        names.insert(name);
+        gather_names(member, names);
     }
 }
 
@@ -126,12 +168,12 @@ fn text(place: &mut RuleContext<'_>, text: &str, is_name: bool, own: &OwnNames<'
             hidden.len()
         );
         let hint = "take them out: people do not see them, and models read them";
-        place.report(FindingCode::HiddenCharacters, place.subject(message), hint);
+        place.report(FindingCode::HiddenCharacters, message, hint);
     }
     for suspicion in suspicious::judge(text, is_name, &|name| own.has(name)) {
         let quoted = quoted_up_to(&text[suspicion.part], QUOTED_CHARACTERS_MAX);
         let message = format!("it {}: {quoted}", suspicion.what);
         let hint = "read the whole text before a model does; switch the tool off, or remove its provider, if you do not trust it";
-        place.report(FindingCode::SuspiciousText, place.subject(message), hint);
+        place.report(FindingCode::SuspiciousText, message, hint);
     }
 }

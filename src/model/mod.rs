@@ -38,6 +38,7 @@ pub mod credential;
 mod definition_version;
 mod digest;
 pub mod finding;
+pub(crate) mod fold;
 mod host_rule;
 pub mod interaction;
 pub mod manifest;

@@ -27,6 +27,15 @@ pub(crate) fn truncate_at_char_boundary(shown: impl Display, most: usize) -> Tru
     }
 }
 
+/// The first bytes of a text, at most `most`, cut between two characters.
+pub(crate) fn beginning(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// Bytes as hexadecimal digits.
 pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -50,11 +59,7 @@ impl Write for Limited {
             self.text.push_str(part);
             return Ok(());
         }
-        let end = (0..=room)
-            .rev()
-            .find(|at| part.is_char_boundary(*at))
-            .unwrap_or_default();
-        self.text.push_str(&part[..end]);
+        self.text.push_str(beginning(part, room));
         Err(fmt::Error)
     }
 }

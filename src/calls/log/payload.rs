@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::text::beginning;
+
 /// Bytes beyond the configured size in which secrets are replaced, so that none is cut in two.
 const MASKED_BEYOND: usize = 32 * 1024;
 
@@ -64,13 +66,4 @@ impl KeptText {
             cut,
         }
     }
-}
-
-/// The first bytes of a text, up to the end of a character.
-fn beginning(text: &str, most: usize) -> &str {
-    let mut end = most.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::CompanionReply;
 use super::behaviour::{Behaviour, Untrackable, word};
+use crate::model::text::beginning;
 use crate::model::{JsonText, Progress};
 
 /// The longest text of a status that is kept, in bytes.
@@ -157,11 +158,7 @@ fn step<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
 }
 
 fn cut(text: &str) -> String {
-    let mut end = text.len().min(TEXT_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text[..end].to_owned()
+    beginning(text, TEXT_MAX).to_owned()
 }
 
 #[cfg(test)]

@@ -34,7 +34,6 @@ use crate::model::ViewTool;
 mod bm25f;
 mod distance;
 mod fields;
-mod fold;
 mod index;
 mod leaf;
 mod names;

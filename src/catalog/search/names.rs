@@ -2,6 +2,7 @@
 //! an index, since beginnings and mistyped words cannot be found by hashes.
 
 use super::tokenizer::Splitter;
+use crate::model::text::beginning;
 
 /// A word of a tool's name or title.
 #[derive(Debug, Clone, Copy)]
@@ -46,12 +47,7 @@ impl LeafNamesBuilder {
     }
 
     fn word(&mut self, tool: u8, word: &str, whole: bool) {
-        let kept = word.get(..usize::from(u8::MAX)).unwrap_or_else(|| {
-            let longest = (0..=word.len().min(usize::from(u8::MAX)))
-                .rev()
-                .find(|at| word.is_char_boundary(*at));
-            &word[..longest.unwrap_or_default()]
-        });
+        let kept = beginning(word, usize::from(u8::MAX));
         let (Ok(begin), Ok(length)) = (u32::try_from(self.text.len()), u8::try_from(kept.len()))
         else {
             return;

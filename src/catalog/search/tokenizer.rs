@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use super::fold::fold;
+use crate::model::fold::fold;
 
 /// Characters of a word at most; the rest of it is not looked at. Longer ones are data, not words.
 const WORD_CHARACTERS_MAX: usize = 64;

@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use super::reading::Reading;
 use super::words::Classes;
+use crate::model::text::beginning;
 
 /// Blanks one after the other that no layout needs.
 const BLANKS_MIN: usize = 100;
 /// Line ends one after the other that no layout needs.
 const LINE_ENDS_MIN: usize = 15;
-/// Words of a comment that is a note and no marker.
+/// Words of a comment that is a sentence and no marker.
 const COMMENT_WORDS_MIN: usize = 6;
 /// Bytes of a tag that are looked at.
 const TAG_BYTES_MAX: usize = 300;
@@ -18,7 +19,7 @@ const MARKS_MAX: usize = 200;
 /// Bytes of a comment that are looked at.
 const COMMENT_BYTES_MAX: usize = 2_000;
 
-/// Words in a comment or a pretended heading by which it speaks to a model.
+/// Words behind a pretended heading by which it speaks to a model.
 const ADDRESSED: Classes = Classes::MUST
     .with(Classes::YOU)
     .with(Classes::IGNORE)
@@ -26,6 +27,9 @@ const ADDRESSED: Classes = Classes::MUST
     .with(Classes::SYSTEM)
     .with(Classes::INSTRUCTIONS)
     .with(Classes::SEND);
+
+/// Words by which even a short comment speaks to a model.
+const OF_MODEL: Classes = Classes::MODEL.with(Classes::INSTRUCTIONS);
 
 /// Sequences that a terminal obeys: they erase, overwrite or colour what is shown before a person
 /// has read it, while a model reads all of it. No description needs one: `ESC [8m`, `ESC ]8;;`, a
@@ -40,116 +44,167 @@ pub(super) fn control_sequence(reading: &Reading<'_>) -> Option<Range<usize>> {
             next.is_some_and(|next| b"[]P_^(c".contains(&next))
         }
     });
-    found.map(|at| at..char_end(reading.text, at + 40))
+    found.map(|at| at..beginning(reading.text, at + 40).len())
 }
 
 /// Text after so many blanks or empty lines that a window does not show it: a person takes the
 /// text to be over.
 pub(super) fn out_of_sight(reading: &Reading<'_>) -> Option<Range<usize>> {
-    let line_ends = || memchr::memchr_iter(b'\n', reading.text.as_bytes()).count();
-    if reading.text.len() < BLANKS_MIN && line_ends() < LINE_ENDS_MIN {
-        return None;
-    }
-    let mut blanks = 0;
-    let mut line_ends = 0;
-    for (at, c) in reading.text.char_indices() {
-        if !c.is_whitespace() {
-            if blanks >= BLANKS_MIN || line_ends >= LINE_ENDS_MIN {
-                return Some(at..char_end(reading.text, at + 80));
-            }
-            blanks = 0;
-            line_ends = 0;
-        } else if c == '\n' {
-            line_ends += 1;
-            blanks = 0;
-        } else {
-            blanks += 1;
+    let text = reading.text;
+    let end = text.len();
+    let words = (0..reading.words.len()).filter_map(|at| reading.place(at));
+    let mut gap_start = 0;
+    for word in words.chain(std::iter::once(end..end)) {
+        let gap = &text[gap_start..word.start];
+        let behind = Some(gap).filter(|gap| gap.len() >= LINE_ENDS_MIN);
+        let at = behind.and_then(end_of_blanks).map(|at| gap_start + at);
+        if let Some(at) = at.filter(|at| *at < end) {
+            return Some(at..beginning(text, at + 80).len());
         }
+        gap_start = word.end;
     }
     None
 }
 
+/// The end of so many blanks or line ends between two words.
+fn end_of_blanks(gap: &str) -> Option<usize> {
+    let mut blanks = 0;
+    let mut line_ends = 0;
+    for (at, c) in gap.char_indices() {
+        if c == '\n' {
+            line_ends += 1;
+            blanks = 0;
+        } else if c.is_whitespace() {
+            blanks += 1;
+        } else if blanks >= BLANKS_MIN || line_ends >= LINE_ENDS_MIN {
+            return Some(at);
+        } else {
+            blanks = 0;
+            line_ends = 0;
+        }
+    }
+    (blanks >= BLANKS_MIN || line_ends >= LINE_ENDS_MIN).then_some(gap.len())
+}
+
 /// Comments of HTML and Markdown, and elements that are not shown: a page that renders the text
-/// leaves them out, and a model reads them. A short marker (`<!-- more -->`) or one in backticks is
-/// what a tool writes or looks for. Comments of programs are spoken of by honest tools, so they
-/// count only where they name a model.
+/// leaves them out, and a model reads them. Honest tools write comments and look for them, so one
+/// counts only where it speaks to a model; a short one has to have more of that, and one of a
+/// program has to name the model.
 pub(super) fn comment(reading: &Reading<'_>) -> Option<Range<usize>> {
     let text = reading.text;
     let bytes = text.as_bytes();
-    let brackets = memchr::memchr2_iter(b'<', b'[', bytes).take(MARKS_MAX);
-    let of_code = memchr::memmem::find(bytes, b"/*")
-        .into_iter()
-        .chain(memchr::memmem::find(bytes, b"{#"));
-    for at in brackets.chain(of_code).filter(|at| !is_quoted(text, *at)) {
-        let rest = &text[at..];
-        let window = &rest[..char_end(rest, COMMENT_BYTES_MAX)];
-        let Some(hidden) = HiddenPart::at_start_of(window) else {
-            continue;
-        };
-        let inner = Reading::new(hidden.inner, false);
-        let speakers = if hidden.is_code {
-            Classes::MODEL
-        } else {
-            ADDRESSED
-        };
-        let speaks = inner.words.len() > 1 && inner.having(speakers).next().is_some();
-        if speaks
-            || hidden.is_element && inner.words.len() > 1
-            || !hidden.is_code && inner.words.len() >= COMMENT_WORDS_MIN
-        {
-            return Some(at..at + hidden.bytes);
-        }
-    }
-    None
+    let of_pages = memchr::memchr2_iter(b'<', b'[', bytes).take(MARKS_MAX);
+    let of_programs = memchr::memchr2_iter(b'*', b'#', bytes)
+        .filter_map(|second| second.checked_sub(1))
+        .filter(|at| matches!(&bytes[*at..*at + 2], b"/*" | b"{#"))
+        .take(MARKS_MAX);
+    of_pages
+        .chain(of_programs)
+        .filter(|at| !is_quoted(text, *at))
+        .find_map(|at| {
+            let window = beginning(&text[at..], COMMENT_BYTES_MAX);
+            let hidden = HiddenPart::at_start_of(window)?;
+            hidden.speaks().then_some(at..at + hidden.bytes)
+        })
 }
+
+/// How a part of a text is not shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hiding {
+    /// A comment of a page.
+    Page,
+    /// A comment of a program or a template, which honest texts speak of.
+    Program,
+    /// An element that is styled so that it is not shown.
+    Element,
+}
+
+/// How a comment begins and ends.
+struct CommentForm {
+    opens: &'static str,
+    closes: &'static str,
+    hiding: Hiding,
+}
+
+/// Every form of a comment.
+const COMMENT_FORMS: [CommentForm; 5] = [
+    CommentForm {
+        opens: "<!--",
+        closes: "-->",
+        hiding: Hiding::Page,
+    },
+    CommentForm {
+        opens: "[//]: #",
+        closes: "\n",
+        hiding: Hiding::Page,
+    },
+    CommentForm {
+        opens: "[comment]: ",
+        closes: "\n",
+        hiding: Hiding::Page,
+    },
+    CommentForm {
+        opens: "/*",
+        closes: "*/",
+        hiding: Hiding::Program,
+    },
+    CommentForm {
+        opens: "{#",
+        closes: "#}",
+        hiding: Hiding::Program,
+    },
+];
 
 /// A part of a text that a page does not show.
 struct HiddenPart<'t> {
     inner: &'t str,
     /// Bytes up to its end.
     bytes: usize,
-    /// Whether it is a comment of a program.
-    is_code: bool,
-    /// Whether it is an element that is styled so that it is not shown.
-    is_element: bool,
+    hiding: Hiding,
 }
 
 impl<'t> HiddenPart<'t> {
     /// The one that the window begins with.
     fn at_start_of(window: &'t str) -> Option<Self> {
-        let upto = |end: Option<usize>| end.unwrap_or(window.len());
-        let whole = |bytes: usize, is_code: bool| Self {
-            inner: &window[..bytes],
-            bytes,
-            is_code,
-            is_element: false,
-        };
-        if let Some(inner) = window.strip_prefix("<!--") {
-            let length = inner.find("-->").unwrap_or(inner.len());
+        for form in &COMMENT_FORMS {
+            let Some(inner) = window.strip_prefix(form.opens) else {
+                continue;
+            };
+            let length = inner.find(form.closes);
+            // `src/*.rs` and `{#if}` begin no comment.
+            let is_comment = length.is_some() && inner.starts_with(char::is_whitespace);
+            if form.hiding == Hiding::Program && !is_comment {
+                return None;
+            }
+            let length = length.unwrap_or(inner.len());
             return Some(Self {
                 inner: &inner[..length],
-                bytes: length + "<!--".len(),
-                is_code: false,
-                is_element: false,
+                bytes: form.opens.len() + length,
+                hiding: form.hiding,
             });
         }
-        if window.starts_with("[//]: #") || window.starts_with("[comment]: ") {
-            return Some(whole(upto(window.find('\n')), false));
-        }
-        if window.starts_with("/*") || window.starts_with("{#") {
-            return Some(whole(
-                upto(window.find("*/").or_else(|| window.find("#}"))),
-                true,
-            ));
-        }
-        let bytes = upto(window.find("</"));
+        let bytes = window.find("</").unwrap_or(window.len());
         let start = window.find('>').map_or(0, |end| (end + 1).min(bytes));
         is_hidden_element(window).then_some(Self {
             inner: &window[start..bytes],
             bytes,
-            is_code: false,
-            is_element: true,
+            hiding: Hiding::Element,
         })
+    }
+
+    /// Whether it says something to a model.
+    fn speaks(&self) -> bool {
+        let inner = Reading::new(self.inner, false);
+        let says = |classes: Classes| inner.having(classes).next().is_some();
+        if inner.words.len() < 2 {
+            return false;
+        }
+        match self.hiding {
+            Hiding::Element => true,
+            Hiding::Program => says(Classes::MODEL) && says(Classes::MUST.with(Classes::YOU)),
+            Hiding::Page if inner.words.len() < COMMENT_WORDS_MIN => says(OF_MODEL),
+            Hiding::Page => says(OF_MODEL.with(Classes::YOU).with(Classes::USER)),
+        }
     }
 }
 
@@ -180,7 +235,6 @@ fn is_hidden_element(window: &str) -> bool {
         "color:#fff",
     ];
     tag.contains("style=") && styles.iter().any(|style| tag.contains(style))
-        || tag.ends_with("hidden") && tag.len() > 6
 }
 
 /// Names in tags by which vendors mark who speaks.
@@ -236,12 +290,12 @@ pub(super) fn pretended_tag(reading: &Reading<'_>) -> Option<Range<usize>> {
     let text = reading.text;
     for at in memchr::memchr2_iter(b'<', b'[', text.as_bytes()).take(MARKS_MAX) {
         let rest = &text[at..];
-        let window = &rest[..char_end(rest, TAG_BYTES_MAX)];
+        let window = beginning(rest, TAG_BYTES_MAX);
         let length = vendor_mark(window)
             .or_else(|| speaker_tag(text, at, window))
             .or_else(|| directive(window));
         if let Some(length) = length.filter(|_| !is_quoted(text, at)) {
-            return Some(at..char_end(text, at + length + 80));
+            return Some(at..beginning(text, at + length + 80).len());
         }
     }
     pretended_speaker(reading)
@@ -249,7 +303,7 @@ pub(super) fn pretended_tag(reading: &Reading<'_>) -> Option<Range<usize>> {
 
 /// Marks of the vendors' own templates, which no text has by chance.
 fn vendor_mark(window: &str) -> Option<usize> {
-    let folded = window[..char_end(window, 40)].to_ascii_lowercase();
+    let folded = beginning(window, 40).to_ascii_lowercase();
     for mark in [
         "[inst]",
         "[/inst]",
@@ -297,7 +351,7 @@ fn speaker_tag(text: &str, at: usize, window: &str) -> Option<usize> {
         return None;
     }
     let behind = &window[tag.len() + 2..];
-    let closing = format!("</{}", &tag[..char_end(tag, 4)]);
+    let closing = format!("</{}", beginning(tag, 4));
     let before = text[..at].trim_end_matches(' ');
     let begins = before.is_empty() || before.ends_with(['.', '!', '?', ':', '>', '\n', '。']);
     // `ssh <system> <command>` has two placeholders.
@@ -350,14 +404,6 @@ fn directive(window: &str) -> Option<usize> {
 /// A line that begins as a turn of somebody else: `SYSTEM: you must ...`, `### Instruction: ...`.
 fn pretended_speaker(reading: &Reading<'_>) -> Option<Range<usize>> {
     let text = reading.text;
-    if let Some(human) = text.find("\n\nHuman:")
-        && text[human..].contains("\n\nAssistant:")
-    {
-        return Some(human..char_end(text, human + 80));
-    }
-    if let Some(part) = pretended_end(reading) {
-        return Some(part);
-    }
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         let bare = line.trim_start().trim_start_matches(['#', '*', '-', ' ']);
@@ -392,66 +438,19 @@ fn pretended_speaker(reading: &Reading<'_>) -> Option<Range<usize>> {
                 .contains(&name.as_str())
         });
         let speaks = is_speaker && {
-            let spoken = Reading::new(
-                &bare[char_end(bare, 6)..char_end(bare, COMMENT_BYTES_MAX)],
-                false,
-            );
-            spoken.words.len() >= 4
-                && spoken
-                    .having(ADDRESSED.with(Classes::CALL))
-                    .next()
-                    .is_some()
+            let window = beginning(bare, COMMENT_BYTES_MAX);
+            let spoken = Reading::new(&window[beginning(window, 6).len()..], false);
+            spoken.words.len() >= 4 && spoken.having(ADDRESSED).next().is_some()
         };
         if speaks {
-            return Some(start..char_end(text, start + line.len().min(160)));
+            return Some(start..beginning(text, start + line.len().min(160)).len());
         }
         start += line.len();
     }
     None
 }
 
-/// `END OF TOOL DESCRIPTION`, `BEGIN SYSTEM PROMPT`, `{{system: ...`, `###SYSTEM###`.
-fn pretended_end(reading: &Reading<'_>) -> Option<Range<usize>> {
-    const PHRASES: [&[&str]; 5] = [
-        &["end", "of", "tool", "description"],
-        &["end", "of", "description"],
-        &["begin", "system", "prompt"],
-        &["begin", "system", "message"],
-        &["end", "system", "prompt"],
-    ];
-    let text = reading.text;
-    let ends = reading
-        .having(Classes::BEGINS)
-        .find(|at| PHRASES.iter().any(|phrase| reading.says(*at, phrase)));
-    let is_marked = |at: &usize| {
-        let Some(span) = reading.place(*at) else {
-            return false;
-        };
-        let marks = ["##", "{{", "[[", "==", "--"];
-        let mark = marks
-            .iter()
-            .find(|mark| text[..span.start].ends_with(**mark));
-        reading.says(*at, &["system"])
-            && mark.is_some()
-            && text[span.end..].starts_with([':', '#', '}', ']', '=', '-'])
-    };
-    let at = ends.or_else(|| reading.having(Classes::SYSTEM).find(is_marked))?;
-    let span = reading.place(at)?;
-    Some(span.start..char_end(text, span.end + 80)).filter(|span| !is_quoted(text, span.start))
-}
-
 /// Whether a mark stands in backticks or quotes, as one that is spoken of does.
 fn is_quoted(text: &str, at: usize) -> bool {
     text[..at].ends_with(['`', '"', '\'', '“', '‘', '「'])
-}
-
-/// The nearest end of a character at or before this byte.
-fn char_end(text: &str, at: usize) -> usize {
-    if at >= text.len() {
-        return text.len();
-    }
-    (0..=at)
-        .rev()
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or_default()
 }

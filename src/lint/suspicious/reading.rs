@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::fold::{fold_word, is_of_word, is_without_blanks};
 use super::words::{Classes, TERM_LETTERS_MAX, classes_of};
+use crate::model::text::beginning;
 
 /// Words of a sentence that are looked at on each side of one at most.
 const SENTENCE_REACH_WORDS: usize = 40;
@@ -16,6 +17,8 @@ const BEGINNING_WORDS_MAX: usize = 3;
 const WORD_BYTES_MAX: usize = 64;
 /// Bytes of the longest path or address that is looked at whole.
 const PART_BYTES_MAX: usize = 512;
+/// Beginnings within one such part that are tried, since each reads the part again.
+const PART_TRIES_MAX: usize = 8;
 
 /// Parts of paths of files that hold secrets.
 const SECRET_FILES: [&str; 36] = [
@@ -94,6 +97,8 @@ impl<'t> Reading<'t> {
             letters: 0,
             words,
             folded: String::new(),
+            part_end: 0,
+            part_tries: 0,
         };
         reader.read();
         let present = reader
@@ -202,13 +207,19 @@ impl<'t> Reading<'t> {
         at == 0 || !self.is_same_sentence(at, at - 1)
     }
 
-    /// Whether a verb is an order, and no noun or wish: no article or preposition stands around it.
-    pub(super) fn begins_order(&self, at: usize) -> bool {
-        let is_noun = at > 0
-            && ["the", "a", "to", "its", "for"]
-                .iter()
-                .any(|word| self.says(at - 1, &[word]));
-        !is_noun || self.begins_sentence(at)
+    /// Whether a word is the last of its clause: a mark or a conjunction follows.
+    pub(super) fn ends_clause(&self, at: usize) -> bool {
+        let Some(word) = self.words.get(at) else {
+            return true;
+        };
+        !self.is_same_sentence(at, at + 1)
+            || self.text[word.end..].starts_with([',', ';', ':', ')'])
+            || self.is_any(at + 1, &["and", "but", "then"])
+    }
+
+    /// Whether no clause ends between two words.
+    pub(super) fn is_one_clause(&self, from: usize, to: usize) -> bool {
+        !(from..to).any(|at| self.ends_clause(at))
     }
 
     /// Where a word stands in the text.
@@ -217,18 +228,19 @@ impl<'t> Reading<'t> {
     }
 
     /// The text from one word to another, whichever comes first, with the few words before them
-    /// that begin the sentence.
+    /// that begin the sentence. Where the text ends earlier, up to its end.
     pub(super) fn span(&self, one: usize, other: usize) -> Option<Range<usize>> {
         let first = one.min(other);
         let begins = (first.saturating_sub(BEGINNING_WORDS_MAX)..=first)
             .rev()
             .find(|at| self.begins_sentence(*at));
         let start = self.words.get(begins.unwrap_or(first))?;
-        let end = self.words.get(one.max(other))?;
+        let end = self.words.get(one.max(other)).or(self.words.last())?;
         Some(start.start..end.end)
     }
 
-    fn is_same_sentence(&self, one: usize, other: usize) -> bool {
+    /// Whether two words stand in one sentence.
+    pub(super) fn is_same_sentence(&self, one: usize, other: usize) -> bool {
         match (self.words.get(one), self.words.get(other)) {
             (Some(one), Some(other)) => one.sentence == other.sentence,
             _ => false,
@@ -245,6 +257,9 @@ struct TextReader<'t> {
     letters: usize,
     words: Vec<ReadWord>,
     folded: String,
+    /// The end of the part that is no path or address as far as it was tried.
+    part_end: usize,
+    part_tries: usize,
 }
 
 impl TextReader<'_> {
@@ -276,7 +291,7 @@ impl TextReader<'_> {
                     && next
                         .is_none_or(|next| next.is_ascii_whitespace() || b"\"')<*".contains(&next))
             }
-            '!' | '?' | '。' | '！' | '？' | '।' | '，' | '；' => true,
+            '!' | '?' | ';' | '。' | '！' | '？' | '।' | '，' | '；' => true,
             '\n' => {
                 let line = self.rest().trim_start_matches([' ', '\t', '\r']);
                 line.starts_with(['\n', '-', '*', '#'])
@@ -350,15 +365,20 @@ impl TextReader<'_> {
 
     /// Takes a path, an address or a domain that begins at `start`, if there is one with a class.
     fn read_place(&mut self, start: usize) -> bool {
-        let rest = &self.text[start..];
-        let is_end = |c: char| c.is_whitespace() || "\"'`()<>[]{},;，。、）（「」“”|*".contains(c);
-        let end = rest.find(is_end).unwrap_or(rest.len()).min(PART_BYTES_MAX);
-        let Some(part) = rest.get(..end) else {
+        let is_inner = start < self.part_end;
+        if is_inner && self.part_tries == PART_TRIES_MAX {
             return false;
-        };
+        }
+        if !is_inner {
+            let rest = beginning(&self.text[start..], PART_BYTES_MAX);
+            self.part_end = start + rest.find(ends_part).unwrap_or(rest.len());
+            self.part_tries = 0;
+        }
+        self.part_tries += 1;
+        let part = &self.text[start..self.part_end];
         let part = part.trim_end_matches(['.', ':', '!', '?']);
         fold_word(part, &mut self.folded);
-        let classes = classes_of_place(&self.folded);
+        let classes = classes_of_place(&self.folded, is_inner);
         let is_place = classes != Classes::default();
         if is_place {
             self.letters = part.len();
@@ -388,10 +408,38 @@ fn is_contraction(rest: &str) -> bool {
     (1..=2).contains(&letters)
 }
 
-/// What a path, an address or a domain is.
-fn classes_of_place(part: &str) -> Classes {
-    let is_secret =
-        part.len() >= SECRET_FILE_BYTES_MIN && SECRET_FILES.iter().any(|file| part.contains(file));
+/// Whether a character is none of a path or an address.
+fn ends_part(c: char) -> bool {
+    c.is_whitespace()
+        || matches!(
+            c,
+            '"' | '\''
+                | '`'
+                | '('
+                | ')'
+                | '<'
+                | '>'
+                | '['
+                | ']'
+                | '{'
+                | '}'
+                | ','
+                | ';'
+                | '|'
+                | '*'
+        )
+        || matches!(
+            c,
+            '，' | '。' | '、' | '）' | '（' | '「' | '」' | '“' | '”'
+        )
+}
+
+/// What a path, an address or a domain is. A file of secrets is found in the whole of a part, so an
+/// inner beginning of it (`see:https://...`) is none.
+fn classes_of_place(part: &str, is_inner: bool) -> Classes {
+    let is_secret = !is_inner
+        && part.len() >= SECRET_FILE_BYTES_MIN
+        && SECRET_FILES.iter().any(|file| part.contains(file));
     // A public key and a template are there to be read.
     if is_secret
         && ![".pub", ".example", ".sample", ".template"]

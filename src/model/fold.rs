@@ -1,6 +1,6 @@
-//! Characters as the search compares them: without diacritics, compatibility forms or letter case.
+//! Characters as words of others are compared: without diacritics and compatibility forms.
 //!
-//! Never changes what is shown; only terms are made of it.
+//! Never changes what is shown; only what is compared is made of it.
 
 use icu_normalizer::{DecomposingNormalizer, DecomposingNormalizerBorrowed};
 
@@ -9,7 +9,7 @@ use icu_normalizer::{DecomposingNormalizer, DecomposingNormalizerBorrowed};
 const DECOMPOSE: DecomposingNormalizerBorrowed<'static> = DecomposingNormalizer::new_nfkd();
 
 /// Passes on the characters that `c` stands for, letter case kept. A mark stands for no character.
-pub(super) fn fold(c: char, mut each: impl FnMut(char)) {
+pub(crate) fn fold(c: char, mut each: impl FnMut(char)) {
     if c.is_ascii() {
         return each(c);
     }
@@ -53,7 +53,7 @@ fn spelled_out(c: char) -> Option<&'static str> {
 /// Marks that are put on letters and that people leave out when they type: diacritics, Hebrew
 /// points, Arabic vowels, voicing of kana; and invisible characters within words. The vowel signs
 /// of Indic scripts are none of these.
-fn is_mark(c: char) -> bool {
+pub(crate) fn is_mark(c: char) -> bool {
     matches!(c,
         '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}'
         | '\u{fe20}'..='\u{fe2f}' | '\u{591}'..='\u{5bd}' | '\u{5bf}' | '\u{5c1}' | '\u{5c2}' | '\u{5c4}' | '\u{5c5}' | '\u{5c7}'
