@@ -345,7 +345,9 @@ fn names(lens: &ScopedCatalog<'_>, entry: &CatalogEntry, tool: &ViewTool) -> Vec
             format!("{scope} {target}"),
         ));
     }
-    for finding in findings::of_name(lens, tool) {
+    let mut of_name = Vec::new();
+    findings::of_name(lens, tool, &mut of_name);
+    for finding in of_name {
         steps.push(step(
             "name",
             format!("{}: {}", finding.code, finding.message),

@@ -15,8 +15,8 @@ use crate::model::{
 /// The most other tools that a finding names. If there are more, its text ends with `and more`.
 const NAMED_RIVALS: usize = 8;
 
-/// Every code that findings of the merge have.
-const OF_MERGE: [FindingCode; 11] = [
+/// Every code that findings about one tool, or about all tools of one scenario, have.
+const OF_TOOLS: [FindingCode; 10] = [
     FindingCode::NameCollision,
     FindingCode::NameRepaired,
     FindingCode::AliasRefused,
@@ -24,11 +24,69 @@ const OF_MERGE: [FindingCode; 11] = [
     FindingCode::Disabled,
     FindingCode::Withdrawn,
     FindingCode::InternalOnly,
-    FindingCode::PreferenceUnmatched,
     FindingCode::ActivityBound,
     FindingCode::ActivityMissing,
     FindingCode::ActivityFallback,
 ];
+
+/// Takes findings of the merge one by one. Those that it does not want are not even made.
+pub(crate) trait FindingSink {
+    /// Whether it wants findings with this code.
+    fn wants(&self, code: FindingCode) -> bool;
+
+    /// Takes a finding with this code about this scenario.
+    fn take(
+        &mut self,
+        code: FindingCode,
+        scenario: Option<&ScenarioName>,
+        finding: impl FnOnce() -> Finding,
+    );
+}
+
+/// Every finding.
+impl FindingSink for Vec<Finding> {
+    fn wants(&self, _: FindingCode) -> bool {
+        true
+    }
+
+    fn take(
+        &mut self,
+        _: FindingCode,
+        _: Option<&ScenarioName>,
+        finding: impl FnOnce() -> Finding,
+    ) {
+        self.push(finding());
+    }
+}
+
+/// The findings with a code that is wanted.
+struct OfCodes<F> {
+    wanted: F,
+    findings: Vec<Finding>,
+}
+
+impl<F: Fn(FindingCode) -> bool> FindingSink for OfCodes<F> {
+    fn wants(&self, code: FindingCode) -> bool {
+        (self.wanted)(code)
+    }
+
+    fn take(
+        &mut self,
+        code: FindingCode,
+        _: Option<&ScenarioName>,
+        finding: impl FnOnce() -> Finding,
+    ) {
+        if self.wants(code) {
+            self.findings.push(finding());
+        }
+    }
+}
+
+/// Gives a finding that is made already.
+fn give(sink: &mut impl FindingSink, finding: Finding) {
+    let scenario = finding.scenario.clone();
+    sink.take(finding.code, scenario.as_ref(), || finding);
+}
 
 impl Catalog {
     /// Every finding of the merge in the global scope, in order, with those about preferences of
@@ -44,30 +102,44 @@ impl Catalog {
         scenario: Option<&ScenarioName>,
         wanted: impl Fn(FindingCode) -> bool,
     ) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        if wanted(FindingCode::PreferenceUnmatched) || wanted(FindingCode::ProfileOptional) {
-            findings = self.unmatched_preferences();
-            findings.retain(|finding| scenario.is_none() || finding.scenario.as_ref() == scenario);
-            findings.retain(|finding| wanted(finding.code));
+        let mut findings = OfCodes {
+            wanted,
+            findings: Vec::new(),
+        };
+        self.give_findings(scenario, &mut findings);
+        findings.findings.sort_unstable();
+        findings.findings
+    }
+
+    /// Gives those that are about `scenario` (or all) to `sink`, in no order.
+    pub(crate) fn give_findings(
+        &self,
+        scenario: Option<&ScenarioName>,
+        sink: &mut impl FindingSink,
+    ) {
+        let is_about =
+            |finding: &Finding| scenario.is_none() || finding.scenario.as_ref() == scenario;
+        if sink.wants(FindingCode::PreferenceUnmatched) || sink.wants(FindingCode::ProfileOptional)
+        {
+            let unmatched = self.unmatched_preferences().into_iter();
+            unmatched
+                .filter(is_about)
+                .for_each(|finding| give(sink, finding));
         }
-        let of_tools =
-            |code: &FindingCode| *code != FindingCode::PreferenceUnmatched && wanted(*code);
-        if OF_MERGE.iter().any(of_tools) {
+        if OF_TOOLS.iter().any(|code| sink.wants(*code)) {
             let lens = ScopedCatalog::global(self);
             let one = scenario.map(|name| self.entry(name));
             let all = self.entries().filter(|_| scenario.is_none());
             for entry in one.flatten().into_iter().chain(all) {
-                of_entry(&lens, entry, &mut findings);
+                of_entry(&lens, entry, sink);
             }
-            findings.retain(|finding| wanted(finding.code));
         }
-        if wanted(FindingCode::CategoryIgnored) {
-            let about =
-                |finding: &Finding| scenario.is_none() || finding.scenario.as_ref() == scenario;
-            findings.extend(self.shadowed_categories().into_iter().filter(about));
+        if sink.wants(FindingCode::CategoryIgnored) {
+            let shadowed = self.shadowed_categories().into_iter();
+            shadowed
+                .filter(is_about)
+                .for_each(|finding| give(sink, finding));
         }
-        findings.sort_unstable();
-        findings
     }
 
     /// What was decided about a scenario's tools and categories in the global scope, in order.
@@ -109,10 +181,10 @@ impl Catalog {
             let is_named = |tool: &&Arc<ViewTool>| {
                 *tool.id.tool == *alias.as_str() && !tool.execution.is_activity()
             };
-            let names = tool
-                .filter(is_named)
-                .map(|tool| of_name(&lens, tool))
-                .unwrap_or_default();
+            let mut names = Vec::new();
+            if let Some(tool) = tool.filter(is_named) {
+                of_name(&lens, tool, &mut names);
+            }
             let mut collisions = names
                 .iter()
                 .filter(|finding| finding.code == FindingCode::NameCollision);
@@ -209,13 +281,13 @@ fn about(finding: Finding, target: &PreferenceTarget) -> Finding {
     }
 }
 
-fn of_entry(lens: &ScopedCatalog<'_>, entry: &CatalogEntry, findings: &mut Vec<Finding>) {
+fn of_entry(lens: &ScopedCatalog<'_>, entry: &CatalogEntry, sink: &mut impl FindingSink) {
     match of_standing(entry) {
-        Some(withdrawn) => findings.push(withdrawn),
+        Some(withdrawn) => give(sink, withdrawn),
         None => entry
             .tools
             .iter()
-            .for_each(|tool| of_tool(lens, tool, findings)),
+            .for_each(|tool| of_tool(lens, tool, sink)),
     }
 }
 
@@ -239,33 +311,44 @@ pub(super) fn of_standing(entry: &CatalogEntry) -> Option<Finding> {
 }
 
 /// What was decided about one tool of a scenario that claims names, in the scope of `lens`.
-pub(super) fn of_tool(lens: &ScopedCatalog<'_>, tool: &ViewTool, findings: &mut Vec<Finding>) {
-    let mut add = |finding: Finding| {
-        findings.push(
-            finding
-                .of_scenario(&tool.id.scenario)
-                .of_tool(tool.id.tool.clone()),
-        );
-    };
+pub(super) fn of_tool(lens: &ScopedCatalog<'_>, tool: &ViewTool, sink: &mut impl FindingSink) {
+    let scenario = Some(&tool.id.scenario);
     if !tool.effective.enabled {
-        let why = match &tool.effective.enabled_source {
-            Provenance::Manifest => "its manifest does not enable it by default".to_owned(),
-            source @ Provenance::Preference(_) => {
-                format!("switched off by the preference {source}")
-            }
-        };
-        let hint = format!("to enable it: `{}`", enabling(&lens.scope, &tool.id));
-        add(Finding::new(FindingCode::Disabled, why).hint(hint));
+        sink.take(FindingCode::Disabled, scenario, || {
+            about_tool(tool, disabled(lens, tool))
+        });
     }
     if tool.tool.facts.internal_only {
         let why = "its scenario marks it as internal, so LLMs never see it";
-        add(Finding::new(FindingCode::InternalOnly, why));
+        sink.take(FindingCode::InternalOnly, scenario, || {
+            about_tool(tool, Finding::new(FindingCode::InternalOnly, why))
+        });
     }
     // The name of an activity is not in lists.
     if !tool.execution.is_activity() {
-        of_name(lens, tool).into_iter().for_each(add);
+        of_name(lens, tool, sink);
     }
-    findings.extend(lens.catalog.activity_findings(tool));
+    for finding in lens.catalog.activity_findings(tool) {
+        give(sink, finding);
+    }
+}
+
+fn about_tool(tool: &ViewTool, finding: Finding) -> Finding {
+    finding
+        .of_scenario(&tool.id.scenario)
+        .of_tool(tool.id.tool.clone())
+}
+
+/// The finding that a tool is switched off.
+fn disabled(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Finding {
+    let why = match &tool.effective.enabled_source {
+        Provenance::Manifest => "its manifest does not enable it by default".to_owned(),
+        source @ Provenance::Preference(_) => {
+            format!("switched off by the preference {source}")
+        }
+    };
+    let hint = format!("to enable it: `{}`", enabling(&lens.scope, &tool.id));
+    Finding::new(FindingCode::Disabled, why).hint(hint)
 }
 
 /// The command that enables a tool in a scope.
@@ -279,43 +362,58 @@ fn enabling(scope: &Scope, id: &ToolId) -> String {
 }
 
 /// Why a tool has the name it has, where that is not simply its own.
-pub(super) fn of_name(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<Finding> {
+pub(super) fn of_name(lens: &ScopedCatalog<'_>, tool: &ViewTool, sink: &mut impl FindingSink) {
     let id = &tool.id;
+    let scenario = Some(&id.scenario);
     let name = &tool.name;
     let plain = PublishedName::plain_shared(&id.tool);
-    let own = plain.as_str() == &*id.tool;
-    let mut findings = Vec::new();
     match lens.rules.alias(id) {
         Some((alias, rule)) if alias == name => {
             let (scope, target) = &*rule.place;
-            let message = format!("published as `{name}` by the preference {scope} {target}");
-            return vec![Finding::new(FindingCode::Aliased, message)];
+            sink.take(FindingCode::Aliased, scenario, || {
+                let message = format!("published as `{name}` by the preference {scope} {target}");
+                about_tool(tool, Finding::new(FindingCode::Aliased, message))
+            });
+            return;
         }
-        Some((alias, _)) => {
-            let NameObstacle { why, rivals } = obstacle(lens, id, alias);
-            let message =
-                format!("the alias `{alias}` is not available: {why}; published as `{name}`");
-            let refused = Finding::new(FindingCode::AliasRefused, message).with_others(rivals);
-            findings.push(refused.hint("choose an alias that no other tool has"));
-        }
+        Some((alias, _)) => sink.take(FindingCode::AliasRefused, scenario, || {
+            about_tool(tool, alias_refused(lens, tool, alias))
+        }),
         None if lens.names.style == super::NamingStyle::OnCollision && plain != *name => {
-            findings.push(collision(lens, tool, &plain).hint(format!(
-                "`callsheet prefs set tool:{id} --alias NAME` gives it a name of its own"
-            )));
+            sink.take(FindingCode::NameCollision, scenario, || {
+                let collision = collision(lens, tool, &plain).hint(format!(
+                    "`callsheet prefs set tool:{id} --alias NAME` gives it a name of its own"
+                ));
+                about_tool(tool, collision)
+            });
         }
         None => {}
     }
     if name.is_reserved() {
-        findings.push(collision(lens, tool, &PublishedName::qualified(id)));
+        sink.take(FindingCode::NameCollision, scenario, || {
+            about_tool(tool, collision(lens, tool, &PublishedName::qualified(id)))
+        });
     }
-    if !own {
-        let message = format!(
-            "the name `{}` is not one that every LLM vendor accepts; published as `{name}`",
-            id.tool
-        );
-        findings.push(Finding::new(FindingCode::NameRepaired, message));
+    if plain.as_str() != &*id.tool {
+        sink.take(FindingCode::NameRepaired, scenario, || {
+            let message = format!(
+                "the name `{}` is not one that every LLM vendor accepts; published as `{name}`",
+                id.tool
+            );
+            about_tool(tool, Finding::new(FindingCode::NameRepaired, message))
+        });
     }
-    findings
+}
+
+/// The finding that a tool does not get the alias that a preference gives it.
+fn alias_refused(lens: &ScopedCatalog<'_>, tool: &ViewTool, alias: &PublishedName) -> Finding {
+    let NameObstacle { why, rivals } = obstacle(lens, &tool.id, alias);
+    let message = format!(
+        "the alias `{alias}` is not available: {why}; published as `{}`",
+        tool.name
+    );
+    let refused = Finding::new(FindingCode::AliasRefused, message).with_others(rivals);
+    refused.hint("choose an alias that no other tool has")
 }
 
 /// The finding that a tool does not get the name it wants.

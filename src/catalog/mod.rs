@@ -71,6 +71,7 @@ pub use definition_diff::{ChangedDefinition, ChangedPart, DefinitionDifference};
 pub use diff::{CatalogDiff, ToolChange, Touched, difference, findings_between};
 pub use explain::{ExplainStep, Explanation, explain, out_of_bounds};
 pub use find::{NameLookup, find_in_scope};
+pub(crate) use findings::FindingSink;
 pub use former_names::{FormerName, FormerNames};
 pub use near::{NEAR, nearest};
 pub use profiles::UnknownProfile;

@@ -67,7 +67,10 @@ impl LoginArgs {
                 hint: None,
             })?
             .port();
-        let body = json!({ "redirect_uri": format!("http://127.0.0.1:{port}{CALLBACK}") });
+        let body = json!({
+            "redirect_uri": format!("http://127.0.0.1:{port}{CALLBACK}"),
+            "takes_issuer_path": true,
+        });
         let path = ["scenarios", self.name.as_str(), "login"];
         let begun = daemon
             .send(
@@ -109,7 +112,11 @@ impl LoginArgs {
         let patience =
             Duration::from_millis(begun.value["expires_in_ms"].as_u64().unwrap_or(600_000));
         let came = tokio::time::timeout(patience, callback(&listener, state.as_deref())).await;
-        let (query, browser) = came.map_err(|_| CommandError::Refused {
+        let CameBack {
+            path,
+            query,
+            browser,
+        } = came.map_err(|_| CommandError::Refused {
             message: format!(
                 "the login was not finished within {} minutes",
                 patience.as_secs() / 60
@@ -119,7 +126,7 @@ impl LoginArgs {
                 self.name
             )),
         })?;
-        let body = json!({ "query": query });
+        let body = json!({ "query": query, "path": path });
         let path = ["scenarios", self.name.as_str(), "login", "finish"];
         let finished = daemon
             .send(Method::POST, &path, QueryPairs::new(), Some(&body), "state")
@@ -242,16 +249,23 @@ fn open(address: &Url) {
     let _ = quiet.spawn();
 }
 
-/// Waits for the browser: the query that it brings, and the connection to answer it on. Whatever
-/// else connects is refused: another program, or a web page that tries the ports of this machine,
-/// does not know the `state` of this login.
-async fn callback(listener: &TcpListener, state: Option<&str>) -> (String, TcpStream) {
+/// The browser, as it came back.
+struct CameBack {
+    path: String,
+    query: String,
+    /// Waits for an answer.
+    browser: TcpStream,
+}
+
+/// Waits for the browser. Whatever else connects is refused: another program, or a web page that
+/// tries the ports of this machine, does not know the `state` of this login.
+async fn callback(listener: &TcpListener, state: Option<&str>) -> CameBack {
     let mut open = FuturesUnordered::new();
     loop {
         tokio::select! {
             accepted = listener.accept(), if open.len() < MAX_OPEN => {
                 if let Ok((stream, _)) = accepted {
-                    open.push(tokio::time::timeout(ONE, query(stream, state)));
+                    open.push(tokio::time::timeout(ONE, came_back(stream, state)));
                 }
             }
             Some(answered) = open.next() => {
@@ -263,8 +277,8 @@ async fn callback(listener: &TcpListener, state: Option<&str>) -> (String, TcpSt
     }
 }
 
-/// The query of a request for the callback of the login with this `state`.
-async fn query(mut stream: TcpStream, state: Option<&str>) -> Option<(String, TcpStream)> {
+/// Reads a request of the browser for the callback of the login with this `state`.
+async fn came_back(mut stream: TcpStream, state: Option<&str>) -> Option<CameBack> {
     let mut head = Vec::new();
     let mut part = [0; 1024];
     while !head.windows(4).any(|window| window == b"\r\n\r\n") {
@@ -277,9 +291,11 @@ async fn query(mut stream: TcpStream, state: Option<&str>) -> Option<(String, Tc
     }
     let head = String::from_utf8_lossy(&head).into_owned();
     let target = head.strip_prefix("GET ")?.split(' ').next()?;
-    let query = target
-        .strip_prefix(CALLBACK)
-        .and_then(|rest| rest.strip_prefix('?'));
+    let mut parts = target.splitn(2, '?');
+    let path = parts.next().unwrap_or_default();
+    // The daemon judges whether the address is that of the login.
+    let is_callback = path == CALLBACK || path.starts_with(&format!("{CALLBACK}/"));
+    let query = parts.next().filter(|_| is_callback);
     let is_ours = |query: &&str| {
         let named = url::form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "state");
         named.map(|(_, value)| value).as_deref() == state
@@ -290,7 +306,11 @@ async fn query(mut stream: TcpStream, state: Option<&str>) -> Option<(String, Tc
             .await;
         return None;
     };
-    Some((query.to_owned(), stream))
+    Some(CameBack {
+        path: path.to_owned(),
+        query: query.to_owned(),
+        browser: stream,
+    })
 }
 
 /// Shows the person what came of it.

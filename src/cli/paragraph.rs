@@ -205,7 +205,7 @@ impl<'a> ParagraphCause<'a> {
         let code = text("code");
         let format = finding["format"]
             .as_str()
-            .filter(|_| code == FindingCode::Lossy.as_str());
+            .filter(|_| code == FindingCode::Lossy.as_str() && finding["tool"].is_string());
         Self {
             code,
             text: format.unwrap_or(text("message")),

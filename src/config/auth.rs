@@ -9,7 +9,7 @@ use super::secret_value::FOLLOWED;
 use super::shape::Shape;
 use super::units::ValueError;
 use super::value_reader::ValueReader;
-use crate::model::{Auth, OAuthClient, Secret, SecretSource};
+use crate::model::{Auth, LoginCallback, OAuthClient, Secret, SecretSource};
 
 /// A bearer token, where it is, or one of the kinds. The first five keys are those of a secret.
 pub(super) const SHAPE: Shape = Shape::SecretOr(&[
@@ -34,6 +34,7 @@ pub(super) const SHAPE: Shape = Shape::SecretOr(&[
             ("scopes", Shape::Words),
             ("resource", Shape::Text),
             ("issuer", Shape::Text),
+            ("callback", Shape::Text),
         ]),
     ),
 ]);
@@ -163,6 +164,7 @@ fn oauth(at: &mut ValueReader<'_>) -> Option<OAuthClient> {
         Ok(text.to_owned())
     });
     let issuer = issuer(at);
+    let callback = callback(at);
     let client_secret: Option<SecretSource> = at
         .key("client_secret")
         .secret_source(Ok::<Secret, ValueError>);
@@ -173,6 +175,7 @@ fn oauth(at: &mut ValueReader<'_>) -> Option<OAuthClient> {
         scopes,
         resource,
         issuer,
+        callback,
         token_hosts: None,
     })
 }
@@ -180,12 +183,33 @@ fn oauth(at: &mut ValueReader<'_>) -> Option<OAuthClient> {
 /// The authorization server of a login. It is compared as it is written (RFC 8414 section 3.3).
 fn issuer(at: &mut ValueReader<'_>) -> Option<String> {
     let mut issuer: Option<String> = None;
+    let mut key = at.key("issuer");
+    key.text(&mut issuer, |text| address(text).map(|_| text.to_owned()));
+    refuse_without_login(at, "issuer");
+    issuer
+}
+
+/// The address that is registered for a login with this client.
+fn callback(at: &mut ValueReader<'_>) -> LoginCallback {
+    let mut callback = LoginCallback::default();
+    at.key("callback").text(&mut callback, |text| match text {
+        "shared" => Ok(LoginCallback::Shared),
+        "issuer" => Ok(LoginCallback::Issuer),
+        _ => Err(ValueError::new(
+            format!("{text:?} is no kind of callback address"),
+            "write \"shared\" or \"issuer\"",
+        )),
+    });
+    refuse_without_login(at, "callback");
+    callback
+}
+
+/// Notes that a key is for a login, and that this client has none.
+fn refuse_without_login(at: &mut ValueReader<'_>, key: &str) {
     let has_token_url = at.key("token_url").value.is_some();
-    let mut at = at.key("issuer");
-    at.text(&mut issuer, |text| address(text).map(|_| text.to_owned()));
+    let mut at = at.key(key);
     if at.value.is_some() && has_token_url {
         let wrong = "it is for a login, and this client has a `token_url`";
         at.reject(ValueError::new(wrong, "take one of the two out"));
     }
-    issuer
 }

@@ -63,9 +63,21 @@ pub struct OAuthClient {
     /// `issuer`: the authorization server of a login, as it names itself. `None` where the scenario
     /// may name it.
     pub issuer: Option<String>,
+    /// `callback`: which address is registered for a login with this client.
+    pub callback: LoginCallback,
     /// The hosts that tokens may be requested from, if `token_url` was not written by the operator.
     /// The resolved address is checked, too.
     pub token_hosts: Option<Vec<HostRule>>,
+}
+
+/// Which address the browser comes back to after a login.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum LoginCallback {
+    /// The one for all authorization servers.
+    #[default]
+    Shared,
+    /// The one for its authorization server alone, which ends with a digest of its issuer.
+    Issuer,
 }
 
 impl From<Secret> for SecretSource {

@@ -76,7 +76,7 @@ pub(crate) use caller::{belongs_to_access, short_caller_text};
 pub use config_state::{
     ConfigProblem, ConfigState, IgnoredVariables, RefusedConfig, RenamedKey, ScenarioChanges,
 };
-pub use credential::{Auth, OAuthClient, SecretSource};
+pub use credential::{Auth, LoginCallback, OAuthClient, SecretSource};
 pub use definition_version::{DefinitionVersion, NamedVersion, NotAVersion, VersionCell};
 pub(crate) use definition_version::{hash_document, hash_part};
 pub use finding::{CappedFindings, Finding, FindingCode, Severity};

@@ -19,6 +19,10 @@ use bytes::Bytes;
 /// other texts.
 pub(super) const SHORTEST_SECRET: usize = 16;
 
+/// Bytes of the shortest secret that is masked as it is after percent-decoding. A shorter one may
+/// well be a word of other texts.
+const SHORTEST_DECODED: usize = 8;
+
 /// Bytes at the beginning of a longer secret that are masked. The memory for a secret is a multiple
 /// of its length, and an authorization server chooses how long a token is.
 const LONGEST_SECRET: usize = 4 * 1024;
@@ -288,10 +292,15 @@ fn add_spellings(secret: &[u8], spellings: &mut Vec<Vec<u8>>) {
         );
     }
     if secret.contains(&b'\\') {
-        spellings.push(unescaped(secret));
+        spellings.push(read_whole(secret, without_escapes));
     }
     if secret.len() < SHORTEST_SECRET {
         return;
+    }
+    // One that has escapes itself loses them where a text is decoded more than once.
+    let decoded = read_whole(secret, percent_decoded_again);
+    if decoded != secret && decoded.len() >= SHORTEST_DECODED {
+        spellings.push(decoded);
     }
     for before in 0..3 {
         let mut bytes = vec![0; before];
@@ -307,16 +316,16 @@ fn add_spellings(secret: &[u8], spellings: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// A secret as it is read where escapes are taken out.
-fn unescaped(secret: &[u8]) -> Vec<u8> {
-    let mut read = Vec::with_capacity(secret.len());
+/// A secret as it is read with `read`: the byte at a position, and how many bytes of it that takes.
+fn read_whole(secret: &[u8], read: impl Fn(&[u8]) -> (u8, usize)) -> Vec<u8> {
+    let mut whole = Vec::with_capacity(secret.len());
     let mut at = 0;
     while at < secret.len() {
-        let (byte, taken) = without_escapes(&secret[at..]);
-        read.push(byte);
+        let (byte, taken) = read(&secret[at..]);
+        whole.push(byte);
         at += taken;
     }
-    read
+    whole
 }
 
 #[cfg(test)]
@@ -395,6 +404,19 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_secret_with_escapes_is_found_however_often_it_is_encoded() {
+        let secret = "ab%41cd%2fef%25gh%zz%";
+        let mut text = secret.to_owned();
+        for times in 0..4 {
+            assert_eq!(masked(&[secret], &format!("<{text}>")), "<***>", "{times}");
+            text = text.replace('%', "%25");
+        }
+        // What is left of it without its escapes would be a word.
+        let short = "%61%62%63%64%65%66";
+        assert_eq!(masked(&[short], "abcdef"), "abcdef");
     }
 
     #[test]

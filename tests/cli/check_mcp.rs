@@ -75,6 +75,28 @@ fn faults_of_a_server_are_found_in_its_list_and_in_how_it_lists() {
 }
 
 #[test]
+fn what_is_left_out_of_prompts_and_resources_is_named() {
+    let ran = check(&Home::new(), &["--json", "--", "python3", FAULTS, "offers"]);
+    let checked: Value = serde_json::from_str(&ran.out).unwrap();
+    let left_out: Vec<&str> = checked["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|finding| finding["code"] == "offer-left-out")
+        .map(|finding| finding["message"].as_str().unwrap())
+        .collect();
+    assert_eq!(left_out.len(), 2, "{ran:?}");
+    assert!(
+        left_out[0].contains("`prompts/list` failed"),
+        "{left_out:?}"
+    );
+    assert!(
+        left_out[1].contains("is beyond the first 200 of the list"),
+        "{left_out:?}"
+    );
+}
+
+#[test]
 fn a_server_without_faults_passes() {
     let ran = check(&Home::new(), &["--json", "--", "python3", SERVER, "modern"]);
     let checked: Value = serde_json::from_str(&ran.out).unwrap();

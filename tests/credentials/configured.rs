@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callsheet::model::{Auth, OAuthClient, Secret, SecretSource};
+use callsheet::model::{Auth, LoginCallback, OAuthClient, Secret, SecretSource};
 
 use crate::support::config::Machine;
 
@@ -85,6 +85,7 @@ fn every_kind_can_be_written() {
         scopes: vec!["a".to_owned(), "b".to_owned()],
         resource: Some("https://h/".parse().unwrap()),
         issuer: None,
+        callback: LoginCallback::Shared,
         token_hosts: None,
     };
     assert_eq!(auth(&written(whole)), Auth::OAuth(Box::new(client.clone())));
@@ -102,9 +103,18 @@ fn every_kind_can_be_written() {
     let named = "{ oauth = { client_id = \"me\", issuer = \"https://as\" } }";
     assert_eq!(
         auth(&written(named)),
-        Auth::OAuth(Box::new(client)),
+        Auth::OAuth(Box::new(client.clone())),
         "it stays as it is written"
     );
+    let shared =
+        "{ oauth = { client_id = \"me\", issuer = \"https://as\", callback = \"shared\" } }";
+    assert_eq!(
+        auth(&written(shared)),
+        Auth::OAuth(Box::new(client.clone()))
+    );
+    client.callback = LoginCallback::Issuer;
+    let own = "{ oauth = { client_id = \"me\", issuer = \"https://as\", callback = \"issuer\" } }";
+    assert_eq!(auth(&written(own)), Auth::OAuth(Box::new(client)));
 }
 
 #[test]
@@ -171,6 +181,16 @@ fn what_is_no_credential_is_refused_with_the_next_step() {
         (oauth(", issuer = \"as\""), "issuer", "http"),
         (
             oauth(", token_url = \"https://as/\", issuer = \"https://as\""),
+            "it is for a login",
+            "one of the two",
+        ),
+        (
+            oauth(", callback = \"own\""),
+            "no kind of callback address",
+            "\"issuer\"",
+        ),
+        (
+            oauth(", token_url = \"https://as/\", callback = \"issuer\""),
             "it is for a login",
             "one of the two",
         ),

@@ -17,7 +17,7 @@ use crate::support::command::{Home, Running, run, until};
 use crate::support::scripted::{Reply, Request, Scripted, manifest, tool};
 use crate::support::upstream_server::{UpstreamServer, answer, client, limits};
 
-const SECRET: &str = "m4rk3r/0123+abcd\"efghijklm4rk3r";
+const SECRET: &str = "m4rk3r/0123+ab%41cd\"efghijklm4rk3r";
 
 /// What no output has: a piece of the secret in each spelling.
 const PIECES: [&str; 6] = ["m4rk3r", "M4rk3r", "bTRyazNy", "0cmszc", "NHJrM3", "6d3472"];
@@ -40,10 +40,13 @@ fn spellings(secret: &str) -> String {
     });
     let form: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
     let pair = format!("a:{secret}");
+    let again = |text: &str| text.replace('%', "%25");
     [
         secret.to_owned(),
         percent.to_uppercase(),
         percent,
+        again(&form),
+        again(&again(&form)),
         form,
         BASE64_STANDARD.encode(secret),
         BASE64_STANDARD.encode(&pair),

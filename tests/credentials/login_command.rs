@@ -29,8 +29,8 @@ fn serve(home: &Home) -> Running {
 }
 
 /// Runs the command, and does what the person does: everything that it printed.
-async fn login(home: &Home, daemon: &Running) -> String {
-    let mut command = home.command(&["login", "tickets", "--no-browser", "--url", &daemon.url]);
+pub(crate) async fn login(home: &Home, daemon: &Running, name: &str) -> String {
+    let mut command = home.command(&["login", name, "--no-browser", "--url", &daemon.url]);
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -68,7 +68,7 @@ async fn login(home: &Home, daemon: &Running) -> String {
     let page = ask(
         back.socket_addrs(|| None).unwrap()[0],
         "GET",
-        &format!("/callback?{query}"),
+        &format!("{}?{query}", back.path()),
         &[],
         "",
     )
@@ -97,7 +97,7 @@ async fn one_login_lasts_over_a_restart_and_a_renewal() {
     assert_eq!(state(&daemon), "needs-authorization");
     let findings = String::from_utf8(daemon.get("/api/v1/findings").1).unwrap();
     assert!(findings.contains("callsheet login tickets"), "{findings}");
-    let printed = login(&home, &daemon).await;
+    let printed = login(&home, &daemon, "tickets").await;
     assert!(
         printed.contains("tickets is logged in") && printed.contains("renews this by itself"),
         "{printed}"
@@ -143,7 +143,7 @@ async fn one_login_lasts_over_a_restart_and_a_renewal() {
 
     // A login outlives its scenario in the configuration, and can be ended all the same.
     server.set(|inner| inner.refuses_renewal = false);
-    written.push(login(&home, &daemon).await);
+    written.push(login(&home, &daemon, "tickets").await);
     daemon.signal("TERM");
     written.push(daemon.ended().1);
     let rest = "server.listen = \"127.0.0.1:0\"\ndiscovery.vrooli.enabled = false\nstate.path = \"state.db\"\n";

@@ -11,6 +11,7 @@ use callsheet::transports::http::credentials::oauth::{LoginError, OAuthTokens};
 use callsheet::transports::http::{ClientLimits, Upstream};
 use tokio::io::AsyncWriteExt as _;
 
+use crate::login_server::callback;
 use crate::support::assert_empty;
 use crate::support::upstream_server::{UpstreamServer, answer, client, gzip, hang, limits};
 
@@ -29,10 +30,7 @@ fn logins(server: &UpstreamServer, limits: ClientLimits) -> (Arc<OAuthTokens>, U
 
 async fn begin(tokens: &OAuthTokens) -> String {
     let name: ScenarioName = "tickets".parse().unwrap();
-    let error = tokens
-        .begin(&name, &"http://127.0.0.1:9/callback".parse().unwrap())
-        .await
-        .unwrap_err();
+    let error = tokens.begin(&name, &callback()).await.unwrap_err();
     assert!(matches!(error, LoginError::Unusable(_)), "{error:?}");
     error.to_string()
 }

@@ -6,6 +6,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
+use callsheet::transports::http::credentials::oauth::CallbackAddress;
 use http::request::Parts;
 use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
@@ -43,6 +44,8 @@ pub(crate) struct Inner {
     pub(crate) tokens: usize,
     /// What a token has to allow; it is told when it does not.
     pub(crate) wants: Option<&'static str>,
+    /// Where its page sends the browser on to, with these members of the query replaced.
+    pub(crate) sends_on: Option<(Url, Vec<(&'static str, String)>)>,
     pub(crate) came: Vec<(String, String)>,
 }
 
@@ -78,6 +81,7 @@ impl LoginServer {
             padding: 0,
             tokens: 0,
             wants: None,
+            sends_on: None,
             came: Vec::new(),
         };
         let inner = Arc::new(Mutex::new(inner));
@@ -119,18 +123,34 @@ pub(crate) fn member(form: &str, name: &str) -> Option<String> {
         .map(|(_, value)| value.into_owned())
 }
 
+/// Where the browser can come back to.
+pub(crate) fn callback() -> CallbackAddress {
+    CallbackAddress {
+        shared: "http://127.0.0.1:9/callback".parse().unwrap(),
+        takes_issuer_path: true,
+    }
+}
+
 /// Goes where a browser would: the query that it comes back with.
 pub(crate) async fn say_yes(authorization: &Url) -> String {
-    let answer = crate::support::serving::ask(
-        authorization.socket_addrs(|| None).unwrap()[0],
-        "GET",
-        &authorization[url::Position::BeforePath..],
-        &[],
-        "",
-    )
-    .await;
-    let location = answer.header("location").to_owned();
-    Url::parse(&location).unwrap().query().unwrap().to_owned()
+    let back = browse(authorization).await.unwrap();
+    back.query().unwrap().to_owned()
+}
+
+/// Goes where a browser would: the address that it comes back to, or the status with which an
+/// authorization server refuses to send it anywhere.
+pub(crate) async fn browse(authorization: &Url) -> Result<Url, u16> {
+    let mut at = authorization.clone();
+    while at.path() == "/authorize" {
+        let address = at.socket_addrs(|| None).unwrap()[0];
+        let target = &at[url::Position::BeforePath..];
+        let answer = crate::support::serving::ask(address, "GET", target, &[], "").await;
+        if answer.status != 302 {
+            return Err(answer.status);
+        }
+        at = Url::parse(answer.header("location")).unwrap();
+    }
+    Ok(at)
 }
 
 async fn handle(State(inner): State<Arc<Mutex<Inner>>>, request: Request) -> Response {
@@ -175,26 +195,12 @@ fn prescribed_answer(inner: &Mutex<Inner>, head: &Parts, body: &str) -> Option<R
                 "code_challenge_methods_supported": ["S256"],
                 "token_endpoint_auth_methods_supported": ["none"],
                 "authorization_response_iss_parameter_supported": true,
+                "client_id_metadata_document_supported": false,
             });
             said(200, &inner.with_wrong(document))
         }
         (&Method::POST, "/register") => said(201, &json!({"client_id": "registered"})),
-        (_, "/authorize") => {
-            let query = head.uri.query().unwrap();
-            let mut back = Url::parse(&member(query, "redirect_uri").unwrap()).unwrap();
-            let state = member(query, "state").unwrap();
-            back.query_pairs_mut()
-                .append_pair("code", &format!("{MARKER}-code"))
-                .append_pair("state", &state);
-            if let Some(issuer) = &inner.named {
-                back.query_pairs_mut().append_pair("iss", issuer);
-            }
-            Response::builder()
-                .status(302)
-                .header("location", back.as_str())
-                .body(Body::empty())
-                .unwrap()
-        }
+        (_, "/authorize") => inner.authorize(head.uri.query().unwrap()),
         (&Method::POST, "/token") => inner.token(body),
         (&Method::POST, "/revoke") => {
             let is_renewing = member(body, "token_type_hint").as_deref() == Some("refresh_token");
@@ -218,6 +224,54 @@ impl Inner {
             }
         }
         document
+    }
+
+    /// Sends the browser back, or on to another server.
+    fn authorize(&self, query: &str) -> Response {
+        let redirect = member(query, "redirect_uri").unwrap();
+        let to = match &self.sends_on {
+            Some((other, replaced)) => {
+                let mut to = other.clone();
+                for (key, value) in parse(query.as_bytes()) {
+                    let own = replaced.iter().find(|(name, _)| **name == *key);
+                    let value = own.map_or(&*value, |(_, own)| own.as_str());
+                    to.query_pairs_mut().append_pair(&key, value);
+                }
+                to
+            }
+            None if !self.has_registered(query, &redirect) => {
+                return said(400, &json!({"error": "invalid_request"}));
+            }
+            None => {
+                let mut back = Url::parse(&redirect).unwrap();
+                back.query_pairs_mut()
+                    .append_pair("code", &format!("{MARKER}-code"))
+                    .append_pair("state", &member(query, "state").unwrap());
+                if let Some(issuer) = &self.named {
+                    back.query_pairs_mut().append_pair("iss", issuer);
+                }
+                back
+            }
+        };
+        Response::builder()
+            .status(302)
+            .header("location", to.as_str())
+            .body(Body::empty())
+            .unwrap()
+    }
+
+    /// Whether its own client was registered with this address. Clients that were registered by
+    /// hand have the one that they come with.
+    fn has_registered(&self, query: &str, redirect: &str) -> bool {
+        if member(query, "client_id").as_deref() != Some("registered") {
+            return true;
+        }
+        let registrations = self.came.iter().filter(|(path, _)| path == "/register");
+        let mut bodies = registrations.map(|(_, body)| body);
+        bodies.any(|body| {
+            let registration: Value = serde_json::from_str(body).unwrap();
+            registration["redirect_uris"] == json!([redirect])
+        })
     }
 
     fn current(&self) -> String {

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use callsheet::model::{Auth, HttpTarget, OAuthClient, ScenarioName, Secret};
+use callsheet::model::{Auth, HttpTarget, LoginCallback, OAuthClient, ScenarioName, Secret};
 use callsheet::runtime::{Clock, Tasks};
 use callsheet::transports::http::credentials::TokenSources;
 use callsheet::transports::http::credentials::oauth::{
@@ -15,7 +15,7 @@ use futures_util::future::BoxFuture;
 use jiff::SignedDuration;
 use serde_json::json;
 
-use crate::login_server::{LoginServer, MARKER, member, say_yes};
+use crate::login_server::{LoginServer, MARKER, callback, member, say_yes};
 use crate::support::upstream_server::limits;
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
@@ -52,6 +52,7 @@ fn own_client(secret: &str, issuer: Option<&str>) -> Auth {
         scopes: Vec::new(),
         resource: None,
         issuer: issuer.map(str::to_owned),
+        callback: LoginCallback::Shared,
         token_hosts: None,
     }))
 }
@@ -82,10 +83,7 @@ impl Run {
     }
 
     async fn login(&self) -> Result<(), LoginError> {
-        let started = self
-            .tokens
-            .begin(&name(), &"http://127.0.0.1:9/callback".parse().unwrap())
-            .await?;
+        let started = self.tokens.begin(&name(), &callback()).await?;
         let query = say_yes(&started.authorization_url).await;
         self.tokens
             .finish(&LoginRedirect::parse(&query))

@@ -10,17 +10,12 @@ use callsheet::transports::http::credentials::oauth::{
     LoginError, LoginRedirect, LoginState, OAuthTokens,
 };
 use serde_json::{Value, json};
-use url::Url;
 
-use crate::login_server::{LoginServer, MARKER, member, say_yes};
+use crate::login_server::{LoginServer, MARKER, callback, member, say_yes};
 use crate::support::upstream_server::{Request, UpstreamServer, answer, client, limits};
 
 fn name() -> ScenarioName {
     "tickets".parse().unwrap()
-}
-
-fn redirect() -> Url {
-    "http://127.0.0.1:9/callback".parse().unwrap()
 }
 
 fn logins(server: &LoginServer) -> (Arc<OAuthTokens>, Upstream) {
@@ -35,7 +30,7 @@ fn logins(server: &LoginServer) -> (Arc<OAuthTokens>, Upstream) {
 }
 
 async fn finish(tokens: &OAuthTokens) -> Result<(), LoginError> {
-    let started = tokens.begin(&name(), &redirect()).await?;
+    let started = tokens.begin(&name(), &callback()).await?;
     let query = say_yes(&started.authorization_url).await;
     tokens.finish(&LoginRedirect::parse(&query)).await.map(drop)
 }
@@ -52,13 +47,13 @@ async fn a_login_asks_for_one_resource_with_a_proof_key() {
     let server = LoginServer::start().await;
     let (tokens, upstream) = logins(&server);
     upstream.get("", None).await.unwrap_err();
-    let started = tokens.begin(&name(), &redirect()).await.unwrap();
+    let started = tokens.begin(&name(), &callback()).await.unwrap();
     let asked = started.authorization_url.query().unwrap().to_owned();
     let resource = server.url().as_str().trim_end_matches('/').to_owned();
     for (key, expected) in [
         ("response_type", "code"),
         ("client_id", "registered"),
-        ("redirect_uri", redirect().as_str()),
+        ("redirect_uri", callback().shared.as_str()),
         ("code_challenge_method", "S256"),
         ("resource", &resource),
         ("scope", "read"),
@@ -112,7 +107,7 @@ async fn descriptions_are_looked_for_in_the_order_of_the_specification() {
     };
     let _upstream = client.upstream_to(&target).unwrap();
     let text = tokens
-        .begin(&name(), &redirect())
+        .begin(&name(), &callback())
         .await
         .unwrap_err()
         .to_string();
@@ -161,7 +156,7 @@ async fn a_description_is_of_the_scenario_or_of_a_path_above_it() {
         };
         let _upstream = client.upstream_to(&target).unwrap();
         let text = tokens
-            .begin(&name(), &redirect())
+            .begin(&name(), &callback())
             .await
             .unwrap_err()
             .to_string();
@@ -287,8 +282,8 @@ async fn an_answer_of_another_server_and_huge_tokens_are_refused() {
 async fn a_later_login_replaces_the_earlier_and_none_waits_for_ever() {
     let server = LoginServer::start().await;
     let (tokens, _upstream) = logins(&server);
-    let first = tokens.begin(&name(), &redirect()).await.unwrap();
-    let second = tokens.begin(&name(), &redirect()).await.unwrap();
+    let first = tokens.begin(&name(), &callback()).await.unwrap();
+    let second = tokens.begin(&name(), &callback()).await.unwrap();
     let late = LoginRedirect::parse(&say_yes(&first.authorization_url).await);
     let text = tokens.finish(&late).await.unwrap_err().to_string();
     assert!(
@@ -418,7 +413,7 @@ async fn missing_scopes_are_requested_a_few_times_and_then_named() {
     for _ in 0..3 {
         let text = upstream.get("", None).await.unwrap_err().to_string();
         assert!(text.contains("wanted are: write"), "{text}");
-        let started = tokens.begin(&name(), &redirect()).await.unwrap();
+        let started = tokens.begin(&name(), &callback()).await.unwrap();
         let scope = member(started.authorization_url.query().unwrap(), "scope").unwrap();
         assert!(scope.contains("read") && scope.contains("write"), "{scope}");
         tokens
@@ -430,7 +425,7 @@ async fn missing_scopes_are_requested_a_few_times_and_then_named() {
     }
     upstream.get("", None).await.unwrap_err();
     let text = tokens
-        .begin(&name(), &redirect())
+        .begin(&name(), &callback())
         .await
         .unwrap_err()
         .to_string();

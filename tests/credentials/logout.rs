@@ -12,7 +12,7 @@ use callsheet::transports::http::credentials::oauth::{
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use crate::login_server::{self, LoginServer, MARKER, member, say_yes};
+use crate::login_server::{self, LoginServer, MARKER, callback, member, say_yes};
 use crate::support::assert_empty;
 use crate::support::upstream_server::{client, limits};
 
@@ -29,10 +29,7 @@ async fn logged_in(server: &LoginServer) -> (Arc<OAuthTokens>, Upstream) {
         ..HttpTarget::at(server.url())
     };
     let upstream = client.upstream_to(&target).unwrap();
-    let started = tokens
-        .begin(&name(), &"http://127.0.0.1:9/callback".parse().unwrap())
-        .await
-        .unwrap();
+    let started = tokens.begin(&name(), &callback()).await.unwrap();
     tokens
         .finish(&LoginRedirect::parse(
             &say_yes(&started.authorization_url).await,
@@ -150,10 +147,7 @@ async fn what_cannot_be_stored_is_said() {
         ..HttpTarget::at(server.url())
     };
     let upstream = client.upstream_to(&target).unwrap();
-    let started = tokens
-        .begin(&name(), &"http://127.0.0.1:9/callback".parse().unwrap())
-        .await
-        .unwrap();
+    let started = tokens.begin(&name(), &callback()).await.unwrap();
     let query = say_yes(&started.authorization_url).await;
     let error = tokens
         .finish(&LoginRedirect::parse(&query))

@@ -16,6 +16,7 @@ mod hidden;
 mod kinds;
 mod login_command;
 mod login_hostile;
+mod login_mixup;
 mod login_page;
 mod login_server;
 mod login_times;

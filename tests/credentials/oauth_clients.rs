@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use callsheet::model::{Auth, HttpTarget, OAuthClient, Secret};
+use callsheet::model::{Auth, HttpTarget, LoginCallback, OAuthClient, Secret};
 use callsheet::transports::http::Upstream;
 use callsheet::transports::http::credentials::oauth::OAuthTokens;
 
@@ -26,6 +26,7 @@ fn upstream_within(
         scopes: vec!["a".to_owned()],
         resource: None,
         issuer: None,
+        callback: LoginCallback::Shared,
         token_hosts: hosts.map(|hosts| hosts.iter().map(|host| host.parse().unwrap()).collect()),
     };
     let client = client(limits(), 4);

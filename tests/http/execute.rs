@@ -541,6 +541,7 @@ async fn flags_of_draft_4_are_checked_and_what_is_not_checked_is_found_when_list
     let tools = [
         tool_with("flag", &flag, &on),
         tool_with("ahead", &ahead, &on),
+        tool_with("behind", &ahead, &on),
     ];
     let kiln = Callee::echo(manifest("kiln", &tools)).await;
     let house = House::of(&[("kiln", kiln.url())]).await;
@@ -554,8 +555,9 @@ async fn flags_of_draft_4_are_checked_and_what_is_not_checked_is_found_when_list
         let found: Vec<&Value> = findings
             .filter(|finding| finding["code"] == "schema-unchecked")
             .collect();
-        assert_eq!(found.len(), 1, "{answer:#}");
+        assert_eq!(found.len(), 2, "{answer:#}");
         assert_eq!(found[0]["tool"], "ahead", "{answer:#}");
+        assert_eq!(found[1]["tool"], "behind", "{answer:#}");
     }
     let call = |level: i64| json!({"tool_name": "flag", "arguments": {"level": level}});
     assert_eq!(execute(address, &call(0)).await.status, 400);
@@ -573,8 +575,8 @@ async fn flags_of_draft_4_are_checked_and_what_is_not_checked_is_found_when_list
     .json();
     assert_eq!(
         answer["findings"].as_array().unwrap().len(),
-        1,
-        "a call adds no second one: {answer:#}"
+        2,
+        "a call adds no further one: {answer:#}"
     );
     house.finish().await;
 }

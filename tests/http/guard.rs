@@ -135,6 +135,43 @@ async fn pages_behind_a_proxy_need_the_name_only() {
     );
 }
 
+/// RFC 9110 section 15.5.16. A program between that decodes bodies would see another one.
+#[tokio::test]
+async fn bodies_in_a_content_coding_are_refused_on_every_route() {
+    let server = served().await;
+    let preference = r#"{"scope":"global","target":"tool:files/read","enabled":false}"#;
+    let call = r#"{"tool_name":"read"}"#;
+    let request = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let zip = ("content-type", "application/zip");
+    for (method, target, media, body) in [
+        ("PUT", "/api/v1/preferences", JSON, preference),
+        ("POST", "/api/v1/tools/execute", JSON, call),
+        ("POST", "/api/v1/turns?format=anthropic", JSON, "{}"),
+        ("POST", "/api/v1/scenarios", JSON, "{}"),
+        ("PUT", "/dashboard/tools/preference", JSON, "{}"),
+        ("POST", "/tools/bundles/archive", zip, "PK"),
+        ("POST", "/rpc", JSON, request),
+        ("POST", "/mcp", JSON, request),
+    ] {
+        for coding in ["br", "GZIP", "identity, gzip", "x"] {
+            let headers = [media, ("content-encoding", coding)];
+            let answer = server.ask(method, target, &headers, body).await;
+            assert_eq!(answer.status, 415, "{target} {coding}: {answer:?}");
+            assert_eq!(answer.header("accept-encoding"), "identity", "{target}");
+            let why = answer.problem();
+            assert!(
+                why.contains("content coding `") && why.contains("Content-Encoding"),
+                "{why}"
+            );
+        }
+        for coding in ["identity", "Identity,", ""] {
+            let headers = [media, ("content-encoding", coding)];
+            let answer = server.ask(method, target, &headers, body).await;
+            assert_ne!(answer.status, 415, "{target} {coding}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn bodies_are_json_and_bounded() {
     let server = served().await;

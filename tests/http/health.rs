@@ -1,5 +1,6 @@
 //! Health, findings, preferences and the original agent-inbox's reads over HTTP.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use callsheet::catalog::{Inputs, Visibility};
@@ -188,6 +189,57 @@ async fn findings_of_a_format_are_shown_as_soon_as_a_client_uses_it() {
         after.0 > 0 && after.1 < before.1,
         "{before:?} and then {after:?}"
     );
+}
+
+/// Providers of many equal names have a finding for each tool, and for most tools in each format.
+#[tokio::test]
+async fn findings_of_one_kind_are_listed_up_to_a_bound_and_then_counted() {
+    const TOOLS: usize = 700;
+    const SCENARIOS: usize = 4;
+    let tools: Vec<_> = (0..TOOLS).map(|at| tool(&format!("same_{at}"))).collect();
+    let mut inputs = Inputs::default();
+    for at in 0..SCENARIOS {
+        put(&mut inputs, offer(&format!("s{at}"), &tools));
+    }
+    let server = serve_inputs(&inputs).await;
+    let counted = |finding: &Value| {
+        let message = finding["message"].as_str().unwrap();
+        let more = message.split_once(" more of this kind are not listed");
+        more.map_or(1, |more| more.0.parse::<usize>().unwrap())
+    };
+    let all = server.get("/api/v1/findings").await;
+    let found = all.json()["findings"].as_array().unwrap().clone();
+    let mut kinds: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
+    for finding in &found {
+        let scenario = &finding["scenario"];
+        let about = if finding["format"].is_null() {
+            scenario
+        } else {
+            &finding["format"]
+        };
+        let kind = format!("{} {about}", finding["code"]);
+        kinds.entry(kind).or_default().push(finding);
+    }
+    assert!(kinds.values().all(|of_kind| of_kind.len() <= 501));
+    for at in 0..SCENARIOS {
+        let collisions = &kinds[&format!("\"name-collision\" \"s{at}\"")];
+        assert_eq!(collisions.len(), 501);
+        let whole: usize = collisions.iter().map(|finding| counted(finding)).sum();
+        assert_eq!(whole, TOOLS);
+    }
+    let over_limit = &kinds["\"over-limit\" \"openai\""];
+    let left_out: usize = over_limit.iter().map(|finding| counted(finding)).sum();
+    let list = server.get("/api/v1/tools?format=openai").await.json();
+    assert_eq!(list.as_array().unwrap().len() + left_out, TOOLS * SCENARIOS);
+    let rest = over_limit.iter().find(|finding| counted(finding) > 1);
+    let hint = rest.unwrap()["hint"].as_str().unwrap();
+    assert!(hint.contains("--scenario"), "{hint}");
+
+    // Those of one scenario are all listed.
+    let one = "/api/v1/findings?scenario=s1&code=name-collision";
+    let found = server.get(one).await.json()["findings"].clone();
+    assert_eq!(found.as_array().unwrap().len(), TOOLS);
+    assert_eq!(found[0]["others"].as_array().unwrap().len(), SCENARIOS - 1);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 Usage: mcp_faults.py BEHAVIOUR
 
-`listed` lists faulty tools in pages and in another order each time. `endless` repeats a cursor. `mute` never answers and says why on
+`listed` lists faulty tools in pages and in another order each time. `offers` fails to list its prompts, and lists too many templates. `endless` repeats a cursor. `mute` never answers and says why on
 standard error. `gone` ends at once.
 """
 
@@ -39,6 +39,14 @@ def page(request):
     return {"tools": []}
 
 
+def offer(method):
+    if behaviour == "offers" and method == "resources/list":
+        return {"resources": []}
+    if behaviour == "offers" and method == "resources/templates/list":
+        return {"resourceTemplates": [{"uriTemplate": "f:{name}/%d" % number, "name": "n"} for number in range(201)]}
+    return None
+
+
 if behaviour == "gone":
     sys.exit("the key of the service is missing")
 for line in sys.stdin:
@@ -46,9 +54,14 @@ for line in sys.stdin:
     if behaviour == "mute":
         print("waiting for the database", file=sys.stderr, flush=True)
     elif request.get("method") == "initialize":
-        answer(request, {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+        further = {"prompts": {}, "resources": {}} if behaviour == "offers" else {}
+        answer(request, {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}, **further},
                          "serverInfo": {"name": "faults", "version": "1"}})
     elif request.get("method") == "tools/list":
         answer(request, page(request))
+    elif behaviour == "offers" and request.get("method") == "prompts/list":
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32603, "message": "no"}}), flush=True)
+    elif offer(request.get("method")) is not None:
+        answer(request, offer(request["method"]))
     elif "id" in request:
         print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32601, "message": "no"}}), flush=True)

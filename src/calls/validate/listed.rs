@@ -1,9 +1,10 @@
 //! Finds, before any call, the tools whose schemas cannot be used to check arguments.
 //!
-//! The schemas of a scenario are compiled once for each of its manifests, on the threads that check
-//! arguments and with their deadline. Compiled schemas are not kept: calls keep those that they
-//! use.
+//! The schemas of a scenario are compiled once for each of its manifests, equal ones and those of
+//! its last manifest not again, on the threads that check arguments and with their deadline.
+//! Compiled schemas are not kept: calls keep those that they use.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, mpsc};
 
 use xxhash_rust::xxh3::xxh3_128;
@@ -25,6 +26,14 @@ enum JudgeProgress {
     EntryLeft,
     /// No thread is free, so every further manifest is left to the next request too.
     ThreadsBusy,
+}
+
+/// What is known of the schemas of one manifest.
+struct JudgedSchemas {
+    findings: Vec<Finding>,
+    /// Why each schema cannot be used, by its digest; `None` for one that can.
+    reasons: HashMap<u128, Option<Arc<str>>>,
+    progress: JudgeProgress,
 }
 
 impl ArgumentValidator {
@@ -51,13 +60,16 @@ impl ArgumentValidator {
                 findings.extend(known);
                 continue;
             }
-            let (found, progress) = self.judge_schemas(entry, rules).await;
-            findings.extend(found.iter().cloned());
-            match progress {
+            let found = self.judge_schemas(entry, rules).await;
+            findings.extend(found.findings.iter().cloned());
+            match found.progress {
                 JudgeProgress::Complete => {
+                    let reasons = found.reasons.into_iter();
+                    let usable = reasons.filter(|(_, reason)| reason.is_none());
                     let judged = JudgedManifest {
                         digest: entry.manifest.digest,
-                        findings: found,
+                        findings: found.findings,
+                        usable: Arc::new(usable.map(|(digest, _)| digest).collect()),
                     };
                     self.judged.lock().await.insert(entry.name.clone(), judged);
                 }
@@ -80,21 +92,45 @@ impl ArgumentValidator {
         self.judged.lock().await.retain(|name, _| is_known(name));
     }
 
-    /// The findings about the tools of one entry, and whether all tools were examined: while the
-    /// threads are busy with calls, the rest is left to the next request.
+    /// The schemas of the last manifest of this scenario that could be used.
+    async fn usable_before(&self, name: &ScenarioName) -> Arc<HashSet<u128>> {
+        let judged = self.judged.lock().await;
+        judged
+            .get(name)
+            .map(|known| Arc::clone(&known.usable))
+            .unwrap_or_default()
+    }
+
+    /// Judges the schemas of one entry, equal ones once. While the threads are busy with calls, the
+    /// rest is left to the next request.
     async fn judge_schemas(
         &self,
         entry: &CatalogEntry,
         rules: &config::CallsConfig,
-    ) -> (Vec<Finding>, JudgeProgress) {
+    ) -> JudgedSchemas {
+        let usable = self.usable_before(&entry.name).await;
         let mut findings = CappedFindings::default();
+        let mut reasons: HashMap<u128, Option<Arc<str>>> = HashMap::new();
         let mut progress = JudgeProgress::Complete;
         for tool in entry.tools.iter() {
-            match self.judge_schema(tool, rules).await {
-                Ok(None) => {}
-                Ok(Some(reason)) => findings.push_with(FindingCode::SchemaUnchecked, || {
-                    SchemaNote::unchecked(&reason).of_tool(Arc::clone(&tool.id.tool))
-                }),
+            let digest = xxh3_128(tool.tool.parameters.get().as_bytes());
+            let known = match reasons.get(&digest) {
+                None if usable.contains(&digest) => Some(None),
+                known => known.cloned(),
+            };
+            let judged = match known {
+                Some(reason) => Ok(reason),
+                None => self.judge_schema(tool, digest, rules).await,
+            };
+            match judged {
+                Ok(reason) => {
+                    if let Some(reason) = &reason {
+                        findings.push_with(FindingCode::SchemaUnchecked, || {
+                            SchemaNote::unchecked(reason).of_tool(Arc::clone(&tool.id.tool))
+                        });
+                    }
+                    reasons.insert(digest, reason);
+                }
                 Err(error) => {
                     let is_of_entry = matches!(error, PoolError::OwnerOverdue);
                     progress = if is_of_entry {
@@ -107,21 +143,25 @@ impl ArgumentValidator {
             }
         }
         let own = |finding: Finding| finding.of_scenario(&entry.name);
-        (findings.finish().into_iter().map(own).collect(), progress)
+        JudgedSchemas {
+            findings: findings.finish().into_iter().map(own).collect(),
+            reasons,
+            progress,
+        }
     }
 
-    /// Why the schema of a tool cannot be used; `None` if it can. Fails where no thread was free.
+    /// Why the schema of a tool, which has this digest, cannot be used; `None` if it can. Fails
+    /// where no thread was free.
     async fn judge_schema(
         &self,
         tool: &ViewTool,
+        digest: u128,
         rules: &config::CallsConfig,
     ) -> Result<Option<Arc<str>>, PoolError> {
-        let schema = &tool.tool.parameters;
-        let digest = xxh3_128(schema.get().as_bytes());
         if let Some(known) = self.known(digest) {
             return Ok(known.unusable_reason());
         }
-        let text = schema.clone();
+        let text = tool.tool.parameters.clone();
         let work = move || CompiledSchema::compile(&text).unusable_reason();
         let limits = CheckLimits::of_clients(rules).of_pool();
         match self.pool.run(&tool.id.scenario, limits, work).await {

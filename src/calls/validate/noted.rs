@@ -3,7 +3,7 @@
 //! Bounded. Findings are only made for tools that still have the same schema. Never decides
 //! anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_128;
@@ -30,6 +30,8 @@ pub(super) struct JudgedManifest {
     pub(super) digest: Digest,
     /// The findings.
     pub(super) findings: Vec<Finding>,
+    /// The digests of its schemas that can be used, which need no second look in the next manifest.
+    pub(super) usable: Arc<HashSet<u128>>,
 }
 
 /// The latest reason by tool.

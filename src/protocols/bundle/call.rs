@@ -17,7 +17,7 @@ use crate::bundles::{
     BundleSettings, CallValues, HttpTool, PreparedRequest, RefusedValue, StoredTool, ToolAuth,
     ToolImplementation, WrittenValue,
 };
-use crate::model::{Auth, HttpTarget, JsonText, OAuthClient, Secret};
+use crate::model::{Auth, HttpTarget, JsonText, LoginCallback, OAuthClient, Secret};
 use crate::protocols::{Call, CallError, Outcome};
 use crate::transports::TransportError;
 use crate::transports::http::destination::{self, NoDestination};
@@ -308,6 +308,7 @@ fn client(http: &HttpTool, settings: &BundleSettings) -> Option<Auth> {
         scopes: scopes.clone(),
         resource: None,
         issuer: None,
+        callback: LoginCallback::Shared,
         token_hosts: Some(settings.allowed_hosts.clone()),
     })))
 }

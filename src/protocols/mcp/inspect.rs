@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::decode::{DecodedTools, decode};
 use super::listing::Pages;
+use super::offers::ListedOffers;
 use super::server::ServerDescription;
 use super::session::McpSession;
 use crate::lint::serving::ListResponse;
@@ -35,10 +36,15 @@ impl McpSession {
         let info = server.info.clone();
         let revision = server.revision().as_str();
         let noise = super::session::output_noise(&server);
-        let offered = self.offers(&server, most, Bounds::NONE).await.offers;
-        let work = move || examine(&listings, &info, revision, &offered);
+        let ListedOffers {
+            offers,
+            findings: of_offers,
+            ..
+        } = self.offers(&server, most, Bounds::NONE).await;
+        let work = move || examine(&listings, &info, revision, &offers);
         let mut inspected = self.transports().tasks().off_thread(work).await?;
         inspected.findings.splice(0..0, noise);
+        inspected.findings.extend(of_offers);
         Ok(inspected)
     }
 }

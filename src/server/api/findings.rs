@@ -1,5 +1,6 @@
 //! `/api/v1/findings`: lists the open findings.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -11,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::catalog::{Snapshot, ViewQuery};
+use crate::catalog::{FindingSink, Snapshot, ViewQuery};
 use crate::formats;
 use crate::model::{Finding, FindingCode, ScenarioName, Severity};
 use crate::server::api::shared_json;
@@ -23,6 +24,11 @@ use crate::server::http::response_cache::CachedResponse;
 use crate::server::rendered::rendered;
 use crate::server::{ServerState, SharedState};
 use crate::views::{Coding, Prepared};
+
+/// So many findings of one kind are listed.
+const OF_KIND_MAX: usize = 500;
+/// So many, where only those about one scenario are.
+const OF_KIND_IN_SCENARIO_MAX: usize = 5_000;
 
 /// `GET /api/v1/findings`: the findings of sources, manifests, the store and the merge, of the
 /// checks for authors of scenarios, of refused profiles, and of
@@ -219,6 +225,93 @@ impl FindingFilter {
     }
 }
 
+/// Findings that match a filter, bounded: so many of each kind, then one that counts the rest. A
+/// kind is a code in one format, or of one scenario.
+struct BoundedFindings<'a> {
+    wanted: &'a FindingFilter,
+    /// The format that they are about, if it is one.
+    format: Option<&'static str>,
+    counts: BTreeMap<(FindingCode, Option<ScenarioName>), usize>,
+    findings: Vec<Finding>,
+}
+
+impl<'a> BoundedFindings<'a> {
+    fn new(wanted: &'a FindingFilter, format: Option<&'static str>) -> Self {
+        Self {
+            wanted,
+            format,
+            counts: BTreeMap::new(),
+            findings: Vec::new(),
+        }
+    }
+
+    /// How many of one kind are listed.
+    fn most(&self) -> usize {
+        match self.wanted.scenario {
+            Some(_) => OF_KIND_IN_SCENARIO_MAX,
+            None => OF_KIND_MAX,
+        }
+    }
+
+    fn finish(mut self) -> Vec<Finding> {
+        let most = self.most();
+        for ((code, scenario), count) in self.counts {
+            let Some(more) = count.checked_sub(most).filter(|more| *more > 0) else {
+                continue;
+            };
+            let hint = match (&self.wanted.scenario, &scenario) {
+                (Some(_), _) => {
+                    "`callsheet explain TOOL` says what was decided about one".to_owned()
+                }
+                (None, Some(name)) => {
+                    format!("`callsheet findings --scenario {name}` lists more of them")
+                }
+                (None, None) => {
+                    "`callsheet findings --scenario NAME` lists those of one scenario".to_owned()
+                }
+            };
+            // Findings of several formats that say the same are one.
+            let of_format = self
+                .format
+                .map_or_else(String::new, |id| format!(" for `{id}`"));
+            let message = format!("{more} more of this kind are not listed{of_format}");
+            let mut finding = Finding::new(code, message).hint(hint);
+            finding.scenario = scenario.or_else(|| self.wanted.scenario.clone());
+            self.findings.push(finding);
+        }
+        if let Some(format) = self.format {
+            for finding in &mut self.findings {
+                finding.format = Some(format);
+            }
+        }
+        self.findings
+    }
+}
+
+impl FindingSink for BoundedFindings<'_> {
+    fn wants(&self, code: FindingCode) -> bool {
+        self.wanted.matches_code(code)
+    }
+
+    fn take(
+        &mut self,
+        code: FindingCode,
+        scenario: Option<&ScenarioName>,
+        finding: impl FnOnce() -> Finding,
+    ) {
+        if !self.wants(code) {
+            return;
+        }
+        let most = self.most();
+        let scenario = scenario.filter(|_| self.format.is_none()).cloned();
+        let count = self.counts.entry((code, scenario)).or_default();
+        *count += 1;
+        if *count <= most {
+            self.findings.push(finding());
+        }
+    }
+}
+
 /// What the findings that match are made of. Gathering it waits for other work and copies little;
 /// the rest neither waits nor is needed twice for the same [key](Self::cache_key).
 pub(in crate::server) struct FindingSources {
@@ -304,9 +397,11 @@ impl FindingSources {
         let Self {
             snapshot, wanted, ..
         } = self;
-        let mut general = snapshot
+        let mut of_merge = BoundedFindings::new(wanted, None);
+        snapshot
             .catalog
-            .findings_where(wanted.scenario.as_ref(), |code| wanted.matches_code(code));
+            .give_findings(wanted.scenario.as_ref(), &mut of_merge);
+        let mut general = of_merge.finish();
         general.extend(
             snapshot
                 .findings
@@ -339,12 +434,15 @@ impl FindingSources {
                 .findings
                 .iter()
                 .filter(|finding| wanted.matches(finding));
-            if format.is_listed {
-                open.of_formats
-                    .extend(of_format.map(|finding| finding.clone().of_format(format.id)));
-            } else {
+            if !format.is_listed {
                 open.hidden += of_format.count();
+                continue;
             }
+            let mut listed = BoundedFindings::new(wanted, Some(format.id));
+            for finding in of_format {
+                listed.take(finding.code, finding.scenario.as_ref(), || finding.clone());
+            }
+            open.of_formats.extend(listed.finish());
         }
         open
     }

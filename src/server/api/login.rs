@@ -17,7 +17,7 @@ use crate::server::http::typed_body::ApiJson;
 use crate::server::openapi::{RefusalSpec, refusal};
 use crate::server::{ServerState, SharedState};
 use crate::transports::http::credentials::oauth::{
-    LoginError, LoginRedirect, LoginStatus, Logout, Revocation, StartedLogin,
+    CallbackAddress, LoginError, LoginRedirect, LoginStatus, Logout, Revocation, StartedLogin,
 };
 
 /// Without a login.
@@ -39,6 +39,11 @@ pub(in crate::server) const UNUSABLE: RefusalSpec = refusal(
 pub(in crate::server) struct LoginStartBody {
     /// An `http` address of loopback with a port, at which the caller waits for the browser.
     redirect_uri: String,
+    /// Whether the caller waits at each address below `redirect_uri`, too, and gives its path to
+    /// `finishLogin`. Authorization servers that do not name themselves in their answers need an
+    /// address each.
+    #[serde(default)]
+    takes_issuer_path: bool,
 }
 
 /// What the browser came back with.
@@ -48,6 +53,8 @@ pub(in crate::server) struct LoginStartBody {
 pub(in crate::server) struct LoginFinishBody {
     /// The query of the address that it came back to, as it is.
     query: String,
+    /// The path of that address. It is needed where `takes_issuer_path` was true.
+    path: Option<String>,
 }
 
 /// A login that a person has to finish.
@@ -58,6 +65,8 @@ pub(in crate::server) struct StartedLoginJson {
     authorization_url: String,
     /// How long they have.
     expires_in_ms: u64,
+    /// Where the browser comes back to: the address that was given, or one below it.
+    redirect_uri: String,
 }
 
 /// What is known of a login; nothing of it is secret.
@@ -109,19 +118,20 @@ pub(in crate::server) fn logged_in() -> Value {
 
 /// Where the caller waits for the browser, for the description of the API.
 pub(in crate::server) fn redirect() -> Value {
-    json!({"redirect_uri": "http://127.0.0.1:49152/callback"})
+    json!({"redirect_uri": "http://127.0.0.1:49152/callback", "takes_issuer_path": true})
 }
 
 /// What the browser came back with, for the description of the API.
 pub(in crate::server) fn came_back() -> Value {
-    json!({"query": "code=9b2f71&state=5a1c9f3e"})
+    json!({"query": "code=9b2f71&state=5a1c9f3e", "path": "/callback/4c1f0e6d9a2b7c35e8d01f42"})
 }
 
 /// A login that was begun, for the description of the API.
 pub(in crate::server) fn started() -> Value {
     let url =
         "https://login.example/authorize?response_type=code&client_id=callsheet&state=5a1c9f3e";
-    json!({"authorization_url": url, "expires_in_ms": 600_000})
+    let redirect = "http://127.0.0.1:49152/callback/4c1f0e6d9a2b7c35e8d01f42";
+    json!({"authorization_url": url, "expires_in_ms": 600_000, "redirect_uri": redirect})
 }
 
 /// A login that was forgotten, for the description of the API.
@@ -162,15 +172,21 @@ pub(in crate::server) async fn begin(
     let redirect = Url::parse(&body.redirect_uri).ok().filter(is_loopback);
     let next = "`redirect_uri` has to be an `http` address of loopback with a port, such as `http://127.0.0.1:8123/callback`";
     let redirect = redirect.ok_or_else(|| Problem::bad_request(next))?;
-    let started = shared.logins.begin(&name, &redirect).await?;
+    let callback = CallbackAddress {
+        shared: redirect,
+        takes_issuer_path: body.takes_issuer_path,
+    };
+    let started = shared.logins.begin(&name, &callback).await?;
     let StartedLogin {
         authorization_url,
         expires_in,
+        redirect,
     } = started;
     let expires_in_ms = u64::try_from(expires_in.as_millis()).unwrap_or(u64::MAX);
     shared_json::json(&StartedLoginJson {
         authorization_url: authorization_url.into(),
         expires_in_ms,
+        redirect_uri: redirect.into(),
     })
 }
 
@@ -182,7 +198,7 @@ pub(in crate::server) async fn finish(
     ApiJson(body): ApiJson<LoginFinishBody>,
 ) -> Result<Response, Problem> {
     known(&shared, &name)?;
-    let name = finished(&shared, &body.query).await?;
+    let name = finished(&shared, &body.query, body.path.as_deref()).await?;
     status_of(&shared, &name)
 }
 
@@ -214,12 +230,15 @@ pub(in crate::server) async fn logout(
     })
 }
 
-/// Ends the login that this query of a redirect belongs to, and polls the scenario.
+/// Ends the login that this query of a redirect belongs to, and polls the scenario. `path` is that
+/// of the address that the browser came back to, if it is known.
 pub(in crate::server) async fn finished(
     shared: &ServerState,
     query: &str,
+    path: Option<&str>,
 ) -> Result<ScenarioName, Problem> {
-    let name = shared.logins.finish(&LoginRedirect::parse(query)).await?;
+    let redirect = LoginRedirect::parse(query).at(path);
+    let name = shared.logins.finish(&redirect).await?;
     polled(shared, &name, true).await;
     Ok(name)
 }

@@ -97,7 +97,7 @@ pub(super) fn list(catalog: &Catalog, code: FindingCode, findings: &[&Finding]) 
             }
         }
         @if shown < findings.len() {
-            p class="quiet" { (findings.len() - shown) " more: choose a scenario above, or read " a href={ "/api/v1/findings?code=" (code) } { "all as JSON" } }
+            p class="quiet" { (findings.len() - shown) " more: choose a scenario above, or read " a href={ "/api/v1/findings?code=" (code) } { "more as JSON" } }
         }
     }
 }

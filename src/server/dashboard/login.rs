@@ -1,7 +1,7 @@
 //! Logging in for a scenario from its page: the browser is sent to the authorization server, and
 //! comes back to this daemon.
 
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
@@ -17,10 +17,12 @@ use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot,
 use crate::server::dashboard::text::{IN, foreign, relative_time, segment, sentence};
 use crate::server::http::error::Problem;
 use crate::server::{ServerState, SharedState};
-use crate::transports::http::credentials::oauth::{LoginState, LoginStatus};
+use crate::transports::http::credentials::oauth::{CallbackAddress, LoginState, LoginStatus};
 
 /// Where the browser comes back to.
 pub(super) const CALLBACK: &str = "/login/callback";
+/// The same for one authorization server alone.
+pub(super) const CALLBACK_OF_ISSUER: &str = "/login/callback/{issuer}";
 /// The header by which htmx leaves the page.
 const LEAVE: HeaderName = HeaderName::from_static("hx-redirect");
 
@@ -32,8 +34,11 @@ pub(super) async fn begin(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let name = find(&shared.reader.snapshot(), &name)?.name.clone();
-    let redirect = redirect_for(&uri, &headers)?;
-    let started = shared.logins.begin(&name, &redirect).await?;
+    let callback = CallbackAddress {
+        shared: callback_for(&uri, &headers)?,
+        takes_issuer_path: true,
+    };
+    let started = shared.logins.begin(&name, &callback).await?;
     Ok((
         StatusCode::NO_CONTENT,
         [(LEAVE, started.authorization_url.to_string())],
@@ -43,7 +48,7 @@ pub(super) async fn begin(
 
 /// The address of this daemon that the browser comes back to: the one that it uses. The guard has
 /// seen that its host is ours.
-fn redirect_for(uri: &Uri, headers: &HeaderMap) -> Result<Url, Problem> {
+fn callback_for(uri: &Uri, headers: &HeaderMap) -> Result<Url, Problem> {
     let text = |name| {
         headers
             .get(name)
@@ -64,13 +69,14 @@ fn redirect_for(uri: &Uri, headers: &HeaderMap) -> Result<Url, Problem> {
     Url::parse(&format!("{scheme}://{host}{CALLBACK}")).map_err(|_| unknown())
 }
 
-/// `GET /login/callback`: the browser comes back.
+/// `GET /login/callback` and `GET /login/callback/{issuer}`: the browser comes back.
 pub(super) async fn callback(
     State(shared): State<SharedState>,
-    RawQuery(raw): RawQuery,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
-    let name = finished(&shared, raw.as_deref().unwrap_or_default()).await?;
+    let query = uri.query().unwrap_or_default();
+    let name = finished(&shared, query, Some(uri.path())).await?;
     let (snapshot, now) = current_snapshot(&shared);
     let renews = shared
         .logins

@@ -200,6 +200,7 @@ pub(super) const PAGE_ROUTES: &[PageRoute] = &[
         post(login::begin)
     }),
     other_route(login::CALLBACK, Read, || get(login::callback)),
+    other_route(login::CALLBACK_OF_ISSUER, Read, || get(login::callback)),
     page_route("/dashboard/tools", Read, || get(tools::page)),
     part_route("/dashboard/tools/rows", || get(tools::part)),
     part_route("/dashboard/tools/formats", || get(tools::formats)),

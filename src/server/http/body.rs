@@ -1,11 +1,13 @@
-//! Request bodies as they are sent: JSON or an archive, limited in size and time.
+//! Request bodies as they are sent: JSON or an archive, in no content coding, limited in size and
+//! time.
 
 use std::time::Duration;
 
 use axum::RequestExt as _;
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
-use http::StatusCode;
+use http::header::CONTENT_ENCODING;
+use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt as _, LengthLimitError};
 use hyper::body::Body as _;
 use serde_json::Value;
@@ -38,11 +40,27 @@ async fn read_body(
     limit: Duration,
     too_large: fn() -> Problem,
 ) -> Result<Bytes, Problem> {
+    check_coding(request.headers())?;
     let _waiting = shares.reads_body();
     match tokio::time::timeout(limit, collect(request, budget, too_large)).await {
         Ok(read) => read,
         Err(_) => Err(body_timeout()),
     }
+}
+
+/// Fails if the body is in a content coding. A program between, which decodes it, would see another
+/// body than its route.
+fn check_coding(headers: &HeaderMap) -> Result<(), Problem> {
+    for line in headers.get_all(CONTENT_ENCODING) {
+        let line = String::from_utf8_lossy(line.as_bytes());
+        let mut codings = line.split(',').map(str::trim);
+        let other =
+            codings.find(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"));
+        if let Some(other) = other {
+            return Err(Problem::content_coding(other));
+        }
+    }
+    Ok(())
 }
 
 async fn collect(

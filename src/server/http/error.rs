@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, RETRY_AFTER, UPGRADE, WWW_AUTHENTICATE};
+use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER, UPGRADE, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use http_body_util::Full;
 use schemars::JsonSchema;
@@ -125,6 +125,15 @@ impl Problem {
             limit >> 20
         );
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
+    }
+
+    /// 415: the body is in this content coding, and none is taken (RFC 9110 section 15.5.16).
+    pub(in crate::server) fn content_coding(written: &str) -> Self {
+        let detail = format!("the body is in the content coding `{}`", excerpt(written));
+        let mut problem = Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
+            .and_next("send it without `Content-Encoding`, as it is");
+        problem.0.header = Some((ACCEPT_ENCODING, HeaderValue::from_static("identity")));
+        problem
     }
 
     /// 426: this route needs a WebSocket (RFC 9110 section 15.5.22). `why` says what the handshake

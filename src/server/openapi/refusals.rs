@@ -84,7 +84,7 @@ pub(super) const COMMON: &[CommonRefusal] = &[
     CommonRefusal {
         status: 415,
         name: "NotJson",
-        about: "A body that changes something must say that it is JSON.",
+        about: "A body that changes something must say that it is JSON, and be in no content coding.",
         applies_to: |operation| operation.verb != Verb::Get,
         make_example: || guard::other_media(guard::JSON, Some("text/plain")),
     },

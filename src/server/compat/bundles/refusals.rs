@@ -48,9 +48,11 @@ pub(super) const BAD_ARCHIVE: RefusalSpec = refusal(
 pub(super) const TOO_LARGE: RefusalSpec = refusal(413, "The archive is larger than 64 MiB.")
     .with_example(|| Problem::larger_than_taken(ARCHIVE_MAX));
 /// A body of another content type.
-pub(super) const NOT_ZIP: RefusalSpec =
-    refusal(415, "The body must say that it is `application/zip`.")
-        .with_example(|| other_media(ZIP, Some("application/json")));
+pub(super) const NOT_ZIP: RefusalSpec = refusal(
+    415,
+    "The body must say that it is `application/zip`, and be in no content coding.",
+)
+.with_example(|| other_media(ZIP, Some("application/json")));
 /// Too many archives at once.
 pub(super) const ARCHIVES_BUSY: RefusalSpec = refusal(
     503,

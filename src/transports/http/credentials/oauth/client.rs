@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use url::Url;
 
+use super::callback::LoginAddress;
 use super::guard::AddressGuard;
 use super::metadata::{ServerMetadata, shown};
 use crate::model::OAuthClient;
@@ -46,7 +47,7 @@ pub(super) struct ClientChoice<'a> {
     pub(super) document: Option<&'a Url>,
     /// The client of an earlier login at this server.
     pub(super) known: Option<LoginClient>,
-    pub(super) redirect: &'a Url,
+    pub(super) address: &'a LoginAddress,
 }
 
 impl ClientChoice<'_> {
@@ -66,7 +67,10 @@ impl ClientChoice<'_> {
                 redirect: None,
             });
         }
-        if let Some(document) = self.document.filter(|_| server.takes_documents) {
+        // A document is one client at all servers, with the same addresses at each of them, so that
+        // only `iss` tells their answers apart.
+        let is_apart = server.takes_documents && server.sends_issuer;
+        if let Some(document) = self.document.filter(|_| is_apart) {
             let id = document.as_str().to_owned();
             return Ok(LoginClient {
                 id,
@@ -77,17 +81,18 @@ impl ClientChoice<'_> {
         }
         if let Some(known) = self
             .known
-            .filter(|known| known.redirect.as_deref() == Some(self.redirect.as_str()))
+            .filter(|known| known.redirect.as_deref() == Some(self.address.url.as_str()))
         {
             return Ok(known);
         }
         match &server.registration {
-            Some(place) => register(guard, place, methods, self.redirect).await,
+            Some(place) => register(guard, place, methods, &self.address.url).await,
             None => Err(format!(
                 "the authorization server {} registers no clients by itself; register callsheet there with the redirect \
-                 address {}, and write the id into `auth = {{ oauth = {{ client_id = \"...\" }} }}`",
+                 address {}, and write the id into `{}`",
                 shown(&server.issuer),
-                self.redirect
+                self.address.url,
+                self.address.client_example(&server.issuer)
             )),
         }
     }

@@ -1,11 +1,13 @@
 //! A login from its beginning to its end: the authorization code with a proof key (RFC 6749 section
 //! 4.1, RFC 7636), for one resource (RFC 8707).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use url::Url;
 use url::form_urlencoded::parse;
 
+use super::callback::{CallbackAddress, LoginAddress};
 use super::client::ClientChoice;
 use super::error::{LoginError, LoginProblem};
 use super::guard::AddressGuard;
@@ -16,7 +18,7 @@ use super::random;
 use super::scopes::usable;
 use super::stored::{StoredLogin, StoredTokens};
 use super::token_request::TokenRefusal;
-use crate::model::Secret;
+use crate::model::{LoginCallback, Secret};
 
 /// How long all servers together may take before a person can go on.
 const WHOLE: Duration = Duration::from_secs(60);
@@ -32,6 +34,8 @@ pub struct StartedLogin {
     pub authorization_url: Url,
     /// How long they have.
     pub expires_in: Duration,
+    /// Where the browser comes back to.
+    pub redirect: Url,
 }
 
 /// What an authorization server sends back with the browser (RFC 6749 section 4.1.2).
@@ -45,6 +49,9 @@ pub struct LoginRedirect {
     pub issuer: Option<String>,
     /// `error`
     pub error: Option<String>,
+    /// The path of the address that the browser came back to. `None` is
+    /// [the shared one](CallbackAddress::shared).
+    pub path: Option<String>,
 }
 
 impl LoginRedirect {
@@ -60,12 +67,27 @@ impl LoginRedirect {
             code: value("code").map(|code| Secret::new(&*code)),
             issuer: value("iss").map(Into::into),
             error: value("error").map(Into::into),
+            path: None,
+        }
+    }
+
+    /// The same at this path.
+    #[must_use]
+    pub fn at(self, path: Option<&str>) -> Self {
+        Self {
+            path: path.map(str::to_owned),
+            ..self
         }
     }
 }
 
-/// Begins a login. It replaces one that was begun before. The browser comes back to `redirect`.
-pub(super) async fn begin(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, LoginError> {
+/// Begins a login. It replaces one that was begun before. The browser comes back to an address of
+/// `callback`. `others` are the logins for other scenarios.
+pub(super) async fn begin(
+    login: &LoginTokens,
+    callback: &CallbackAddress,
+    others: &[Arc<LoginTokens>],
+) -> Result<StartedLogin, LoginError> {
     let late = |_| {
         let limit = WHOLE.as_secs();
         Err(LoginError::Unusable(
@@ -76,13 +98,17 @@ pub(super) async fn begin(login: &LoginTokens, redirect: &Url) -> Result<Started
             .into(),
         ))
     };
-    tokio::time::timeout(WHOLE, prepare(login, redirect))
+    tokio::time::timeout(WHOLE, prepare(login, callback, others))
         .await
         .unwrap_or_else(late)
 }
 
 /// Finds the servers and the client for a login, and what a person has to open.
-async fn prepare(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, LoginError> {
+async fn prepare(
+    login: &LoginTokens,
+    callback: &CallbackAddress,
+    others: &[Arc<LoginTokens>],
+) -> Result<StartedLogin, LoginError> {
     let stops = || LoginError::Unusable(STOPS.to_owned().into());
     let http = login.parts.http.upgrade().ok_or_else(stops)?;
     let settings = login.parts.settings.load_full();
@@ -103,6 +129,7 @@ async fn prepare(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, Lo
         .await
         .map_err(unusable)?;
     let known = known(login, &server)?;
+    let address = callback_for(login, &server, callback, others)?;
     let granted = known
         .as_ref()
         .and_then(|known| known.tokens.as_ref())
@@ -128,7 +155,7 @@ async fn prepare(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, Lo
         configured: login.client.as_ref(),
         document,
         known,
-        redirect,
+        address: &address,
     };
     let client = choice.take(&guard, &server).await.map_err(unusable)?;
     let (state, verifier) = random::text().zip(random::text()).ok_or_else(stops)?;
@@ -137,7 +164,7 @@ async fn prepare(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, Lo
     url.query_pairs_mut()
         .append_pair("response_type", "code")
         .append_pair("client_id", &client.id)
-        .append_pair("redirect_uri", redirect.as_str())
+        .append_pair("redirect_uri", address.url.as_str())
         .append_pair("state", &state)
         .append_pair("code_challenge", &random::challenge(&verifier))
         .append_pair("code_challenge_method", "S256")
@@ -146,14 +173,14 @@ async fn prepare(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, Lo
         url.query_pairs_mut()
             .append_pair("scope", &scopes.join(" "));
     }
-    let redirect = redirect.clone();
+    let redirect = address.url.clone();
     let resource = resource.resource;
     let until = login.parts.clock.now() + PATIENCE;
     let pending = PendingLogin {
         until,
         state,
         verifier,
-        redirect,
+        address,
         server,
         resource,
         client,
@@ -164,6 +191,7 @@ async fn prepare(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, Lo
     Ok(StartedLogin {
         authorization_url: url,
         expires_in: PATIENCE,
+        redirect,
     })
 }
 
@@ -210,6 +238,59 @@ fn known(login: &LoginTokens, server: &ServerMetadata) -> Result<Option<StoredLo
     );
     let next = format!(
         "if that is right, correct `auth`, run `callsheet logout {name}`, and log in again"
+    );
+    Err(LoginError::Refused(LoginProblem::new(what, next)))
+}
+
+/// The address that a login at this server comes back to. `others` are the logins for other
+/// scenarios.
+///
+/// The code of one authorization server must not reach another, which may have sent the browser on
+/// to it. Such an answer is recognised by its `iss` (RFC 9207), or else by the address that it came
+/// to, which is then of one server alone (RFC 9700 section 4.4.2). An address that the operator
+/// registered by hand may be without both, as long as it is known which server has registered it.
+fn callback_for(
+    login: &LoginTokens,
+    server: &ServerMetadata,
+    callback: &CallbackAddress,
+    others: &[Arc<LoginTokens>],
+) -> Result<LoginAddress, LoginError> {
+    let kind = match &login.client {
+        Some(client) => client.callback,
+        None if server.sends_issuer => LoginCallback::Shared,
+        None => LoginCallback::Issuer,
+    };
+    let issuer = &server.issuer;
+    let name = &login.name;
+    if kind == LoginCallback::Issuer {
+        return callback.for_issuer(issuer).ok_or_else(|| {
+            let what = format!(
+                "the browser has to come back to an address for {:?} alone, which the program that began this login does \
+                 not take",
+                shown(issuer)
+            );
+            let next = format!(
+                "log in with `callsheet login {name}` of this version, or on the scenario's page"
+            );
+            LoginError::Refused(LoginProblem::new(what, next))
+        });
+    }
+    let is_certain = server.sends_issuer || login.is_registered_at(issuer);
+    let may_be_elsewhere = |other: &&Arc<LoginTokens>| {
+        other.name != *name && other.comes_back_to_shared() && !other.is_registered_at(issuer)
+    };
+    let other = others.iter().find(may_be_elsewhere);
+    let Some(other) = other.filter(|_| !is_certain) else {
+        return Ok(callback.for_all());
+    };
+    let what = format!(
+        "`auth.oauth` of `{name}` has no `issuer`, and the client of `{}` comes back to the same address, so the code of \
+         one authorization server could reach another",
+        other.name
+    );
+    let next = format!(
+        "add `issuer = \"{}\"` to it if its client is registered at that server",
+        shown(issuer)
     );
     Err(LoginError::Refused(LoginProblem::new(what, next)))
 }
@@ -288,6 +369,13 @@ pub(super) async fn finish(
         return Err(LoginError::NotUnderWay(LoginProblem::new(what, again)));
     }
     let issuer = &pending.server.issuer;
+    if !pending.address.is_at(redirect.path.as_deref()) {
+        let what = format!(
+            "the browser came back to another address than that of {:?}, so the answer may be of another authorization server",
+            shown(issuer)
+        );
+        return Err(LoginError::Refused(LoginProblem::new(what, again)));
+    }
     // RFC 9207 section 2.4: compared as it is written.
     match &redirect.issuer {
         Some(named) if named != issuer => {
@@ -330,7 +418,7 @@ async fn exchange(
     let mut form = vec![
         ("grant_type", "authorization_code".to_owned()),
         ("code", code.expose().to_owned()),
-        ("redirect_uri", pending.redirect.as_str().to_owned()),
+        ("redirect_uri", pending.address.url.as_str().to_owned()),
         ("code_verifier", pending.verifier),
         ("resource", pending.resource.clone()),
     ];

@@ -20,7 +20,7 @@ use super::settings::{LoginSettings, LoginStore};
 use super::status::{LoginState, LoginStatus};
 use super::stored::{StoredLogin, StoredTokens};
 use super::token_request::{self, GrantedToken, TokenForm, TokenRefusal, client_header};
-use crate::model::{OAuthClient, ScenarioName, Secret};
+use crate::model::{LoginCallback, OAuthClient, ScenarioName, Secret};
 use crate::runtime::{Clock, Tasks};
 use crate::transports::http::credentials::challenge::Challenge;
 use crate::transports::http::credentials::error::CredentialError;
@@ -132,6 +132,24 @@ impl LoginTokens {
     /// The login as it would be stored, also when it has ended.
     pub(super) fn known(&self) -> Option<StoredLogin> {
         self.held().login.clone()
+    }
+
+    /// Whether the operator registered its client with the address for all authorization servers.
+    pub(super) fn comes_back_to_shared(&self) -> bool {
+        self.client
+            .as_ref()
+            .is_some_and(|client| client.callback == LoginCallback::Shared)
+    }
+
+    /// Whether the configuration or an earlier login says that its client is registered at this
+    /// authorization server.
+    pub(super) fn is_registered_at(&self, issuer: &str) -> bool {
+        let configured = self
+            .client
+            .as_ref()
+            .and_then(|client| client.issuer.clone());
+        let registered = configured.or_else(|| self.known().map(|login| login.issuer));
+        registered.is_some_and(|registered| registered == issuer)
     }
 
     /// Uses this login from now on. Returns whether it is stored; it is used all the same.

@@ -22,8 +22,10 @@
 //!    `error.rs`.
 //! 2. `metadata.rs`, `guard.rs`, `scopes.rs`, `client.rs`, `token_request.rs`.
 //! 3. `client_credentials.rs`; then a login: `flow.rs`, `pending.rs`, `random.rs`, `login.rs`,
-//!    `held.rs`, `stored.rs`, `logout.rs`.
+//!    `callback.rs` (the addresses that the browser comes back to), `held.rs`, `stored.rs`,
+//!    `logout.rs`.
 
+mod callback;
 mod client;
 mod client_credentials;
 mod error;
@@ -42,6 +44,7 @@ mod status;
 mod stored;
 mod token_request;
 
+pub use callback::CallbackAddress;
 pub use error::{LoginError, LoginProblem};
 pub use flow::{LoginRedirect, StartedLogin};
 pub use settings::{LoginSettings, LoginStore};

@@ -1,8 +1,8 @@
 //! A login that was begun and is not finished yet.
 
 use tokio::time::Instant;
-use url::Url;
 
+use super::callback::LoginAddress;
 use super::client::LoginClient;
 use super::metadata::ServerMetadata;
 
@@ -12,7 +12,7 @@ pub(super) struct PendingLogin {
     pub(super) state: String,
     /// The proof key (RFC 7636).
     pub(super) verifier: String,
-    pub(super) redirect: Url,
+    pub(super) address: LoginAddress,
     pub(super) server: ServerMetadata,
     pub(super) resource: String,
     pub(super) client: LoginClient,

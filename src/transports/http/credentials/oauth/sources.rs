@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard};
 use url::Url;
 
+use super::callback::CallbackAddress;
 use super::client_credentials::ClientTokens;
 use super::error::{LoginError, LoginProblem};
 use super::flow::{self, LoginRedirect, StartedLogin};
@@ -64,13 +65,14 @@ impl OAuthTokens {
     }
 
     /// Begins a login for a scenario. It replaces one that was begun before. The browser of the
-    /// person comes back to `redirect`, and [`Self::finish`] gets what it brings.
+    /// person comes back to an address of `callback`, and [`Self::finish`] gets what it brings.
     pub async fn begin(
         &self,
         name: &ScenarioName,
-        redirect: &Url,
+        callback: &CallbackAddress,
     ) -> Result<StartedLogin, LoginError> {
-        flow::begin(&*self.of(name)?, redirect).await
+        let all: Vec<Arc<LoginTokens>> = self.logins().values().cloned().collect();
+        flow::begin(&*self.of(name)?, callback, &all).await
     }
 
     /// Ends a login with what the browser came back with. Returns the scenario.
