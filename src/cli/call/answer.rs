@@ -29,7 +29,7 @@ pub(super) fn show(answer: &Value) -> Result<(), CommandError> {
     }
     let took = answer["execution_time_ms"]
         .as_u64()
-        .map(|took| format!(" after {took} ms"));
+        .map(|took| format!(" after {}", output::took(took)));
     let by = answer["scenario"]
         .as_str()
         .map(|scenario| format!(" by {scenario}"));

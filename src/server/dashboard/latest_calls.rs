@@ -129,6 +129,7 @@ fn row(numbered: &NumberedCall, access: Access, now: Timestamp) -> Markup {
             td data-label="Took" { (duration(call.took)) }
             td data-label="Error" { span {
                 @if let Some(error) = call.error.as_ref().filter(|_| is_shown) { (foreign(error, ERROR)) }
+                @if let Some(note) = call.note.as_ref().filter(|_| is_shown) { p class="quiet" { (foreign(note, ERROR)) } }
                 @if let Some(payload) = payload { (kept(numbered.number, payload)) }
             } }
         }
