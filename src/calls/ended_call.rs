@@ -184,6 +184,7 @@ impl EndedCall {
                     .map(|_| answered.tool.id.clone());
                 self.definition_version = Some(answered.called().tool.version().to_string());
                 self.attempts = answered.attempts;
+                self.note = answered.declined.map(|why| short_error(&why.to_string()));
                 let outcome = &answered.outcome;
                 self.error = outcome
                     .error

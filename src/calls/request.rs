@@ -13,7 +13,7 @@ use crate::model::{
     ApprovalRequest, ApprovalState, JsonText, NamedVersion, PeerIdentity, ScenarioName, StoredAnswer, ToolId, ViewTool,
     short_caller_text,
 };
-use crate::protocols::{InputRound, Outcome};
+use crate::protocols::{DeclinedInput, InputRound, Outcome};
 use crate::runtime::ReservedBytes;
 
 /// The code of a stored answer whose tool goes on and cannot be followed.
@@ -116,6 +116,8 @@ pub struct CallResponse {
     /// JSON pointers to members that were `null` for "not set" and were taken out before the call
     /// was checked and sent.
     pub adjusted: Vec<String>,
+    /// Why a question of the tool was declined without its user, if one was.
+    pub declined: Option<DeclinedInput>,
     /// The operation that continues after the answer, if there is one.
     pub going: FollowUp,
     /// What is reserved for the outcome, until the answer is made of it. `None` if the call is

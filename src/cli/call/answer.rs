@@ -8,6 +8,9 @@ use super::super::{CommandError, output};
 
 /// Prints an answer; a tool that failed is a failure.
 pub(super) fn show(answer: &Value) -> Result<(), CommandError> {
+    if let Some(declined) = answer["declined"].as_str() {
+        output::note(&output::sanitize(declined));
+    }
     verdict(answer)?;
     match &answer["result"] {
         Value::Null => {}
