@@ -76,7 +76,7 @@ pub(super) fn answer(
         .map(|id| (shared.calls.history(snapshot, &id), id))
         .filter(|(changes, _)| !changes.is_empty());
     let Some((changes, id)) = known else {
-        return Err(lookup::with_unanswered(problem, snapshot));
+        return Err(lookup::with_unanswered(problem, snapshot, name));
     };
     shared_json::json(&DefinitionHistory {
         name,
