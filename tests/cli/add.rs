@@ -216,9 +216,9 @@ fn what_does_not_answer_is_added_and_the_reason_is_shown() {
     let url = nobody();
     let added = home
         .run(&["add", "gone", url.strip_prefix("http://").unwrap()])
-        .ok();
+        .failed(1);
     assert!(
-        added.contains("\ngone is not working yet: ") && added.contains("refused"),
+        added.starts_with("error: gone is not working yet: ") && added.contains("refused"),
         "{added}"
     );
     assert!(
@@ -271,7 +271,7 @@ fn a_command_that_is_not_there_has_a_short_reason() {
     serve.env("PATH", &folders);
     let _daemon = Running::start(serve, "callsheet listens on ");
     let mut add = home.command(&["add", "gone", "--", "no-such-command"]);
-    let added = crate::support::command::run(add.env("PATH", &folders)).ok();
+    let added = crate::support::command::run(add.env("PATH", &folders)).failed(1);
     let words = added.split_whitespace().collect::<Vec<_>>().join(" ");
     let reason =
         "the command `no-such-command` was not found: none of the 40 folders of PATH has it";
@@ -285,7 +285,7 @@ fn a_program_that_hangs_has_its_reason_within_seconds() {
     let program = "echo Welcome to the server; for n in 1 2 3 4 5; do echo loading $n >&2; done; exec sleep 600";
     let mut add = home.command(&["add", "hang", "--", "sh", "-c", program]);
     let added =
-        crate::support::command::run(add.env("PATH", std::env::var_os("PATH").unwrap())).ok();
+        crate::support::command::run(add.env("PATH", std::env::var_os("PATH").unwrap())).failed(1);
     // Lines for people are wrapped.
     let words = added.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("hang is not working yet: "), "{added}");
@@ -541,7 +541,9 @@ fn a_scenario_is_replaced_and_the_rest_of_the_file_stays() {
         home.run(&["tools"]).ok().contains("write_note"),
         "it was polled at its new place"
     );
-    let gone = home.run(&["add", "notes", "--replace", &nobody()]).ok();
+    let gone = home
+        .run(&["add", "notes", "--replace", &nobody()])
+        .failed(1);
     assert!(
         !gone.contains("is live") && gone.contains("refused"),
         "{gone}"
