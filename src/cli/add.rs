@@ -24,8 +24,9 @@ pub(super) struct AddArgs {
     /// An MCP server to start, and its arguments.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
-    /// A variable of the command; its value goes to secrets.toml beside the configuration.
-    #[arg(long, value_name = "NAME=VALUE")]
+    /// A variable of the command, without a value that of this shell; the value goes to
+    /// secrets.toml beside the configuration.
+    #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
     /// A header of every request; its value goes to secrets.toml beside the configuration.
     #[arg(long, value_name = "NAME=VALUE")]
@@ -108,7 +109,7 @@ impl AddArgs {
             return Ok(EntryTarget::Program {
                 command,
                 args: args.to_vec(),
-                env: pairs("--env", &self.env)?,
+                env: variables(&self.env)?,
                 cwd,
             });
         }
@@ -334,6 +335,25 @@ fn scenario_name(text: &str) -> Result<ScenarioName, CommandError> {
         hint: "use 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit"
             .into(),
     })
+}
+
+/// The variables of `--env`: `NAME=VALUE`, or `NAME` for the value that this process has.
+pub(super) fn variables(written: &[String]) -> Result<Vec<(String, String)>, CommandError> {
+    let given = |text: &String| -> Result<String, CommandError> {
+        if text.contains('=') || text.is_empty() {
+            return Ok(text.clone());
+        }
+        let value = std::env::var(text).map_err(|_| CommandError::Usage {
+            message: format!("`--env {text}` has no value, and this shell has no such variable"),
+            hint: format!("write it like `--env {text}=abc`, or export `{text}` first"),
+        })?;
+        Ok(format!("{text}={value}"))
+    };
+    let given: Vec<String> = written
+        .iter()
+        .map(given)
+        .collect::<Result<_, CommandError>>()?;
+    pairs("--env", &given)
 }
 
 /// `NAME=VALUE` of a flag.

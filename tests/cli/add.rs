@@ -436,7 +436,7 @@ fn what_would_be_no_usable_configuration_is_not_written() {
         ),
         (
             &["add", "notes", "--env", "X", "--", "cat"],
-            "--env takes NAME=VALUE",
+            "`--env X` has no value, and this shell has no such variable",
         ),
         (
             &["add", "notes", "--env", "FOO=hush", "http://127.0.0.1:1"],
@@ -448,7 +448,7 @@ fn what_would_be_no_usable_configuration_is_not_written() {
         ),
         (
             &["check", "--env", "FOO=hush", "http://127.0.0.1:1"],
-            "'--env'",
+            "`--env` belongs to a command",
         ),
         (&["check", "--header", "A=hush", "--", "cat"], "'--header'"),
     ] {
