@@ -159,6 +159,11 @@ impl DaemonClient {
         !self.is_named && !self.is_recorded
     }
 
+    /// The address of a page for people.
+    pub(super) fn page(&self, path: &str) -> String {
+        format!("{}/{path}", self.address_text().trim_end_matches('/'))
+    }
+
     /// The daemon at this address.
     pub(super) fn at(base: Url) -> Result<Self, CommandError> {
         crate::transports::http::tls::choose_tls();
