@@ -575,6 +575,7 @@ fn an_entry_has_a_path_only_where_the_daemon_would_not_find_the_program() {
         let written = fs::read_to_string(home.path("callsheet.toml")).unwrap();
         let entry = written.split("[[scenarios]]").last().unwrap();
         assert_eq!(entry.contains("PATH = "), kept, "{written}");
+        assert_eq!(entry.contains("\n# PATH: "), kept, "{written}");
     }
     // It is no secret, and often the reason that a program does not start.
     let shown = home.run(&["config", "show"]).ok();

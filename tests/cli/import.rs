@@ -206,9 +206,9 @@ fn servers_of_the_present_project_are_taken_and_those_of_others_are_named() {
         "{shown}"
     );
     home.run(&["import", "--write"]).ok();
+    let written = fs::read_to_string(home.path("callsheet.toml")).unwrap();
     assert!(
-        fs::read_to_string(home.path("callsheet.toml"))
-            .unwrap()
-            .contains("http://127.0.0.1:8/mcp")
+        written.contains("url = \"http://127.0.0.1:8/mcp\"\nprotocol = \"mcp\"\n"),
+        "no entry of such a file is probed: {written}"
     );
 }

@@ -78,7 +78,7 @@ impl CheckArgs {
             ));
         }
         if let Some(base) = address(&subject)? {
-            let (subject, inspected) = inspect_address(base, &config).await?;
+            let (subject, inspected) = inspect_address(HttpTarget::at(base), &config).await?;
             return self.finish(&CheckReport::new(subject, inspected, self.strict));
         }
         let body = read(&subject)?;
@@ -185,8 +185,11 @@ impl CheckArgs {
 
 /// Checks what answers at an address: an MCP server first where it looks like one, elsewhere after
 /// what serves a manifest; a JSON-RPC server last.
-async fn inspect_address(base: Url, config: &Config) -> Result<(String, Inspected), CommandError> {
-    let target = Target::at(base.clone());
+pub(super) async fn inspect_address(
+    http: HttpTarget,
+    config: &Config,
+) -> Result<(String, Inspected), CommandError> {
+    let target = Target::from(http.clone());
     let looks_like_mcp = matches!(Mcp::default().fits(&target), Fits::ProbeFirst { .. });
     if looks_like_mcp {
         let inspected = mcp::inspect_server(&target, config).await;
@@ -194,7 +197,7 @@ async fn inspect_address(base: Url, config: &Config) -> Result<(String, Inspecte
             .map(|inspected| (target.to_string(), inspected))
             .map_err(mcp::Unlisted::into_failure);
     }
-    let served = serving::inspect_scenario(HttpTarget::at(base), config).await;
+    let served = serving::inspect_scenario(http, config).await;
     if served
         .as_ref()
         .is_ok_and(|(_, inspected)| inspected.manifest.is_some())
