@@ -152,6 +152,18 @@ fn servers_of_one_name_are_told_apart_by_what_differs() {
         "{shown}"
     );
     assert!(!shown.contains("hush"), "{shown}");
+    home.run(&["import", "--write"]).ok();
+    let again = home.run(&["import"]).ok();
+    assert_eq!(
+        again,
+        "left out: 3 servers that the configuration has already: memory, memory-2, other\nno server can be taken\n"
+    );
+    let report = json_of(&home.run(&["import", "--json"]).ok());
+    assert_eq!(
+        report["left_out"].as_array().unwrap().len(),
+        3,
+        "{report:#}"
+    );
 }
 
 #[test]
