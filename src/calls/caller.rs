@@ -13,8 +13,7 @@ use tokio::time::Instant;
 use crate::model::{JsonText, ToolId};
 use crate::protocols::{
     CallIo, CallLog, CallProgress, CallerOffers, Cancelled, DeclinedInput, InputWanted,
-    TraceContext,
-    cancelled_by_caller,
+    TraceContext, cancelled_by_caller,
 };
 use crate::runtime::{Clock, Stop, StopTrigger};
 

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ExecuteError, FailureCode};
 use super::held::CallerKey;
 use super::requester::Requester;
 use super::status_numbers::{ANSWERED, GOES_ON};
 use super::track::FollowUp;
+use super::{ExecuteError, FailureCode};
 use crate::catalog::ViewQuery;
 use crate::model::{
-    ApprovalRequest, ApprovalState, JsonText, NamedVersion, PeerIdentity, ScenarioName, StoredAnswer, ToolId, ViewTool,
-    short_caller_text,
+    ApprovalRequest, ApprovalState, JsonText, NamedVersion, PeerIdentity, ScenarioName,
+    StoredAnswer, ToolId, ViewTool, short_caller_text,
 };
 use crate::protocols::{DeclinedInput, InputRound, Outcome};
 use crate::runtime::ReservedBytes;

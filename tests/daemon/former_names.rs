@@ -132,7 +132,11 @@ async fn names_are_remembered_for_a_while_and_the_silent_are_named_then() {
     );
     // A name with its scenario is of no other one.
     for (name, part, is_named) in [
-        ("silent/fold", "its scenario has not answered: silent (", true),
+        (
+            "silent/fold",
+            "its scenario has not answered: silent (",
+            true,
+        ),
         ("kitchen/fold", "silent", false),
     ] {
         let unknown = daemon.get(&format!("/api/v1/tools/{name}/explain")).await;

@@ -440,7 +440,13 @@ async fn the_question_of_a_second_call_waits_until_the_first_is_answered() {
     let answer = async |waiting: &Value| {
         let id = waiting["interaction"]["id"].as_str().unwrap();
         let given = json!({"action": "accept", "content": {"name": "Ada"}});
-        send(address, "POST", &format!("/api/v1/interactions/{id}"), &given).await
+        send(
+            address,
+            "POST",
+            &format!("/api/v1/interactions/{id}"),
+            &given,
+        )
+        .await
     };
     let (status, done) = answer(&first).await;
     assert_eq!(status, 200, "{done}");

@@ -9,8 +9,7 @@ use crate::config::client_files::EntryTarget;
 pub(super) const SECRETS: &str = "secrets.toml";
 
 /// Why an entry has a `PATH`.
-const PATH_COMMENT: &str =
-    "# PATH: the command is in none of the folders where a service looks, nor may be what it starts.";
+const PATH_COMMENT: &str = "# PATH: the command is in none of the folders where a service looks, nor may be what it starts.";
 
 /// One entry as text.
 #[derive(Debug)]

@@ -425,8 +425,7 @@ impl<A> UnderWayTable<A> {
         calls: BTreeSet<u64>,
         interaction: &Interaction,
     ) -> Result<(), RpcRequest> {
-        let is_asking =
-            |id: &u64| self.pending.get(id).is_some_and(|call| call.unanswered > 0);
+        let is_asking = |id: &u64| self.pending.get(id).is_some_and(|call| call.unanswered > 0);
         let one_will_end = calls.iter().any(is_asking) || self.held.len() + 1 < calls.len();
         let has_room = self.held.len() < REQUESTS_MAX;
         if inputs::needs_caller(&request, interaction) && one_will_end && has_room {

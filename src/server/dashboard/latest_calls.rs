@@ -109,12 +109,7 @@ pub(super) fn table(
     }
 }
 
-fn row(
-    shared: &ServerState,
-    numbered: &NumberedCall,
-    access: Access,
-    now: Timestamp,
-) -> Markup {
+fn row(shared: &ServerState, numbered: &NumberedCall, access: Access, now: Timestamp) -> Markup {
     let call = &numbered.call;
     let is_shown = access.may_see(&call.access);
     let payload = numbered

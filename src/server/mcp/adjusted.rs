@@ -97,8 +97,14 @@ mod tests {
     fn a_text_is_the_last_block() {
         let block = r#"{"type":"text","text":"why"}"#;
         for (result, expected) in [
-            (r#"{"content":[ ],"a":1}"#, format!(r#"{{"content":[ {block}],"a":1}}"#)),
-            (r#"{"content":[{}]}"#, format!(r#"{{"content":[{{}},{block}]}}"#)),
+            (
+                r#"{"content":[ ],"a":1}"#,
+                format!(r#"{{"content":[ {block}],"a":1}}"#),
+            ),
+            (
+                r#"{"content":[{}]}"#,
+                format!(r#"{{"content":[{{}},{block}]}}"#),
+            ),
             (r#"{"content":7}"#, r#"{"content":7}"#.to_owned()),
         ] {
             assert_eq!(with_text(result.to_owned(), "why"), expected);
