@@ -76,6 +76,7 @@ pub(super) fn latent_response(ready: &PreparedCall) -> Option<CallResponse> {
         took: std::time::Duration::ZERO,
         attempts: 0,
         adjusted: ready.adjusted.clone(),
+        declined: None,
         going: FollowUp::Over,
         _held: None,
     })

@@ -2,7 +2,7 @@
 //!
 //! Texts of a tool go to its caller and nowhere else. The log only says that there were some.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 use crate::model::{JsonText, ToolId};
 use crate::protocols::{
-    CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputWanted, TraceContext,
-    cancelled_by_caller,
+    CallIo, CallLog, CallProgress, CallerOffers, Cancelled, DeclinedInput, InputWanted,
+    TraceContext, cancelled_by_caller,
 };
 use crate::runtime::{Clock, Stop, StopTrigger};
 
@@ -24,6 +24,8 @@ pub(super) struct CallLine {
     gone: Stop,
     clock: Clock,
     waits: Mutex<CallerWaits>,
+    /// Why the first question of the tool that was declined without its user was.
+    declined: OnceLock<DeclinedInput>,
 }
 
 /// For how long a caller is waited for.
@@ -56,6 +58,7 @@ impl CallLine {
                 gone,
                 clock,
                 waits: Mutex::default(),
+                declined: OnceLock::new(),
             },
             CallerPresence(trigger),
         )
@@ -64,6 +67,11 @@ impl CallLine {
     /// How long the tool has waited for input of the caller. That is not the tool's time.
     pub(super) fn waited(&self) -> Duration {
         self.waits().until(self.clock.now())
+    }
+
+    /// Why a question of the tool was declined without its user, if one was.
+    pub(super) fn question_declined(&self) -> Option<DeclinedInput> {
+        self.declined.get().copied()
     }
 
     /// Whether the caller cancelled the call, so that its failure says nothing of the scenario.
@@ -182,6 +190,13 @@ impl CallIo for CallLine {
                 caller.input(wanted).await
             }),
             _ => Box::pin(std::future::ready(None)),
+        }
+    }
+
+    fn declined(&self, why: DeclinedInput) {
+        let _ = self.declined.set(why);
+        if let Some(caller) = &self.caller {
+            caller.declined(why);
         }
     }
 

@@ -12,6 +12,7 @@ use super::{CallResponse, ExecuteError, Failure, FailureCode};
 use crate::model::{
     ApprovalRequest, ApprovalState, JsonText, Operation, OperationState, StoredAnswer,
 };
+use crate::protocols::DeclinedInput;
 
 /// What a call came to, as far as its caller waits for it.
 #[derive(Debug, Clone)]
@@ -50,6 +51,8 @@ pub struct ToolAnswer {
     pub operation: Option<EndedOperation>,
     /// JSON pointers to members that were taken out of the arguments.
     pub adjusted: Vec<String>,
+    /// Why a question of the tool was declined without its user, if one was.
+    pub declined: Option<DeclinedInput>,
     /// What the scenario sent; `None` if the call was answered for an earlier request.
     pub response: Option<Arc<CallResponse>>,
 }
@@ -178,6 +181,7 @@ impl ToolAnswer {
             approval: None,
             operation: None,
             adjusted: Vec::new(),
+            declined: None,
             response: None,
         }
     }
@@ -195,6 +199,7 @@ impl ToolAnswer {
             approval: None,
             operation: None,
             adjusted: response.adjusted.clone(),
+            declined: response.declined,
             response: Some(response),
         }
     }

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::not_approved::Reader;
 use super::requester::FULL_ACCESS;
-use super::{CallResponse, ExecuteError, PreparedCall, Request};
-use crate::model::{ApprovalRequest, CallerInfo, ToolId, short_caller_text};
+use super::status_numbers::ANSWERED;
+use super::{CallEnd, CallResponse, ExecuteError, PreparedCall, Request};
+use crate::model::{ApprovalRequest, ApprovalState, CallerInfo, ToolId, short_caller_text};
 
 /// The longest text of an error that is kept, in characters.
 const LONGEST_ERROR: usize = 500;
@@ -57,6 +59,8 @@ pub struct EndedCall {
     pub definition_version: Option<String>,
     /// What ran, if the tool is a definition that an activity implements.
     pub activity: Option<ToolId>,
+    /// What a person has to know of the outcome beside its word and its error.
+    pub note: Option<String>,
 }
 
 impl EndedCall {
@@ -134,12 +138,35 @@ impl EndedCall {
             approval: None,
             definition_version: None,
             activity: None,
+            note: None,
         }
     }
 
     /// Whether it failed, or was refused.
     pub fn is_failure(&self) -> bool {
         !WELL.contains(&&*self.outcome)
+    }
+
+    /// Sets what its caller was given: the outcome of the same call, about which a person decided
+    /// before.
+    pub(super) fn collected(&mut self, request: &Arc<ApprovalRequest>) {
+        self.approval = Some(Arc::clone(&request.id));
+        self.note = Some(short_error(&collected_note(request)));
+        match CallEnd::of_approval(Arc::clone(request), Vec::new()) {
+            CallEnd::Failed(failure) => {
+                self.status = Some(failure.status_number());
+                let why = failure.not_approved(Reader::Program);
+                let why = why.unwrap_or_else(|| failure.to_string());
+                self.unanswered(failure.code.as_str(), &why);
+            }
+            CallEnd::Answered(answer) => {
+                self.status = Some(ANSWERED);
+                self.error = answer.error.as_deref().map(short_error);
+                self.code = answer.code.as_deref().map(short_caller_text);
+            }
+            // Only calls that are over have an outcome.
+            CallEnd::AwaitsApproval(_) | CallEnd::NeedsInput(_) => {}
+        }
     }
 
     /// Sets what the answer says.
@@ -157,6 +184,7 @@ impl EndedCall {
                     .map(|_| answered.tool.id.clone());
                 self.definition_version = Some(answered.called().tool.version().to_string());
                 self.attempts = answered.attempts;
+                self.note = answered.declined.map(|why| short_error(&why.to_string()));
                 let outcome = &answered.outcome;
                 self.error = outcome
                     .error
@@ -190,6 +218,20 @@ impl EndedCall {
             _ => {}
         }
     }
+}
+
+/// What its caller was given in place of a call: `the outcome of approval 0f.., approved by Ada`.
+fn collected_note(request: &ApprovalRequest) -> String {
+    let decided = match (&request.decided, request.state) {
+        (None, _) => String::new(),
+        (Some(decided), ApprovalState::Rejected) => format!(", rejected by {}", decided.by),
+        (Some(decided), ApprovalState::Expired) => format!(", ended by {}", decided.by),
+        (Some(decided), _) => format!(", approved by {}", decided.by),
+    };
+    format!(
+        "it was not sent again: its caller was given the outcome of approval {}{decided}",
+        request.id
+    )
 }
 
 /// The text of an error, shortened.

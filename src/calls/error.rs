@@ -24,6 +24,9 @@ pub struct Violation {
     pub message: String,
 }
 
+/// So many violations stand in the text of an error; all that are known are beside it.
+const VIOLATIONS_SHOWN: usize = 5;
+
 /// The next step after a latent call without a result.
 pub(crate) const GIVE_OUTPUT: &str = "call it again with `_output`";
 
@@ -116,7 +119,7 @@ pub enum ExecuteError {
     #[error(
         "the arguments do not fit the parameters of `{}`: {}",
         tool,
-        first(violations)
+        shown(violations, *more)
     )]
     Invalid {
         /// The tool's name.
@@ -140,7 +143,7 @@ pub enum ExecuteError {
     #[error(
         "`_output` does not fit what `{}` declares as its result: {}",
         tool,
-        first(violations)
+        shown(violations, *more)
     )]
     OutputUnfit {
         /// The tool's name.
@@ -421,18 +424,48 @@ fn call_either(candidates: &[ToolId]) -> String {
     format!("call {}", candidates.join(" or "))
 }
 
-fn first(violations: &[Violation]) -> String {
-    let Some(first) = violations.first() else {
+/// The first violations, and how many others there are.
+fn shown(violations: &[Violation], more: bool) -> String {
+    if violations.is_empty() {
         return "they are no JSON object".to_owned();
+    }
+    let texts: Vec<String> = violations
+        .iter()
+        .take(VIOLATIONS_SHOWN)
+        .map(placed)
+        .collect();
+    let others = match (violations.len().saturating_sub(VIOLATIONS_SHOWN), more) {
+        (0, false) => String::new(),
+        (others, false) => format!(" (and {others} more)"),
+        (others, true) => format!(" (and more than {others} more)"),
     };
-    let place = if first.pointer.is_empty() {
-        String::new()
-    } else {
-        format!("{}: ", first.pointer)
-    };
-    let others = match violations.len() {
-        0 | 1 => String::new(),
-        more => format!(" (and {} more)", more - 1),
-    };
-    format!("{place}{}{others}", first.message)
+    format!("{}{others}", texts.join("; "))
+}
+
+/// A violation with its place.
+fn placed(violation: &Violation) -> String {
+    if violation.pointer.is_empty() {
+        return violation.message.clone();
+    }
+    format!("{}: {}", violation.pointer, violation.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_violations_are_shown_and_the_others_counted() {
+        let violations: Vec<Violation> = (0..7)
+            .map(|number| Violation {
+                pointer: format!("/{number}"),
+                message: "is wrong".to_owned(),
+            })
+            .collect();
+        assert_eq!(shown(&violations[..2], false), "/0: is wrong; /1: is wrong");
+        let all = shown(&violations, false);
+        assert!(all.ends_with("; /4: is wrong (and 2 more)"), "{all}");
+        let all = shown(&violations, true);
+        assert!(all.ends_with(" (and more than 2 more)"), "{all}");
+    }
 }

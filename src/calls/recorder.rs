@@ -17,7 +17,7 @@ use super::held::CallerKey;
 use super::inner::CallsInner;
 use super::log::CallPayload;
 use super::log::queue::{LogLine, LogQueue};
-use super::request::{CallResponse, PreparedCall, Request, outcome};
+use super::request::{CallResponse, PreparedCall, Request, collected, outcome};
 use super::usage::FinishedCall;
 use crate::model::{ApprovalRequest, JsonText, ToolId, short_caller_text};
 use crate::runtime::ReservedBytes;
@@ -156,7 +156,10 @@ impl CallRecorder {
             answered.outcome.success || answered.outcome.input_required.is_some()
         });
         self.count(outcome(answered), took, !waits, well, sent);
-        self.call.answered(answered);
+        match collected(answered) {
+            Some(request) => self.call.collected(request),
+            None => self.call.answered(answered),
+        }
         self.keep(outcome(answered), Some(answered), took);
         took
     }

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ExecuteError;
 use super::held::CallerKey;
 use super::requester::Requester;
 use super::status_numbers::{ANSWERED, GOES_ON};
 use super::track::FollowUp;
+use super::{ExecuteError, FailureCode};
 use crate::catalog::ViewQuery;
 use crate::model::{
-    JsonText, NamedVersion, PeerIdentity, ScenarioName, StoredAnswer, ToolId, ViewTool,
-    short_caller_text,
+    ApprovalRequest, ApprovalState, JsonText, NamedVersion, PeerIdentity, ScenarioName,
+    StoredAnswer, ToolId, ViewTool, short_caller_text,
 };
-use crate::protocols::{InputRound, Outcome};
+use crate::protocols::{DeclinedInput, InputRound, Outcome};
 use crate::runtime::ReservedBytes;
 
 /// The code of a stored answer whose tool goes on and cannot be followed.
@@ -116,6 +116,8 @@ pub struct CallResponse {
     /// JSON pointers to members that were `null` for "not set" and were taken out before the call
     /// was checked and sent.
     pub adjusted: Vec<String>,
+    /// Why a question of the tool was declined without its user, if one was.
+    pub declined: Option<DeclinedInput>,
     /// The operation that continues after the answer, if there is one.
     pub going: FollowUp,
     /// What is reserved for the outcome, until the answer is made of it. `None` if the call is
@@ -270,8 +272,36 @@ impl CallResponse {
     }
 }
 
+/// The approval whose outcome the caller is given, because it made the same call again after a
+/// person had decided about it.
+pub(super) fn collected(
+    answered: &Result<CallResponse, ExecuteError>,
+) -> Option<&Arc<ApprovalRequest>> {
+    match answered {
+        Err(ExecuteError::ApprovalRequired {
+            waiting: Some(request),
+            ..
+        }) => Some(request).filter(|request| request.state.is_over()),
+        _ => None,
+    }
+}
+
+/// The word for the outcome of an approval that is over.
+fn collected_outcome(request: &ApprovalRequest) -> &'static str {
+    match request.state {
+        ApprovalState::Rejected => FailureCode::Rejected.as_str(),
+        ApprovalState::Expired => FailureCode::ApprovalExpired.as_str(),
+        ApprovalState::Unknown => FailureCode::UnknownOutcome.as_str(),
+        _ if request.answer.as_ref().is_some_and(|answer| answer.success) => "ok",
+        _ => "failed",
+    }
+}
+
 /// The word for the outcome in the metrics.
 pub(super) fn outcome(answered: &Result<CallResponse, ExecuteError>) -> &'static str {
+    if let Some(request) = collected(answered) {
+        return collected_outcome(request);
+    }
     match answered {
         Ok(answered) if answered.outcome.running.is_some() => "running",
         Ok(answered) if answered.outcome.input_required.is_some() => "input_required",

@@ -169,6 +169,7 @@ impl Sending {
                 let answered = self.answered(outcome, &to, attempts).await;
                 answered.map(|answered| CallResponse {
                     took: spent,
+                    declined: line.question_declined(),
                     ..answered
                 })
             }
@@ -268,6 +269,7 @@ impl Sending {
             took: Duration::ZERO,
             attempts,
             adjusted: adjusted.clone(),
+            declined: None,
             going,
             _held: Some(Arc::new(held)),
         })

@@ -1,18 +1,23 @@
 //! How many tools the target of a preference matches, and of how many that cannot be said.
 
 use super::Catalog;
-use crate::model::{PreferenceTarget, ViewTool};
+use crate::model::{PreferenceTarget, ToolId, ViewTool};
 
 /// The beginning of the tags that hints of MCP servers become.
 const HINT_TAG: &str = "hint:";
 
+/// So many tools are named of which it cannot be said whether a target matches them.
+const UNJUDGED_FIRST: usize = 5;
+
 /// What a target matches among the published tools.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TargetMatches {
     /// The tools that it matches.
     pub tools: usize,
     /// The further tools that it might match: it is a hint, and their servers give none.
     pub unjudged: usize,
+    /// The first of these.
+    pub unjudged_first: Vec<ToolId>,
 }
 
 impl Catalog {
@@ -25,6 +30,9 @@ impl Catalog {
                 found.tools += 1;
             } else if is_unjudged(tool, target) {
                 found.unjudged += 1;
+                if found.unjudged_first.len() < UNJUDGED_FIRST {
+                    found.unjudged_first.push(tool.id.clone());
+                }
             }
         }
         found

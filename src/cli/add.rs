@@ -24,8 +24,9 @@ pub(super) struct AddArgs {
     /// An MCP server to start, and its arguments.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
-    /// A variable of the command; its value goes to secrets.toml beside the configuration.
-    #[arg(long, value_name = "NAME=VALUE")]
+    /// A variable of the command, without a value that of this shell; the value goes to
+    /// secrets.toml beside the configuration.
+    #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
     /// A header of every request; its value goes to secrets.toml beside the configuration.
     #[arg(long, value_name = "NAME=VALUE")]
@@ -71,16 +72,19 @@ impl AddArgs {
             None => file.added(name.as_str(), has_answered).await?,
         };
         let suspicious = file.suspicious_texts(name.as_str()).await;
+        let verdict = known.as_ref().map_or(Ok(()), verdict);
         if self.remote.json {
             let findings = &suspicious;
             output::json(
                 &json!({"name": name.as_str(), "file": written.path, "scenario": known, "findings": findings}),
             );
         } else if let Some(known) = known {
-            print_state(&known);
+            if verdict.is_ok() {
+                print_state(&known);
+            }
             print_suspicious(&name, &suspicious);
         }
-        Ok(())
+        verdict
     }
 
     /// Where the scenario is.
@@ -105,7 +109,7 @@ impl AddArgs {
             return Ok(EntryTarget::Program {
                 command,
                 args: args.to_vec(),
-                env: pairs("--env", &self.env)?,
+                env: variables(&self.env)?,
                 cwd,
             });
         }
@@ -265,50 +269,61 @@ fn has_answered(health: &Value) -> bool {
     }
 }
 
+/// Whether a scenario that was added works, or waits for a person only. Its entry stays written.
+fn verdict(health: &Value) -> Result<(), CommandError> {
+    let text = |pointer| output::text(health, pointer);
+    let name = text("/name");
+    let state = text("/state");
+    let (message, next) = match state.as_str() {
+        // Its entry was replaced.
+        "live" if health["last_error"].is_object() => (
+            format!(
+                "{name} does not answer at its new place: {}",
+                text("/last_error/message")
+            ),
+            "the tools of the entry before stay for a while",
+        ),
+        "live" | "stale" | "asleep" | "needs-authorization" | "pending" | "blocked" => {
+            return Ok(());
+        }
+        _ => {
+            let reason = text("/reason");
+            let message = match reason.strip_prefix("not working yet: ") {
+                Some(why) => format!("{name} is not working yet: {why}"),
+                None => format!("{name} is {state}: {reason}"),
+            };
+            (message, "the daemon keeps trying")
+        }
+    };
+    Err(CommandError::Refused {
+        message,
+        hint: Some(format!(
+            "its entry is written, and {next}; `callsheet remove {name}` takes it out again"
+        )),
+    })
+}
+
 /// Prints what became of a scenario.
 fn print_state(health: &Value) {
     let text = |pointer| output::text(health, pointer);
     let name = text("/name");
     let state = text("/state");
-    if state == "live" && health["last_error"].is_object() {
-        // Its entry was replaced.
-        let why = text("/last_error/message");
-        output::wrapped(
-            "",
-            &format!(
-                "{name} does not answer at its new place: {why}; the tools of the entry before stay for a while"
-            ),
-        );
+    if state != "live" {
+        output::wrapped("", &format!("{name} is {state}: {}", text("/reason")));
         return;
     }
-    if state == "live" {
-        let tools = usize::try_from(output::number(health, "/tools/published")).unwrap_or_default();
-        let off = match output::number(health, "/tools/disabled") {
-            0 => String::new(),
-            off => format!(", {off} more are off"),
-        };
-        output::wrapped(
-            "",
-            &format!(
-                "{name} is live: {}{off}; `callsheet tools --scenario {name}` lists them",
-                output::count(tools, "tool")
-            ),
-        );
-        return;
-    }
-    let reason = text("/reason");
-    match reason.strip_prefix("not working yet: ") {
-        Some(why) => {
-            output::wrapped("", &format!("{name} is not working yet: {why}"));
-            output::wrapped(
-                "",
-                &format!(
-                    "its entry is written, and the daemon keeps trying; `callsheet remove {name}` takes it out again"
-                ),
-            );
-        }
-        None => output::wrapped("", &format!("{name} is {state}: {reason}")),
-    }
+    let tools = usize::try_from(output::number(health, "/tools/published")).unwrap_or_default();
+    let off = match output::number(health, "/tools/disabled") {
+        0 => String::new(),
+        off => format!(", {off} more are off"),
+    };
+    output::wrapped(
+        "",
+        &format!(
+            "{name} is live: {}{off}; `callsheet tools --scenario {name}` lists them",
+            output::count(tools, "tool")
+        ),
+    );
 }
 
 fn scenario_name(text: &str) -> Result<ScenarioName, CommandError> {
@@ -320,6 +335,25 @@ fn scenario_name(text: &str) -> Result<ScenarioName, CommandError> {
         hint: "use 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit"
             .into(),
     })
+}
+
+/// The variables of `--env`: `NAME=VALUE`, or `NAME` for the value that this process has.
+pub(super) fn variables(written: &[String]) -> Result<Vec<(String, String)>, CommandError> {
+    let given = |text: &String| -> Result<String, CommandError> {
+        if text.contains('=') || text.is_empty() {
+            return Ok(text.clone());
+        }
+        let value = std::env::var(text).map_err(|_| CommandError::Usage {
+            message: format!("`--env {text}` has no value, and this shell has no such variable"),
+            hint: format!("write it like `--env {text}=abc`, or export `{text}` first"),
+        })?;
+        Ok(format!("{text}={value}"))
+    };
+    let given: Vec<String> = written
+        .iter()
+        .map(given)
+        .collect::<Result<_, CommandError>>()?;
+    pairs("--env", &given)
 }
 
 /// `NAME=VALUE` of a flag.

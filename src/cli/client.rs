@@ -78,6 +78,8 @@ pub(super) struct DaemonClient {
     base: Url,
     /// Whether the arguments or the environment name the address.
     is_named: bool,
+    /// Whether it has recorded itself for this user, or in the state of this configuration.
+    is_recorded: bool,
     /// By its address, for what may take as long as the daemon allows.
     http: reqwest::Client,
     /// By its Unix socket, for all else: it has a few connections of its own, for operators.
@@ -182,12 +184,24 @@ impl DaemonClient {
         })
     }
 
+    /// Whether it is only known that some program listens at the address of the configuration: it
+    /// may belong to another user.
+    pub(super) fn may_be_of_others(&self) -> bool {
+        !self.is_named && !self.is_recorded
+    }
+
+    /// The address of a page for people.
+    pub(super) fn page(&self, path: &str) -> String {
+        format!("{}/{path}", self.address_text().trim_end_matches('/'))
+    }
+
     /// The daemon at this address.
     pub(super) fn at(base: Url) -> Result<Self, CommandError> {
         crate::transports::http::tls::choose_tls();
         Ok(Self {
             base,
             is_named: false,
+            is_recorded: false,
             http: built(builder())?,
             by_socket: None,
             token: None,
@@ -198,7 +212,10 @@ impl DaemonClient {
 
     /// The daemon that is where it has recorded to be.
     pub(super) fn recorded(record: DaemonRecord) -> Result<Self, CommandError> {
-        let daemon = Self::at(parse_url(&record.url)?)?;
+        let daemon = Self {
+            is_recorded: true,
+            ..Self::at(parse_url(&record.url)?)?
+        };
         match record.socket.filter(|socket| instance::serves(socket)) {
             Some(socket) => Ok(Self {
                 by_socket: Some(SocketWay::if_it_answers(client_of_socket(&socket)?)),

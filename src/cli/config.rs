@@ -68,12 +68,41 @@ impl ConfigArgs {
                 output::line(&both);
             } else {
                 // A comment in TOML may stand above what it is about.
-                output::line(&comment);
-                output::line(&setting);
+                for row in output::rows("", &value.origin.to_string(), Some(narrowed(room, 2))) {
+                    output::line(&format!("# {row}"));
+                }
+                for row in broken(&value.key, &value.value, room) {
+                    output::line(&row);
+                }
             }
         }
         Ok(())
     }
+}
+
+/// A width without some columns, as the printing of rows takes it.
+fn narrowed(room: usize, columns: usize) -> u16 {
+    u16::try_from(room.saturating_sub(columns)).unwrap_or(u16::MAX)
+}
+
+/// A setting in as many lines as it needs in this width: TOML breaks lists only.
+fn broken(key: &str, value: &str, room: usize) -> Vec<String> {
+    let whole = format!("{key} = {value}");
+    if whole.chars().count() <= room {
+        return vec![whole];
+    }
+    let table = format!("value = {value}").parse::<toml::Table>();
+    let Some(toml::Value::Array(items)) = table.ok().and_then(|mut table| table.remove("value"))
+    else {
+        return vec![whole];
+    };
+    let items = items.iter().map(|item| format!("  {item},"));
+    let head = format!("{key} = [");
+    [head]
+        .into_iter()
+        .chain(items)
+        .chain(["]".to_owned()])
+        .collect()
 }
 
 /// A value that is written as in TOML, as JSON has it.

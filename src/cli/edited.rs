@@ -105,6 +105,11 @@ impl EditedFile {
             .map(PathBuf::from)
             .filter(|path| path.is_absolute());
         let Some(named) = &remote.config else {
+            if let Some(followed) = &followed
+                && daemon.client.may_be_of_others()
+            {
+                check_is_own(followed, &daemon.client)?;
+            }
             // A daemon without a file takes the one in the usual place as soon as it is there.
             let path = followed.map_or_else(user_place, Ok)?;
             return Ok(Self {
@@ -291,6 +296,27 @@ impl EditedFile {
             );
         }
     }
+}
+
+/// Refuses the file of a daemon that only listens where the configuration of this command says, if
+/// this command reads another file: it may be of another user, or of another home folder.
+fn check_is_own(followed: &Path, client: &DaemonClient) -> Result<(), CommandError> {
+    let own = config_place(None)?;
+    if is_same(followed, &own) {
+        return Ok(());
+    }
+    let address = client.address_text();
+    Err(CommandError::Refused {
+        message: format!(
+            "the daemon at {address} follows {}, and this command reads {}",
+            followed.display(),
+            own.display()
+        ),
+        hint: Some(format!(
+            "`--url {address}` changes the file of that daemon, `--config {}` the other one",
+            own.display()
+        )),
+    })
 }
 
 /// The error that a daemon follows the file and shows no scenario of a name in it.

@@ -290,7 +290,6 @@ fn call_line(call: &Value, ended: &str) -> String {
         id if id.is_empty() => text("/tool_name"),
         id => id,
     };
-    let millis = output::number(call, "/execution_time_ms");
     let by = if text("/client").is_empty() {
         ""
     } else {
@@ -307,7 +306,12 @@ fn call_line(call: &Value, ended: &str) -> String {
         .filter(|error| !error.is_empty())
         .map(|error| format!(": {error}"));
     let error = error.unwrap_or_default();
-    format!("{ended}  {tool}: {outcome} in {millis} ms{origin}{error}")
+    let note = Some(text("/note"))
+        .filter(|note| !note.is_empty())
+        .map(|note| format!("; {note}"));
+    let note = note.unwrap_or_default();
+    let duration = output::took(call["execution_time_ms"].as_u64().unwrap_or_default());
+    format!("{ended}  {tool}: {outcome} in {duration}{origin}{error}{note}")
 }
 
 /// One line of the log.

@@ -22,6 +22,9 @@ use crate::model::text::is_invisible;
 /// characters at most, and the pointers of findings.
 pub(super) const LONGEST_WORD: usize = 72;
 
+/// Durations below this are shown in milliseconds.
+const SHOWN_IN_MILLISECONDS: u64 = 10_000;
+
 /// Whether standard output takes no more, because its reader has closed it or for an error.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 /// The first error of standard output. A closed pipe (`| head`) is none.
@@ -391,6 +394,15 @@ pub(super) fn when(value: &Value, pointer: &str, now: Timestamp) -> String {
     }
 }
 
+/// How long something took: `294 ms`, and `4m 54s` from ten seconds on.
+pub(super) fn took(milliseconds: u64) -> String {
+    if milliseconds < SHOWN_IN_MILLISECONDS {
+        format!("{milliseconds} ms")
+    } else {
+        short(milliseconds / 1_000)
+    }
+}
+
 /// The two largest units at most: `45s`, `3m 20s`, `2h 5m`, `4d 1h`.
 fn short(seconds: u64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
@@ -433,6 +445,13 @@ mod tests {
             (350_000, "4d 1h"),
         ] {
             assert_eq!(short(seconds), shown);
+        }
+    }
+
+    #[test]
+    fn long_durations_are_no_milliseconds() {
+        for (milliseconds, shown) in [(0, "0 ms"), (9_999, "9999 ms"), (294_085, "4m 54s")] {
+            assert_eq!(took(milliseconds), shown);
         }
     }
 

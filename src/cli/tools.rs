@@ -287,7 +287,10 @@ fn show_report(answer: &Value) {
             value.to_string()
         }
     };
-    for tool in output::list(report, "listed") {
+    // The best first, as the models of the search do; a list without one has no ranks.
+    let mut ranked: Vec<&Value> = output::list(report, "listed").iter().collect();
+    ranked.sort_by_key(|tool| tool["rank"].as_u64().unwrap_or(u64::MAX));
+    for tool in ranked {
         sheet.row([
             cell(output::text(tool, "/id")),
             cell(if tool["deferred"] == Value::Bool(true) {

@@ -60,13 +60,14 @@ pub(super) fn tool(place: &mut RuleContext<'_>, tool: &Tool, manifest: &Manifest
     let categories = &*manifest.categories;
     // A manifest without a protocol version is a module's; names of module tools contain a dot.
     let dotted = manifest.protocol_version.is_empty();
+    // Every LLM vendor takes a hyphen, and published names may have one.
     let in_grammar = name
         .bytes()
-        .all(|c| c.is_ascii_alphanumeric() || c == b'_' || dotted && c == b'.');
+        .all(|c| c.is_ascii_alphanumeric() || b"_-".contains(&c) || dotted && c == b'.');
     if !in_grammar {
         place.within("name", |place| {
             let message = format!(
-                "the protocol allows letters, digits and underscores in names, but this is {}",
+                "LLM vendors allow letters, digits, `_` and `-` in names, but this is {}",
                 quoted_excerpt(name)
             );
             place.report(

@@ -61,6 +61,36 @@ pub struct InputRound {
     pub state: Option<String>,
 }
 
+/// Why a question of a tool was declined without its user. Its text ends with the next step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DeclinedInput {
+    /// Several calls were under way, and it may be a question of each.
+    #[error(
+        "callsheet declined a question of the tool's server, and no user did: several calls of the server were under way, and it does not say which of them asks; if this call failed for that, make it again when no other one is under way"
+    )]
+    SeveralCalls,
+    /// Too many other questions wait for the same caller.
+    #[error(
+        "callsheet declined a question of the tool, and no user did: too many questions of its server wait already; call it again when they are answered"
+    )]
+    TooMany,
+    /// The client of the call gives no such input.
+    #[error(
+        "callsheet declined a question of the tool, and no user did: the client of this call answers no questions; use one that does, such as `callsheet call`"
+    )]
+    NotOffered,
+    /// The configuration does not let the server request it.
+    #[error(
+        "callsheet declined a question of the tool, and no user did: the configuration does not let its server ask; add \"elicitation\" to `interaction` of its scenario"
+    )]
+    NotAllowed,
+    /// The client of the call gave no answer.
+    #[error(
+        "callsheet declined a question of the tool, and no user did: the client of the call gave no answer in time; call it again, and answer within `calls.input_timeout` (`mcp.input_timeout` for MCP clients)"
+    )]
+    NotGiven,
+}
+
 /// The parts of a question to the user that are shown.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

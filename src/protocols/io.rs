@@ -8,7 +8,7 @@ use std::fmt;
 use futures_util::future::BoxFuture;
 
 use super::call_log::CallLog;
-use super::input::{CallerOffers, InputWanted};
+use super::input::{CallerOffers, DeclinedInput, InputWanted};
 use super::trace::TraceContext;
 use crate::model::JsonText;
 
@@ -43,6 +43,12 @@ pub trait CallIo: Send + Sync {
     fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Option<JsonText>> {
         let _ = wanted;
         Box::pin(std::future::ready(None))
+    }
+
+    /// The session declined a question of the tool, for this reason, so that the tool was answered
+    /// without its user. By default ignored.
+    fn declined(&self, why: DeclinedInput) {
+        let _ = why;
     }
 
     /// Completes when the call is not wanted any more. A session that can inform its scenario does;

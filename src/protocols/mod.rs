@@ -63,7 +63,7 @@ mod validity;
 
 pub use call::{Call, CallError, Fault, Outcome, RunningCall};
 pub use call_log::{CallLog, LogLevel};
-pub use input::{CallerOffers, InputMethod, InputRound, InputWanted};
+pub use input::{CallerOffers, DeclinedInput, InputMethod, InputRound, InputWanted};
 pub(crate) use io::cancelled_by_caller;
 pub use io::{CallIo, CallProgress, Cancelled, NoCaller};
 pub use listing::{ConnectError, Known, ListError, ListRequest, Listing};

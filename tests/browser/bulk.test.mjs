@@ -37,7 +37,7 @@ test('ticked tools are changed together, and ticks outlive rows that come anew',
   const page = await open(browser, `${daemon.url}/dashboard/tools`);
   await pick(page, 'item_003').check();
   await pick(page, 'item_005').check();
-  assert.equal(await page.locator('#ticked').innerText(), '2 tools selected');
+  assert.equal(await page.locator('#ticked').innerText(), '2 tools are ticked');
   // Somebody else changes something meanwhile.
   await daemon.send('PUT', '/api/v1/preferences', { scope: 'global', target: 'tool:shop/item_001', enabled: false });
   await page.locator('tr[data-tool="shop/item_001"]').getByText('by global tool:shop/item_001').waitFor();
@@ -49,7 +49,7 @@ test('ticked tools are changed together, and ticks outlive rows that come anew',
   assert.equal(listed.length, TOOLS - 3);
   assert.ok(!listed.includes('item_003') && !listed.includes('item_005'));
   await until('the rows show it', async () => !(await page.locator('tr[data-tool="shop/item_003"] input[data-member=enabled]').isChecked()));
-  assert.equal(await page.locator('#ticked').innerText(), '0 tools selected');
+  assert.equal(await page.locator('#ticked').innerText(), 'No tool is ticked');
   await close(page);
 });
 
@@ -74,14 +74,14 @@ test('more than twenty are asked about, shown ones and all that match', async ()
   const questions = [];
   page.on('dialog', (dialog) => (questions.push(dialog.message()), questions.length === 1 ? dialog.dismiss() : dialog.accept()));
   await page.locator('#tick-shown').check();
-  assert.equal(await page.locator('#ticked').innerText(), '100 tools selected');
+  assert.equal(await page.locator('#ticked').innerText(), '100 tools are ticked');
   await page.locator('#bulk select').selectOption('disable');
   await page.locator('#bulk button').click();
   await until('it was asked', () => questions.length === 1);
   assert.equal(questions[0], '100 tools of chat:9: take out of the list?');
   assert.deepEqual((await daemon.json('/api/v1/preferences?scope=chat:9')).preferences, [], 'a no is a no');
   await page.locator('#tick-matching').check();
-  assert.equal(await page.locator('#ticked').innerText(), `${TOOLS} tools selected`);
+  assert.equal(await page.locator('#ticked').innerText(), `${TOOLS} tools are ticked`);
   await page.locator('#bulk button').click();
   assert.equal(await toast(page), `${TOOLS} tools taken out of the list for chat:9.`);
   assert.equal((await daemon.listed('?chat_id=9')).length, 0);

@@ -3,10 +3,17 @@
 
 use std::fs;
 
-use crate::support::command::{Home, Running, Scenario, json, nobody, tool};
+use crate::support::command::{Home, Ran, Running, Scenario, json, nobody, tool};
 
 /// The file of a person, with a comment on everything.
 const MINE: &str = "# Of Ada.\nserver.listen = \"127.0.0.1:0\" # any port\n\n# Slow machine.\n[refresh]\nconcurrency = 4\n";
+
+/// The error of a command that has written an entry of what does not work.
+fn written_and_failed(ran: Ran) -> String {
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.out.contains("[[scenarios]]"), "{ran:?}");
+    ran.err
+}
 
 fn notes() -> Scenario {
     Scenario::start(
@@ -215,11 +222,10 @@ fn what_does_not_answer_is_added_and_the_reason_is_shown() {
     let home = Home::with("refresh.connect_timeout = \"1s\"\n");
     let _daemon = home.serve(&[]);
     let url = nobody();
-    let added = home
-        .run(&["add", "gone", url.strip_prefix("http://").unwrap()])
-        .ok();
+    let added =
+        written_and_failed(home.run(&["add", "gone", url.strip_prefix("http://").unwrap()]));
     assert!(
-        added.contains("\ngone is not working yet: ") && added.contains("refused"),
+        added.starts_with("error: gone is not working yet: ") && added.contains("refused"),
         "{added}"
     );
     assert!(
@@ -272,7 +278,7 @@ fn a_command_that_is_not_there_has_a_short_reason() {
     serve.env("PATH", &folders);
     let _daemon = Running::start(serve, "callsheet listens on ");
     let mut add = home.command(&["add", "gone", "--", "no-such-command"]);
-    let added = crate::support::command::run(add.env("PATH", &folders)).ok();
+    let added = written_and_failed(crate::support::command::run(add.env("PATH", &folders)));
     let words = added.split_whitespace().collect::<Vec<_>>().join(" ");
     let reason =
         "the command `no-such-command` was not found: none of the 40 folders of PATH has it";
@@ -285,8 +291,8 @@ fn a_program_that_hangs_has_its_reason_within_seconds() {
     let daemon = home.serve(&[]);
     let program = "echo Welcome to the server; for n in 1 2 3 4 5; do echo loading $n >&2; done; exec sleep 600";
     let mut add = home.command(&["add", "hang", "--", "sh", "-c", program]);
-    let added =
-        crate::support::command::run(add.env("PATH", std::env::var_os("PATH").unwrap())).ok();
+    add.env("PATH", std::env::var_os("PATH").unwrap());
+    let added = written_and_failed(crate::support::command::run(&mut add));
     // Lines for people are wrapped.
     let words = added.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("hang is not working yet: "), "{added}");
@@ -431,7 +437,7 @@ fn what_would_be_no_usable_configuration_is_not_written() {
         ),
         (
             &["add", "notes", "--env", "X", "--", "cat"],
-            "--env takes NAME=VALUE",
+            "`--env X` has no value, and this shell has no such variable",
         ),
         (
             &[
@@ -449,7 +455,7 @@ fn what_would_be_no_usable_configuration_is_not_written() {
         ),
         (
             &["check", "--env", "FOO=topsecret", "http://127.0.0.1:1"],
-            "'--env'",
+            "`--env` belongs to a command",
         ),
         (
             &["check", "--header", "A=topsecret", "--", "cat"],
@@ -520,7 +526,7 @@ fn a_scenario_of_another_source_is_not_taken_out_of_the_file() {
 fn an_operators_token_is_sent_when_a_scenario_is_forgotten() {
     let home = Home::with("server.operator_token = \"0123456789abcdef-topsecret\"\n");
     let _daemon = home.serve(&[]);
-    home.run(&["add", "gone", &nobody()]).ok();
+    written_and_failed(home.run(&["add", "gone", &nobody()]));
     home.run(&["remove", "gone"]).ok();
     home.run(&["forget", "gone"]).ok();
 }
@@ -551,7 +557,7 @@ fn a_scenario_is_replaced_and_the_rest_of_the_file_stays() {
         home.run(&["tools"]).ok().contains("write_note"),
         "it was polled at its new place"
     );
-    let gone = home.run(&["add", "notes", "--replace", &nobody()]).ok();
+    let gone = written_and_failed(home.run(&["add", "notes", "--replace", &nobody()]));
     assert!(
         !gone.contains("is live") && gone.contains("refused"),
         "{gone}"
@@ -579,6 +585,7 @@ fn an_entry_has_a_path_only_where_the_daemon_would_not_find_the_program() {
         let written = fs::read_to_string(home.path("callsheet.toml")).unwrap();
         let entry = written.split("[[scenarios]]").last().unwrap();
         assert_eq!(entry.contains("PATH = "), kept, "{written}");
+        assert_eq!(entry.contains("\n# PATH: "), kept, "{written}");
     }
     // It is no secret, and often the reason that a program does not start.
     let shown = home.run(&["config", "show"]).ok();
@@ -663,4 +670,39 @@ fn what_was_wrong_with_a_scenario_goes_with_its_entry() {
             .ok()
             .contains("but the last poll failed")
     );
+}
+
+/// A daemon at the usual port may be of another user, or of another home folder of the same one.
+#[test]
+fn the_file_of_another_home_is_changed_only_where_the_daemon_is_named() {
+    let theirs = Home::with("");
+    let daemon = theirs.serve(&[]);
+    let before = fs::read_to_string(theirs.path("callsheet.toml")).unwrap();
+    let listen = daemon.url.strip_prefix("http://").unwrap();
+    let mine = Home::new();
+    let add = |more: &[&str]| {
+        let mut words = vec!["add", "notes", "http://127.0.0.1:1"];
+        words.extend(more);
+        let mut command = mine.command(&words);
+        crate::support::command::run(command.env("CALLSHEET_SERVER__LISTEN", listen))
+    };
+    let refused = add(&[]).failed(1);
+    let followed = theirs.path("callsheet.toml");
+    let own = mine.path(".config/callsheet/callsheet.toml");
+    for part in [
+        format!(" follows {}", followed.display()),
+        format!("reads {}", own.display()),
+        format!("`--url {}", daemon.url),
+        format!("`--config {}`", own.display()),
+    ] {
+        assert!(refused.contains(&part), "{part}: {refused}");
+    }
+    assert_eq!(fs::read_to_string(&followed).unwrap(), before);
+    assert!(!own.exists());
+    add(&["--config", own.to_str().unwrap()]).ok();
+    assert!(own.exists());
+    assert_eq!(fs::read_to_string(&followed).unwrap(), before);
+    written_and_failed(add(&["--url", &daemon.url]));
+    let written = fs::read_to_string(&followed).unwrap();
+    assert!(written.contains("name = \"notes\""), "{written}");
 }

@@ -580,6 +580,8 @@ async fn a_call_that_waits_for_approval_has_an_exit_code_and_can_be_waited_for()
             decide.extend(["--reason", "not today"]);
         }
         run(&home, &daemon, &decide).ok();
+        let decided = command::json(&run(&home, &daemon, &["approvals", &id, "--json"]).ok());
+        assert_eq!(decided["decided_by"], value!("operator"), "{decided}");
         let ended = tokio::task::block_in_place(|| started.unwrap().wait_with_output().unwrap());
         let text = format!(
             "{}{}",

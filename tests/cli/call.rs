@@ -147,6 +147,43 @@ fn what_a_tool_asks_is_no_result_and_what_a_terminal_cannot_show_is_named() {
     );
 }
 
+#[test]
+fn a_call_can_wait_for_the_input_that_its_tool_needs() {
+    let (home, daemon) = child("ask");
+    let mut command = home.command(&["call", "--wait", "--url", &daemon.url, "ask"]);
+    let mut called = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut notes = std::io::BufReader::new(called.stderr.take().unwrap());
+    let mut note = String::new();
+    notes.read_line(&mut note).unwrap();
+    let id = note
+        .strip_prefix("note: waits for input as ")
+        .and_then(|rest| rest.split_once(": Where?; give it at "))
+        .unwrap_or_else(|| panic!("{note}"));
+    assert_eq!(id.1.trim(), format!("{}/dashboard/calls", daemon.url));
+    let request = format!("POST /api/v1/interactions/{}", id.0);
+    let given = json!({"action": "accept", "content": {"city": "Paris"}}).to_string();
+    let (status, _, body) = daemon.send(&request, "content-type: application/json\r\n", &given);
+    assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+    let mut out = String::new();
+    called
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut out)
+        .unwrap();
+    assert_eq!(called.wait().unwrap().code(), Some(0));
+    assert_eq!(out, "Paris\n");
+    let page = String::from_utf8(daemon.get("/dashboard/calls/latest").1).unwrap();
+    assert!(
+        page.contains("<summary>Result</summary>") && page.contains("Paris"),
+        "{page}"
+    );
+}
+
 /// A script must not take this for a call that was never sent, and send it again.
 #[test]
 fn a_call_whose_daemon_ends_may_have_run_and_is_not_called_unsent() {

@@ -509,3 +509,14 @@ fn an_author_of_protojson_reads_the_names_of_the_own_document() {
         "{incomplete:?}"
     );
 }
+
+/// Published names of a callsheet daemon may have a hyphen, as every vendor takes it.
+#[test]
+fn a_hyphen_in_a_name_is_no_fault() {
+    let text = r#"{"protocol_version":"1.0","scenario":{"name":"notes","version":"1.0.0","description":"Notes"},
+        "tools":[{"name":"add-note","description":"Writes a note down","parameters":{"type":"object"},
+            "metadata":{"enabled_by_default":true}}],
+        "categories":[],"generated_at":"2026-01-01T00:00:00Z"}"#;
+    let checked = file(text, &["--strict", "--json"]);
+    assert!(codes(&json(&checked.out)).is_empty(), "{checked:?}");
+}

@@ -27,6 +27,32 @@ fn codes(checked: &Value) -> Vec<String> {
 }
 
 #[test]
+fn a_program_gets_the_variables_that_it_needs() {
+    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/mcp_server.py");
+    let needs = r#"[ "$ACME_KEY" = zz ] || { echo ACME_KEY required >&2; exit 1; }; exec python3 "$0" legacy"#;
+    let home = Home::new();
+    let run = |given: &[&str]| {
+        let mut words = vec!["check"];
+        words.extend(given);
+        words.extend(["--", "sh", "-c", needs, server]);
+        let mut command = home.command(&words);
+        command.env("PATH", std::env::var_os("PATH").unwrap());
+        crate::support::command::run(command.env("ACME_KEY", "zz"))
+    };
+    let without = run(&[]).failed(1);
+    assert!(without.contains("ACME_KEY required"), "{without}");
+    for given in [["--env", "ACME_KEY=zz"], ["--env", "ACME_KEY"]] {
+        let checked = run(&given);
+        assert_eq!(checked.code, Some(0), "{given:?}: {checked:?}");
+    }
+    let missing = run(&["--env", "NOT_SET_ANYWHERE"]).failed(2);
+    assert!(
+        missing.contains("this shell has no such variable"),
+        "{missing}"
+    );
+}
+
+#[test]
 fn faults_of_a_server_are_found_in_its_list_and_in_how_it_lists() {
     let ran = check(&Home::new(), &["--json", "--", "python3", FAULTS, "listed"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");

@@ -69,8 +69,11 @@ fn origins_that_do_not_fit_beside_their_values_stand_above_them() {
     );
     let wide = out
         .lines()
-        .find(|line| line.chars().count() > 80 && !is_file(line) && line.contains("  # "));
-    assert_eq!(wide, None, "{out}");
+        .find(|line| line.chars().count() > 80 && !line.contains(" = \""));
+    assert_eq!(
+        wide, None,
+        "only a text that TOML cannot break is wider: {out}"
+    );
 }
 
 #[test]

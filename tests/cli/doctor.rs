@@ -594,6 +594,7 @@ fn scenarios_are_asked_directly_when_no_daemon_runs() {
         entry("gone", &nobody()),
         entry("future", &future.url),
         entry("page", &page.url),
+        entry("server", &format!("{}/mcp", nobody())),
     ];
     let report = doctor(&home_at(&free_port(), &scenarios.concat()), 1);
     let all = found(&report, "scenarios");
@@ -608,6 +609,15 @@ fn scenarios_are_asked_directly_when_no_daemon_runs() {
             && of("future")[2].starts_with("incompatible: ")
             && of("future")[2].contains("7.0"),
         "{all:?}"
+    );
+    let server = of("server");
+    assert!(
+        server[0] == "error" && server[2].contains("refused"),
+        "{all:?}"
+    );
+    assert!(
+        !server.concat().contains("/api/v1/tools"),
+        "its address is that of an MCP server: {all:?}"
     );
     assert!(of("future")[3].contains("`protocol.accept`"), "{all:?}");
     assert!(

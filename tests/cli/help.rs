@@ -48,7 +48,7 @@ fn the_help_names_every_command_and_ends_in_exit_codes() {
 }
 
 #[test]
-fn every_command_explains_itself_within_a_hundred_columns() {
+fn every_command_explains_itself_within_the_columns_of_its_terminal() {
     let home = Home::new();
     let below = [
         &["prefs", "list"][..],
@@ -71,6 +71,10 @@ fn every_command_explains_itself_within_a_hundred_columns() {
         );
         for line in help.lines() {
             assert!(line.chars().count() <= 100, "{path:?}: {line}");
+        }
+        let mut narrow = home.command(&[path, &["--help"][..]].concat());
+        for line in run(narrow.env("COLUMNS", "80")).ok().lines() {
+            assert!(line.chars().count() <= 80, "{path:?}: {line}");
         }
         let about = help.lines().next().unwrap();
         assert!(!about.ends_with('.'), "{about}");
@@ -120,7 +124,7 @@ fn wrong_usage_ends_with_two_and_prints_nothing() {
     }
     let error = home.run(&["prefs", "set", "scenario:notes"]).err;
     assert!(
-        error.contains("callsheet prefs set [OPTIONS] <TARGET> <--enabled|--approval|--alias|--priority|--pinned>..."),
+        error.contains("callsheet prefs set [OPTIONS] <TARGET>\n           <--enabled|--approval|--alias|--priority|--pinned>..."),
         "{error}"
     );
 }

@@ -155,6 +155,18 @@ fn servers_of_one_name_are_told_apart_by_what_differs() {
         "{shown}"
     );
     assert!(!shown.contains("topsecret"), "{shown}");
+    home.run(&["import", "--write"]).ok();
+    let again = home.run(&["import"]).ok();
+    assert_eq!(
+        again,
+        "left out: 3 servers that the configuration has already: memory, memory-2, other\nno server can be taken\n"
+    );
+    let report = json_of(&home.run(&["import", "--json"]).ok());
+    assert_eq!(
+        report["left_out"].as_array().unwrap().len(),
+        3,
+        "{report:#}"
+    );
 }
 
 #[test]
@@ -209,9 +221,9 @@ fn servers_of_the_present_project_are_taken_and_those_of_others_are_named() {
         "{shown}"
     );
     home.run(&["import", "--write"]).ok();
+    let written = fs::read_to_string(home.path("callsheet.toml")).unwrap();
     assert!(
-        fs::read_to_string(home.path("callsheet.toml"))
-            .unwrap()
-            .contains("http://127.0.0.1:8/mcp")
+        written.contains("url = \"http://127.0.0.1:8/mcp\"\nprotocol = \"mcp\"\n"),
+        "no entry of such a file is probed: {written}"
     );
 }

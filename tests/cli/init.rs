@@ -1,10 +1,12 @@
 //! `callsheet init`: what is on the machine is shown, and the file that is written runs it.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::json;
 
-use crate::support::command::{Home, Ran, Scenario, run, tool, until};
+use crate::support::command::{Home, Ran, run, until};
 
 fn init(home: &Home, args: &[&str], variables: &[(&str, &str)]) -> Ran {
     let mut command = home.command(&[&["init"], args].concat());
@@ -33,10 +35,40 @@ fn clients(home: &Home, address: &str) {
     }
 }
 
+/// An MCP server over HTTP.
+struct Upstream {
+    child: Child,
+    url: String,
+}
+
+impl Upstream {
+    fn start() -> Self {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/mcp_upstream.py");
+        let mut child = Command::new("python3")
+            .args([script, "legacy-http"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut port = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut port)
+            .unwrap();
+        let url = format!("http://127.0.0.1:{}/mcp", port.trim());
+        Self { child, url }
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 #[test]
 fn servers_of_clients_are_shown_then_written_and_then_served() {
     let home = Home::new();
-    let far = Scenario::start("far", vec![tool("go", "Goes there", "way")]);
+    let far = Upstream::start();
     clients(&home, &far.url);
     // A file of another program that cannot be read costs only that file.
     fs::create_dir_all(home.path(".codeium/windsurf")).unwrap();
@@ -99,7 +131,7 @@ fn servers_of_clients_are_shown_then_written_and_then_served() {
     let _daemon = home.serve(&["--listen", "127.0.0.1:0"]);
     until("both are listed", || {
         let tools = home.run(&["tools"]).ok();
-        tools.contains("read") && tools.contains("go")
+        tools.contains("read") && tools.contains("hanging")
     });
 
     let again = init(&home, &["--write"], &[]);

@@ -137,6 +137,13 @@ fn a_choice_is_told_and_carried_on() {
         last.contains(" tokens as `format=native`; `--format NAME --report` "),
         "{output}"
     );
+    let output = ask(&home, &daemon, &["tools", "-q", "note mail", "--report"]).ok();
+    let ranks: Vec<u64> = rows(&output)
+        .iter()
+        .filter(|row| row.get(1) == Some(&"yes"))
+        .map(|row| row[2].parse().unwrap())
+        .collect();
+    assert!(ranks.len() > 1 && ranks.is_sorted(), "{output}");
 
     let first = ask(
         &home,

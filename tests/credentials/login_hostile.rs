@@ -76,6 +76,8 @@ async fn answers_that_are_no_description_are_refused_by_address() {
     ] {
         let why = refused(described).await;
         assert!(why.contains(expected) && why.contains(RESOURCE), "{why}");
+        let what = "it cannot be found where to log in for `tickets`: ";
+        assert!(why.starts_with(what), "{why}");
     }
 }
 

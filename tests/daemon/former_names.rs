@@ -130,5 +130,18 @@ async fn names_are_remembered_for_a_while_and_the_silent_are_named_then() {
         problem.contains("1 scenario has not answered, and it may be theirs: silent ("),
         "{problem}"
     );
+    // A name with its scenario is of no other one.
+    for (name, part, is_named) in [
+        (
+            "silent/fold",
+            "its scenario has not answered: silent (",
+            true,
+        ),
+        ("kitchen/fold", "silent", false),
+    ] {
+        let unknown = daemon.get(&format!("/api/v1/tools/{name}/explain")).await;
+        let problem = unknown.problem();
+        assert_eq!(problem.contains(part), is_named, "{name}: {problem}");
+    }
     daemon.stop().await;
 }

@@ -72,6 +72,47 @@ async fn approve(house: &House, id: &str) {
         .unwrap();
 }
 
+/// The latest call is in the log with what its client was given, and by which approval.
+async fn log_names_the_outcome(address: SocketAddr, approval: &str) {
+    let log = ask(address, "GET", "/api/v1/calls", &[], "").await.json();
+    let call = log["calls"].as_array().unwrap().last().unwrap();
+    assert_eq!(call["outcome"], "ok", "{call}");
+    assert_eq!(call["approval_id"], approval, "{call}");
+    assert_eq!(call["error"], Value::Null, "{call}");
+    let note = format!(
+        "it was not sent again: its caller was given the outcome of approval {approval}, approved by an operator"
+    );
+    assert_eq!(call["note"], note, "{call}");
+    let page = ask(address, "GET", "/dashboard/calls/latest", &[], "").await;
+    let page = String::from_utf8(page.body).unwrap();
+    assert!(page.contains(&note), "{page}");
+}
+
+/// A client that repeats a rejected call gets the rejection, and the log says the same.
+#[tokio::test]
+async fn the_log_says_what_a_repeated_call_got() {
+    let server = McpServer::start(modern(&json!([tool("read")]))).await;
+    let (house, address) = guarded(&server).await;
+    let client = McpClient::legacy(address, REVISION, json!({})).await;
+    let id = waits(&client, &call_of(1)).await;
+    house
+        .app
+        .calls()
+        .reject(&id, "Ada", Some("not today"))
+        .await
+        .unwrap();
+    let refused = client.result("tools/call", call_of(1)).await;
+    assert!(text(&refused).contains("was rejected by Ada"), "{refused}");
+    let log = ask(address, "GET", "/api/v1/calls", &[], "").await.json();
+    let call = log["calls"].as_array().unwrap().last().unwrap();
+    assert_eq!(call["outcome"], "rejected", "{call}");
+    assert!(
+        call["note"].as_str().unwrap().ends_with("rejected by Ada"),
+        "{call}"
+    );
+    house.finish().await;
+}
+
 #[tokio::test]
 async fn an_outcome_belongs_to_the_session_that_made_the_call() {
     let server = McpServer::start(modern(&json!([tool("read")]))).await;
@@ -106,6 +147,7 @@ async fn an_outcome_belongs_to_the_session_that_made_the_call() {
     .json();
     assert_eq!(answer["error"]["code"], 1001, "{answer}");
     gets_outcome(&own, 1).await;
+    log_names_the_outcome(address, &id).await;
     assert_ne!(waits(&own, &call_of(1)).await, id, "it is handed out once");
     assert_eq!(server.of("tools/call").len(), 1);
     house.finish().await;

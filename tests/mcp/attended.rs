@@ -6,14 +6,16 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use callsheet::model::Secret;
+use callsheet::discovery::{Endpoint, SourceTrust};
+use callsheet::model::{Secret, StdioTarget, Target};
 use callsheet::runtime::Tasks;
 use serde_json::{Value, json};
 
 use crate::support::command::{Home, is_installed};
-use crate::support::house::House;
+use crate::support::house::{House, scenario};
 use crate::support::in_process::PATIENCE;
 use crate::support::listener::Listener;
+use crate::support::mcp_client::McpClient;
 use crate::support::mcp_server::{Answer, Came, McpServer, legacy, modern, tool};
 use crate::support::serving;
 
@@ -401,6 +403,89 @@ async fn the_question_of_a_call_is_shown_to_and_answered_by_its_caller_and_opera
     house.finish().await;
 }
 
+/// A house with a program whose tool `ask` needs the name of its user. Its questions name no call.
+async fn asking_program() -> House {
+    let upstream = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/mcp_upstream.py");
+    let program = StdioTarget::new("python3").with_args([upstream, "stdio-legacy"]);
+    let house = House::of(&[]).await;
+    let endpoint = Endpoint::at("http://127.0.0.1:1/".parse().unwrap(), SourceTrust::Trusted);
+    house.place_endpoint(
+        "files",
+        Endpoint {
+            target: Some(Target::from(program)),
+            ..endpoint
+        },
+    );
+    house
+        .until("listed", |snapshot| {
+            snapshot.catalog.entry(&scenario("files")).is_some()
+        })
+        .await;
+    house
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_question_of_a_second_call_waits_until_the_first_is_answered() {
+    let house = asking_program().await;
+    let address = house.serve().await;
+    let ask = |id: &str| json!({"tool_name": "ask", "call_id": id});
+    let (status, first) = execute(address, ask("my-call-1")).await;
+    assert_eq!(status, 202, "{first}");
+    let second = Tasks::new().spawn(execute(address, ask("my-call-2")));
+    let asked = json!({"tool_name": "cancelled", "arguments": {"count": "asked"}});
+    let both_ask = async { while execute(address, asked.clone()).await.1["result"] != "2" {} };
+    tokio::time::timeout(PATIENCE, both_ask)
+        .await
+        .expect("two questions");
+    let answer = async |waiting: &Value| {
+        let id = waiting["interaction"]["id"].as_str().unwrap();
+        let given = json!({"action": "accept", "content": {"name": "Ada"}});
+        send(
+            address,
+            "POST",
+            &format!("/api/v1/interactions/{id}"),
+            &given,
+        )
+        .await
+    };
+    let (status, done) = answer(&first).await;
+    assert_eq!(status, 200, "{done}");
+    assert_eq!(done["result"], "Ada");
+    let (status, second) = second.await.unwrap();
+    assert_eq!(status, 202, "it is asked in its turn: {second}");
+    let (_, done) = answer(&second).await;
+    assert_eq!(done["result"], "Ada", "{done}");
+    assert_eq!(done["declined"], Value::Null, "{done}");
+    house.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_that_callsheet_declines_is_no_answer_of_a_user() {
+    let house = asking_program().await;
+    let address = house.serve().await;
+    let client = McpClient::legacy(address, "2025-11-25", json!({})).await;
+    let done = client
+        .result("tools/call", json!({"name": "files__ask"}))
+        .await;
+    let texts: Vec<_> = done["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|block| block["text"].as_str().unwrap())
+        .collect();
+    let why = "callsheet declined a question of the tool, and no user did: the client of this call answers no questions; use one that does, such as `callsheet call`";
+    assert_eq!(texts, ["decline", why], "{done}");
+    let (_, log) = send(address, "GET", "/api/v1/calls", &Value::Null).await;
+    assert_eq!(log["calls"][0]["note"], why, "{log}");
+    let page = serving::ask(address, "GET", "/dashboard/calls/latest", &[], "").await;
+    let page = String::from_utf8(page.body).unwrap();
+    assert!(
+        page.contains("the client of this call answers no questions"),
+        "{page}"
+    );
+    house.finish().await;
+}
+
 #[tokio::test]
 async fn input_that_is_not_given_in_time_is_declined() {
     let server = asker().await;
@@ -425,6 +510,8 @@ async fn input_that_is_not_given_in_time_is_declined() {
     };
     let state = tokio::time::timeout(PATIENCE, over).await.unwrap();
     assert_eq!(state["result"], json!({"action": "decline"}));
+    let declined = state["declined"].as_str().unwrap_or_default();
+    assert!(declined.contains("and no user did"), "{state}");
     house.finish().await;
 }
 

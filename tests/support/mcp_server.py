@@ -15,6 +15,7 @@ behaviour = sys.argv[1]
 names_file = sys.argv[2] if len(sys.argv) > 2 else None
 modern = behaviour == "modern"
 lock = threading.Lock()
+asked = []
 
 
 def send(message):
@@ -57,6 +58,7 @@ def call(request):
         return
     if name == "ask":
         schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+        asked.append(request)
         send({"id": "q-1", "method": "elicitation/create", "params": {"message": "Where?", "requestedSchema": schema}})
         return
     if name == "picture":
@@ -78,6 +80,9 @@ def call(request):
 
 def handle(request):
     method = request.get("method")
+    if "result" in request and asked:
+        given = request["result"].get("content", {})
+        return result(asked.pop(), {"content": [{"type": "text", "text": given.get("city", "no city")}]})
     print("got " + str(method), file=sys.stderr, flush=True)
     if method == "server/discover":
         if behaviour == "strict":

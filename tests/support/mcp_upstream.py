@@ -3,7 +3,8 @@
 Usage: mcp_upstream.py modern-http | legacy-http | sse | stdio-modern | stdio-legacy
 
 Over HTTP it prints its port first. Tools: echo, fail, slow (reports progress), hang (until it is
-cancelled), ask (needs the name of the user), cancelled and hanging (how many calls were, and are), grow
+cancelled), ask (needs the name of the user), cancelled (how many calls were, or with the argument count:
+asked how many questions were), hanging (how many calls are), grow
 (adds a tool).
 """
 
@@ -72,7 +73,7 @@ def call(request, send, alive):
                     "inputRequests": {"who": {"method": "elicitation/create", "params": FORM}}}
         return text(answer.get("content", {}).get("name", answer.get("action", "none")))
     if name == "cancelled":
-        return text(str(counts["cancelled"]))
+        return text(str(counts[params.get("arguments", {}).get("count", "cancelled")]))
     if name == "hanging":
         return text(str(len(waiting)))
     if name == "grow":

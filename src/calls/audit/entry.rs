@@ -48,6 +48,8 @@ struct AuditLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     approval: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     activity: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<&'a str>,
@@ -85,6 +87,7 @@ impl AuditEntry {
             duration_ms: (call.took.as_secs_f64() * 1e6).round() / 1e3,
             attempts: call.attempts,
             approval: call.approval.as_deref(),
+            note: call.note.as_deref(),
             activity: call.activity.as_ref().map(ToString::to_string),
             reasoning: self.reasoning.as_deref(),
             arguments_digest: format!("sha256:{}", binding::digest(text)),

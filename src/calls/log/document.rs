@@ -39,6 +39,8 @@ struct StoredCall {
     definition_version: Option<String>,
     activity: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     payload: Option<CallPayload>,
 }
 
@@ -108,6 +110,7 @@ fn call_row(numbered: &NumberedCall) -> LogRow {
         approval: call.approval.as_deref().map(str::to_owned),
         definition_version: call.definition_version.clone(),
         activity: call.activity.as_ref().map(ToString::to_string),
+        note: call.note.clone(),
         payload: numbered.payload.as_deref().cloned(),
     };
     row(numbered.line, LogKind::Call, &stored)
@@ -195,6 +198,7 @@ fn call(row: &LogRow) -> Option<NumberedCall> {
         approval: stored.approval.map(Into::into),
         definition_version: stored.definition_version,
         activity: stored.activity.and_then(|tool| tool.parse().ok()),
+        note: stored.note,
     };
     let payload = stored.payload.map(Arc::new);
     Some(NumberedCall {

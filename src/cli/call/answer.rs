@@ -8,6 +8,9 @@ use super::super::{CommandError, output};
 
 /// Prints an answer; a tool that failed is a failure.
 pub(super) fn show(answer: &Value) -> Result<(), CommandError> {
+    if let Some(declined) = answer["declined"].as_str() {
+        output::note(&output::sanitize(declined));
+    }
     verdict(answer)?;
     match &answer["result"] {
         Value::Null => {}
@@ -29,7 +32,7 @@ pub(super) fn show(answer: &Value) -> Result<(), CommandError> {
     }
     let took = answer["execution_time_ms"]
         .as_u64()
-        .map(|took| format!(" after {took} ms"));
+        .map(|took| format!(" after {}", output::took(took)));
     let by = answer["scenario"]
         .as_str()
         .map(|scenario| format!(" by {scenario}"));

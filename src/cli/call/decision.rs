@@ -1,4 +1,5 @@
-//! `callsheet call --wait`: waits for the decision about a call, and for what came of it.
+//! `callsheet call --wait`: waits for the decision about a call, for the input that its tool needs,
+//! and for what came of it.
 
 use std::time::Duration;
 
@@ -33,6 +34,39 @@ pub(super) async fn decided(daemon: &DaemonClient, id: &str) -> Result<DaemonAns
         }
         Clock::system().sleep(POLL).await;
     }
+}
+
+/// The answer of a call whose tool needs input, once it was given. Such input is given elsewhere,
+/// and declined after a time, so this ends.
+pub(super) async fn with_input(
+    daemon: &DaemonClient,
+    mut answer: DaemonAnswer,
+) -> Result<DaemonAnswer, CommandError> {
+    let Some(call) = answer.value["call_id"].as_str().map(str::to_owned) else {
+        return Ok(answer);
+    };
+    let mut known = String::new();
+    while is_under_way(&answer.value) {
+        let interaction = &answer.value["interaction"];
+        if let Some(id) = interaction["id"].as_str().filter(|id| *id != known) {
+            known = id.to_owned();
+            let question = interaction["message"].as_str().unwrap_or_default();
+            let page = daemon.page("dashboard/calls");
+            output::note(&output::sanitize(&format!(
+                "waits for input as {id}: {question}; give it at {page}"
+            )));
+        }
+        Clock::system().sleep(POLL).await;
+        answer = daemon
+            .get(&["calls", &call], QueryPairs::new(), "call_id")
+            .await?;
+    }
+    Ok(answer)
+}
+
+/// Whether a call waits for input, or runs on after it was given.
+fn is_under_way(answer: &Value) -> bool {
+    answer["interaction"].is_object() || answer.get("success").is_none()
 }
 
 /// Prints what came of the call: its result, or why there is none.

@@ -89,7 +89,7 @@ pub(super) struct CallArgs {
     /// By its name in this earlier revision of the list.
     #[arg(long, value_name = "REVISION")]
     revision: Option<String>,
-    /// If the call needs approval, wait for the decision and print what came of it.
+    /// If the call needs approval, or its tool input, wait for that and print what came of it.
     #[arg(long)]
     wait: bool,
     /// Show progress and log messages on standard error also where that is no terminal.
@@ -148,6 +148,11 @@ impl CallArgs {
         let answer = match answer {
             Ok(answer) => answer,
             Err(failure) => return Err(self.with_next_step(&daemon, name, failure).await),
+        };
+        let answer = if self.wait {
+            decision::with_input(&daemon, answer).await?
+        } else {
+            answer
         };
         if self.wait
             && let Some(id) = answer.value["approval_id"].as_str()

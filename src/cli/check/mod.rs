@@ -24,10 +24,11 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use url::Url;
 
+use super::add::variables;
 use super::{CommandError, output};
-use crate::config::client_files::ClientServer;
+use crate::config::client_files::{ClientServer, EntryTarget};
 use crate::config::{Config, web_address, without_route};
-use crate::model::{AcceptedVersions, HttpTarget, Severity, StdioTarget, Target};
+use crate::model::{AcceptedVersions, HttpTarget, Severity, Target};
 use crate::protocols::mcp::Mcp;
 use crate::protocols::tool_discovery::{self, Inspected};
 use crate::protocols::{Fits, Protocol as _, module};
@@ -54,6 +55,9 @@ pub(super) struct CheckArgs {
     /// Command of an MCP server, which is started for the check and ended again.
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "subject")]
     command: Vec<String>,
+    /// A variable of the command; without a value it gets that of this shell.
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<String>,
     /// Treat warnings as errors.
     #[arg(long)]
     strict: bool,
@@ -80,8 +84,7 @@ impl CheckArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let config = Config::for_state(PathBuf::new());
         let subject = self.subject.clone().unwrap_or_default();
-        if let [program, args @ ..] = self.command.as_slice() {
-            let target = Target::from(StdioTarget::new(program).with_args(args));
+        if let Some(target) = self.program()? {
             let inspected = mcp::inspect_server(&target, &config)
                 .await
                 .map_err(mcp::Unlisted::into_failure)?;
@@ -92,7 +95,7 @@ impl CheckArgs {
             ));
         }
         if let Some(base) = address(&subject)? {
-            let (subject, inspected) = inspect_address(base, &config).await?;
+            let (subject, inspected) = inspect_address(HttpTarget::at(base), &config).await?;
             return self.finish(&CheckReport::new(subject, inspected, self.strict));
         }
         let body = read(&subject)?;
@@ -113,6 +116,31 @@ impl CheckArgs {
         } else {
             report.of_file(&body)
         })
+    }
+
+    /// The program that is checked, if it is one.
+    fn program(&self) -> Result<Option<Target>, CommandError> {
+        let Some((command, args)) = self.command.split_first() else {
+            if self.env.is_empty() {
+                return Ok(None);
+            }
+            return Err(CommandError::Usage {
+                message: "`--env` belongs to a command".into(),
+                hint: "leave `--env` out, or write `callsheet check --env NAME=VALUE -- COMMAND`"
+                    .into(),
+            });
+        };
+        let program = EntryTarget::Program {
+            command: command.clone(),
+            args: args.to_vec(),
+            env: variables(&self.env)?,
+            cwd: None,
+        };
+        let target = program.to_target().map_err(|message| CommandError::Usage {
+            message,
+            hint: "correct the command and its variables".into(),
+        })?;
+        Ok(Some(target))
     }
 
     fn form(&self) -> ReportForm {
@@ -174,8 +202,11 @@ impl CheckArgs {
 
 /// Checks what answers at an address: an MCP server first where it looks like one, elsewhere after
 /// what serves a manifest; a JSON-RPC server last.
-async fn inspect_address(base: Url, config: &Config) -> Result<(String, Inspected), CommandError> {
-    let target = Target::at(base.clone());
+pub(super) async fn inspect_address(
+    http: HttpTarget,
+    config: &Config,
+) -> Result<(String, Inspected), CommandError> {
+    let target = Target::from(http.clone());
     let looks_like_mcp = matches!(Mcp::default().fits(&target), Fits::ProbeFirst { .. });
     if looks_like_mcp {
         let inspected = mcp::inspect_server(&target, config).await;
@@ -183,7 +214,7 @@ async fn inspect_address(base: Url, config: &Config) -> Result<(String, Inspecte
             .map(|inspected| (target.to_string(), inspected))
             .map_err(mcp::Unlisted::into_failure);
     }
-    let served = serving::inspect_scenario(HttpTarget::at(base), config).await;
+    let served = serving::inspect_scenario(http, config).await;
     if served
         .as_ref()
         .is_ok_and(|(_, inspected)| inspected.manifest.is_some())

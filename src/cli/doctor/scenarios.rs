@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::super::check::{mcp, serving};
+use super::super::check::{inspect_address, mcp, serving};
 use super::super::client::{DaemonClient, NotListed};
 use super::super::failure::{self, ErrorText};
 use super::super::{CommandError, output};
@@ -357,14 +357,16 @@ async fn check_directly(config: &Config, report: &mut DoctorReport) {
     );
 }
 
-/// Polls one scenario as `callsheet check` does.
+/// Polls one scenario as `callsheet check` does: by its protocol, or as it would be probed.
 async fn inspect(
     scenario: &StaticScenario,
     target: &HttpTarget,
     config: &Config,
 ) -> Result<(String, Inspected), CommandError> {
-    if scenario.protocol.as_deref() != Some(MCP) {
-        return serving::inspect_scenario(target.clone(), config).await;
+    match scenario.protocol.as_deref() {
+        Some(MCP) => {}
+        None => return inspect_address(target.clone(), config).await,
+        Some(_) => return serving::inspect_scenario(target.clone(), config).await,
     }
     let inspected = mcp::inspect_server(&scenario.target, config).await;
     inspected

@@ -24,6 +24,8 @@ pub(in crate::cli) struct ImportedServers {
     pub(in crate::cli) taken: Vec<ClientServer>,
     /// A line for each that is left out.
     left_out: Vec<String>,
+    /// The same for those that the configuration has already, with their names.
+    known: Vec<(String, String)>,
     /// The home folder, for paths that are shown.
     home: PathBuf,
 }
@@ -189,6 +191,7 @@ impl ImportedServers {
         });
         Self {
             left_out: left_out.collect(),
+            known: Vec::new(),
             taken: found.taken,
             home: home.to_owned(),
         }
@@ -215,11 +218,10 @@ impl ImportedServers {
                 same.map(|known| format!("the configuration has it already, as `{}`", known.name))
             };
             match owner {
-                Some(why) => self.left_out.push(format!(
-                    "{} ({}): {why}",
-                    server.name,
-                    server.from.display()
-                )),
+                Some(why) => {
+                    let line = format!("{} ({}): {why}", server.name, server.from.display());
+                    self.known.push((server.name.to_string(), line));
+                }
                 None => self.taken.push(server),
             }
         }
@@ -266,13 +268,28 @@ impl ImportedServers {
                 "missing_command": missing_command(&server.entry.target),
             })
         });
-        json!({"servers": servers.collect::<Vec<_>>(), "left_out": self.left_out})
+        let known = self.known.iter().map(|(_, line)| line);
+        let left_out: Vec<&String> = self.left_out.iter().chain(known).collect();
+        json!({"servers": servers.collect::<Vec<_>>(), "left_out": left_out})
     }
 
     /// Prints what is left out, and what is ignored or cannot be started of the others.
     pub(in crate::cli) fn print_left_out(&self) {
         for line in &self.left_out {
             output::wrapped("left out: ", line);
+        }
+        match self.known.as_slice() {
+            [] => {}
+            [(_, line)] => output::wrapped("left out: ", line),
+            all => {
+                let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+                let count = output::count(all.len(), "server");
+                let line = format!(
+                    "{count} that the configuration has already: {}",
+                    names.join(", ")
+                );
+                output::wrapped("left out: ", &line);
+            }
         }
         for server in self
             .taken

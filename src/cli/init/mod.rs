@@ -123,7 +123,7 @@ impl InitArgs {
         });
         for server in &servers.taken {
             let comment = format!("From {}.", servers.shown(&server.from));
-            edit.add(server.name.as_str(), &server.entry.target, Some(&comment))
+            edit.add_of_client(server.name.as_str(), &server.entry.target, &comment)
                 .map_err(edited::failed)?;
         }
         edit.write().map_err(edited::failed)

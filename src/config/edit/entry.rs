@@ -8,6 +8,9 @@ use crate::config::client_files::EntryTarget;
 /// The file for secrets, beside the configuration.
 pub(super) const SECRETS: &str = "secrets.toml";
 
+/// Why an entry has a `PATH`.
+const PATH_COMMENT: &str = "# PATH: the command is in none of the folders where a service looks, nor may be what it starts.";
+
 /// One entry as text.
 #[derive(Debug)]
 pub(super) struct EntryText {
@@ -19,10 +22,11 @@ pub(super) struct EntryText {
 
 impl EntryText {
     /// The entry of a scenario. `search` is the `PATH` of the person who adds it, and `kept_path`
-    /// the same if the entry has to have it.
+    /// the same if the entry has to have it. With a `protocol`, an address is not probed.
     pub(super) fn new(
         name: &str,
         target: &EntryTarget,
+        protocol: Option<&str>,
         search: Option<&str>,
         kept_path: Option<&str>,
     ) -> Self {
@@ -46,6 +50,9 @@ impl EntryText {
             }
             EntryTarget::Address { url, headers } => {
                 let _ = writeln!(text, "url = {}", quoted(url.as_str()));
+                if let Some(protocol) = protocol {
+                    let _ = writeln!(text, "protocol = {}", quoted(protocol));
+                }
                 ("headers", headers)
             }
         };
@@ -64,6 +71,7 @@ impl EntryText {
             && env.iter().all(|(own, _)| own != "PATH")
         {
             members.push(format!("PATH = {}", quoted(search)));
+            let _ = writeln!(text, "{PATH_COMMENT}");
         }
         if !members.is_empty() {
             let _ = writeln!(text, "{key} = {{ {} }}", members.join(", "));

@@ -29,7 +29,7 @@ use toml_edit::{DocumentMut, value};
 use super::client_files::{EntryTarget, is_own_address};
 use super::load::load_text;
 use super::options::LoadOptions;
-use super::{Config, StaticScenario};
+use super::{Config, MCP, StaticScenario};
 
 mod entries;
 mod entry;
@@ -126,16 +126,18 @@ impl ConfigEdit {
         self.daemon_path = Some(path.to_owned());
     }
 
-    /// Whether a program needs the `PATH` of the person who adds it, because its daemon has another
-    /// one. Where none runs it may be a service, which has the usual folders.
+    /// Whether a program needs the `PATH` of the person who adds it, because its daemon does not
+    /// find the command in its own one. Where none runs it may be a service, which has the usual
+    /// folders.
     fn needs_path(&self, target: &EntryTarget, search: &str) -> bool {
         let EntryTarget::Program { command, .. } = target else {
             return false;
         };
-        if let Some(known) = &self.daemon_path {
-            return known != search;
-        }
         let file = command_file(command, Some(search));
+        if let Some(known) = &self.daemon_path {
+            return known != search
+                && (file.is_none() || command_file(command, Some(known)) != file);
+        }
         let folder = file.as_deref().and_then(Path::parent);
         !folder.is_some_and(|folder| USUAL_FOLDERS.iter().any(|usual| Path::new(usual) == folder))
     }
@@ -165,6 +167,29 @@ impl ConfigEdit {
         target: &EntryTarget,
         comment: Option<&str>,
     ) -> Result<(), EditError> {
+        self.insert(name, target, None, comment)
+    }
+
+    /// The same for an entry of a file of an MCP client, whose server needs no probing.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub(crate) fn add_of_client(
+        &mut self,
+        name: &str,
+        target: &EntryTarget,
+        comment: &str,
+    ) -> Result<(), EditError> {
+        self.insert(name, target, Some(MCP), Some(comment))
+    }
+
+    fn insert(
+        &mut self,
+        name: &str,
+        target: &EntryTarget,
+        protocol: Option<&str>,
+        comment: Option<&str>,
+    ) -> Result<(), EditError> {
         if self.by_hand == TAKE_OUT {
             self.by_hand = PASTE;
         }
@@ -175,7 +200,7 @@ impl ConfigEdit {
         let EntryText {
             text: entry,
             secrets,
-        } = EntryText::new(name, target, search.as_deref(), kept_path);
+        } = EntryText::new(name, target, protocol, search.as_deref(), kept_path);
         let comment = comment
             .map(|comment| format!("# {comment}\n"))
             .unwrap_or_default();

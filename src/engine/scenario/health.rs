@@ -177,17 +177,22 @@ fn answered(
         LastPoll::OutOfRange => return (LifecycleInput::OutOfRange, None),
         LastPoll::Unanswered | LastPoll::Good | LastPoll::Failed => {}
     }
-    let often = record.failures >= health.failures;
+    // A poll of one that hangs takes minutes, so it fails seldom: its silence counts, too.
+    let silent_until = record.silent_since.map(|since| since + health.grace);
+    let is_silent = silent_until.is_some_and(|until| now >= until);
+    let often = record.failures > 0 && (record.failures >= health.failures || is_silent);
     let ends = grace_ends(record, health);
     if often && !isolated && (now >= ends || record.offer.is_none()) {
         return (LifecycleInput::Lost, None);
     }
     // Only failures count against it: time spent waiting for its first answer does not.
-    let lost_at = (often && !isolated).then_some(ends);
+    let fails_from = if often { Some(ends) } else { silent_until };
+    let lost_at = fails_from.filter(|_| !isolated);
     // Without a manifest there is nothing to keep, also while the daemon is isolated.
     let Some(held) = &record.offer else {
-        return (LifecycleInput::Unanswered, None);
+        return (LifecycleInput::Unanswered, lost_at.filter(|at| now < *at));
     };
+    let lost_at = lost_at.map(|at| at.max(ends));
     match held.term {
         ManifestTerm::Ended | ManifestTerm::Withdrawn => (LifecycleInput::Returned, lost_at),
         ManifestTerm::Until(live) if now < live && record.failures == 0 => {
@@ -195,7 +200,7 @@ fn answered(
         }
         ManifestTerm::Until(live) if now < live && !often => (LifecycleInput::Doubtful, Some(live)),
         ManifestTerm::Until(_) if record.failures == 0 => (LifecycleInput::Aged, None),
-        ManifestTerm::Restored if !often => (LifecycleInput::Unanswered, None),
+        ManifestTerm::Restored if !often => (LifecycleInput::Unanswered, lost_at),
         ManifestTerm::Until(_) | ManifestTerm::Restored => (LifecycleInput::Failing, lost_at),
     }
 }
@@ -460,6 +465,8 @@ fn failing(record: &Scenario) -> String {
         .as_ref()
         .map_or("no good answer", |error| error.message.as_str());
     match record.failures {
+        // The sentence about a wait stays the same from poll to poll.
+        _ if record.silent_since.is_some() => what.to_owned(),
         1 => format!("the last poll failed: {what}"),
         n => format!("the last {n} polls failed: {what}"),
     }

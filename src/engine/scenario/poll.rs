@@ -335,7 +335,8 @@ fn known(held: &AcceptedManifest) -> Option<Known> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::SourceId;
+    use crate::engine::scenario::facts::SourcePresence;
+    use crate::model::{ScenarioState, SourceId};
     use crate::runtime::{Clock, Tasks};
 
     fn poll() -> AbortOnDropHandle<()> {
@@ -377,5 +378,32 @@ mod tests {
             scenario.awaited.as_ref().unwrap().waited,
             Duration::from_secs(490)
         );
+    }
+
+    #[tokio::test]
+    async fn a_hang_is_down_once_its_grace_is_over_and_keeps_its_sentence() {
+        let clock = Clock::system();
+        let begin = clock.now();
+        let wall = clock.wall();
+        let at = |second| Now {
+            mono: begin + Duration::from_secs(second),
+            wall,
+        };
+        let config = crate::config::Config::for_state("state.db");
+        let grace = config.health.grace.as_secs();
+        let mut scenario = Scenario::new("hang".parse().unwrap(), SourceId::STATIC, true, 0, at(0));
+        scenario.presence = SourcePresence::Named;
+        scenario.poll_began(poll());
+        assert!(scenario.waits(0, Box::new(ten_seconds()), at(10)));
+        let early = scenario.evaluate(&config, false, at(10));
+        assert_eq!(scenario.state(), ScenarioState::Connecting);
+        assert_eq!(
+            scenario.current.reason(),
+            "not working yet: no answer for 10 s"
+        );
+        assert_eq!(early.until, Some(at(grace).mono), "it is looked at again");
+        scenario.evaluate(&config, false, at(grace));
+        assert_eq!(scenario.state(), ScenarioState::Down);
+        assert_eq!(scenario.current.reason(), "no answer for 10 s");
     }
 }

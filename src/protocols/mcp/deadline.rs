@@ -52,6 +52,12 @@ impl Deadline {
         self.extend(now);
     }
 
+    /// The request waited for its turn until now: it has its limit once more.
+    pub(super) fn begin_again(&mut self, now: Instant) {
+        self.waited += self.limit;
+        self.extend(now);
+    }
+
     /// Waits until it has passed. Cancel-safe.
     pub(super) async fn passed(&self) {
         sleep_until(self.at).await;

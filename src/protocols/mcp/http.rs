@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::deadline::UNTIMED;
 use super::exchange::{
-    Arrived, Connection, Expected, Messages, RequestExchange, RequestsUnderWay, withdrawal,
+    Arrived, Connection, Expected, Messages, Overdue, RequestExchange, RequestsUnderWay, withdrawal,
 };
 use super::inputs;
 use super::request::{McpRequest, Reply, RequestError, version_header};
@@ -272,7 +272,7 @@ impl HttpConnection {
     /// else it is answered here.
     pub(super) async fn take_request(&self, request: RpcRequest) -> Result<(), RequestError> {
         let given = match InputMethod::parse(&request.method) {
-            Some(_) => self.under_way.give_request(request),
+            Some(_) => self.under_way.give_request(request, &self.interaction),
             None => Err(request),
         };
         match given {
@@ -308,6 +308,14 @@ impl Connection for HttpConnection {
             let _ = self.notify(withdrawal(id)).await;
         }
     }
+
+    fn has_answered(&self, id: u64) {
+        self.under_way.has_answered(id);
+    }
+
+    fn overdue(&self, id: u64) -> Overdue {
+        self.under_way.overdue(id)
+    }
 }
 
 /// What comes for one request: its answer, and what a legacy server requests on its own stream.
@@ -337,17 +345,26 @@ impl Messages for HttpMessages<'_> {
 
     async fn next(&mut self) -> Result<Arrived<HttpAnswer>, RequestError> {
         self.until_answered().await?;
-        tokio::select! {
+        let arrived = tokio::select! {
             arrived = self.stream.next() => arrived,
-            arrived = self.own.next() => Ok(arrived),
+            arrived = self.own.next() => return Ok(arrived),
+        };
+        match &arrived {
+            Ok(Arrived::Answer(_)) => self.own.is_answered(),
+            Ok(Arrived::Request(_)) => self.own.is_given(),
+            _ => {}
         }
+        arrived
     }
 
     async fn answer(&mut self) -> Result<HttpAnswer, RequestError> {
         loop {
             self.until_answered().await?;
             match self.stream.while_waiting().await? {
-                WhileWaiting::Answer(answer) => return Ok(answer),
+                WhileWaiting::Answer(answer) => {
+                    self.own.is_answered();
+                    return Ok(answer);
+                }
                 WhileWaiting::Request(request) => {
                     let response =
                         inputs::response_without_caller(&request, &self.connection.interaction);

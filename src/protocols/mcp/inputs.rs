@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::json::rpc::{self, METHOD_NOT_FOUND, RpcError, RpcRequest};
 use crate::model::{Interaction, JsonText};
-use crate::protocols::{CallIo, CallerOffers, InputMethod, InputWanted};
+use crate::protocols::{CallIo, CallerOffers, DeclinedInput, InputMethod, InputWanted};
 
 /// The code with which a client refuses a message of its model (MCP 2025-11-25, sampling).
 const REJECTED: i64 = -1;
@@ -50,10 +50,34 @@ async fn given(
     }
     let params = params.cloned().unwrap_or_else(|| JsonText::known("{}"));
     let wanted = InputWanted { method, params };
-    if !is_allowed(method, interaction) || !wanted.is_offered(io.offers()) {
-        return None;
+    let given = if !is_allowed(method, interaction) {
+        Err(DeclinedInput::NotAllowed)
+    } else if !wanted.is_offered(io.offers()) {
+        Err(DeclinedInput::NotOffered)
+    } else {
+        io.input(&wanted).await.ok_or(DeclinedInput::NotGiven)
+    };
+    match given {
+        Ok(given) => Some(given),
+        Err(why) => {
+            if method == InputMethod::Elicitation {
+                io.declined(why);
+            }
+            None
+        }
     }
-    io.input(&wanted).await
+}
+
+/// Whether a request of the server is answered by a caller, and not here.
+pub(super) fn needs_caller(request: &RpcRequest, interaction: &Interaction) -> bool {
+    InputMethod::parse(&request.method).is_some_and(|method| {
+        is_allowed(method, interaction) && configured_folders(method, interaction).is_none()
+    })
+}
+
+/// Whether a request of the server is a question to the user.
+pub(super) fn is_question(request: &RpcRequest) -> bool {
+    InputMethod::parse(&request.method) == Some(InputMethod::Elicitation)
 }
 
 /// The message with the input that was given, or with the refusal of a client that gives none.

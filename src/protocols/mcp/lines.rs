@@ -15,7 +15,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::exchange::{
-    Arrived, Connection, Expected, Messages, RequestExchange, RequestsUnderWay, withdrawal,
+    Arrived, Connection, Expected, Messages, Overdue, RequestExchange, RequestsUnderWay, withdrawal,
 };
 use super::inputs;
 use super::notes::Note;
@@ -128,7 +128,7 @@ impl Incoming {
             }
             RpcMessage::Request(request) => {
                 let given = match InputMethod::parse(&request.method) {
-                    Some(_) => self.under_way.give_request(request),
+                    Some(_) => self.under_way.give_request(request, &self.interaction),
                     None => Err(request),
                 };
                 given
@@ -347,6 +347,14 @@ impl Connection for Lines {
 
     async fn withdraw(&self, id: u64) {
         let _ = self.cancel(id).await;
+    }
+
+    fn has_answered(&self, id: u64) {
+        self.incoming.under_way.has_answered(id);
+    }
+
+    fn overdue(&self, id: u64) -> Overdue {
+        self.incoming.under_way.overdue(id)
     }
 }
 

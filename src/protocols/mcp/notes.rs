@@ -1,4 +1,5 @@
-//! What a server reports while a request runs: progress and log messages.
+//! What a caller is sent while a request runs: progress and log messages of the server, and that a
+//! question of the server was declined here.
 //!
 //! It goes to the caller of that request and never to the log of the daemon.
 
@@ -6,13 +7,15 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::model::JsonText;
-use crate::protocols::{CallIo, CallLog, CallProgress, LogLevel};
+use crate::protocols::{CallIo, CallLog, CallProgress, DeclinedInput, LogLevel};
 
 /// A message for the caller of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Note {
     Progress(CallProgress),
     Log(CallLog),
+    /// A question of the server was declined here.
+    Declined(DeclinedInput),
 }
 
 #[derive(Deserialize)]
@@ -74,6 +77,7 @@ impl Note {
         match self {
             Self::Progress(progress) => io.progress(progress),
             Self::Log(line) => io.log(line),
+            Self::Declined(why) => io.declined(why),
         }
     }
 }

@@ -28,10 +28,8 @@ use crate::server::http::query::{NoQuery, QueryParams, bad_value, many, once};
 use crate::server::http::typed_body::ApiJson;
 use crate::server::{ServerState, SharedState};
 
-/// The decider of a decision whose request names none.
-const UNNAMED_DECIDER: &str = "anonymous client";
-/// The same where the request has the operator's token.
-const OPERATOR: &str = "operator";
+/// The decider of a decision whose request names none: what may decide is an operator.
+const UNNAMED_DECIDER: &str = "operator";
 /// Largest length of a name and of a reason, in characters.
 const BY_MAX: usize = 200;
 const REASON_MAX: usize = 2_000;
@@ -227,7 +225,7 @@ pub(in crate::server) async fn approve(
     _: NoQuery,
     ApiJson(body): ApiJson<ApproveBody>,
 ) -> Result<Response, Problem> {
-    let by = text("by", body.by.as_deref(), BY_MAX)?.unwrap_or_else(|| unnamed(&shared, access));
+    let by = text("by", body.by.as_deref(), BY_MAX)?.unwrap_or(UNNAMED_DECIDER);
     if let Some(meant) = text("digest", body.digest.as_deref(), BY_MAX)?
         && let Some(request) = find(&shared, &id)
         && *request.digest != *meant
@@ -260,16 +258,10 @@ pub(in crate::server) async fn reject(
     _: NoQuery,
     ApiJson(body): ApiJson<RejectBody>,
 ) -> Result<Response, Problem> {
-    let by = text("by", body.by.as_deref(), BY_MAX)?.unwrap_or_else(|| unnamed(&shared, access));
+    let by = text("by", body.by.as_deref(), BY_MAX)?.unwrap_or(UNNAMED_DECIDER);
     let reason = text("reason", body.reason.as_deref(), REASON_MAX)?;
     let request = shared.calls.reject(&id, by, reason).await?;
     shared_json::json(&call_json::approval(&request, access))
-}
-
-/// The decider of a request that names none.
-fn unnamed(shared: &ServerState, access: Access) -> &'static str {
-    let has_token = access == Access::Full && shared.config.borrow().operator_token().is_some();
-    if has_token { OPERATOR } else { UNNAMED_DECIDER }
 }
 
 fn find(shared: &ServerState, id: &str) -> Option<Arc<ApprovalRequest>> {

@@ -71,6 +71,9 @@ pub(in crate::server) struct CallAnswer<'a> {
     /// JSON pointers to members that were `null` for "not set" and were taken out of the arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     adjusted: Option<&'a [String]>,
+    /// Why callsheet declined a question of the tool, and what to do: no user declined it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    declined: Option<String>,
     /// What the scenario answered beside the result, where operations of the tool are followed, or
     /// it follows or cancels those of another one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -229,6 +232,7 @@ pub(super) fn answered(
         attempts: response.map(|response| response.attempts),
         call_id,
         adjusted: taken_out(&answer.adjusted),
+        declined: answer.declined.map(|why| why.to_string()),
         provider_answer: told.map(|response| beside_result(response.outcome.document.as_ref())),
         is_async: goes_on.then_some(true),
         run_id: running.map(|running| &running.run_id),

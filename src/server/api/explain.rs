@@ -136,7 +136,7 @@ pub(super) fn answer(
                             Some(tool) => of_tool(shared, snapshot, scope, &tool, None),
                             None => known.explanation(),
                         },
-                        None => Err(lookup::with_unanswered(problem, snapshot)),
+                        None => Err(lookup::with_unanswered(problem, snapshot, name)),
                     },
                 },
             }

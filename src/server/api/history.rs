@@ -79,7 +79,7 @@ pub(super) fn answer(
         .map(|id| (shared.calls.history(snapshot, &id), id))
         .filter(|(changes, _)| !changes.is_empty());
     let Some((changes, id)) = known else {
-        return Err(lookup::with_unanswered(problem, snapshot));
+        return Err(lookup::with_unanswered(problem, snapshot, name));
     };
     of_tool(&id, None, &changes)
 }

@@ -98,8 +98,18 @@ pub(in crate::server) fn remembered(
         })
 }
 
-/// The refusal of a name that no tool has, with the scenarios whose tools are not known.
-pub(in crate::server) fn with_unanswered(problem: Problem, snapshot: &Snapshot) -> Problem {
+/// The refusal of a name that no tool has, with the scenarios whose tools are not known. A name
+/// with its scenario is of no other one.
+pub(in crate::server) fn with_unanswered(
+    problem: Problem,
+    snapshot: &Snapshot,
+    name: &str,
+) -> Problem {
+    let meant = NameRef::parse(name);
+    let may_be_of = |health: &&Arc<Health>| match &meant {
+        NameRef::Id(id) => id.scenario == health.name,
+        NameRef::Bare(_) => true,
+    };
     let unanswered = |health: &&Arc<Health>| {
         !snapshot
             .catalog
@@ -110,7 +120,12 @@ pub(in crate::server) fn with_unanswered(problem: Problem, snapshot: &Snapshot) 
                 ScenarioState::Blocked | ScenarioState::Pending | ScenarioState::Removed
             )
     };
-    let all: Vec<&Arc<Health>> = snapshot.health.values().filter(unanswered).collect();
+    let all: Vec<&Arc<Health>> = snapshot
+        .health
+        .values()
+        .filter(may_be_of)
+        .filter(unanswered)
+        .collect();
     if all.is_empty() {
         return problem;
     }
@@ -129,11 +144,14 @@ pub(in crate::server) fn with_unanswered(problem: Problem, snapshot: &Snapshot) 
     } else {
         "scenarios have"
     };
-    let text = format!(
-        "{} {has} not answered, and it may be theirs: {}{more}",
-        all.len(),
-        described.join(", ")
-    );
+    let text = match &meant {
+        NameRef::Id(_) => format!("its scenario has not answered: {}", described.join(", ")),
+        NameRef::Bare(_) => format!(
+            "{} {has} not answered, and it may be theirs: {}{more}",
+            all.len(),
+            described.join(", ")
+        ),
+    };
     let names: Vec<&str> = all.iter().map(|health| health.name.as_str()).collect();
     problem.and_detail(&text).with_member("unanswered", names)
 }

@@ -179,23 +179,33 @@ pub(in crate::server) struct ChangedPreference {
 
 /// The numbers of matched tools as a sentence.
 fn summary(counts: TargetMatches) -> String {
-    let TargetMatches { tools, unjudged } = counts;
+    let TargetMatches {
+        tools,
+        unjudged,
+        unjudged_first,
+    } = counts;
     let sentence = if tools == 1 {
         "1 tool matches".to_owned()
     } else {
         format!("{tools} tools match")
     };
-    match unjudged {
-        0 => sentence,
-        1 => {
-            format!(
-                "{sentence}; 1 cannot be judged, because its server gives no hints (see `permissions.unannotated`)"
-            )
-        }
-        _ => format!(
-            "{sentence}; {unjudged} cannot be judged, because their servers give no hints (see `permissions.unannotated`)"
-        ),
+    if unjudged == 0 {
+        return sentence;
     }
+    let named: Vec<String> = unjudged_first.iter().map(ToString::to_string).collect();
+    let more = match unjudged - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let named = format!("{}{more}", named.join(", "));
+    let servers = if unjudged == 1 {
+        "its server gives"
+    } else {
+        "their servers give"
+    };
+    format!(
+        "{sentence}; {unjudged} cannot be judged, because {servers} no hints (see `permissions.unannotated`): {named}"
+    )
 }
 
 /// Says which other tools an alias takes their name from; `None` if it takes none.
@@ -299,8 +309,8 @@ impl ChangedPreference {
         };
         let note = is_kept.then(|| unmatched().or_else(of_alias)).flatten();
         let counts = is_kept.then(|| snapshot.catalog.target_matches(target));
-        let matched = counts.map(|counts| counts.tools);
-        let unjudged = counts.map(|counts| counts.unjudged);
+        let matched = counts.as_ref().map(|counts| counts.tools);
+        let unjudged = counts.as_ref().map(|counts| counts.unjudged);
         Self {
             preference,
             note,

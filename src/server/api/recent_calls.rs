@@ -65,6 +65,10 @@ pub(super) struct RecentCallJson<'a> {
     error: Option<&'a str>,
     /// The code of the error.
     code: Option<&'a str>,
+    /// What a person has to know of the outcome beside that: it is that of an earlier approval, or
+    /// callsheet declined a question of the tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'a str>,
     /// The HTTP status that the caller got; `null` if it went away before the call was sent.
     status: Option<u16>,
     /// From the request to the answer, with all waiting.
@@ -150,6 +154,7 @@ pub(super) fn call(numbered: &NumberedCall, access: Access) -> RecentCallJson<'_
         outcome: &call.outcome,
         error: shown.and_then(|call| call.error.as_deref()),
         code: shown.and_then(|call| call.code.as_deref()),
+        note: shown.and_then(|call| call.note.as_deref()),
         status: shown.and_then(|call| call.status),
         execution_time_ms: u64::try_from(call.took.as_millis()).unwrap_or(u64::MAX),
         attempts: call.attempts,

@@ -53,7 +53,7 @@ fn form(call: &ActiveCall, input: &PendingInput, now: Timestamp) -> Markup {
         section class="card" data-interaction=(input.id) aria-labelledby=(title) {
             h3 id=(title) { (foreign(call.tool_name(), 100)) }
             p { (foreign(&input.wanted.message(), MESSAGE)) }
-            p class="quiet" { "Declined " (relative_time(input.expires_at, now, IN)) "." }
+            p class="quiet" { "Declined " (relative_time(input.expires_at, now, IN)) ". What comes of the call is among the latest calls below." }
             form hx-post=(at) hx-vals=(accept) hx-swap="none" hx-disabled-elt="find button" {
                 label { "Input (JSON)" textarea id=(field) name="content" rows=(field_rows(&begun)) spellcheck="false" hx-preserve { (begun) } }
                 button type="submit" class="primary" { "Give this input" }

@@ -6,7 +6,8 @@ use http::HeaderMap;
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use crate::calls::{CallPayload, KeptText, LogEntry, LogWanted, NumberedCall};
+use crate::calls::active::CallPhase;
+use crate::calls::{CallEnd, CallPayload, EndedCall, KeptText, LogEntry, LogWanted, NumberedCall};
 use crate::json::layout::indented;
 use crate::server::auth::Access;
 use crate::server::dashboard::links;
@@ -102,13 +103,13 @@ pub(super) fn table(
             }
             div class="scroll" tabindex="0" role="region" aria-label="Lines of the log" { table class="cards" {
                 thead { tr { @for head in ["Tool", "Outcome", "Caller", "When", "Took", "Error"] { th scope="col" { (head) } } } }
-                tbody { @for call in calls { (row(call, access, now)) } }
+                tbody { @for call in calls { (row(shared, call, access, now)) } }
             } }
         }
     }
 }
 
-fn row(numbered: &NumberedCall, access: Access, now: Timestamp) -> Markup {
+fn row(shared: &ServerState, numbered: &NumberedCall, access: Access, now: Timestamp) -> Markup {
     let call = &numbered.call;
     let is_shown = access.may_see(&call.access);
     let payload = numbered
@@ -129,6 +130,8 @@ fn row(numbered: &NumberedCall, access: Access, now: Timestamp) -> Markup {
             td data-label="Took" { (duration(call.took)) }
             td data-label="Error" { span {
                 @if let Some(error) = call.error.as_ref().filter(|_| is_shown) { (foreign(error, ERROR)) }
+                @if let Some(note) = call.note.as_ref().filter(|_| is_shown) { p class="quiet" { (foreign(note, ERROR)) } }
+                @if let Some(result) = given_later(shared, call).filter(|_| is_shown && payload.is_none()) { (result) }
                 @if let Some(payload) = payload { (kept(numbered.number, payload)) }
             } }
         }
@@ -150,6 +153,26 @@ fn caller(numbered: &NumberedCall) -> Markup {
     html! {
         @for (at, (what, text)) in known.iter().enumerate() { @if at > 0 { ", " } (what) (foreign(text, NAME)) }
     }
+}
+
+/// The result of a call that had to wait for input, as long as it is kept for its caller: that is
+/// on this page, where the input was given, and in no answer to it.
+fn given_later(shared: &ServerState, call: &EndedCall) -> Option<Markup> {
+    let active = shared.calls.active().get(call.call_id.as_deref()?)?;
+    let CallPhase::Over(end) = active.phase() else {
+        return None;
+    };
+    let CallEnd::Answered(answer) = &*end else {
+        return None;
+    };
+    let json = answer.content.as_ref().or(answer.result.as_ref())?;
+    let shown = indented(json.get(), 4 * PAYLOAD);
+    Some(html! {
+        details id={ "result-" (active.id()) } {
+            summary { "Result" }
+            pre tabindex="0" { code { (foreign(&shown, PAYLOAD)) } }
+        }
+    })
 }
 
 /// The arguments and the result of a call.

@@ -138,7 +138,7 @@ impl Page<'_> {
         html! {
             header class="top" {
                 (navigation(self.nav, self.snapshot.numbers))
-                p id="link" class="link" data-link="connecting" role="status" { span class="dot" aria-hidden="true" {} span { "Connecting" } }
+                p id="link" class="link" data-link="none" role="status" { span class="dot" aria-hidden="true" {} span { "Not live: it needs JavaScript" } }
             }
             @if let Some(refused) = self.snapshot.configuration.as_ref().and_then(|state| state.refused.as_ref()) {
                 section id="config-refused" class="banner" aria-labelledby="config-refused-title" {

@@ -120,13 +120,14 @@ pub(super) fn relative_time(at: Timestamp, now: Timestamp, told: RelativePhrase)
     }
 }
 
-/// `0.4 ms`, `12 ms`, `3.25 s`.
+/// `0.4 ms`, `12 ms`, `3.25 s`, `4m 54s`.
 pub(super) fn duration(span: Duration) -> String {
     let milliseconds = span.as_secs_f64() * 1e3;
     match milliseconds {
         ..10.0 => format!("{milliseconds:.1} ms"),
         10.0..1_000.0 => format!("{milliseconds:.0} ms"),
-        _ => format!("{:.2} s", span.as_secs_f64()),
+        1_000.0..60_000.0 => format!("{:.2} s", span.as_secs_f64()),
+        _ => format!("{}m {}s", span.as_secs() / 60, span.as_secs() % 60),
     }
 }
 

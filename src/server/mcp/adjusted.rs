@@ -1,4 +1,5 @@
-//! Says in a result what was taken out of the arguments of its call.
+//! Adds to a result what callsheet did: what was taken out of the arguments of its call, and what
+//! the model has to know beside the answer of the tool.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -43,6 +44,28 @@ pub(super) fn with_adjusted(mut result: String, adjusted: &[String]) -> String {
     result
 }
 
+/// The result, which is the text of one object, with one more text among its content blocks.
+/// Everything else keeps its text.
+pub(super) fn with_text(mut result: String, text: &str) -> String {
+    #[derive(Deserialize)]
+    struct ResultContent<'a> {
+        #[serde(borrow)]
+        content: Option<&'a RawValue>,
+    }
+    let content = serde_json::from_str::<ResultContent<'_>>(&result)
+        .ok()
+        .and_then(|result| result.content);
+    let Some(content) = content.map(RawValue::get).filter(|own| own.ends_with(']')) else {
+        return result;
+    };
+    let block = json!({"type": "text", "text": text}).to_string();
+    let is_empty = content[1..].trim_start() == "]";
+    let end = content.as_ptr().addr() - result.as_ptr().addr() + content.len() - 1;
+    let block = if is_empty { block } else { format!(",{block}") };
+    result.insert_str(end, &block);
+    result
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,6 +90,24 @@ mod tests {
         ] {
             assert_eq!(with_adjusted(result.to_owned(), &adjusted), expected);
             assert_eq!(with_adjusted(result.to_owned(), &[]), result);
+        }
+    }
+
+    #[test]
+    fn a_text_is_the_last_block() {
+        let block = r#"{"type":"text","text":"why"}"#;
+        for (result, expected) in [
+            (
+                r#"{"content":[ ],"a":1}"#,
+                format!(r#"{{"content":[ {block}],"a":1}}"#),
+            ),
+            (
+                r#"{"content":[{}]}"#,
+                format!(r#"{{"content":[{{}},{block}]}}"#),
+            ),
+            (r#"{"content":7}"#, r#"{"content":7}"#.to_owned()),
+        ] {
+            assert_eq!(with_text(result.to_owned(), "why"), expected);
         }
     }
 }

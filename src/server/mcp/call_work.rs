@@ -14,7 +14,7 @@ use crate::protocols::InputWanted;
 use crate::runtime::tasks::BodyStep;
 use crate::server::SharedState;
 use crate::server::auth::Access;
-use crate::server::mcp::adjusted::with_adjusted;
+use crate::server::mcp::adjusted::{with_adjusted, with_text};
 use crate::server::mcp::call_results as results;
 use crate::server::mcp::caller::McpCaller;
 use crate::server::mcp::held::{LongRequestEnd, LongRequestResult};
@@ -150,7 +150,12 @@ fn answered(answer: &ToolAnswer) -> LongRequestEnd {
             return Err(refusal);
         }
     }
-    Ok(complete(results::result(answer), &answer.adjusted))
+    let result = results::result(answer);
+    let result = match answer.declined {
+        Some(why) => with_text(result, &why.to_string()),
+        None => result,
+    };
+    Ok(complete(result, &answer.adjusted))
 }
 
 fn complete(result: String, adjusted: &[String]) -> LongRequestResult {

@@ -132,6 +132,8 @@
     link.dataset.link = state;
     link.lastElementChild.textContent = text;
   }
+  // Without scripts the page says that it stays as it is.
+  if (link && link.dataset.link === 'none') linked('connecting', 'Connecting');
   document.addEventListener('htmx:sseOpen', function () { linked('live', 'Live'); });
   document.addEventListener('htmx:sseError', function () { linked('lost', 'Connection lost, trying again'); });
 
@@ -169,7 +171,7 @@
     var words = document.getElementById('ticked');
     if (!words) return;
     var number = matching() || ticked.size;
-    words.textContent = number === 0 ? '0 tools selected' : number === 1 ? '1 tool selected' : number + ' tools selected';
+    words.textContent = number === 0 ? 'No tool is ticked' : number === 1 ? '1 tool is ticked' : number + ' tools are ticked';
     var shown = picks(), all = document.getElementById('tick-shown');
     if (all) all.checked = shown.length > 0 && shown.every(function (pick) { return pick.checked; });
   }

@@ -121,9 +121,15 @@ async fn prepare(
     let named = challenge
         .as_ref()
         .and_then(|challenge| challenge.resource_metadata.as_deref());
+    let unknown = |why| {
+        unusable(format!(
+            "it cannot be found where to log in for `{}`: {why}",
+            login.name
+        ))
+    };
     let resource = metadata::of_resource(&guard, named)
         .await
-        .map_err(unusable)?;
+        .map_err(unknown)?;
     check_issuer(login, &resource.issuer)?;
     let server = metadata::of_server(&guard, &resource.issuer)
         .await
