@@ -53,7 +53,7 @@ pub struct ChangedPart {
 
 impl ChangedDefinition {
     /// The change from one definition of a tool to another; `None` if both say the same.
-    pub(super) fn between(id: &ToolId, old: &Tool, new: &Tool) -> Option<Self> {
+    pub(crate) fn between(id: &ToolId, old: &Tool, new: &Tool) -> Option<Self> {
         let from = old.version();
         let to = new.version();
         (from != to).then(|| Self {
@@ -68,8 +68,13 @@ impl ChangedDefinition {
 impl DefinitionDifference {
     /// What differs between two definitions of one tool.
     pub fn between(old: &Tool, new: &Tool) -> Self {
+        Self::between_documents(&document(old), &document(new))
+    }
+
+    /// What differs between two documents.
+    pub(super) fn between_documents(old: &Value, new: &Value) -> Self {
         let mut found = Self::default();
-        found.values("", &document(old), &document(new));
+        found.values("", old, new);
         found
     }
 
@@ -116,7 +121,7 @@ impl DefinitionDifference {
 }
 
 /// What counts of a definition, as one document.
-fn document(tool: &Tool) -> Value {
+pub(super) fn document(tool: &Tool) -> Value {
     let parsed = |json: &str| serde_json::from_str::<Value>(json).unwrap_or_default();
     let mut members = serde_json::Map::new();
     members.insert("description".to_owned(), (*tool.description).into());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::name_claim::ClaimKind;
 use super::scoped_catalog::ScopedCatalog;
-use super::{Catalog, CatalogEntry, UnknownProfile, Visibility};
+use super::{Catalog, CatalogEntry, UnknownProfile, Visibility, pins};
 use crate::model::{
     Finding, FindingCode, PreferenceTarget, Provenance, PublishedName, ScenarioName, Scope, ToolId,
     ViewTool,
@@ -16,7 +16,7 @@ use crate::model::{
 const NAMED_RIVALS: usize = 8;
 
 /// Every code that findings of the merge have.
-const OF_MERGE: [FindingCode; 11] = [
+const OF_MERGE: [FindingCode; 12] = [
     FindingCode::NameCollision,
     FindingCode::NameRepaired,
     FindingCode::AliasRefused,
@@ -28,6 +28,7 @@ const OF_MERGE: [FindingCode; 11] = [
     FindingCode::ActivityBound,
     FindingCode::ActivityMissing,
     FindingCode::ActivityFallback,
+    FindingCode::ToolHeld,
 ];
 
 impl Catalog {
@@ -153,7 +154,7 @@ impl Catalog {
         }
         let matches = |target: &PreferenceTarget| match target {
             PreferenceTarget::Scenario(name) => self.entries.contains_key(name),
-            PreferenceTarget::Tool(id) => self.tool(id).is_some(),
+            PreferenceTarget::Tool(id) => self.tool(id).is_some() || self.is_held(id),
             PreferenceTarget::Category(id) => categories.contains(id.as_str()),
             PreferenceTarget::Tag(tag) => tags.contains(tag.as_str()),
         };
@@ -210,12 +211,14 @@ fn about(finding: Finding, target: &PreferenceTarget) -> Finding {
 }
 
 fn of_entry(lens: &ScopedCatalog<'_>, entry: &CatalogEntry, findings: &mut Vec<Finding>) {
-    match of_standing(entry) {
-        Some(withdrawn) => findings.push(withdrawn),
-        None => entry
-            .tools
-            .iter()
-            .for_each(|tool| of_tool(lens, tool, findings)),
+    if let Some(withdrawn) = of_standing(entry) {
+        findings.push(withdrawn);
+        return;
+    }
+    let held = entry.manifest.held.iter();
+    findings.extend(held.map(|held| pins::of_held(&entry.name, held)));
+    for tool in entry.tools.iter() {
+        of_tool(lens, tool, findings);
     }
 }
 
