@@ -393,9 +393,9 @@ fn what_changed(was: &ViewTool, is: &ViewTool) -> String {
     if old.pinned != new.pinned {
         reasons.push(
             if new.pinned {
-                "it is pinned now"
+                "it is always listed now"
             } else {
-                "it is not pinned any more"
+                "it is not always listed any more"
             }
             .to_owned(),
         );

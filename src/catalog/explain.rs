@@ -231,9 +231,14 @@ fn priority(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
 /// Only listed if a preference sets it: a manifest has no such setting.
 fn pinned(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
     let value = |settings: &Settings| {
-        settings
-            .pinned
-            .map(|on| if on { "pinned" } else { "not pinned" }.to_owned())
+        settings.pinned.map(|on| {
+            if on {
+                "always listed"
+            } else {
+                "not always listed"
+            }
+            .to_owned()
+        })
     };
     let winner = lens
         .rules
@@ -243,7 +248,14 @@ fn pinned(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
     if winner.is_none() {
         return Vec::new();
     }
-    voices(lens, tool, "pinned", "not pinned by default", value, winner)
+    voices(
+        lens,
+        tool,
+        "pinned",
+        "not always listed by default",
+        value,
+        winner,
+    )
 }
 
 fn internal(tool: &ViewTool) -> ExplainStep {

@@ -70,7 +70,7 @@ struct SetPrefsArgs {
     /// Always include these tools, whatever the search or limits.
     #[arg(long, group = "settings", help_heading = SETTINGS, action = clap::ArgAction::Set)]
     pinned: Option<bool>,
-    /// Whether definitions of this scenario that change are reported or held until they are accepted.
+    /// Whether changed definitions of this scenario are reported, or held until accepted.
     #[arg(long, group = "settings", help_heading = SETTINGS, value_name = "off|warn|hold", value_parser = ["off", "warn", "hold"], hide_possible_values = true)]
     pins: Option<String>,
     #[command(flatten)]
@@ -341,7 +341,7 @@ fn done(answer: &DaemonAnswer, json: bool) {
 
 fn show(list: &[Value]) {
     let columns = [
-        "SCOPE", "TARGET", "ENABLED", "APPROVAL", "ALIAS", "PRIORITY", "PINNED", "PINS",
+        "SCOPE", "TARGET", "ENABLED", "APPROVAL", "ALIAS", "PRIORITY", "ALWAYS", "PINS",
     ];
     let mut sheet = TextTable::new(&columns.map(|heading| (heading, ColumnFit::Whole)));
     for preference in list {

@@ -33,7 +33,7 @@ fn assert_set(home: &Home, daemon: &Running) {
     )
     .ok();
     let heads = [
-        "SCOPE", "TARGET", "ENABLED", "APPROVAL", "ALIAS", "PRIORITY", "PINNED", "PINS",
+        "SCOPE", "TARGET", "ENABLED", "APPROVAL", "ALIAS", "PRIORITY", "ALWAYS", "PINS",
     ];
     assert_eq!(
         rows(&set),
