@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use callsheet::catalog::{self, Catalog, Change, Inputs, Offer, Visibility};
-use callsheet::model::{AcceptedVersions, ScenarioName};
+use callsheet::model::{AcceptedVersions, NamedVersion, ScenarioName};
 use callsheet::protocols::tool_discovery::decode;
 use criterion::{BatchSize, Criterion, criterion_group};
 use serde_json::{Value, json};
@@ -119,6 +119,16 @@ fn measure(criterion: &mut Criterion) {
     }
 }
 
+/// The check of the version that a call names, which each such call makes twice.
+fn measure_version(criterion: &mut Criterion) {
+    let offer = offer(0, 0);
+    let tool = &offer.manifest.tools[0];
+    let named = NamedVersion::from(tool.version());
+    criterion.bench_function("version of a call", |bencher| {
+        bencher.iter(|| named.names(black_box(tool).version()));
+    });
+}
+
 /// The fastest of many runs, which other work on the machine disturbs least.
 fn fastest(runs: usize, mut work: impl FnMut()) -> Duration {
     std::iter::repeat_with(|| once(&mut work))
@@ -199,7 +209,7 @@ fn ratios() {
 criterion_group! {
     name = benches;
     config = Criterion::default().warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
-    targets = measure
+    targets = measure, measure_version
 }
 
 fn main() {

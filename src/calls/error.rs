@@ -103,6 +103,14 @@ pub enum ExecuteError {
         /// Which preference or default disables it, in one clause.
         by: String,
     },
+    /// The tool is new or changed, and no operator has accepted it.
+    #[error("`{id}` is held: {reason}; {}", accept_it(id))]
+    Held {
+        /// The tool.
+        id: ToolId,
+        /// Why it is held, in one clause.
+        reason: String,
+    },
     /// The bounds of the caller's profile exclude the tool.
     #[error("`{id}` is not for this profile: {reason}")]
     OutOfBounds {
@@ -355,6 +363,7 @@ impl WithNextStep for ExecuteError {
             Self::Internal(_) => SEE_LOG,
             Self::Ambiguous { candidates, .. } => return Some(call_either(candidates).into()),
             Self::RateLimited { wait, .. } => return Some(try_again_in(*wait).into()),
+            Self::Held { id, .. } => return Some(accept_it(id).into()),
             Self::UnknownProfile(unknown) => return unknown.next_step(),
             Self::Unknown(_)
             | Self::NotTrusted { .. }
@@ -413,6 +422,11 @@ fn circuit_open(
 /// A wait in whole seconds: at the end of it the call is possible.
 fn seconds(wait: Duration) -> String {
     format!("{} s", wait.as_secs_f64().ceil())
+}
+
+fn accept_it(id: &ToolId) -> String {
+    let scenario = &id.scenario;
+    format!("an operator accepts it with `callsheet pins accept {scenario}`")
 }
 
 fn try_again_in(wait: Duration) -> String {

@@ -32,6 +32,8 @@ pub enum FailureCode {
     NotTrusted,
     /// The tool is disabled for this caller.
     Disabled,
+    /// The tool is new or changed, and no operator has accepted it.
+    Held,
     /// The bounds of the profile exclude the tool.
     NotAllowed,
     /// The profile is not known.
@@ -154,6 +156,7 @@ impl FailureCode {
             Self::Ambiguous => "ambiguous",
             Self::NotTrusted => "not_trusted",
             Self::Disabled => "disabled",
+            Self::Held => "tool_held",
             Self::NotAllowed => "not_allowed",
             Self::UnknownProfile => "unknown_profile",
             Self::InvalidArguments => "invalid_arguments",
@@ -261,6 +264,7 @@ fn status_number(code: FailureCode, was_sent: bool) -> u16 {
         Code::UnknownRevision | Code::StaleDefinition | Code::Ambiguous | Code::OtherOwner => 409,
         Code::NotTrusted
         | Code::Disabled
+        | Code::Held
         | Code::NotAllowed
         | Code::UnknownProfile
         | Code::ApprovalRequired
@@ -299,6 +303,7 @@ impl ExecuteError {
             Self::Ambiguous { .. } => FailureCode::Ambiguous,
             Self::NotTrusted { .. } => FailureCode::NotTrusted,
             Self::Disabled { .. } => FailureCode::Disabled,
+            Self::Held { .. } => FailureCode::Held,
             Self::OutOfBounds { .. } => FailureCode::NotAllowed,
             Self::UnknownProfile(_) => FailureCode::UnknownProfile,
             Self::Invalid { .. } => FailureCode::InvalidArguments,
@@ -353,6 +358,7 @@ impl ExecuteError {
             Self::Gone { id, .. }
             | Self::NotTrusted { id, .. }
             | Self::Disabled { id, .. }
+            | Self::Held { id, .. }
             | Self::OutOfBounds { id, .. }
             | Self::NoActivity { id, .. }
             | Self::ApprovalRequired { id, .. }

@@ -12,12 +12,12 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Catalog, ChangedDefinition, Touched};
-use crate::model::ToolId;
+use crate::model::{Tool, ToolId};
 use crate::state::{StoredHistory, Write};
 
 /// Changes of one tool that are kept, the latest.
 const CHANGES_OF_TOOL_MAX: usize = 20;
-/// Tools whose changes are kept, those that changed last.
+/// Tools whose changes are kept, those that changed last; and definitions of tools that are gone.
 const TOOLS_MAX: usize = 2_000;
 /// Bytes of all changes, as stored.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -60,6 +60,8 @@ struct Histories {
     bytes: usize,
     /// The catalog up to which changes are known.
     seen: Catalog,
+    /// The last definitions of tools that are not offered now: one may come back with another.
+    gone: HashMap<ToolId, Arc<Tool>>,
     /// Whether tools were forgotten that the store may have.
     forgot: bool,
 }
@@ -106,6 +108,25 @@ impl Histories {
     }
 }
 
+impl Histories {
+    /// The tools that were not offered for a while and have another definition since.
+    fn came_back(&mut self, touched: &Touched) -> Vec<ChangedDefinition> {
+        let mut changed = Vec::new();
+        for tool in touched.new_tools() {
+            if let Some(before) = self.gone.remove(&tool.id) {
+                changed.extend(ChangedDefinition::between(&tool.id, &before, &tool.tool));
+            }
+        }
+        for tool in touched.gone_tools() {
+            // Of more that are gone at once, a return is no change.
+            if self.gone.len() < TOOLS_MAX {
+                self.gone.insert(tool.id.clone(), Arc::clone(&tool.tool));
+            }
+        }
+        changed
+    }
+}
+
 impl DefinitionHistories {
     /// Begins with what was stored: the changes, and the definitions from which they go on. What
     /// changed while no daemon ran is a change, too.
@@ -126,7 +147,9 @@ impl DefinitionHistories {
     /// Adds what differs in a catalog from the one before.
     pub(super) fn follow(&self, catalog: &Catalog, at: Timestamp) {
         let mut histories = self.0.lock();
-        let changed = Touched::between(&histories.seen, catalog).changed_definitions();
+        let touched = Touched::between(&histories.seen, catalog);
+        let mut changed = touched.changed_definitions();
+        changed.extend(histories.came_back(&touched));
         histories.seen = catalog.clone();
         for ChangedDefinition {
             id,

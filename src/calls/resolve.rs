@@ -3,7 +3,8 @@
 //!
 //! A name of an older list means the tool that it meant there, whatever its name is now. If that
 //! tool is gone, or the list is not remembered, the call is refused, because the name may mean
-//! another tool by now. So is a call that was made for another version of the tool's definition.
+//! another tool by now. So is a call that was made for another version of the tool's definition,
+//! and one of a tool that is held until an operator accepts it.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ pub(super) fn tool(
 ) -> Result<Arc<ViewTool>, ExecuteError> {
     if let Some(id) = &request.resolved {
         return by_id(catalog, scope, id.clone())
-            .ok_or_else(|| ExecuteError::Unknown(request.name.clone()));
+            .ok_or_else(|| missing(catalog, &NameRef::Id(id.clone()), &request.name));
     }
     let Some(revision) = request
         .revision
@@ -39,17 +40,39 @@ pub(super) fn tool(
     if let NameRef::Id(id) = named(request) {
         // An identity means the same in every list.
         return by_id(catalog, scope, id)
-            .ok_or_else(|| ExecuteError::Unknown(request.name.clone()));
+            .ok_or_else(|| missing(catalog, &named(request), &request.name));
     }
     let Some(before) = past.find(scope, revision) else {
         return Err(ExecuteError::UnknownRevision(revision.to_owned()));
     };
     let meant = in_list(before, scope, request)?;
-    by_id(catalog, scope, meant.id.clone()).ok_or_else(|| ExecuteError::Gone {
-        name: request.name.clone(),
-        id: meant.id.clone(),
-        revision: revision.to_owned(),
+    by_id(catalog, scope, meant.id.clone()).ok_or_else(|| {
+        let gone = ExecuteError::Gone {
+            name: request.name.clone(),
+            id: meant.id.clone(),
+            revision: revision.to_owned(),
+        };
+        held(catalog, &NameRef::Id(meant.id.clone())).unwrap_or(gone)
     })
+}
+
+/// The refusal of a name that no tool has; of a held tool, with the reason.
+fn missing(catalog: &Catalog, name: &NameRef, written: &str) -> ExecuteError {
+    held(catalog, name).unwrap_or_else(|| ExecuteError::Unknown(written.to_owned()))
+}
+
+/// The refusal of a tool that is held until an operator accepts it, if this one is.
+fn held(catalog: &Catalog, name: &NameRef) -> Option<ExecuteError> {
+    let finding = catalog.find_held(name)?;
+    Some(ExecuteError::Held {
+        id: ToolId::new(finding.scenario?, finding.tool?),
+        reason: finding.message,
+    })
+}
+
+/// Refuses a call of a tool that is held by now.
+pub(super) fn check_not_held(catalog: &Catalog, id: &ToolId) -> Result<(), ExecuteError> {
+    held(catalog, &NameRef::Id(id.clone())).map_or(Ok(()), Err)
 }
 
 /// The tool that the name meant in the latest remembered list in which it meant one, if that tool
@@ -72,7 +95,8 @@ pub(super) fn again(
     ready: &PreparedCall,
 ) -> Result<Arc<ViewTool>, ExecuteError> {
     let id = &ready.tool.id;
-    by_id(catalog, &ready.scope, id.clone()).ok_or_else(|| ExecuteError::Unknown(id.to_string()))
+    by_id(catalog, &ready.scope, id.clone())
+        .ok_or_else(|| missing(catalog, &NameRef::Id(id.clone()), &id.to_string()))
 }
 
 /// Refuses a call that was made for another definition than the tool has now.
@@ -104,7 +128,7 @@ pub(super) fn check_version_again(
         }
         let id = &tool.id;
         let now = by_id(catalog, &ready.scope, id.clone())
-            .ok_or_else(|| ExecuteError::Unknown(id.to_string()))?;
+            .ok_or_else(|| missing(catalog, &NameRef::Id(id.clone()), &id.to_string()))?;
         check_version(&now, version.as_ref())?;
     }
     Ok(())
@@ -128,7 +152,13 @@ fn in_list(
     scope: &ViewQuery,
     request: &Request,
 ) -> Result<Arc<ViewTool>, ExecuteError> {
-    let unknown = || ExecuteError::Unknown(request.name.clone());
+    let unknown = || {
+        let name = match &request.scenario {
+            Some(scenario) => NameRef::Id(ToolId::new(scenario.clone(), request.name.as_str())),
+            None => named(request),
+        };
+        missing(catalog, &name, &request.name)
+    };
     if let Some(scenario) = &request.scenario {
         // A caller that names the scenario may give the tool's original name, which may contain a
         // slash.

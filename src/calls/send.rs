@@ -330,12 +330,12 @@ impl Sending {
 
     /// Judges the call again by the present catalog: it may have waited, and a change that an
     /// operator or user made meanwhile holds. Calls of companion tools are judged by the operation
-    /// that they belong to.
+    /// that they belong to, unless they are held.
     fn still_allowed(&self) -> Result<(), ExecuteError> {
-        if !self.ready.follow {
-            return Ok(());
-        }
         let snapshot = self.inner.reader.snapshot();
+        if !self.ready.follow {
+            return resolve::check_not_held(&snapshot.catalog, &self.ready.tool.id);
+        }
         let tool = resolve::again(&snapshot.catalog, &self.ready)?;
         allow::check(&snapshot.catalog, &self.ready.scope, &tool)?;
         resolve::check_version_again(&snapshot.catalog, &self.ready)?;

@@ -51,7 +51,7 @@ pub struct ChangedPart {
 
 impl ChangedDefinition {
     /// The change from one definition of a tool to another; `None` if both say the same.
-    pub(super) fn between(id: &ToolId, old: &Tool, new: &Tool) -> Option<Self> {
+    pub(crate) fn between(id: &ToolId, old: &Tool, new: &Tool) -> Option<Self> {
         let from = old.version();
         let to = new.version();
         (from != to).then(|| Self {
@@ -65,9 +65,14 @@ impl ChangedDefinition {
 
 impl DefinitionDifference {
     /// What differs between two definitions of one tool.
-    fn between(old: &Tool, new: &Tool) -> Self {
+    pub fn between(old: &Tool, new: &Tool) -> Self {
+        Self::between_documents(&old.definition_document(), &new.definition_document())
+    }
+
+    /// What differs between two documents.
+    pub(super) fn between_documents(old: &Value, new: &Value) -> Self {
         let mut found = Self::default();
-        found.values("", &old.definition_document(), &new.definition_document());
+        found.values("", old, new);
         found
     }
 

@@ -87,9 +87,30 @@ impl Touched {
         changed.collect()
     }
 
+    /// The tools that only the former catalog has, whether or not they were listed.
+    pub(crate) fn gone_tools(&self) -> impl Iterator<Item = &Arc<ViewTool>> {
+        let pairs = self.0.values();
+        pairs.flat_map(|[old, new]| only_in(old.as_ref(), new.as_ref()))
+    }
+
+    /// The tools that only the later catalog has.
+    pub(crate) fn new_tools(&self) -> impl Iterator<Item = &Arc<ViewTool>> {
+        let pairs = self.0.values();
+        pairs.flat_map(|[old, new]| only_in(new.as_ref(), old.as_ref()))
+    }
+
     fn entries(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
         self.0.values().flatten().flatten()
     }
+}
+
+/// The tools of an entry that another one of the same scenario has not.
+fn only_in<'a>(
+    entry: Option<&'a Arc<CatalogEntry>>,
+    other: Option<&'a Arc<CatalogEntry>>,
+) -> impl Iterator<Item = &'a Arc<ViewTool>> {
+    let tools = entry.into_iter().flat_map(|entry| entry.tools.iter());
+    tools.filter(move |tool| other.is_none_or(|other| other.tool(&tool.id.tool).is_none()))
 }
 
 impl CatalogDiff {
@@ -301,7 +322,10 @@ fn absence(lens: &ScopedCatalog<'_>, query: &ViewQuery, tool: &ViewTool, words: 
         return format!("{}{reason}", words.before);
     }
     let Some(offered) = entry.tool(&tool.id.tool) else {
-        return words.not_offered.to_owned();
+        return entry.held_reason(&tool.id.tool).map_or_else(
+            || words.not_offered.to_owned(),
+            |reason| format!("{}{reason}", words.before),
+        );
     };
     let seen = lens.tool(offered);
     if seen.is_internal() && !query.include_internal {
@@ -372,9 +396,9 @@ fn what_changed(was: &ViewTool, is: &ViewTool) -> String {
     if old.pinned != new.pinned {
         reasons.push(
             if new.pinned {
-                "it is pinned now"
+                "it is always listed now"
             } else {
-                "it is not pinned any more"
+                "it is not always listed any more"
             }
             .to_owned(),
         );

@@ -17,7 +17,8 @@ use super::search::Indexed;
 use super::{CatalogEntry, Linted, Offer, RunsLong, Visibility};
 use crate::lint;
 use crate::model::{
-    Digest, Execution, Finding, PublishedName, ScenarioName, Severity, Tool, ToolId, ViewTool,
+    Digest, Execution, Finding, HeldTool, PublishedName, ScenarioName, Severity, Tool, ToolId,
+    ViewTool,
 };
 
 impl Visibility {
@@ -46,6 +47,12 @@ impl Offer {
                 let id = identity(scenario, tool);
                 let alias = names.wanted_alias(rules.alias(&id).map(|(alias, _)| alias), tool);
                 names.claim(&mut claims, &id, alias.as_ref());
+            }
+            // A tool that is held because it changed keeps its names: no other one gets them.
+            for held in self.manifest.held.iter().filter(|held| !held.is_new) {
+                let id = ToolId::new(scenario.clone(), Arc::clone(&held.name));
+                let alias = rules.alias(&id).map(|(alias, _)| alias);
+                names.claim(&mut claims, &id, alias);
             }
             claims.sort_unstable();
         }
@@ -176,6 +183,7 @@ impl CatalogEntry {
     pub(super) fn claims_like(&self, offer: &Offer) -> bool {
         let names = offer.manifest.tools.iter().map(|tool| &tool.name);
         self.claims_names() == offer.claims_names()
+            && self.manifest.held == offer.manifest.held
             && names.eq(self.tools.iter().map(|tool| &tool.id.tool))
     }
 
@@ -190,6 +198,13 @@ impl CatalogEntry {
     /// One of its tools, by original name.
     pub fn tool(&self, name: &str) -> Option<&Arc<ViewTool>> {
         self.tools.get(self.position(name)?)
+    }
+
+    /// Why the tool with this original name is held until an operator accepts it, if it is.
+    pub(super) fn held_reason(&self, name: &str) -> Option<&'static str> {
+        let held = &self.manifest.held;
+        let at = held.binary_search_by(|held| held.name.as_ref().cmp(name));
+        held.get(at.ok()?).map(HeldTool::reason)
     }
 
     fn position(&self, name: &str) -> Option<usize> {

@@ -7,7 +7,7 @@ use super::findings;
 use super::prefer::Rule;
 use super::scoped_catalog::ScopedCatalog;
 use super::{Catalog, CatalogEntry, NamingStyle, ViewQuery, Visibility};
-use crate::model::{Execution, Finding, PublishedName, Settings, ViewTool};
+use crate::model::{Execution, Finding, NameRef, PublishedName, Settings, ViewTool};
 
 /// One decision about a tool, for `explain`: the topic, the outcome and the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,12 @@ pub fn explain(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Explana
         .entry(&tool.id.scenario)
         .and_then(|entry| Some((entry, entry.tool(&tool.id.tool)?)));
     let Some((entry, tool)) = offered else {
-        let outcome = format!("scenario {} does not offer it any more", tool.id.scenario);
+        let entry = catalog.entry(&tool.id.scenario);
+        let held = entry.and_then(|entry| entry.held_reason(&tool.id.tool));
+        let outcome = held.map_or_else(
+            || format!("scenario {} does not offer it any more", tool.id.scenario),
+            str::to_owned,
+        );
         let verdict = format!("not in the list: {outcome}");
         let steps = vec![ExplainStep {
             subject: "offered",
@@ -64,7 +69,10 @@ pub fn explain(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Explana
             listed: false,
             verdict,
             steps,
-            findings: Vec::new(),
+            findings: catalog
+                .find_held(&NameRef::Id(tool.id.clone()))
+                .into_iter()
+                .collect(),
         };
     };
     let tool = lens.tool(tool);
@@ -223,9 +231,14 @@ fn priority(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
 /// Only listed if a preference sets it: a manifest has no such setting.
 fn pinned(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
     let value = |settings: &Settings| {
-        settings
-            .pinned
-            .map(|on| if on { "pinned" } else { "not pinned" }.to_owned())
+        settings.pinned.map(|on| {
+            if on {
+                "always listed"
+            } else {
+                "not always listed"
+            }
+            .to_owned()
+        })
     };
     let winner = lens
         .rules
@@ -235,7 +248,14 @@ fn pinned(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
     if winner.is_none() {
         return Vec::new();
     }
-    voices(lens, tool, "pinned", "not pinned by default", value, winner)
+    voices(
+        lens,
+        tool,
+        "pinned",
+        "not always listed by default",
+        value,
+        winner,
+    )
 }
 
 fn internal(tool: &ViewTool) -> ExplainStep {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::scoped_catalog::ScopedCatalog;
-use super::{Catalog, ViewQuery};
-use crate::model::{NameRef, PublishedName, ViewTool};
+use super::{Catalog, ViewQuery, pins};
+use crate::model::{Finding, HeldTool, NameRef, PublishedName, ScenarioName, ToolId, ViewTool};
 
 /// What a name stands for.
 #[derive(Debug, Clone)]
@@ -27,6 +27,41 @@ impl Catalog {
     /// that could return a tool of another scenario than the requested one.
     pub fn find(&self, name: &NameRef) -> NameLookup {
         ScopedCatalog::global(self).find(name)
+    }
+
+    /// The finding about the tool of this name that is held until an operator accepts it. A new
+    /// one claims no name, so only its identity means it.
+    pub fn find_held(&self, name: &NameRef) -> Option<Finding> {
+        let id = match name {
+            NameRef::Id(id) => id,
+            NameRef::Bare(text) => self.names.claimants(text).find(|id| self.is_held(id))?,
+        };
+        let held = &self.entry(&id.scenario)?.manifest.held;
+        let tool = held.iter().find(|held| held.name == id.tool)?;
+        Some(pins::of_held(&id.scenario, tool))
+    }
+
+    /// The finding about a held tool that would have this name. For people who look for it.
+    pub(crate) fn find_held_as(&self, text: &str) -> Option<Finding> {
+        let entries = self.entries().filter(|entry| entry.is_published());
+        let mut held = entries.flat_map(|entry| {
+            let tools = entry.manifest.held.iter();
+            tools.map(move |held| (&entry.name, held))
+        });
+        let is_meant = |(scenario, held): &(&ScenarioName, &HeldTool)| {
+            let id = ToolId::new((*scenario).clone(), Arc::clone(&held.name));
+            *id.tool == *text
+                || PublishedName::qualified(&id).as_str() == text
+                || PublishedName::for_mcp(&id).as_str() == text
+        };
+        held.find(is_meant)
+            .map(|(scenario, held)| pins::of_held(scenario, held))
+    }
+
+    /// Whether a tool is held until an operator accepts it.
+    pub(super) fn is_held(&self, id: &ToolId) -> bool {
+        let entry = self.entry(&id.scenario);
+        entry.is_some_and(|entry| entry.held_reason(&id.tool).is_some())
     }
 }
 
@@ -66,7 +101,7 @@ impl ScopedCatalog<'_> {
         }
         // A tool may claim a text in two ways; the set keeps one of each, in order.
         let claimants: BTreeSet<_> = self.names.claimants(text).collect();
-        let tools = claimants.into_iter().filter_map(|id| self.catalog.tool(id));
+        let tools = claimants.iter().filter_map(|id| self.catalog.tool(id));
         let mut originals = Vec::new();
         for tool in tools.map(|tool| self.tool(tool)) {
             if *tool.id.tool == *text {
@@ -82,6 +117,8 @@ impl ScopedCatalog<'_> {
             return NameLookup::One(Arc::clone(own));
         }
         match originals.len() {
+            // The name may mean the tool that is held, as before.
+            1 if claimants.iter().any(|id| self.catalog.is_held(id)) => NameLookup::None,
             0 => NameLookup::None,
             1 => originals.pop().map_or(NameLookup::None, NameLookup::One),
             _ => NameLookup::Ambiguous(originals),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::name_claim::ClaimKind;
 use super::scoped_catalog::ScopedCatalog;
-use super::{Catalog, CatalogEntry, UnknownProfile, Visibility};
+use super::{Catalog, CatalogEntry, UnknownProfile, Visibility, pins};
 use crate::model::{
     Finding, FindingCode, PreferenceTarget, Provenance, PublishedName, ScenarioName, Scope, ToolId,
     ViewTool,
@@ -16,7 +16,7 @@ use crate::model::{
 const NAMED_RIVALS: usize = 8;
 
 /// Every code that findings about one tool, or about all tools of one scenario, have.
-const OF_TOOLS: [FindingCode; 10] = [
+const OF_TOOLS: [FindingCode; 11] = [
     FindingCode::NameCollision,
     FindingCode::NameRepaired,
     FindingCode::AliasRefused,
@@ -27,6 +27,7 @@ const OF_TOOLS: [FindingCode; 10] = [
     FindingCode::ActivityBound,
     FindingCode::ActivityMissing,
     FindingCode::ActivityFallback,
+    FindingCode::ToolHeld,
 ];
 
 /// Takes findings of the merge one by one. Those that it does not want are not even made.
@@ -225,7 +226,7 @@ impl Catalog {
         }
         let matches = |target: &PreferenceTarget| match target {
             PreferenceTarget::Scenario(name) => self.entries.contains_key(name),
-            PreferenceTarget::Tool(id) => self.tool(id).is_some(),
+            PreferenceTarget::Tool(id) => self.tool(id).is_some() || self.is_held(id),
             PreferenceTarget::Category(id) => categories.contains(id.as_str()),
             PreferenceTarget::Tag(tag) => tags.contains(tag.as_str()),
         };
@@ -282,12 +283,15 @@ fn about(finding: Finding, target: &PreferenceTarget) -> Finding {
 }
 
 fn of_entry(lens: &ScopedCatalog<'_>, entry: &CatalogEntry, sink: &mut impl FindingSink) {
-    match of_standing(entry) {
-        Some(withdrawn) => give(sink, withdrawn),
-        None => entry
-            .tools
-            .iter()
-            .for_each(|tool| of_tool(lens, tool, sink)),
+    if let Some(withdrawn) = of_standing(entry) {
+        give(sink, withdrawn);
+        return;
+    }
+    for held in entry.manifest.held.iter() {
+        give(sink, pins::of_held(&entry.name, held));
+    }
+    for tool in entry.tools.iter() {
+        of_tool(lens, tool, sink);
     }
 }
 

@@ -130,7 +130,10 @@ impl FormerNames {
         };
         for tool in old.tools.iter() {
             let cause = match (&hidden, new.tool(&tool.id.tool)) {
-                (_, None) => format!("scenario {} does not offer it any more", new.name).into(),
+                (_, None) => new.held_reason(&tool.id.tool).map_or_else(
+                    || format!("scenario {} does not offer it any more", new.name).into(),
+                    Arc::from,
+                ),
                 (Some(hidden), Some(_)) => Arc::clone(hidden),
                 (None, Some(now)) if now.name != tool.name => {
                     format!("it is published as `{}` now", now.name).into()

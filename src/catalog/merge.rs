@@ -59,7 +59,9 @@ impl Catalog {
         offers.retain(|name, offer| match (offer, self.entries.get(name)) {
             (None, None) => false,
             (Some(new), Some(old)) => {
-                new.manifest.digest != old.manifest.digest || new.visibility != old.visibility
+                new.manifest.digest != old.manifest.digest
+                    || new.manifest.held != old.manifest.held
+                    || new.visibility != old.visibility
             }
             _ => true,
         });
@@ -285,7 +287,9 @@ impl CatalogEntry {
 
     /// Whether it shows nothing else than `old`, in any list.
     fn is_as(&self, old: &Self) -> bool {
-        self == old && self.manifest.relayed == old.manifest.relayed
+        self == old
+            && self.manifest.relayed == old.manifest.relayed
+            && self.manifest.held == old.manifest.held
     }
 
     /// Its claims as the catalog that it stands in has them.

@@ -84,7 +84,7 @@ pub struct Pick {
 /// The criterion that chose a tool for a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// A preference pins it.
+    /// A preference has it always listed.
     Pinned,
     /// The conversation carries it.
     Sticky,
@@ -97,7 +97,7 @@ pub enum Why {
 /// A note for the client about a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ViewNote {
-    /// The pinned tools alone are beyond `max_tools` or `max_tokens`.
+    /// The tools that are always listed alone are beyond `max_tools` or `max_tokens`.
     PinnedOverBudget,
     /// No tool would be loaded, so the best one is: not all tools can be deferred.
     OneLoaded,

@@ -246,8 +246,9 @@ impl CommandLine {
             (
                 [
                     "scenarios" | "logs" | "remove" | "block" | "unblock" | "trust" | "forget"
-                    | "login" | "logout",
-                ],
+                    | "login" | "logout" | "pins",
+                ]
+                | ["pins", "accept"],
                 0,
             )
             | (["refresh"], _) => WantedNames::Scenario,

@@ -32,7 +32,14 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ),
     (
         "Decide and follow",
-        &["prefs", "approvals", "operations", "findings", "logs"],
+        &[
+            "prefs",
+            "pins",
+            "approvals",
+            "operations",
+            "findings",
+            "logs",
+        ],
     ),
     ("Check and repair", &["check", "doctor", "config", "state"]),
     ("Shell", &["completions"]),

@@ -74,6 +74,7 @@ mod operations;
 mod otlp;
 mod output;
 mod paragraph;
+mod pins;
 mod prefs;
 mod refresh;
 mod scenarios;
@@ -122,6 +123,8 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Show how the definition of a tool changed.
     History(history::HistoryArgs),
+    /// Show how definitions differ from what was accepted, and accept them.
+    Pins(pins::PinsArgs),
     /// Show the identity of the list: it stays as long as the list does.
     Identity(identity::IdentityArgs),
     /// List what was left out, renamed, hidden or kept from an older answer, and why.
@@ -360,6 +363,7 @@ impl Command {
             Self::Scenarios(command) => command.run().await,
             Self::Explain(command) => command.run().await,
             Self::History(command) => command.run().await,
+            Self::Pins(command) => command.run().await,
             Self::Identity(command) => command.run().await,
             Self::Findings(command) => command.run().await,
             Self::Logs(command) => command.run().await,

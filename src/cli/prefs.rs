@@ -49,7 +49,7 @@ struct PreferenceKeyArgs {
 #[derive(Debug, Args)]
 #[command(
     group = ArgGroup::new("settings").required(true).multiple(true),
-    override_usage = "callsheet prefs set [OPTIONS] <TARGET>\n           <--enabled|--approval|--alias|--priority|--pinned>...",
+    override_usage = "callsheet prefs set [OPTIONS] <TARGET>\n           <--enabled|--approval|--alias|--priority|--pinned|--pins>...",
     after_help = EXAMPLES,
 )]
 struct SetPrefsArgs {
@@ -70,13 +70,16 @@ struct SetPrefsArgs {
     /// Always include these tools, whatever the search or limits.
     #[arg(long, group = "settings", help_heading = SETTINGS, action = clap::ArgAction::Set)]
     pinned: Option<bool>,
+    /// Whether changed definitions of this scenario are reported, or held until accepted.
+    #[arg(long, group = "settings", help_heading = SETTINGS, value_name = "off|warn|hold", value_parser = ["off", "warn", "hold"], hide_possible_values = true)]
+    pins: Option<String>,
     #[command(flatten)]
     remote: RemoteArgs,
 }
 
 const SETTINGS: &str = "Settings";
 /// The settings as the API writes them.
-const NAMES: [&str; 5] = ["enabled", "approval", "alias", "priority", "pinned"];
+const NAMES: [&str; 6] = ["enabled", "approval", "alias", "priority", "pinned", "pins"];
 const EXAMPLES: &str = "\
 Examples:
   callsheet prefs set tool:mail/send_mail --enabled false
@@ -114,6 +117,7 @@ enum SettingArg {
     Alias,
     Priority,
     Pinned,
+    Pins,
 }
 
 impl PrefsArgs {
@@ -158,6 +162,7 @@ impl SetPrefsArgs {
             ("alias", self.alias.map(Value::from)),
             ("priority", self.priority.map(Value::from)),
             ("pinned", self.pinned.map(Value::from)),
+            ("pins", self.pins.map(Value::from)),
         ];
         for (key, value) in settings {
             if let Some(value) = value {
@@ -336,7 +341,7 @@ fn done(answer: &DaemonAnswer, json: bool) {
 
 fn show(list: &[Value]) {
     let columns = [
-        "SCOPE", "TARGET", "ENABLED", "APPROVAL", "ALIAS", "PRIORITY", "PINNED",
+        "SCOPE", "TARGET", "ENABLED", "APPROVAL", "ALIAS", "PRIORITY", "ALWAYS", "PINS",
     ];
     let mut sheet = TextTable::new(&columns.map(|heading| (heading, ColumnFit::Whole)));
     for preference in list {

@@ -56,7 +56,7 @@ struct FilterArgs {
     /// Only tools with this tag; may be given more than once.
     #[arg(long, value_name = "TAG")]
     tag: Vec<String>,
-    /// Only tools that are relevant to this text, and pinned ones.
+    /// Only tools that are relevant to this text, and those that are always listed.
     #[arg(short, long, value_name = "WORDS")]
     q: Option<String>,
     /// With the preferences of this profile.

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::bundles::BundleSettings;
 use crate::catalog::NamingStyle;
-use crate::model::{AcceptedVersions, PreferenceSet, UnknownLevel};
+use crate::model::{AcceptedVersions, PinMode, PreferenceSet, UnknownLevel};
 use crate::transports::http::credentials::oauth::LoginSettings;
 
 /// `config/default.toml`: every key with its default and a sentence on what it does.
@@ -38,6 +38,7 @@ impl Config {
             bundles: BundleSettings::default(),
             login: LoginSettings::default(),
             unknown_level: UnknownLevel::default(),
+            pins: PinMode::default(),
             assumed_tags: Vec::new(),
             profiles: BTreeMap::new(),
             preferences: PreferenceSet::default(),

@@ -7,7 +7,8 @@
 use std::sync::LazyLock;
 
 use super::rules::{
-    mcp_mode, naming_style, operator_token, scenario_name, socket_address, state_path, versions,
+    mcp_mode, naming_style, operator_token, pin_mode, scenario_name, socket_address, state_path,
+    versions,
 };
 use super::shape::Shape;
 use super::units::{duration, positive_duration};
@@ -129,6 +130,7 @@ keys! {
     "profiles"                               Live    custom(profiles::SHAPE, profiles::read) profiles;
     "preferences"                            Live    custom(preferences::SHAPE, preferences::read) preferences;
     "definitions"                            Live    custom(definitions::SHAPE, definitions::read) definitions;
+    "pins.default"                           Live    text(pin_mode)               pins;
     "permissions.unknown"                    Live    text(profiles::unknown_level) unknown_level;
     "permissions.unannotated"                Live    texts(preferences::tag)      assumed_tags;
     "permissions.default_profile"            Live    text(profiles::default_name)   default_profile;

@@ -39,7 +39,7 @@ use std::time::Duration;
 use crate::bundles::BundleSettings;
 use crate::catalog::NamingStyle;
 use crate::model::{
-    AcceptedVersions, PreferenceSet, Profile, ScenarioName, Secret, Target, UnknownLevel,
+    AcceptedVersions, PinMode, PreferenceSet, Profile, ScenarioName, Secret, Target, UnknownLevel,
 };
 use crate::protocols::definitions::Definition;
 use crate::transports::http::credentials::oauth::LoginSettings;
@@ -118,6 +118,8 @@ pub struct Config {
     pub bundles: BundleSettings,
     /// `[login]`
     pub login: LoginSettings,
+    /// `pins.default`: what happens with definitions that were not accepted.
+    pub pins: PinMode,
     /// `[permissions]`: how an unknown level is treated; each of the profiles has it too.
     pub unknown_level: UnknownLevel,
     /// `permissions.unannotated`: the tags that a tool of an MCP server without hints counts as

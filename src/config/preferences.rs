@@ -1,8 +1,10 @@
 //! `[[preferences]]`: preferences that the configuration file sets. They survive whatever becomes
 //! of the stored state.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::rules::pin_mode;
 use super::shape::Shape;
 use super::units::ValueError;
 use super::value_reader::ValueReader;
@@ -20,6 +22,7 @@ pub(super) const SHAPE: Shape = Shape::List(&Shape::Table(&[
     ("alias", Shape::Text),
     ("priority", Shape::Integer),
     ("pinned", Shape::Switch),
+    ("pins", Shape::Text),
 ]));
 
 impl Config {
@@ -77,10 +80,11 @@ pub(super) fn tag(text: &str) -> Result<String, ValueError> {
 }
 
 /// The keys that set something.
-const SETTINGS: [&str; 5] = ["enabled", "approval", "alias", "priority", "pinned"];
+const SETTINGS: [&str; 6] = ["enabled", "approval", "alias", "priority", "pinned", "pins"];
 
 /// Reads the preferences, and takes those that keep the rules.
 pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
+    let mut seen = BTreeSet::new();
     written.each(|_, mut at| {
         let mut scope: Scope = Scope::Global;
         let mut target: Option<PreferenceTarget> = None;
@@ -101,27 +105,44 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
             text.parse::<PreferenceTarget>()
                 .map_err(|wrong| ValueError::new(wrong.to_string(), hint))
         });
-        let settings = settings(&mut at, target.as_ref());
+        let settings = settings(&mut at, &scope, target.as_ref());
         let Some(target) = target else { return };
         if settings.is_empty() {
             // What was written and is wrong was complained of.
             if SETTINGS.iter().any(|key| at.key(key).value.is_some()) {
                 return;
             }
-            let hint = "add `enabled`, `approval`, `alias`, `priority` or `pinned` to it";
+            let hint = "add `enabled`, `approval`, `alias`, `priority`, `pinned` or `pins` to it";
             at.reject(ValueError::new("this preference sets nothing", hint));
-        } else if config.preferences.get(&scope, &target).is_some() {
+        } else if !seen.insert((scope.clone(), target.clone())) {
             let message = format!("`{target}` has a preference in the scope `{scope}` already");
             at.key("target")
                 .reject(ValueError::new(message, "make one preference of the two"));
         } else {
+            // The entry of the scenario may set its pins.
+            let own = config.preferences.get(&scope, &target);
+            let settings = own.map_or_else(|| settings.clone(), |own| settings.over(own));
             config.preferences.set(scope, target, settings);
         }
     });
 }
 
-fn settings(at: &mut ValueReader<'_>, target: Option<&PreferenceTarget>) -> Settings {
+fn settings(
+    at: &mut ValueReader<'_>,
+    scope: &Scope,
+    target: Option<&PreferenceTarget>,
+) -> Settings {
     let mut settings = Settings::default();
+    at.key("pins").text(&mut settings.pins, |text| {
+        let mode = pin_mode(text)?;
+        match target.map(|target| Settings::check_place(Some(mode), scope, target)) {
+            Some(Err(wrong)) => Err(ValueError::new(
+                wrong.to_string(),
+                "write `scope = \"global\"` and `target = \"scenario:NAME\"`",
+            )),
+            Some(Ok(())) | None => Ok(mode),
+        }
+    });
     at.key("enabled").optional_switch(&mut settings.enabled);
     at.key("pinned").optional_switch(&mut settings.pinned);
     at.key("priority").integer(&mut settings.priority);

@@ -7,7 +7,7 @@ use super::origin::refused_address;
 use super::units::ValueError;
 use super::value_reader::ValueReader;
 use crate::catalog::NamingStyle;
-use crate::model::{AcceptedVersions, ScenarioName, Secret};
+use crate::model::{AcceptedVersions, PinMode, ScenarioName, Secret};
 
 /// The least number of characters of the token of operators.
 const SHORTEST_TOKEN: usize = 16;
@@ -52,6 +52,16 @@ pub(super) fn naming_style(text: &str) -> Result<NamingStyle, ValueError> {
             "write \"on-collision\" or \"always\"",
         )),
     }
+}
+
+/// What happens with definitions that were not accepted.
+pub(super) fn pin_mode(text: &str) -> Result<PinMode, ValueError> {
+    text.parse().map_err(|_| {
+        ValueError::new(
+            format!("{text:?} is no mode of pins"),
+            "write \"off\", \"warn\" or \"hold\"",
+        )
+    })
 }
 
 /// Whether MCP clients search in place of getting the whole list.

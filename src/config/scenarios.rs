@@ -15,13 +15,16 @@ use super::header::{header_name, header_value};
 use super::interaction::interaction;
 use super::modules;
 use super::path::{KeyPath, PathStep};
-use super::rules::scenario_name;
+use super::rules::{pin_mode, scenario_name};
 use super::secret_value::{FOLLOWED, READ_ONCE, variable_name, variable_value, without_nul};
 use super::shape::Shape;
 use super::units::ValueError;
 use super::value_reader::ValueReader;
 use super::{Config, StaticScenario};
-use crate::model::{Auth, HttpTarget, ScenarioName, SecretSource, StdioTarget, Target};
+use crate::model::{
+    Auth, HttpTarget, PinMode, PreferenceTarget, ScenarioName, Scope, SecretSource, Settings,
+    StdioTarget, Target,
+};
 use crate::protocols::PROTOCOLS;
 
 /// The id of the protocol that programs speak over their input and output.
@@ -34,6 +37,7 @@ pub(super) const SHAPE: Shape = Shape::List(&Shape::Table(&[
     ("headers", Shape::Map(&FOLLOWED)),
     ("auth", auth::SHAPE),
     ("protocol", Shape::Text),
+    ("pins", Shape::Text),
     ("interaction", Shape::TEXTS),
     ("roots", Shape::List(&Shape::Verbatim)),
     ("instructions", Shape::Switch),
@@ -87,6 +91,7 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
     written.each(|i, mut at| {
         let mut name: Option<ScenarioName> = None;
         let mut protocol: Option<String> = None;
+        let mut pins: Option<PinMode> = None;
         at.require(
             "name",
             ValueError::new("this scenario has no name", "add `name = \"...\"` to it"),
@@ -103,6 +108,7 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
         });
         let target = target(&mut at);
         at.key("protocol").text(&mut protocol, known_protocol);
+        at.key("pins").text(&mut pins, pin_mode);
         if let (Some(name), Some(mut target)) = (name, target) {
             match &mut target {
                 Target::Stdio(_) => _ = protocol.get_or_insert_with(|| MCP.to_owned()),
@@ -117,6 +123,13 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
                 Arc::make_mut(http).login = Some(name.clone());
             }
             indices.insert(name.clone(), i);
+            // One of `[[preferences]]` for the same scenario goes before it.
+            let settings = Settings {
+                pins,
+                ..Settings::default()
+            };
+            let of = PreferenceTarget::Scenario(name.clone());
+            config.preferences.set(Scope::Global, of, settings);
             config.scenarios.push(StaticScenario {
                 name,
                 target,

@@ -42,7 +42,7 @@ impl Core {
         let of = match &save {
             SaveRequest::Manifest(_, stored) => Some(stored.scenario.clone()),
             SaveRequest::Claim(name, _) | SaveRequest::Forget(name) => Some(name.clone()),
-            SaveRequest::Revision(..) | SaveRequest::AnswerTimes(_) => None,
+            SaveRequest::Revision(..) | SaveRequest::AnswerTimes(_) | SaveRequest::Pins(..) => None,
         };
         let queued = self.parts.saves.try_send(save).is_ok();
         if let Some(name) = of.filter(|name| self.fleet.get(name).is_some()) {
@@ -140,7 +140,10 @@ impl Core {
 
     fn publish(&mut self, dirty: Dirty, now: Now) {
         match dirty {
-            Dirty::Cleared(name) => self.publisher.forget(&name),
+            Dirty::Cleared(name) => {
+                self.pins.rest(&name);
+                self.publisher.forget(&name);
+            }
             Dirty::Scenario(name, settled) => self.reevaluate(&name, now, settled),
             Dirty::Gone(turn) => self.publisher.record_transition(turn),
             Dirty::Sources(findings) => self.publisher.source_findings(findings),
@@ -162,16 +165,30 @@ impl Core {
         if let Some(turn) = judgement.turn {
             self.publisher.record_transition(turn);
         }
-        if let Some(offer) = &judgement.offer {
-            self.publisher.set_offer(name, offer);
+        let mut pinned_until = None;
+        let mut is_news = turned || judgement.is_news;
+        if let Some(offer) = judgement.offer {
+            let mode = self.publisher.pin_mode(name, &self.parts.config);
+            let most = self.parts.config.refresh.max_scenarios;
+            let pinned = self.pins.offer(record, offer, mode, most, now);
+            self.publisher.set_offer(name, &pinned.offer);
+            pinned_until = pinned.until;
+            is_news |= pinned.is_news;
+            if let Some(save) = pinned.save
+                && self.parts.saves.try_send(save).is_err()
+            {
+                self.pins.not_saved(name);
+            }
         }
-        if turned || judgement.is_news || settled != ChangeKind::Same {
-            self.publisher.scenario_findings(name, &record.findings());
+        if is_news || settled != ChangeKind::Same {
+            let mut findings = record.findings();
+            findings.extend_from_slice(self.pins.findings(name));
+            self.publisher.scenario_findings(name, &findings);
         }
         let known = self.parts.routes.to(name);
         if record.is_callable() && !known.is_some_and(|route| route.is_callable()) {
             self.publisher.mark_callable(name);
-        } else if turned || judgement.is_news || settled == ChangeKind::Changed {
+        } else if is_news || settled == ChangeKind::Changed {
             self.publisher.mark_dirty(name);
         } else if settled == ChangeKind::Confirmed {
             self.publisher.mark_dirty_later(name, now);
@@ -182,7 +199,10 @@ impl Core {
         } else {
             judgement.poll
         };
-        let wake = [poll, judgement.until].into_iter().flatten().min();
+        let wake = [poll, judgement.until, pinned_until]
+            .into_iter()
+            .flatten()
+            .min();
         self.fleet.wake(name, wake);
     }
 }

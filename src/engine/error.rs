@@ -1,5 +1,6 @@
 //! Errors of requests to the engine.
 
+use crate::catalog::pins::PinsChanged;
 use crate::model::{ScenarioName, ScenarioState, Scope};
 use crate::state::{
     CLIENT_PREFERENCES_MAX, CLIENT_PREFERENCES_OF_SCOPE_MAX, PREFERENCES_MAX, StateError,
@@ -26,6 +27,12 @@ pub enum EngineError {
     /// It is neither removed nor down.
     #[error("`{0}` is {1}, and only a removed or down scenario can be forgotten")]
     NotForgettable(ScenarioName, ScenarioState),
+    /// Its definitions are not compared with accepted ones.
+    #[error("the definitions of `{0}` are not pinned")]
+    NotPinned(ScenarioName),
+    /// It offers something else by now than what was to be accepted.
+    #[error("no definition of `{0}` was accepted, because {1}")]
+    PinsChanged(ScenarioName, PinsChanged),
     /// The largest number of preferences is reached.
     #[error("there are {PREFERENCES_MAX} preferences already, as many as are kept")]
     TooManyPreferences,

@@ -9,6 +9,7 @@ use super::error::EngineError;
 use super::persist::kept_preferences::GaveWay;
 use super::poll_task::PollResult;
 use super::sessions::news::SessionNews;
+use crate::catalog::pins::PinAcceptance;
 use crate::config::Config;
 use crate::discovery::{EndpointSet, SourceError};
 use crate::model::{
@@ -42,6 +43,8 @@ pub(super) enum EngineCommand {
     Unforget(ScenarioName),
     /// Only sends an answer.
     Ping(ReplySender<()>),
+    /// The new tools of the next listing count as accepted.
+    AwaitNewTools(ScenarioName),
     /// What a call showed, over a route of this generation.
     Called(ScenarioName, u64, CallReport),
 }
@@ -82,6 +85,8 @@ pub(super) enum EngineEvent {
         Option<TrustDecision>,
         ReplySender<Arc<Health>>,
     ),
+    /// An operator accepted definitions of a scenario, and that is durable.
+    PinsAccepted(ScenarioName, Vec<PinAcceptance>, ReplySender<()>),
     /// A session reported something by itself.
     Session(SessionNews),
     /// A save ended, also of these scenarios' manifests.

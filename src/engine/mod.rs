@@ -37,6 +37,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::catalog::pins::{AcceptedPin, Baseline};
 use crate::catalog::{CatalogReader, Snapshot};
 use crate::config::Config;
 use crate::discovery::Source;
@@ -65,6 +66,7 @@ mod now;
 mod partition;
 mod parts;
 mod persist;
+mod pins;
 mod poll_task;
 mod poller;
 mod polling;
@@ -82,6 +84,7 @@ use parts::EngineParts;
 use persist::kept_preferences::{GaveWay, KeptPreferences};
 use persist::manifest_writer::ManifestWriter;
 use persist::mutations::{Mutation, MutationWriter};
+use pins::PinBoard;
 use poller::Poller;
 use routes::CallRoutes;
 use sources::SourceRunner;
@@ -90,6 +93,7 @@ pub use call_report::CallReport;
 pub use error::EngineError;
 pub(crate) use first_lists::FIRST_LIST_TIMEOUT;
 pub use message::Forgotten;
+pub use pins::PinReport;
 pub use routes::CallRoute;
 
 /// The largest number of events that wait for the loop; senders wait when the queue is full.
@@ -135,6 +139,7 @@ pub struct EngineHandle {
     counts: EngineCounters,
     first_lists: Readiness,
     tasks: Tasks,
+    pins: PinBoard,
 }
 
 /// Counters of the engine's work. Cheap to clone.
@@ -181,6 +186,7 @@ pub fn start(setup: Setup, stop: &Stop) -> Started {
         store: Arc::clone(&store),
         preferences: KeptPreferences::restored(&restored),
         gave_way: GaveWay::default(),
+        clock,
         operations,
         events: events.clone(),
     };
@@ -232,6 +238,7 @@ pub fn start(setup: Setup, stop: &Stop) -> Started {
     };
     let (core, reader) = run::Core::new(parts, poller, &events, restored, ids, &readiness);
     let first = reader.snapshot();
+    let pins = core.pins.board();
     for source in sources {
         run.start(source);
     }
@@ -247,6 +254,7 @@ pub fn start(setup: Setup, stop: &Stop) -> Started {
         counts,
         first_lists,
         tasks,
+        pins,
     };
     Started {
         engine,
@@ -272,6 +280,7 @@ impl EngineHandle {
             counts,
             first_lists: Readiness::new(),
             tasks,
+            pins: PinBoard::default(),
         }
     }
 
@@ -402,6 +411,55 @@ impl EngineHandle {
         });
         self.operate(|reply| Mutation::Decide(name, ruling, reply))
             .await
+    }
+
+    /// How the scenarios whose definitions are compared differ from what was accepted, in order of
+    /// their names.
+    pub fn pins(&self) -> Vec<Arc<PinReport>> {
+        self.pins.all()
+    }
+
+    /// The same of one scenario.
+    pub fn pins_of(&self, name: &ScenarioName) -> Option<Arc<PinReport>> {
+        self.pins.of(name)
+    }
+
+    /// Accepts definitions of a scenario in the versions that an operator was shown. Acknowledged
+    /// when durable and published. Returns what still differs.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::PinsChanged`] if the scenario offers another version by now,
+    /// [`EngineError::NotPinned`] if its definitions are not compared.
+    pub async fn accept_pins(
+        &self,
+        name: ScenarioName,
+        shown: &[AcceptedPin],
+    ) -> Result<Arc<PinReport>, EngineError> {
+        let report = self.pins.of(&name).ok_or_else(|| {
+            if self.reader.snapshot().health.contains_key(&name) {
+                EngineError::NotPinned(name.clone())
+            } else {
+                EngineError::UnknownScenario(name.clone())
+            }
+        })?;
+        let accepted = Baseline::acceptance(&report.manifest, shown)
+            .map_err(|changed| EngineError::PinsChanged(name.clone(), changed))?;
+        self.operate(|reply| Mutation::AcceptPins {
+            name: name.clone(),
+            baseline: Arc::clone(&report.baseline),
+            accepted,
+            reply,
+        })
+        .await?;
+        self.pins.of(&name).ok_or(EngineError::NotPinned(name))
+    }
+
+    /// Has the new tools of the next listing of a scenario count as accepted: an operator logged in
+    /// there.
+    pub async fn await_new_tools(&self, name: ScenarioName) {
+        // Fails only when the loop is gone.
+        let _ = self.commands.send(EngineCommand::AwaitNewTools(name)).await;
     }
 
     /// Removes everything known of a scenario that is removed or down: its health, its tools with

@@ -9,7 +9,7 @@ use super::run::Core;
 use super::scenario::Scenario;
 use super::scenario::handle::ScenarioInput;
 use crate::model::ScenarioName;
-use crate::state::TrustDecision;
+use crate::state::{Decision, TrustDecision};
 
 impl Core {
     /// The sources' sets changed: scenarios come, move and go.
@@ -33,7 +33,15 @@ impl Core {
             reconciler.reassign(fleet.holders(), |name| fleet.get(name).is_some(), max, now);
         self.apply(effects, now);
         for (name, assignment) in news {
-            let Self { fleet, parts, .. } = self;
+            let Self {
+                fleet, parts, pins, ..
+            } = self;
+            if fleet
+                .get(&name)
+                .is_some_and(|record| record.has_other_entry(&assignment))
+            {
+                pins.await_new_tools(&name);
+            }
             let effects = fleet.assign(
                 &name,
                 &assignment,
@@ -91,8 +99,15 @@ impl Core {
 
     /// An operator decided about a name.
     pub(super) fn decided(&mut self, name: &ScenarioName, ruling: Option<TrustDecision>, now: Now) {
+        let is_trusted = ruling
+            .as_ref()
+            .is_some_and(|ruling| ruling.decision == Decision::Trusted);
         let effects = self.fleet.rule(name, ruling, &self.parts.config, now);
         self.apply(effects, now);
+        if is_trusted {
+            // What it listed while it waited is accepted by now, and may not be all.
+            self.pins.await_new_tools(name);
+        }
         // Approved peers hold names.
         self.reconcile(now);
         self.apply(Effects::scenario(name, ChangeKind::Changed), now);
@@ -109,6 +124,10 @@ impl Core {
         self.latches.remove(name);
         drop(self.first_lists.take(name));
         self.apply(effects, now);
+        if let Some(save) = self.pins.forget(name) {
+            // If there is no room, the operator accepts or forgets again.
+            let _ = self.parts.saves.try_send(save);
+        }
         // A scenario that is still named becomes known again here.
         self.reconcile(now);
         Ok(forgotten)

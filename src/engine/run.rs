@@ -17,9 +17,10 @@ use super::partition::{self, Partition};
 use super::parts::EngineParts;
 use super::persist::manifest_writer::SaveRequest;
 use super::persist::restore;
+use super::pins::Pins;
 use super::poll_task::PollResult;
 use super::poller::Poller;
-use super::publish::SnapshotPublisher;
+use super::publish::{SnapshotPublisher, StoredParts};
 use super::reconcile::reconciler::{self, Reconciler};
 use super::scenario::Scenario;
 use super::scenario::handle::ScenarioInput;
@@ -29,7 +30,7 @@ use super::sessions::Sessions;
 use crate::catalog::CatalogReader;
 use crate::config::Config;
 use crate::discovery::KnownSources;
-use crate::model::{ScenarioName, SourceId};
+use crate::model::{PinMode, ScenarioName, SourceId};
 use crate::runtime::{Latch, Readiness, Stop};
 use crate::state::{Decision, Restored};
 
@@ -54,6 +55,8 @@ pub(super) struct Core {
     pub(super) first_lists: FirstLists,
     pub(super) ready_deadline: Instant,
     pub(super) publisher: SnapshotPublisher,
+    /// What was accepted of each scenario.
+    pub(super) pins: Pins,
     pub(super) partition: Partition,
     /// When polls start that probably bring no change.
     pub(super) rounds: PollGrid,
@@ -82,6 +85,7 @@ impl Core {
             decisions,
             claims,
             revision,
+            pins,
             mut findings,
             ..
         } = restored;
@@ -96,6 +100,7 @@ impl Core {
             now,
         );
         findings.extend(unusable);
+        let mut pins = Pins::restored(pins, &mut findings);
         let latches = parts
             .config
             .static_scenarios()
@@ -117,9 +122,12 @@ impl Core {
         let (publisher, reader) = SnapshotPublisher::new(
             &parts,
             fleet.scenarios(),
-            Arc::new(preferences),
-            revision,
-            findings,
+            &mut pins,
+            StoredParts {
+                preferences: Arc::new(preferences),
+                revision,
+                findings,
+            },
             now,
         );
         let claims_until = now.mono + parts.config.refresh.max_interval;
@@ -135,6 +143,7 @@ impl Core {
             vacated: false,
             latches,
             publisher,
+            pins,
             partition: Partition::new(now),
             rounds,
             answer_times_due: now.mono + ANSWER_TIMES_INTERVAL,
@@ -318,6 +327,7 @@ impl Core {
                 self.publisher.prefer(preferences, &self.parts.config);
                 self.publisher.preferences_gave_way(gave_way);
                 self.publisher.mark_all_dirty(self.fleet.scenarios().keys());
+                self.repin(now);
                 self.publisher.after_publish(move |_| {
                     let _ = reply.send(Ok(settings));
                 });
@@ -328,6 +338,12 @@ impl Core {
                     let health = snapshot.health.get(&name).cloned();
                     let _ = reply.send(health.ok_or(EngineError::UnknownScenario(name)));
                 });
+            }
+            EngineEvent::PinsAccepted(name, accepted, reply) => {
+                self.pins.accept(&name, &accepted, now);
+                self.reevaluate(&name, now, ChangeKind::Changed);
+                self.publisher
+                    .after_publish(move |_| _ = reply.send(Ok(())));
             }
             EngineEvent::Saved(result, scenarios) => {
                 if result.is_err() {
@@ -370,6 +386,7 @@ impl Core {
             }
             // The client may have gone.
             EngineCommand::Ping(reply) => return drop(reply.send(Ok(()))),
+            EngineCommand::AwaitNewTools(name) => return self.pins.await_new_tools(&name),
             EngineCommand::Called(name, generation, report) => {
                 return self.called(&name, generation, report, now);
             }
@@ -429,6 +446,9 @@ impl Core {
             &parts.config,
             now,
         );
+        if good {
+            self.pins.listed(&name);
+        }
         let is_absent = record.is_absent();
         let fails = record.failures() > 0;
         let others = match (reached, was_well && fails && !is_absent) {
@@ -451,6 +471,25 @@ impl Core {
         self.apply(effects, now);
         // Another endpoint that announces the same identity may have waited for this.
         self.vacated |= is_absent;
+    }
+
+    /// Judges the scenarios again whose pins have another mode by now.
+    fn repin(&mut self, now: Now) {
+        let config = &self.parts.config;
+        let reports = self.pins.board().all();
+        let judged: BTreeMap<ScenarioName, PinMode> = reports
+            .iter()
+            .map(|report| (report.scenario.clone(), report.mode))
+            .collect();
+        let names = self.fleet.scenarios().keys();
+        let differs = |name: &&ScenarioName| {
+            let mode = judged.get(*name).copied().unwrap_or(PinMode::Off);
+            self.publisher.pin_mode(name, config) != mode
+        };
+        let names: Vec<ScenarioName> = names.filter(differs).cloned().collect();
+        for name in names {
+            self.reevaluate(&name, now, ChangeKind::Changed);
+        }
     }
 
     /// Compares the clocks, does what is due, and evaluates whether the daemon is cut off, if

@@ -21,6 +21,9 @@ use crate::json::JsonText;
 /// Separates these digests from every other digest of the same texts.
 const SUBJECT: &str = "callsheet definition 2";
 
+/// Separates the versions of instructions from those of tools.
+const INSTRUCTIONS: &str = "callsheet instructions 1";
+
 /// Bytes of the short form: 128 bits, since a provider that prepares two definitions finds a pair
 /// with the same half of so many bits.
 const SHORT_BYTES: usize = 16;
@@ -114,6 +117,15 @@ impl DefinitionVersion {
         Self(hash.finalize().into())
     }
 
+    /// The version of the instructions of a server.
+    pub fn of_instructions(text: &str) -> Self {
+        let mut hash = Sha256::new();
+        for text in [INSTRUCTIONS, text] {
+            hash_part(&mut hash, text.as_bytes());
+        }
+        Self(hash.finalize().into())
+    }
+
     /// The short form, as lists show it.
     pub fn short(&self) -> String {
         hexadecimal(&self.0[..SHORT_BYTES])
@@ -123,6 +135,17 @@ impl DefinitionVersion {
 impl fmt::Display for DefinitionVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hexadecimal(&self.0))
+    }
+}
+
+impl std::str::FromStr for DefinitionVersion {
+    type Err = NotAVersion;
+
+    /// Reads a whole version; a short one names one, and is none.
+    fn from_str(text: &str) -> Result<Self, NotAVersion> {
+        let named: NamedVersion = text.parse()?;
+        let bytes = <[u8; DIGEST_BYTES]>::try_from(&*named.0).map_err(|_| NotAVersion)?;
+        Ok(Self(bytes))
     }
 }
 

@@ -256,6 +256,12 @@ codes! {
     HiddenCharacters = "hidden-characters", Warning;
     /// A text speaks to a model behind its user's back, as few honest ones do.
     SuspiciousText = "suspicious-text", Warning;
+    /// A scenario offers other definitions, tools or instructions than those that were accepted.
+    DefinitionsChanged = "definitions-changed", Info;
+    /// A tool is new or changed, and is neither listed nor called until an operator accepts it.
+    ToolHeld = "tool-held", Warning;
+    /// The instructions of a server changed, and are not passed on until an operator accepts them.
+    InstructionsHeld = "instructions-held", Warning;
     /// The health route of a module does not answer as its protocol requires.
     HealthRoute = "health-route", Warning;
     /// The tool can be called as a task only, which callsheet does not do.

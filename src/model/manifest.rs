@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use jiff::Timestamp;
 
 use super::finding::Finding;
+use super::pins::HeldTool;
 use super::relayed::RelayedOffers;
 use super::tool::{Extra, Tool};
 
@@ -32,6 +33,8 @@ pub struct Manifest {
     pub digest: Digest,
     /// What its author should know.
     pub sent_findings: SentFindings,
+    /// The tools that were taken out of it until an operator accepts them. Not part of the digest.
+    pub held: Arc<[HeldTool]>,
 }
 
 impl Manifest {
@@ -48,6 +51,7 @@ impl Manifest {
             relayed: RelayedOffers::default(),
             digest: Digest::default(),
             sent_findings: SentFindings::default(),
+            held: Arc::default(),
         }
     }
 

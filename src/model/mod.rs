@@ -46,6 +46,7 @@ mod mcp_meta;
 pub mod name;
 mod next_step;
 pub mod operation;
+pub mod pins;
 pub mod preference;
 pub mod profile;
 pub mod program_end;
@@ -92,6 +93,7 @@ pub use name::{
 pub use next_step::WithNextStep;
 pub(crate) use next_step::before_next_step;
 pub use operation::{Operation, OperationState, Progress};
+pub use pins::{HeldTool, PinMode, UnknownPinMode};
 pub(crate) use preference::ScopePattern;
 pub use preference::{
     ApprovalPolicy, InvalidPreference, PreferenceAuthor, PreferenceSet, PreferenceTarget, Scope,

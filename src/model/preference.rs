@@ -11,6 +11,7 @@ use imbl::OrdMap;
 
 use super::name::{InvalidName, PublishedName, ScenarioName, ToolId};
 use super::next_step::WithNextStep;
+use super::pins::PinMode;
 use super::tool::TOOL_NAME_MAX;
 
 /// Where a preference holds. Chat beats profile beats global beats the manifest's default.
@@ -74,6 +75,9 @@ pub struct Settings {
     /// Whether the tool stays in the list whatever the query and the limits are. `false` by
     /// default.
     pub pinned: Option<bool>,
+    /// What happens with definitions that were not accepted. Only for a scenario, in the global
+    /// scope.
+    pub pins: Option<PinMode>,
 }
 
 /// A change to some settings: `None` leaves a setting as it is, `Some(None)` makes it inherit
@@ -90,6 +94,8 @@ pub struct SettingsPatch {
     pub priority: Option<Option<i32>>,
     /// See [`Settings::pinned`].
     pub pinned: Option<Option<bool>>,
+    /// See [`Settings::pins`].
+    pub pins: Option<Option<PinMode>>,
 }
 
 /// All preferences, by scope and target. Empty settings are never kept. Cheap to clone: a changed
@@ -109,6 +115,7 @@ const OF_TARGET: &str =
     "use `scenario:<name>`, `tool:<scenario>/<tool>`, `category:<id>` or `tag:<tag>`";
 const OF_APPROVAL: &str = "use `require` or `skip`, or leave it out to inherit";
 const OF_TOOL: &str = "use `tool:<scenario>/<tool>`";
+const OF_SCENARIO: &str = "use `scenario:<name>` in the scope `global`";
 
 /// A scope, target or setting that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -125,6 +132,9 @@ pub enum InvalidPreference {
     /// An alias for a target that is not a single tool.
     #[error("an alias needs a single tool, but `{0}` is not one: {OF_TOOL}")]
     AliasTarget(String),
+    /// A mode of pins for something else than a whole scenario, or for some of its clients.
+    #[error("pins are for a whole scenario and all clients, not for `{0}`: {OF_SCENARIO}")]
+    PinsTarget(String),
     /// The name of a tool that no tool can have.
     #[error("no tool is called `{0}...`: names of tools have 1 to {TOOL_NAME_MAX} bytes")]
     Tool(String),
@@ -145,6 +155,7 @@ impl WithNextStep for InvalidPreference {
             Self::Target(_) => Some(OF_TARGET.into()),
             Self::Approval(_) => Some(OF_APPROVAL.into()),
             Self::AliasTarget(_) => Some(OF_TOOL.into()),
+            Self::PinsTarget(_) => Some(OF_SCENARIO.into()),
             Self::Name(error) => error.next_step(),
             Self::Tool(_) | Self::Text(_) => None,
         }
@@ -167,8 +178,9 @@ impl Settings {
             alias,
             priority: _,
             pinned: _,
+            pins,
         } = self;
-        enabled.is_none() && approval.is_none() && alias.is_none()
+        enabled.is_none() && approval.is_none() && alias.is_none() && pins.is_none()
     }
 
     /// These settings with a change applied; settings that the change does not name stay.
@@ -180,6 +192,7 @@ impl Settings {
             alias: patch.alias.clone().unwrap_or_else(|| self.alias.clone()),
             priority: patch.priority.unwrap_or(self.priority),
             pinned: patch.pinned.unwrap_or(self.pinned),
+            pins: patch.pins.unwrap_or(self.pins),
         }
     }
 }
@@ -194,6 +207,7 @@ impl Settings {
             alias: self.alias.clone().or_else(|| lower.alias.clone()),
             priority: self.priority.or(lower.priority),
             pinned: self.pinned.or(lower.pinned),
+            pins: self.pins.or(lower.pins),
         }
     }
 }
@@ -207,6 +221,7 @@ impl SettingsPatch {
             alias: Some(None),
             priority: Some(None),
             pinned: Some(None),
+            pins: Some(None),
         }
     }
 }
@@ -247,6 +262,12 @@ impl PreferenceSet {
             merged.set(scope.clone(), target.clone(), own.over(settings));
         }
         merged
+    }
+
+    /// What happens with definitions of a scenario that were not accepted, if a preference says so.
+    pub fn pins(&self, scenario: &ScenarioName) -> Option<PinMode> {
+        let target = PreferenceTarget::Scenario(scenario.clone());
+        self.get(&Scope::Global, &target)?.pins
     }
 
     /// Whether there is none.
@@ -361,6 +382,29 @@ impl PreferenceTarget {
             return Err(InvalidPreference::Tool(id.tool.chars().take(120).collect()));
         }
         Ok(Self::Tool(id))
+    }
+}
+
+impl Settings {
+    /// Refuses settings that this target cannot have in this scope.
+    ///
+    /// # Errors
+    ///
+    /// The pins of something else than a whole scenario for all clients.
+    pub fn check_place(
+        pins: Option<PinMode>,
+        scope: &Scope,
+        target: &PreferenceTarget,
+    ) -> Result<(), InvalidPreference> {
+        let may = matches!(
+            (scope, target),
+            (Scope::Global, PreferenceTarget::Scenario(_))
+        );
+        if pins.is_none() || may {
+            Ok(())
+        } else {
+            Err(InvalidPreference::PinsTarget(format!("{scope} {target}")))
+        }
     }
 }
 

@@ -18,8 +18,8 @@ use crate::server::api::call_event_json::ActiveCallJson;
 use crate::server::api::shared_json::HealthJson;
 use crate::server::api::{
     active_calls, approvals, call_examples, call_json, calls, configured, explain, findings,
-    health, history, log, login, metrics, operations, preferences, recent_calls, scenarios, search,
-    shared_json, state, tools, turn_examples, turn_json, turns,
+    health, history, log, login, metrics, operations, pins, preferences, recent_calls, scenarios,
+    search, shared_json, state, tools, turn_examples, turn_json, turns,
 };
 use crate::server::auth::Right::{Approve, Call, Operate, Prefer, Read};
 use crate::server::compat::{agent_inbox, bundles, inbox_json, modules};
@@ -139,6 +139,18 @@ pub(super) const ROUTES: &[RouteSpec] = &[
         operation(Post, Operate, Scenarios, "forgetScenario", "forgets it when it is removed or down", json::<scenarios::ForgottenJson<'_>>("what came of it"), || post(scenarios::forget))
             .about("Ends its health, the names of its tools, its stored manifest, and the trust in one that is removed. One that a source still names comes back at its next good answer.")
             .refuses(&[UNKNOWN_SCENARIO, NOT_FORGETTABLE])
+            .stores(),
+    ]),
+    route("/api/v1/pins", &[], &[
+        operation(Get, Read, Scenarios, "listPins", "how scenarios differ from what was accepted of them", json::<pins::PinsList<'_>>("the scenarios whose definitions are compared, in order of their names"), || get(pins::list))
+            .about("With `pins` set to `hold`, what differs is neither listed nor called until it is accepted.")
+            .query(pins::SCENARIOS)
+            .refuses(&[UNKNOWN_SCENARIO]),
+    ]),
+    route("/api/v1/pins/{name}/accept", &[params::SCENARIO_NAME], &[
+        operation(Post, Operate, Scenarios, "acceptPins", "accepts definitions in the versions that were shown", json::<pins::ScenarioPins<'_>>("what still differs"), || post(pins::accept))
+            .body::<pins::AcceptBody>()
+            .refuses(&[UNKNOWN_SCENARIO, pins::NOT_ACCEPTED])
             .stores(),
     ]),
     route("/api/v1/scenarios/{name}/login", &[params::SCENARIO_NAME], &[

@@ -1,6 +1,6 @@
 //! What outlives the process: last good manifests, preferences, operator decisions, calls that wait
 //! for approval, operations under way, turns, usage counts of tools, histories of
-//! their definitions, logins, and the key of the server.
+//! their definitions, what was accepted of them, logins, and the key of the server.
 //!
 //! A write is acknowledged only when it is durable. A store never interprets its content and never
 //! loses entries that it cannot read: they are moved aside and reported.
@@ -62,6 +62,8 @@ pub struct Restored {
     pub usage: Vec<(ToolId, ToolUsage)>,
     /// Histories of tools' definitions, those that changed last first.
     pub histories: Vec<StoredHistory>,
+    /// What was accepted of scenarios.
+    pub pins: Vec<StoredPins>,
     /// Lines of the log of calls and states, in the order of their numbers.
     pub log: Vec<LogRow>,
     /// What else is known of that log, also of lines that are deleted.
@@ -186,6 +188,15 @@ pub struct StoredHistory {
     pub document: Box<str>,
 }
 
+/// What was accepted of a scenario.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredPins {
+    /// Which scenario.
+    pub scenario: ScenarioName,
+    /// What was accepted ([`crate::catalog::pins::Baseline`]).
+    pub document: Box<str>,
+}
+
 /// What an operator decided about a scenario; replaces an earlier decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
@@ -244,6 +255,10 @@ pub enum Write {
     History(StoredHistory),
     /// Deletes the histories of all tools except this many, those that changed last.
     TrimHistory(usize),
+    /// Replaces what was accepted of a scenario.
+    Pins(StoredPins),
+    /// Deletes what was accepted of a scenario.
+    ForgetPins(ScenarioName),
     /// Adds lines to the log, or replaces those of the same numbers.
     Log(Vec<LogRow>),
     /// Deletes the lines of a kind with these numbers. No other lines are looked at.

@@ -249,8 +249,8 @@ struct Newest {
 /// The query that is answered for a format.
 ///
 /// Lists for LLMs never have disabled or internal tools. The client's budget may be exceeded by
-/// pinned tools; the cap of the format may not. A client that sets a higher number raises the cap
-/// to it. `Some(0)` (written `max_tools=0`) lifts both.
+/// tools that are always listed; the cap of the format may not. A client that sets a higher number
+/// raises the cap to it. `Some(0)` (written `max_tools=0`) lifts both.
 pub fn effective(query: &ViewQuery, format: &dyn Format) -> ViewQuery {
     let mut query = query.clone();
     if format.for_llm() {

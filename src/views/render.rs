@@ -191,12 +191,14 @@ fn mark_end(mark: EndMark, body: &mut Vec<u8>, places: &mut Segments) {
 
 fn over_limit(LeftOut { tool, why }: &LeftOut, format: &dyn Format) -> Finding {
     let hint = match why {
-        Absence::OverTokens(_) => "pin the tool, give it a higher priority, or raise `max_tokens`",
+        Absence::OverTokens(_) => {
+            "have the tool always listed (`pinned`), give it a higher priority, or raise `max_tokens`"
+        }
         Absence::Deferred | Absence::OverDeferred(_) => {
-            "pin the tool, give it a higher priority, or request the list without `defer`"
+            "have the tool always listed (`pinned`), give it a higher priority, or request the list without `defer`"
         }
         _ => {
-            "narrow the list by scenario, category, tag or `q`, pin the tool or give it a higher priority, or lift the limit with \
+            "narrow the list by scenario, category, tag or `q`, have the tool always listed (`pinned`), give it a higher priority, or lift the limit with \
              `max_tools=0`"
         }
     };

@@ -326,7 +326,8 @@ impl ReportBuilder<'_> {
 fn note_text(note: ViewNote) -> String {
     match note {
         ViewNote::PinnedOverBudget => {
-            "the pinned tools alone are beyond the budget; they stay".to_owned()
+            "the tools that are always listed are beyond the budget by themselves; they stay"
+                .to_owned()
         }
         ViewNote::OneLoaded => {
             "no tool would be loaded, so the best one is: not all tools can be deferred".to_owned()

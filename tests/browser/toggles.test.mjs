@@ -114,14 +114,14 @@ test('search and filters find as one types', async () => {
   await close(page);
 });
 
-test('an alias, a priority and a pin are set from the page of a tool', async () => {
+test('an alias and a priority are set, and that it is always listed, from the page of a tool', async () => {
   const page = await open(browser, `${daemon.url}/dashboard/tool?id=mail%2Fsend_mail`);
-  await page.getByRole('link', { name: 'Set its alias, priority or pin' }).click();
+  await page.getByRole('link', { name: 'Set its alias or priority, or list it always' }).click();
   const form = page.locator('#prefer');
   assert.equal(await form.getByLabel('For').inputValue(), 'tool:mail/send_mail');
   await form.getByLabel('Alias').fill('write_letter');
   await form.getByLabel('Priority').fill('-3');
-  await form.getByLabel('Pinned').selectOption('true');
+  await form.getByLabel('Always listed').selectOption('true');
   await form.getByRole('button', { name: 'Set' }).click();
   const shown = page.locator('tr[data-target="tool:mail/send_mail"]');
   await until('the row shows them', async () => /write_letter\s+-3\s+yes/.test(await shown.innerText()));

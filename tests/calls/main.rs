@@ -26,6 +26,8 @@ mod log;
 mod mcp_operations;
 mod name_resolution;
 mod operations;
+mod pins;
+mod pins_steps;
 mod properties;
 mod routes;
 mod settled;

@@ -236,6 +236,23 @@ async fn the_history_of_a_tool_shows_what_changed_also_after_a_restart() {
 }
 
 #[tokio::test]
+async fn a_tool_that_comes_back_with_another_definition_has_that_change_in_its_history() {
+    let stage = Stage::start().await;
+    let plain = amount(&json!("number"));
+    stage.lists(offer("Pays an amount", &plain)).await;
+    let before = stage.changes("pay").await.len();
+    stage.lists(manifest("bank", &[])).await;
+    stage.lists(offer("Pays an amount twice", &plain)).await;
+    let changes = stage.changes("pay").await;
+    assert_eq!(changes.len(), before + 1, "{changes:?}");
+    assert!(
+        changes[0]["parts"].to_string().contains("twice"),
+        "{changes:?}"
+    );
+    stage.daemon.stop().await;
+}
+
+#[tokio::test]
 async fn a_tool_that_changes_all_the_time_keeps_a_bounded_history() {
     let stage = Stage::start().await;
     let plain = amount(&json!("number"));

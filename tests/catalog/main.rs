@@ -15,6 +15,8 @@ mod diff;
 mod former_names;
 mod merge;
 mod merge_properties;
+mod pins;
+mod pins_model;
 mod prepared_answers;
 mod search;
 mod search_corpus;

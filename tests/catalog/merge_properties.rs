@@ -107,6 +107,7 @@ fn settings() -> impl Strategy<Value = Settings> {
             alias,
             priority,
             pinned,
+            pins: None,
         })
 }
 

@@ -33,7 +33,7 @@ fn assert_set(home: &Home, daemon: &Running) {
     )
     .ok();
     let heads = [
-        "SCOPE", "TARGET", "ENABLED", "APPROVAL", "ALIAS", "PRIORITY", "PINNED",
+        "SCOPE", "TARGET", "ENABLED", "APPROVAL", "ALIAS", "PRIORITY", "ALWAYS", "PINS",
     ];
     assert_eq!(
         rows(&set),
@@ -46,6 +46,7 @@ fn assert_set(home: &Home, daemon: &Running) {
                 "inherit",
                 "inherit",
                 "-5",
+                "inherit",
                 "inherit"
             ]
         ]
@@ -69,6 +70,7 @@ fn assert_reset(home: &Home, daemon: &Running) {
             "inherit",
             "inherit",
             "-5",
+            "inherit",
             "inherit"
         ]
     );
@@ -128,12 +130,14 @@ fn preferences_are_set_listed_and_reset() {
                 "inherit",
                 "erase",
                 "-5",
+                "inherit",
                 "inherit"
             ],
             vec![
                 "profile:intern",
                 "scenario:mail",
                 "false",
+                "inherit",
                 "inherit",
                 "inherit",
                 "inherit",

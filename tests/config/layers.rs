@@ -15,7 +15,7 @@ use callsheet::config::{
     ModulesConfig, Position, ServerConfig, StaticScenario, Subnet, TrustPattern, ValueOrigin, keys,
 };
 use callsheet::model::{
-    AcceptedVersions, ApprovalPolicy, HttpTarget, Permission, PreferenceSet, Profile,
+    AcceptedVersions, ApprovalPolicy, HttpTarget, Permission, PinMode, PreferenceSet, Profile,
     PublishedName, Scope, Secret, Settings, UnknownLevel,
 };
 use callsheet::protocols::definitions::Definition;
@@ -188,7 +188,7 @@ fn the_reference_can_be_used_as_a_file_also_with_every_key_set() {
     config.definitions = Vec::new();
     assert_eq!(config.scenarios.len(), 2);
     assert_eq!(config.profiles.len(), 1);
-    assert_eq!(config.preferences.iter().count(), 1);
+    assert_eq!(config.preferences.iter().count(), 2);
     config.preferences = PreferenceSet::default();
     assert!(config.discovery.mdns.id.take().is_some());
     assert_eq!(config.modules.services.len(), 1);
@@ -235,6 +235,9 @@ url = "http://127.0.0.1:1"
 name = "b.c"
 url = "https://u:p@tools.example/base"
 protocol = "tool-discovery"
+pins = "hold"
+[pins]
+default = "off"
 [modules]
 m_1 = "http://127.0.0.1:2"
 [module_settings]
@@ -362,6 +365,7 @@ fn everything(machine: &Machine) -> Config {
     let mut expected = Config::for_state(machine.path("home/s.db"));
     let secs = Duration::from_secs;
     let millis = Duration::from_millis;
+    expected.pins = PinMode::Off;
     expected.server.operator_token = Some(Secret::new("0123456789abcdef"));
     every_server_key(&mut expected.server);
     let scenario = |name: &str, url: &str, protocol: Option<&str>| StaticScenario {
@@ -475,8 +479,14 @@ fn preferences() -> PreferenceSet {
         alias: Some(PublishedName::alias("d").unwrap()),
         priority: Some(-7),
         pinned: Some(true),
+        pins: None,
     };
     set.set(Scope::Global, "tool:a/b.c".parse().unwrap(), settings);
+    let hold = Settings {
+        pins: Some(PinMode::Hold),
+        ..Settings::default()
+    };
+    set.set(Scope::Global, "scenario:b.c".parse().unwrap(), hold);
     let skip = Settings {
         approval: Some(ApprovalPolicy::Skip),
         ..Settings::default()

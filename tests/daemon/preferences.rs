@@ -67,7 +67,7 @@ async fn preferences(daemon: &Daemon) -> Value {
 fn preference(scope: &str, target: &str, settings: [Value; 4]) -> Value {
     let [enabled, approval, alias, priority] = settings;
     json!({"scope": scope, "target": target, "enabled": enabled, "approval": approval, "alias": alias, "priority": priority,
-        "pinned": null})
+        "pinned": null, "pins": null})
 }
 
 const NULL: Value = Value::Null;
@@ -1066,7 +1066,8 @@ async fn a_table_that_clients_filled_under_an_earlier_version_leaves_the_operato
     let earlier = rusqlite::Connection::open(home.state()).unwrap();
     let columns = "ALTER TABLE preferences DROP COLUMN by_client; ALTER TABLE approvals DROP COLUMN client; \
                    ALTER TABLE operations DROP COLUMN access; ALTER TABLE approvals DROP COLUMN called; \
-                   ALTER TABLE approvals DROP COLUMN called_version; DROP TABLE histories";
+                   ALTER TABLE approvals DROP COLUMN called_version; DROP TABLE histories; DROP TABLE pins; \
+                   ALTER TABLE preferences DROP COLUMN pins";
     earlier
         .execute_batch(&format!("{columns}; PRAGMA user_version = 13"))
         .unwrap();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use callsheet::model::{
     ApprovalDecision, ApprovalPolicy, ApprovalRequest, ApprovalState, CalledDefinition, CallerInfo,
-    FindingCode, JsonText, Operation, OperationState, PeerIdentity, PreferenceAuthor,
+    FindingCode, JsonText, Operation, OperationState, PeerIdentity, PinMode, PreferenceAuthor,
     PreferenceTarget, Progress, PublishedName, ScenarioName, Scope, Settings, StoredAnswer,
     StoredTurn, ToolUsage,
 };
@@ -209,6 +209,7 @@ async fn everything_survives_a_reopen() {
         alias: Some(PublishedName::alias("look").unwrap()),
         priority: Some(-7),
         pinned: Some(false),
+        pins: Some(PinMode::Hold),
     };
     let since = "2026-05-06T07:08:09.000000001Z".parse().unwrap();
     let writes = vec![

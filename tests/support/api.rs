@@ -1,5 +1,6 @@
 //! The daemon that the description of the API shows, and what reads that description.
 
+use callsheet::model::PinMode;
 use callsheet::provide::{Parameter, ToolDefinition};
 use serde_json::Value;
 
@@ -36,6 +37,7 @@ pub(crate) async fn described() -> (Home, Daemon, Scenario, Scenario) {
     let files = files.await;
     let notes = notes.await;
     let mut config = home.config(&[&files, &notes]);
+    config.pins = PinMode::Warn;
     config.refresh.min_interval = NEVER;
     config.refresh.max_interval = NEVER;
     let daemon = Daemon::ready(config).await;

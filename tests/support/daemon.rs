@@ -10,6 +10,7 @@ use std::time::Duration;
 use callsheet::Callsheet;
 use callsheet::catalog::Snapshot;
 use callsheet::config::{Config, StaticScenario};
+use callsheet::model::PinMode;
 use callsheet::provide::{
     self, CategoryDefinition, Registry, RegistryConfig, StaticProvider, ToolDefinition,
 };
@@ -72,6 +73,8 @@ impl Home {
         config.refresh.forced_gap = Duration::from_millis(1);
         config.refresh.backoff_base = Duration::from_millis(20);
         config.refresh.backoff_max = Duration::from_millis(200);
+        // The tests of pins set their mode; for all others a change is a change of the list alone.
+        config.pins = PinMode::Off;
         config.scenarios = scenarios
             .iter()
             .map(|scenario| scenario.configured())

@@ -132,6 +132,7 @@ pub(crate) fn manifest(scenario: &str, tools: &[Draft]) -> Manifest {
         relayed: RelayedOffers::default(),
         digest: Digest(xxh3_128(content.as_bytes())),
         sent_findings: callsheet::model::SentFindings::default(),
+        held: Arc::default(),
     }
 }
 

@@ -94,6 +94,7 @@ pub(crate) fn manifest(
         relayed: RelayedOffers::default(),
         digest: Digest::default(),
         sent_findings: callsheet::model::SentFindings::default(),
+        held: Arc::default(),
     }
 }
 

@@ -176,7 +176,10 @@ fn failure_text(name: &str, failure: &Failure, names: &dyn Fn(&ToolId) -> String
         }
         FailureCode::StaleDefinition => stale(name, failure.present.as_deref()),
         FailureCode::Disabled => format!("`{name}` is disabled. Do without it, or tell the user."),
-        FailureCode::NotTrusted | FailureCode::NotAllowed | FailureCode::UnknownProfile => {
+        FailureCode::NotTrusted
+        | FailureCode::Held
+        | FailureCode::NotAllowed
+        | FailureCode::UnknownProfile => {
             format!("`{name}` may not be called: {why}. Do without it, or tell the user.")
         }
         _ if failure.is_refusal() => match failure.retry_after {

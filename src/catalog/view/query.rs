@@ -28,16 +28,16 @@ pub struct ViewQuery {
     /// What the tools are for. Only tools that [`View::rank`](super::View::rank) finds for it, and
     /// pinned ones; with [`Defer::Relevance`] the others are deferred instead.
     pub q: Option<String>,
-    /// Only pinned tools: the client finds the others by search.
+    /// Only tools that are always listed: the client finds the others by search.
     pub pinned_only: bool,
     /// Disabled tools too.
     pub include_disabled: bool,
     /// Tools marked as internal too (programs may see them, LLMs never do).
     pub include_internal: bool,
-    /// At most so many loaded tools. Only pinned tools may exceed it.
+    /// At most so many loaded tools. Only tools that are always listed may exceed it.
     pub max_tools: Option<usize>,
     /// At most so many tokens of loaded tools, as the [`Estimator`](super::Estimator) estimates
-    /// them. Only pinned tools may exceed it.
+    /// them. Only tools that are always listed may exceed it.
     pub max_tokens: Option<usize>,
     /// At most so many tools, loaded or deferred, pinned or not: the target of the list takes no
     /// more.

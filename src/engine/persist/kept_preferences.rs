@@ -60,7 +60,7 @@ impl GaveWay {
              the latest was {place}"
         );
         let hint = "see `callsheet prefs list`, and reset what clients made with `callsheet prefs reset --scope 'chat:*'`; \
-                    what is set with the operator's token never gives way, but priorities and pins in scopes of chats that \
+                    what is set with the operator's token never gives way, but priorities and settings `pinned` in scopes of chats that \
                     an earlier version stored count as those of clients until they are set again";
         Some(Finding::new(FindingCode::PreferencesGaveWay, message).hint(hint))
     }

@@ -11,10 +11,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
+use crate::catalog::pins::Baseline;
 use crate::engine::message::EngineEvent;
 use crate::model::{Manifest, PeerIdentity, ScenarioName};
 use crate::runtime::{Clock, Stop, Tasks};
-use crate::state::{StateStore, StoredManifest, Write, manifest};
+use crate::state::{StateStore, StoredManifest, StoredPins, Write, manifest};
 
 /// Writes are gathered until none comes for this long, so that a first sweep has the processor and
 /// the disk to itself.
@@ -36,6 +37,8 @@ pub(in crate::engine) enum SaveRequest {
     Forget(ScenarioName),
     /// The published revision and its time of origin.
     Revision(String, Timestamp),
+    /// What was accepted of a scenario; `None` forgets it.
+    Pins(ScenarioName, Option<Arc<Baseline>>),
     /// When scenarios last confirmed their stored manifests.
     AnswerTimes(Vec<(ScenarioName, Timestamp)>),
 }
@@ -45,6 +48,7 @@ pub(in crate::engine) enum SaveRequest {
 enum SaveSubject {
     Revision,
     Scenario(ScenarioName),
+    Pins(ScenarioName),
     /// Stands last, because it changes what the writes about scenarios add.
     AnswerTimes,
 }
@@ -61,6 +65,7 @@ impl SaveRequest {
                 SaveSubject::Scenario(scenario.clone())
             }
             Self::Revision(..) => SaveSubject::Revision,
+            Self::Pins(scenario, _) => SaveSubject::Pins(scenario.clone()),
             Self::AnswerTimes(_) => SaveSubject::AnswerTimes,
         }
     }
@@ -82,6 +87,11 @@ impl SaveRequest {
             Self::Claim(scenario, party) => Write::Claim(scenario, party),
             Self::Forget(scenario) => Write::ForgetManifest(scenario),
             Self::Revision(revision, since) => Write::Revision(revision, since),
+            Self::Pins(scenario, Some(baseline)) => Write::Pins(StoredPins {
+                scenario,
+                document: baseline.write().into(),
+            }),
+            Self::Pins(scenario, None) => Write::ForgetPins(scenario),
             Self::AnswerTimes(times) => Write::AnswerTimes(times),
         }
     }

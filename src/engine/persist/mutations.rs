@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
+use crate::catalog::pins::{Baseline, PinAcceptance};
 use crate::engine::message::{EngineEvent, ReplySender};
 use crate::engine::persist::kept_preferences::{GaveWay, KeptPreferences};
 use crate::model::{
     Health, PreferenceAuthor, PreferenceTarget, ScenarioName, Scope, ScopePattern, Settings,
     SettingsPatch,
 };
-use crate::runtime::Stop;
-use crate::state::{StateError, StateStore, TrustDecision, Write};
+use crate::runtime::{Clock, Stop};
+use crate::state::{StateError, StateStore, StoredPins, TrustDecision, Write};
 
 /// A change that a client requested.
 #[derive(Debug)]
@@ -35,6 +36,13 @@ pub(in crate::engine) enum Mutation {
         Option<TrustDecision>,
         ReplySender<Arc<Health>>,
     ),
+    /// Accepts definitions of a scenario, of which this was accepted so far.
+    AcceptPins {
+        name: ScenarioName,
+        baseline: Arc<Baseline>,
+        accepted: Vec<PinAcceptance>,
+        reply: ReplySender<()>,
+    },
 }
 
 /// Handles changes one after the other, so that two changes of the same preference cannot overwrite
@@ -43,6 +51,7 @@ pub(in crate::engine) struct MutationWriter {
     pub(in crate::engine) store: Arc<dyn StateStore>,
     pub(in crate::engine) preferences: KeptPreferences,
     pub(in crate::engine) gave_way: GaveWay,
+    pub(in crate::engine) clock: Clock,
     pub(in crate::engine) operations: mpsc::Receiver<Mutation>,
     pub(in crate::engine) events: mpsc::Sender<EngineEvent>,
 }
@@ -69,6 +78,12 @@ impl MutationWriter {
                     reply,
                 } => self.reset(&scopes, preview, reply).await,
                 Mutation::Decide(name, ruling, reply) => self.decide(name, ruling, reply).await,
+                Mutation::AcceptPins {
+                    name,
+                    baseline,
+                    accepted,
+                    reply,
+                } => self.accept(name, baseline, accepted, reply).await,
             };
             let Some(event) = event else { continue };
             if self.events.send(event).await.is_err() {
@@ -176,5 +191,23 @@ impl MutationWriter {
             return None;
         }
         Some(EngineEvent::Decided(name, ruling, reply))
+    }
+
+    async fn accept(
+        &mut self,
+        name: ScenarioName,
+        mut baseline: Arc<Baseline>,
+        accepted: Vec<PinAcceptance>,
+        reply: ReplySender<()>,
+    ) -> Option<EngineEvent> {
+        Arc::make_mut(&mut baseline).accept(&accepted, self.clock.wall());
+        let document = baseline.write().into();
+        let scenario = name.clone();
+        let write = Write::Pins(StoredPins { scenario, document });
+        if let Err(error) = self.save(vec![write]).await {
+            let _ = reply.send(Err(error.into()));
+            return None;
+        }
+        Some(EngineEvent::PinsAccepted(name, accepted, reply))
     }
 }

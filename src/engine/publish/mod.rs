@@ -22,11 +22,12 @@ use crate::engine::now::Now;
 use crate::engine::parts::EngineParts;
 use crate::engine::persist::kept_preferences::GaveWay;
 use crate::engine::persist::manifest_writer::SaveRequest;
+use crate::engine::pins::Pins;
 use crate::engine::routes::CallRoutes;
 use crate::engine::scenario::{Scenario, ScenarioMap, log};
 use crate::model::{
-    ConfigState, Finding, Health, Isolated, Manifest, PreferenceSet, RecordedEnd, ScenarioName,
-    StateTransition, ToolCounts,
+    ConfigState, Finding, Health, Isolated, Manifest, PinMode, PreferenceSet, RecordedEnd,
+    ScenarioName, StateTransition, ToolCounts,
 };
 use crate::runtime::Clock;
 use crate::state::StateError;
@@ -98,6 +99,16 @@ impl NextSnapshot {
     }
 }
 
+/// What was stored of what is published.
+pub(in crate::engine) struct StoredParts {
+    /// The preferences.
+    pub(in crate::engine) preferences: Arc<PreferenceSet>,
+    /// The last published revision, and its time of origin.
+    pub(in crate::engine) revision: Option<(String, Timestamp)>,
+    /// What was found while it was read.
+    pub(in crate::engine) findings: Vec<Finding>,
+}
+
 /// Owns all that is published.
 pub(in crate::engine) struct SnapshotPublisher {
     writer: CatalogWriter,
@@ -146,23 +157,30 @@ impl SnapshotPublisher {
     pub(in crate::engine) fn new(
         parts: &EngineParts,
         records: &ScenarioMap,
-        stored_preferences: Arc<PreferenceSet>,
-        revision: Option<(String, Timestamp)>,
-        stored: Vec<Finding>,
+        pins: &mut Pins,
+        stored: StoredParts,
         now: Now,
     ) -> (Self, CatalogReader) {
-        let offered = |record: &Scenario| {
-            Some((
-                record.name.clone(),
-                record.offered(now.mono, &parts.config)?,
-            ))
-        };
-        let offers = records
-            .values()
-            .filter_map(|record| offered(record))
-            .collect();
-        let profiles = Arc::new(parts.config.marked_profiles());
+        let StoredParts {
+            preferences: stored_preferences,
+            revision,
+            findings: stored,
+        } = stored;
         let preferences = parts.config.effective_preferences(&stored_preferences);
+        let most = parts.config.refresh.max_scenarios;
+        let mut offers = BTreeMap::new();
+        for record in records.values() {
+            if let Some(offer) = record.offered(now.mono, &parts.config) {
+                let mode = preferences.pins(&record.name).unwrap_or(parts.config.pins);
+                let pinned = pins.offer(record, offer, mode, most, now);
+                if pinned.save.is_some() {
+                    // It is stored with the first evaluation.
+                    pins.not_saved(&record.name);
+                }
+                offers.insert(record.name.clone(), pinned.offer);
+            }
+        }
+        let profiles = Arc::new(parts.config.marked_profiles());
         let catalog = catalog::build(&Inputs {
             offers,
             preferences,
@@ -243,6 +261,12 @@ impl SnapshotPublisher {
         ));
         self.stored_preferences = preferences;
         self.changed = true;
+    }
+
+    /// What happens with definitions of a scenario that were not accepted.
+    pub(in crate::engine) fn pin_mode(&self, name: &ScenarioName, config: &Config) -> PinMode {
+        let preferred = self.catalog.preferences().pins(name);
+        preferred.unwrap_or(config.pins)
     }
 
     /// Records the preferences that gave way to others since the start.

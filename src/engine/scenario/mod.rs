@@ -49,8 +49,8 @@ use crate::engine::scenario::stamps::AnswerStamps;
 use crate::engine::scenario::trust::TrustStatus;
 use crate::engine::sessions::link::SessionLink;
 use crate::model::{
-    Awaited, Digest, Finding, Freshness, Health, LastError, Manifest, PeerIdentity, ProgramEnd,
-    ScenarioName, ScenarioState, SourceId, StateTransition, Target,
+    Awaited, Digest, Finding, FindingCode, Freshness, Health, LastError, Manifest, PeerIdentity,
+    ProgramEnd, ScenarioName, ScenarioState, SourceId, StateTransition, Target,
 };
 use crate::protocols::{Protocol, Validators, Validity};
 
@@ -344,6 +344,27 @@ impl Scenario {
     /// The digest of the active manifest.
     pub(in crate::engine) fn digest(&self) -> Option<Digest> {
         self.offer.as_ref().map(|held| held.manifest.digest)
+    }
+
+    /// Whether its last listing has all tools: its last answer was good, none was left out, and it
+    /// was not the first one of its process, which may not have all its tools yet.
+    pub(in crate::engine) fn lists_all(&self) -> bool {
+        let cuts = |finding: &Finding| finding.code == FindingCode::ToolsBeyondLimit;
+        self.latest == LastPoll::Good
+            && self.polls.is_listed_again
+            && self
+                .offer
+                .as_ref()
+                .is_some_and(|held| held.quarantined == 0 && !held.findings.iter().any(cuts))
+    }
+
+    /// Whether the operator's entry for it is another one than before.
+    pub(in crate::engine) fn has_other_entry(&self, now: &Assignment) -> bool {
+        let known = self
+            .place
+            .as_ref()
+            .filter(|_| now.source.spec().has_entries);
+        known.is_some_and(|known| known.endpoint.target != now.endpoint.target)
     }
 
     /// Whether no source names it any more and it does not answer.

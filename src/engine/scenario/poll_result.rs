@@ -36,7 +36,7 @@ pub(in crate::engine) fn apply(
     match answered.result {
         Ok((protocol, Listing::Unchanged(validity))) => {
             succeeded(record, protocol, &validity, followed, config, now, random);
-            record.polls.listed = Some(record.polls.generation);
+            record.polls.note_listing();
         }
         Ok((
             protocol,
@@ -57,7 +57,7 @@ pub(in crate::engine) fn apply(
             findings.extend(foreign);
             accept_manifest(record, manifest, findings, quarantined, &validity, plan);
             // Also while another answer is to confirm it: this one is of the new process.
-            record.polls.listed = Some(record.polls.generation);
+            record.polls.note_listing();
         }
         Err(error) => {
             failed(record, &error, config, absence_is_believed, now, random);

@@ -21,6 +21,8 @@ pub(super) struct Polls {
     pub(super) generation: u64,
     /// The generation whose tools were listed last: none since the start of the daemon.
     pub(super) listed: Option<u64>,
+    /// Whether that generation was listed before, too.
+    pub(super) is_listed_again: bool,
     /// When the last one began, on both clocks.
     pub(super) last: Option<(Instant, Timestamp)>,
     /// How long after its begin the next one may begin, for what its answer cost.
@@ -28,6 +30,13 @@ pub(super) struct Polls {
 }
 
 impl Polls {
+    /// Notes a listing of the present generation.
+    pub(super) fn note_listing(&mut self) {
+        let listed = Some(self.generation);
+        self.is_listed_again = self.listed == listed;
+        self.listed = listed;
+    }
+
     /// None yet. No other scenario of the same name may have had this generation.
     pub(super) fn new(generation: u64) -> Self {
         let rest = Duration::ZERO;
@@ -38,6 +47,7 @@ impl Polls {
             under_way: None,
             generation,
             listed: None,
+            is_listed_again: false,
             last: None,
             rest,
         }

@@ -115,7 +115,7 @@ pub(super) fn answer(
         (None, _) if problem.status_and_detail().0 != StatusCode::NOT_FOUND => Err(problem),
         (Some(former), Some(tool)) => of_tool(shared, snapshot, scope, &tool, Some(former)),
         (Some(former), None) => match lookup::left_out(snapshot, &former.id.to_string()) {
-            Some(finding) => left_out(finding),
+            Some(finding) => left_out(&finding),
             None => gone(snapshot, former),
         },
         (None, _) => {
@@ -123,7 +123,7 @@ pub(super) fn answer(
                 lookup::left_out(snapshot, name),
                 lookup::remembered(&shared.reader.history(), scope, name),
             ) {
-                (Some(finding), _) => left_out(finding),
+                (Some(finding), _) => left_out(&finding),
                 (None, Some(tool)) => of_tool(shared, snapshot, scope, &tool, None),
                 (None, None) => match name
                     .parse()

@@ -247,6 +247,9 @@ pub(in crate::server) async fn finished(
 async fn polled(shared: &ServerState, name: &ScenarioName, is_logged_in: bool) {
     // The first may join a poll under way, which had the credential of before.
     for _ in 0..2 {
+        if is_logged_in {
+            shared.engine.await_new_tools(name.clone()).await;
+        }
         match shared.engine.refresh(vec![name.clone()]).await {
             Ok(healths)
                 if healths

@@ -39,8 +39,15 @@ pub(in crate::server) fn resolve_tool(
 }
 
 /// The finding by which the tool `name` is left out of the list, though its scenario has it.
-pub(in crate::server) fn left_out<'s>(snapshot: &'s Snapshot, name: &str) -> Option<&'s Finding> {
+pub(in crate::server) fn left_out(snapshot: &Snapshot, name: &str) -> Option<Finding> {
     let name = NameRef::parse(name);
+    let held = match &name {
+        NameRef::Id(_) => snapshot.catalog.find_held(&name),
+        NameRef::Bare(text) => snapshot.catalog.find_held_as(text),
+    };
+    if held.is_some() {
+        return held;
+    }
     let is_it = |finding: &&Finding| match (&name, &finding.scenario, &finding.tool) {
         (NameRef::Id(id), Some(scenario), Some(tool)) => {
             id.scenario == *scenario && id.tool == *tool
@@ -59,6 +66,7 @@ pub(in crate::server) fn left_out<'s>(snapshot: &'s Snapshot, name: &str) -> Opt
         .iter()
         .filter(|finding| leaves_out(finding.code))
         .find(is_it)
+        .cloned()
 }
 
 /// The refusal of a name that the list does not have; for a tool that is left out, with the reason.

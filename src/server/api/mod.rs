@@ -45,6 +45,7 @@ pub(super) mod login;
 pub(super) mod lookup;
 pub(super) mod metrics;
 pub(super) mod operations;
+pub(super) mod pins;
 pub(super) mod preferences;
 pub(super) mod recent_calls;
 pub(super) mod refused_profiles;

@@ -10,8 +10,8 @@ use serde_json::{Number, Value};
 
 use crate::catalog::{NameLookup, Snapshot, TargetMatches, ViewQuery, explain, find_in_scope};
 use crate::model::{
-    ApprovalPolicy, FindingCode, InvalidPreference, NameRef, PreferenceTarget, PublishedName,
-    Scope, Settings, SettingsPatch, ToolId,
+    ApprovalPolicy, FindingCode, InvalidPreference, NameRef, PinMode, PreferenceTarget,
+    PublishedName, Scope, Settings, SettingsPatch, ToolId,
 };
 use crate::server::api::{lookup, shared_json};
 use crate::server::auth::Access;
@@ -24,7 +24,7 @@ use crate::server::{ServerState, SharedState};
 
 /// The most tools that a change names because it takes their name.
 const MOST_DISPLACED: usize = 3;
-const SETTINGS: [&str; 5] = ["enabled", "approval", "alias", "priority", "pinned"];
+const SETTINGS: [&str; 6] = ["enabled", "approval", "alias", "priority", "pinned", "pins"];
 
 const SCOPE: Param = once("scope")
     .takes(ParamType::Matching(grammar::SCOPE))
@@ -86,6 +86,10 @@ pub(in crate::server) struct ChangeBody {
     #[serde(default, deserialize_with = "given")]
     #[schemars(skip_serializing_if = "Option::is_none", with = "Option<bool>")]
     pinned: Option<Option<bool>>,
+    /// What happens with definitions of a scenario that were not accepted: `off`, `warn` or `hold`.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(skip_serializing_if = "Option::is_none", with = "Option<String>")]
+    pins: Option<Option<String>>,
 }
 
 /// A setting that is in the body: `null` or a value.
@@ -477,6 +481,7 @@ fn parse_reset(raw: Option<&str>) -> Result<(Scope, PreferenceTarget, SettingsPa
             "alias" => patch.alias = Some(None),
             "priority" => patch.priority = Some(None),
             "pinned" => patch.pinned = Some(None),
+            "pins" => patch.pins = Some(None),
             other => {
                 return Err(bad_value("setting", other, &SETTINGS.join(", "))
                     .with_member("known", SETTINGS.to_vec()));
@@ -497,7 +502,9 @@ impl ChangeBody {
             alias: self.alias.map(|name| alias(name, &target)).transpose()?,
             priority: self.priority,
             pinned: self.pinned,
+            pins: self.pins.map(pins).transpose()?,
         };
+        Settings::check_place(patch.pins.flatten(), &scope, &target)?;
         if patch == SettingsPatch::default() {
             let detail = format!(
                 "the body has no setting: give at least one of {}",
@@ -526,6 +533,18 @@ fn approval(given: Option<String>) -> Result<Option<ApprovalPolicy>, Problem> {
             "approval",
             &Value::from(text.as_str()),
             "\"require\", \"skip\" or null",
+        )
+    };
+    text.parse().map(Some).map_err(refused)
+}
+
+fn pins(given: Option<String>) -> Result<Option<PinMode>, Problem> {
+    let Some(text) = given else { return Ok(None) };
+    let refused = |_| {
+        bad_member(
+            "pins",
+            &Value::from(text.as_str()),
+            "\"off\", \"warn\", \"hold\" or null",
         )
     };
     text.parse().map(Some).map_err(refused)
@@ -578,6 +597,7 @@ mod tests {
             alias: None,
             priority: Some(Some(-3)),
             pinned: None,
+            pins: None,
         };
         assert_eq!(patch, expected);
     }

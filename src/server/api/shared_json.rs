@@ -15,7 +15,7 @@ use serde_json::ser::Formatter;
 
 use crate::calls::{BreakerState, Calls, FailureCode, ToolBreakerStatus};
 use crate::model::{
-    ApprovalPolicy, Awaited, ConfigState, Health, Isolated, JsonText, PreferenceTarget,
+    ApprovalPolicy, Awaited, ConfigState, Health, Isolated, JsonText, PinMode, PreferenceTarget,
     ScenarioChanges, ScenarioName, ScenarioState, Scope, Settings,
 };
 use crate::server::auth::Access;
@@ -148,6 +148,8 @@ pub(in crate::server) struct PreferenceJson {
     priority: Option<i32>,
     /// Whether it is always in the list, whatever the search or limits.
     pinned: Option<bool>,
+    /// What happens with definitions of a scenario that were not accepted.
+    pins: Option<&'static str>,
 }
 
 /// A preference in JSON.
@@ -164,6 +166,7 @@ pub(in crate::server) fn preference(
         alias: settings.alias.as_ref().map(ToString::to_string),
         priority: settings.priority,
         pinned: settings.pinned,
+        pins: settings.pins.map(PinMode::as_str),
     }
 }
 

@@ -194,12 +194,14 @@ impl Access {
             alias,
             priority,
             pinned,
+            pins,
         } = patch;
         let resets = *enabled == Some(None)
             || *approval == Some(None)
             || *alias == Some(None)
             || *priority == Some(None)
-            || *pinned == Some(None);
+            || *pinned == Some(None)
+            || *pins == Some(None);
         let decides = match scope {
             Scope::Profile(_) => resets || !catalog.knows_scope(scope),
             Scope::Global | Scope::Chat(_) => false,
@@ -248,10 +250,12 @@ fn loosens(patch: &SettingsPatch) -> bool {
         alias,
         priority: _,
         pinned: _,
+        pins,
     } = patch;
     matches!(enabled, Some(None | Some(true)))
         || matches!(approval, Some(None | Some(ApprovalPolicy::Skip)))
         || alias.is_some()
+        || pins.is_some()
 }
 
 /// Wraps a handler so that only callers with this right reach it.

@@ -72,6 +72,7 @@ mod login;
 mod nav_numbers;
 mod overview;
 mod page;
+mod pins;
 mod plots;
 mod preferences;
 mod raw_answer;

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use url::form_urlencoded;
 
 use crate::catalog::Snapshot;
-use crate::model::{ApprovalPolicy, PreferenceSet, PreferenceTarget, Scope, Settings};
+use crate::model::{ApprovalPolicy, PinMode, PreferenceSet, PreferenceTarget, Scope, Settings};
 use crate::server::SharedState;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::{count, foreign, foreign_plain, segment};
@@ -78,7 +78,8 @@ fn form(scope: &str, target: &str) -> Markup {
             label { "Approval" select name="approval" { option value="" { "leave" } option value="require" { "required" } option value="skip" { "not needed" } } }
             label { "Alias" input name="alias" autocomplete="off" spellcheck="false" placeholder="leave"; }
             label { "Priority" input type="number" name="priority" step="1" min=(i32::MIN) max=(i32::MAX) placeholder="leave"; }
-            label { "Pinned" select name="pinned" { option value="" { "leave" } option value="true" { "always in the list" } option value="false" { "no" } } }
+            label { "Always listed" select name="pinned" { option value="" { "leave" } option value="true" { "yes" } option value="false" { "no" } } }
+            label { "Pins" select name="pins" { option value="" { "leave" } @for mode in PinMode::ALL { option value=(mode.as_str()) { (mode.as_str()) } } } }
             button type="submit" class="primary" { "Set" }
             p id="prefer-told" class="quiet" { "A scope is " code { "global" } ", " code { "profile:NAME" } " or " code { "chat:ID" } ". A preference is for "
                 code { "tool:SCENARIO/TOOL" } ", " code { "scenario:NAME" } ", " code { "category:ID" } " or " code { "tag:NAME" } ". An alias is for one tool." }
@@ -99,7 +100,7 @@ fn groups(snapshot: &Snapshot, configured: &PreferenceSet) -> Markup {
             section class="card" data-scope=(scope) {
                 h2 { (foreign(&scope.to_string(), 220)) " " span class="quiet" { (count(all.len(), "preference")) } }
                 table class="cards" {
-                    thead { tr { @for head in ["For", "In the list", "Approval", "Alias", "Priority", "Pinned", "Actions"] { th scope="col" { (head) } } } }
+                    thead { tr { @for head in ["For", "In the list", "Approval", "Alias", "Priority", "Always listed", "Pins", "Actions"] { th scope="col" { (head) } } } }
                     tbody { @for (target, settings) in all.iter().take(SHOWN) { (row(scope, target, settings, configured.get(scope, target).is_some())) } }
                 }
                 @if all.len() > SHOWN { p class="quiet" { (all.len() - SHOWN) " more: " a href={ "/api/v1/preferences?scope=" (segment(&scope.to_string())) } { "all as JSON" } } }
@@ -127,7 +128,8 @@ fn row(
             td data-label="Approval" { span { @match settings.approval { Some(ApprovalPolicy::Require) => "required", Some(ApprovalPolicy::Skip) => "not needed", None => (inherits()) } } }
             td data-label="Alias" { span { @match &settings.alias { Some(alias) => code { (alias.as_str()) }, None => (inherits()) } } }
             td data-label="Priority" { span { @match settings.priority { Some(priority) => (priority), None => (inherits()) } } }
-            td data-label="Pinned" { span { @match settings.pinned { Some(true) => "yes", Some(false) => "no", None => (inherits()) } } }
+            td data-label="Always listed" { span { @match settings.pinned { Some(true) => "yes", Some(false) => "no", None => (inherits()) } } }
+            td data-label="Pins" { span { @match settings.pins { Some(mode) => (mode.as_str()), None => (inherits()) } } }
             td data-label="Actions" class="actions" {
                 button type="button" hx-delete=(at) hx-swap="none" hx-confirm={ "Reset the preference for " (foreign_plain(&target.to_string(), 300)) "?" } { "Reset" }
             }

@@ -19,7 +19,7 @@ use crate::server::dashboard::scenario_row::{actions, answers, badge, freshness}
 use crate::server::dashboard::text::{
     AGO, FOR, count, foreign, minute, relative_time, segment, sentence, span,
 };
-use crate::server::dashboard::{links, login, plots};
+use crate::server::dashboard::{links, login, pins, plots};
 use crate::server::{ServerState, SharedState};
 use crate::state::LogKind;
 
@@ -242,6 +242,7 @@ fn offer(
     html! {
         (turns(past, now))
         (errors(&recent_errors(shared, health)))
+        (pins::card(shared, health, now))
         section class="card" aria-labelledby="findings-title" {
             h2 id="findings-title" { "Findings" }
             @if findings.is_empty() { p { "No findings." } } @else { (finding_list(&snapshot.catalog, findings)) }

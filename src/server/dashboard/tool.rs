@@ -74,7 +74,7 @@ pub(super) async fn page(
             section class="card" aria-labelledby="why-title" {
                 h2 id="why-title" { "Why these settings" }
                 div id="tool-why" hx-get=(now_at) hx-select="#why" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (why(&snapshot.catalog, &explained)) }
-                p { a href={ "/dashboard/preferences?scope=" (segment(&scope.to_string())) "&target=" (segment(&format!("tool:{}", tool.id))) } { "Set its alias, priority or pin" } }
+                p { a href={ "/dashboard/preferences?scope=" (segment(&scope.to_string())) "&target=" (segment(&format!("tool:{}", tool.id))) } { "Set its alias or priority, or list it always" } }
             }
         }
         (try_tool::section(&tool))

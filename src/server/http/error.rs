@@ -385,6 +385,14 @@ impl From<EngineError> for Problem {
                 };
                 conflict().and_next(&next).with_next(unblock).with_next(block)
             }
+            EngineError::NotPinned(ref name) => {
+                conflict().and_next(&format!("set its `pins` to `warn` or `hold`: `callsheet prefs set scenario:{name} --pins warn`"))
+            }
+            EngineError::PinsChanged(ref name, _) => {
+                let look = NextStep::request("GET", format!("/api/v1/pins?scenario={name}"));
+                let problem = conflict().and_next(&format!("{look} shows what differs now")).with_next(look);
+                problem.with_member("code", "pins_changed")
+            }
             EngineError::TooManyPreferences => conflict().and_next("reset some that are not needed first"),
             EngineError::TooManyClientPreferences => conflict().and_next(
                 "make the change with the token, or have an operator reset some (`callsheet prefs reset --scope 'chat:*'`)",

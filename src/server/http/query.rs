@@ -155,7 +155,7 @@ const STICKY: Param = once("sticky").takes(ParamType::Text(LONGEST_STICKY)).abou
 const MODE: Param = once("mode")
     .takes(ParamType::Word(|| vec!["list", "search"]))
     .about(
-        "`search` gives tools that search, and the pinned ones, in place of the whole list.",
+        "`search` gives tools that search, and those that are always listed, in place of the whole list.",
         "search",
     );
 const REPORT: Param = once("report").takes(ParamType::Flag).about(

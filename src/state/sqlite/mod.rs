@@ -32,6 +32,7 @@ mod failure;
 mod file;
 mod history;
 mod log;
+mod pins;
 mod read_only;
 mod rows;
 mod salvage;

@@ -11,10 +11,10 @@ use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 use serde_json::{Map, Value, json};
 
 use super::columns::{bad, column, flag, parsed, party};
-use super::{calls, history, log, schema, usage};
+use super::{calls, history, log, pins, schema, usage};
 use crate::model::text::hexadecimal;
 use crate::model::{
-    Finding, FindingCode, PeerIdentity, PreferenceAuthor, PreferenceTarget, PublishedName,
+    Finding, FindingCode, PeerIdentity, PinMode, PreferenceAuthor, PreferenceTarget, PublishedName,
     ScenarioName, Scope, Secret, Settings,
 };
 use crate::runtime::Clock;
@@ -77,6 +77,8 @@ pub(super) fn apply(
         Write::TrimUsage(most) => usage::trim(transaction, *most),
         Write::History(stored) => history::put(transaction, stored),
         Write::TrimHistory(most) => history::trim(transaction, *most),
+        Write::Pins(stored) => pins::put(transaction, stored, &now),
+        Write::ForgetPins(scenario) => pins::forget(transaction, scenario),
         Write::Log(rows) => log::put(transaction, rows),
         Write::TrimLog(kind, numbers) => log::trim(transaction, *kind, numbers),
         Write::ForgetLogPayloads => log::forget_payloads(transaction),
@@ -98,8 +100,8 @@ fn put_preference(
 ) -> rusqlite::Result<usize> {
     transaction
         .prepare_cached(
-            "INSERT OR REPLACE INTO preferences (scope, target, enabled, approval, alias, priority, pinned, updated_at, by_client)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            "INSERT OR REPLACE INTO preferences (scope, target, enabled, approval, alias, priority, pinned, updated_at, by_client, pins)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         )?
         .execute(params![
             key.0.to_string(),
@@ -111,6 +113,7 @@ fn put_preference(
             settings.pinned,
             now,
             author == PreferenceAuthor::Client,
+            settings.pins.map(PinMode::as_str),
         ])
 }
 
@@ -198,6 +201,7 @@ pub(super) fn load(
         turns: read(connection, &TURNS, calls::turn, &mut torn)?,
         usage: read(connection, &USAGE, usage::from_row, &mut torn)?,
         histories: read(connection, &HISTORIES, history::from_row, &mut torn)?,
+        pins: read(connection, &PINS, pins::from_row, &mut torn)?,
         log: read(connection, &LOG, log::from_row, &mut torn)?,
         earlier_log: read(connection, &LOG_NUMBERS, log::earlier_from_row, &mut torn)?.pop(),
         revision: read(connection, &REVISION, revision, &mut torn)?.pop(),
@@ -292,6 +296,11 @@ const HISTORIES: TableQuery = TableQuery {
     name: "histories",
     key_columns: 1,
     filter: "ORDER BY changed_at DESC",
+};
+const PINS: TableQuery = TableQuery {
+    name: "pins",
+    key_columns: 1,
+    filter: "ORDER BY scenario",
 };
 const LOG: TableQuery = TableQuery {
     name: "log",
@@ -388,7 +397,7 @@ fn read<T>(
 fn lost_decisions(torn: &[UnreadableRow], place: &Path, now: Timestamp) -> Option<StateLoss> {
     let mut lost = torn
         .iter()
-        .filter(|row| [PREFERENCES.name, DECISIONS.name].contains(&row.table));
+        .filter(|row| [PREFERENCES.name, DECISIONS.name, PINS.name].contains(&row.table));
     let first = lost.next()?;
     let others = match lost.count() {
         0 => String::new(),
@@ -520,6 +529,12 @@ pub(super) fn preference(row: &Row<'_>) -> Result<StoredPreference, String> {
     } else {
         None
     };
+    let has_pin_modes = row.as_ref().column_index("pins").is_ok();
+    let pins: Option<String> = if has_pin_modes {
+        column(row, "pins")?
+    } else {
+        None
+    };
     let settings = Settings {
         enabled: enabled.map(|value| flag(value, "enabled")).transpose()?,
         approval: approval
@@ -532,6 +547,10 @@ pub(super) fn preference(row: &Row<'_>) -> Result<StoredPreference, String> {
             .map_err(|error| bad("alias", error))?,
         priority: column(row, "priority")?,
         pinned: pinned.map(|value| flag(value, "pinned")).transpose()?,
+        pins: pins
+            .map(|text| text.parse())
+            .transpose()
+            .map_err(|error| bad("pins", error))?,
     };
     let has_authors = row.as_ref().column_index("by_client").is_ok();
     let is_clients = has_authors && flag(column(row, "by_client")?, "by_client")?;

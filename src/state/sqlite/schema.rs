@@ -190,6 +190,14 @@ const STEPS: &[&str] = &["
     -- The definition that was called and its version, if the tool is its activity and the call named a version.
     ALTER TABLE approvals ADD COLUMN called TEXT;
     ALTER TABLE approvals ADD COLUMN called_version TEXT;
+", "
+    -- What was accepted of scenarios: versions of definitions, and texts of those that differ. `document` is one JSON object.
+    CREATE TABLE pins (
+        scenario   TEXT NOT NULL PRIMARY KEY,
+        document   TEXT NOT NULL,
+        updated_at TEXT NOT NULL
+    ) STRICT;
+    ALTER TABLE preferences ADD COLUMN pins TEXT;
 "];
 
 /// The owner of a file, according to its header and tables.

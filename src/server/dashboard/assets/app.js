@@ -369,6 +369,7 @@
     },
     encodeParameters: function (xhr, parameters, control) {
       if (archived(control)) return control.elements.archive.files[0];
+      if (control.dataset.body) return control.dataset.body;
       var body = {};
       // Empty values are left out; "null" resets a setting.
       parameters.forEach(function (value, key) {
