@@ -23,6 +23,7 @@ const OTHERS: &[(&str, &str)] = &[
         "definitions",
         r#"[{schema = "{\"type\": \"object\", \"properties\": {\"_tool\": {\"const\": \"d\"}, \"_output\": {\"type\": \"object\"}}}"}]"#,
     ),
+    ("pins.default", "hold"),
     ("permissions.unknown", "guest"),
     ("permissions.default_profile", "base"),
     ("discovery.vrooli.path", "/p"),
