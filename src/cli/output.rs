@@ -392,7 +392,7 @@ pub(super) fn when(value: &Value, pointer: &str, now: Timestamp) -> String {
 }
 
 /// The two largest units at most: `45s`, `3m 20s`, `2h 5m`, `4d 1h`.
-fn short(seconds: u64) -> String {
+pub(super) fn short(seconds: u64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
     let first = units
         .iter()

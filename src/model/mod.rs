@@ -22,6 +22,7 @@ mod next_step;
 pub mod operation;
 pub mod preference;
 pub mod profile;
+mod program_cost;
 pub mod program_end;
 mod public_address;
 pub mod relayed;
@@ -72,6 +73,7 @@ pub use preference::{
     Settings, SettingsPatch,
 };
 pub use profile::{Permission, Profile, UnknownLevel};
+pub use program_cost::{MemoryMeasure, ProgramCost};
 pub use program_end::{ProgramEnd, RecordedEnd};
 pub use public_address::is_public_address;
 pub use relayed::{RelayedKind, RelayedOffer, RelayedOffers};

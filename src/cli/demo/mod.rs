@@ -145,7 +145,11 @@ async fn show(url: &str) -> Result<(), CommandError> {
     let list = daemon
         .get(&["scenarios"], QueryPairs::new(), "scenarios")
         .await?;
-    scenarios::show(&list.value, None, Clock::system().wall());
+    scenarios::show(
+        &list.value,
+        &scenarios::ShownList::default(),
+        Clock::system().wall(),
+    );
     output::line("");
     let list = daemon
         .list(vec![("include_disabled", "true".into())])

@@ -30,8 +30,8 @@ use super::through_daemons;
 use crate::lint;
 use crate::model::finding::quoted_excerpt;
 use crate::model::{
-    Awaited, Bounds, Finding, FindingCode, ProgramOutput, REPORTED_AFTER, RelayedOffers,
-    StdioTarget, Target,
+    Awaited, Bounds, Finding, FindingCode, ProgramCost, ProgramOutput, REPORTED_AFTER,
+    RelayedOffers, StdioTarget, Target,
 };
 use crate::protocols::decoding::decode_manifest;
 use crate::protocols::{
@@ -439,6 +439,13 @@ impl Session for McpSession {
             .load_full()
             .map(|stderr| stderr.lines())
             .unwrap_or_default()
+    }
+
+    fn cost(&self) -> BoxFuture<'_, Option<ProgramCost>> {
+        match &self.way {
+            Way::Http(_) => Box::pin(std::future::ready(None)),
+            Way::Stdio(target) => Box::pin(self.transports.program_cost(target)),
+        }
     }
 
     fn masked(&self, text: String) -> String {

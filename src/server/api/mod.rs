@@ -20,6 +20,7 @@ pub(super) mod lookup;
 pub(super) mod metrics;
 pub(super) mod operations;
 pub(super) mod preferences;
+pub(super) mod program_costs;
 pub(super) mod recent_calls;
 pub(super) mod refused_profiles;
 pub(super) mod scenarios;

@@ -10,7 +10,9 @@ use std::time::Duration;
 use parking_lot::MutexGuard;
 use tokio::process::Command;
 use tokio::sync::{Mutex, mpsc, watch};
+use url::Url;
 
+use super::cost::{ProgramCosts, ProgramGroups};
 use super::end_processes::GRACE;
 use super::ending::Supervised;
 use super::group::ProcessGroup;
@@ -19,7 +21,7 @@ use super::mark::ProgramMark;
 use super::stderr::{StderrTail, read_stderr};
 use super::watchdog::{Watchdog, WatchdogCommand};
 use super::{ChildProcess, ProcessFault, ProgramMasks, environment, lookup};
-use crate::model::StdioTarget;
+use crate::model::{ProgramCost, StdioTarget};
 use crate::runtime::tasks::Finish;
 use crate::runtime::{Clock, Stop, StopTrigger, Tasks};
 use crate::transports::TransportError;
@@ -37,19 +39,47 @@ pub struct Children {
     mark: ProgramMark,
     /// Programs that were started.
     started: AtomicU64,
-    /// The command lines of those that have not ended with all that they started.
+    /// Those that have not ended with all that they started.
     running: Arc<RunningPrograms>,
+    costs: ProgramCosts,
     closing: StopTrigger,
     closes: Stop,
 }
 
-/// Command lines by the number of their start.
+/// Programs by the number of their start.
 #[derive(Debug, Default)]
-struct RunningPrograms(parking_lot::Mutex<BTreeMap<u64, Arc<str>>>);
+struct RunningPrograms(parking_lot::Mutex<BTreeMap<u64, RunningProgram>>);
+
+/// A program that runs, or of which some process does.
+#[derive(Debug)]
+struct RunningProgram {
+    /// The command line.
+    command: Arc<str>,
+    /// The address of its target.
+    address: Url,
+    group: ProcessGroup,
+}
 
 impl RunningPrograms {
-    fn programs(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<str>>> {
+    fn programs(&self) -> MutexGuard<'_, BTreeMap<u64, RunningProgram>> {
         self.0.lock()
+    }
+
+    fn groups(&self) -> ProgramGroups {
+        let programs = self.programs();
+        let groups = programs
+            .iter()
+            .map(|(number, program)| (*number, program.group));
+        groups.collect()
+    }
+
+    /// The number of the latest start of a program.
+    fn latest_of(&self, target: &StdioTarget) -> Option<u64> {
+        let programs = self.programs();
+        let mut latest = programs.iter().rev();
+        latest
+            .find(|(_, program)| program.address == *target.url())
+            .map(|(number, _)| *number)
     }
 }
 
@@ -66,9 +96,11 @@ impl Children {
         let mark = ProgramMark::of_daemon();
         let watchdog = Arc::new(Watchdog::new(watchdog, mark.clone()));
         let started = AtomicU64::new(0);
+        let tasks = Tasks::new();
         Arc::new(Self {
             clock,
-            tasks: Tasks::new(),
+            costs: ProgramCosts::new(tasks.clone(), clock),
+            tasks,
             watchdog,
             mark,
             started,
@@ -127,7 +159,17 @@ impl Children {
 
     /// The command lines of the programs that run, or of which some process does.
     pub fn running(&self) -> Vec<Arc<str>> {
-        self.running.programs().values().cloned().collect()
+        let programs = self.running.programs();
+        let commands = programs.values().map(|program| &program.command);
+        commands.cloned().collect()
+    }
+
+    /// What the program of a target costs, of several runs the latest. `None` if none runs, and
+    /// where the system does not show it.
+    pub(in crate::transports) async fn cost_of(&self, target: &StdioTarget) -> Option<ProgramCost> {
+        let number = self.running.latest_of(target)?;
+        let table = self.costs.current(|| self.running.groups()).await;
+        table.get(&number).copied()
     }
 
     /// Starts what watches over a new process.
@@ -176,7 +218,12 @@ impl Children {
             clock: self.clock,
         };
         let command: Arc<str> = target.to_string().into();
-        self.running.programs().insert(number, Arc::clone(&command));
+        let program = RunningProgram {
+            command: Arc::clone(&command),
+            address: target.url().clone(),
+            group,
+        };
+        self.running.programs().insert(number, program);
         let running = Arc::clone(&self.running);
         self.tasks.spawn(async move {
             supervised.run().await;
