@@ -44,7 +44,7 @@ impl RefreshArgs {
         } else {
             scenarios::show(
                 &answer,
-                &scenarios::ShownList::default(),
+                &scenarios::ScenarioTableStyle::default(),
                 Clock::system().wall(),
             );
         }

@@ -71,7 +71,7 @@ impl ScenariosArgs {
         } else if self.name.is_some() {
             show_one(&answer.value, now);
         } else {
-            let shown = ShownList {
+            let shown = ScenarioTableStyle {
                 state: self.state.as_deref(),
                 is_wide: self.wide,
             };
@@ -105,7 +105,7 @@ impl ScenariosArgs {
 
 /// How the list of scenarios is shown.
 #[derive(Debug, Default)]
-pub(super) struct ShownList<'a> {
+pub(super) struct ScenarioTableStyle<'a> {
     /// The state that it is limited to, if it is.
     state: Option<&'a str>,
     /// Whether it shows what programs cost.
@@ -113,7 +113,7 @@ pub(super) struct ShownList<'a> {
 }
 
 /// Prints the list of scenarios as a table.
-pub(super) fn show(list: &Value, shown: &ShownList<'_>, now: Timestamp) {
+pub(super) fn show(list: &Value, shown: &ScenarioTableStyle<'_>, now: Timestamp) {
     if let Some(isolated) = isolated(list, now) {
         output::line(&isolated);
     }

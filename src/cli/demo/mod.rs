@@ -147,7 +147,7 @@ async fn show(url: &str) -> Result<(), CommandError> {
         .await?;
     scenarios::show(
         &list.value,
-        &scenarios::ShownList::default(),
+        &scenarios::ScenarioTableStyle::default(),
         Clock::system().wall(),
     );
     output::line("");

@@ -34,11 +34,11 @@ pub(in crate::server) async fn scrape(
     let tasks = shared.tasks.clone();
     let (bodies, bytes) = shared.views.kept().await;
     let snapshot = shared.reader.snapshot();
-    let named = snapshot
+    let shown = snapshot
         .health
         .values()
         .filter(|health| has_own_series(health));
-    let names = named.map(|health| health.name.clone()).collect();
+    let names = shown.map(|health| health.name.clone()).collect();
     let costs = program_costs(&shared, names).await;
     // Off the main threads, because it reads `/proc` and visits each scenario.
     let text = tasks

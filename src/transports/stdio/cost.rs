@@ -1,8 +1,8 @@
 //! What running programs cost: the memory and the processor time of their process groups.
 //!
 //! Read when a client wants to know it, for all programs at once and off the serving threads, and
-//! kept for [`KEPT`]. No timer reads it, so that an idle daemon is not woken. On Linux it comes from
-//! `/proc` (proc(5)); on other systems there are no figures.
+//! kept for [`KEPT`]. No timer reads it, so that an idle daemon is not woken. On Linux it comes
+//! from `/proc` (proc(5)); on other systems there are no figures.
 //!
 //! Never here: which scenario a program belongs to, and whether a cost is high.
 
@@ -20,7 +20,8 @@ use crate::runtime::{Clock, Tasks};
 /// How long the figures of a reading are given out before they are read again.
 const KEPT: Duration = Duration::from_secs(5);
 
-/// How long a client waits for a reading at most: a process that hangs in the system may hold it up.
+/// How long a client waits for a reading at most: a process that hangs in the system may hold it
+/// up.
 const READING_WAIT: Duration = Duration::from_millis(500);
 
 /// What programs cost, by the number of their start.
@@ -200,8 +201,8 @@ mod proc_files {
         pub(super) measure: MemoryMeasure,
     }
 
-    /// The memory of the process with this folder: its proportional share, and where that may not be
-    /// read (a program that changed its user, Linux before 4.14) all that is resident.
+    /// The memory of the process with this folder: its proportional share, and where that may not
+    /// be read (a program that changed its user, Linux before 4.14) all that is resident.
     pub(super) fn memory(folder: &Path) -> Option<ProcessMemory> {
         let kib = |file: &str, name: &str| -> Option<u64> {
             let text = std::fs::read_to_string(folder.join(file)).ok()?;
