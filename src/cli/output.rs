@@ -294,7 +294,7 @@ pub(super) fn lines(text: &str) -> String {
 /// A state with its colour.
 pub(super) fn state(text: &str) -> Cell {
     let colour = match text {
-        "live" => Color::DarkGreen,
+        "live" | "asleep" => Color::DarkGreen,
         "stale" | "connecting" | "pending" => Color::DarkYellow,
         "removed" => Color::Grey,
         _ => Color::DarkRed,

@@ -17,6 +17,9 @@ use crate::model::ScenarioState;
 use crate::model::text::byte_count;
 use crate::runtime::Clock;
 
+/// The first revision of MCP whose servers keep no sessions.
+const SESSIONLESS_REVISION: &str = "2026-07-28";
+
 /// The most characters of an address where room is short.
 const SHORT_ADDRESS: usize = 24;
 
@@ -172,7 +175,10 @@ pub(super) fn show(list: &Value, shown: &ScenarioTableStyle<'_>, now: Timestamp)
     }
     sheet.print();
     if shown.is_wide {
-        output::line(&format!("\n{}", whole_cost(scenarios)));
+        output::wrapped("", &format!("\n{}", whole_cost(scenarios)));
+        if let Some(hint) = sleep_hint(scenarios) {
+            output::wrapped("", &hint);
+        }
     }
     print_pending(scenarios);
 }
@@ -227,6 +233,37 @@ fn whole_cost(scenarios: &[Value]) -> String {
         "{count} started by callsheet, {} of memory",
         byte_count(costs.sum())
     )
+}
+
+/// How programs that run all the time could sleep, if some do and none sleeps. A server of the
+/// newest revision keeps no session, so it is the first to try.
+fn sleep_hint(scenarios: &[Value]) -> Option<String> {
+    let runs = scenarios
+        .iter()
+        .any(|scenario| scenario["program"].is_object());
+    let sleeps = scenarios
+        .iter()
+        .any(|scenario| scenario["state"] == "asleep");
+    if !runs || sleeps {
+        return None;
+    }
+    let sessionless = scenarios.iter().filter(|scenario| {
+        scenario["program"].is_object() && scenario["protocol_version"] == SESSIONLESS_REVISION
+    });
+    let names: Vec<String> = sessionless
+        .map(|scenario| format!("`{}`", output::text(scenario, "/name")))
+        .collect();
+    let first = if names.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "; {} keep no sessions, so try it with them first",
+            names.join(", ")
+        )
+    };
+    Some(format!(
+        "`mcp.sleep_after = \"10m\"` ends programs that no client uses, and starts them for the next call{first}"
+    ))
 }
 
 /// What its program costs, for the details of a scenario.

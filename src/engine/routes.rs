@@ -9,6 +9,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use imbl::OrdMap;
 
+use super::awake::AwakeHolds;
 use super::scenario::{Scenario, ScenarioMap};
 use super::sessions::link::SessionSpec;
 use crate::model::{PeerIdentity, ScenarioName, ScenarioState};
@@ -32,6 +33,8 @@ pub struct CallRoute {
     pub party: PeerIdentity,
     /// Its state.
     pub state: ScenarioState,
+    /// The use of its program, which sleeps while it is not used where that is configured.
+    pub awake: Arc<AwakeHolds>,
     /// Grows whenever its process may be another one: it moved, restarted, or may have restarted.
     pub generation: u64,
     /// The sequence of the first snapshot with it. Definitions of an older one may be those of a
@@ -92,6 +95,7 @@ impl CallRoute {
             && record.generation() == self.generation
             && record.is_listed() == self.is_listed
             && record.state() == self.state
+            && Arc::ptr_eq(record.awake(), &self.awake)
             && record
                 .party()
                 .map_or(self.party == PeerIdentity::default(), |party| {
@@ -111,6 +115,7 @@ impl Scenario {
             protocol,
             version,
             followed: self.is_trusted(),
+            asleep: self.is_asleep(),
         })
     }
 
@@ -133,6 +138,7 @@ impl Scenario {
             address: target.to_string().into(),
             party: self.party().cloned().unwrap_or_default(),
             state: self.state(),
+            awake: Arc::clone(self.awake()),
             generation: self.generation(),
             since,
         })

@@ -69,6 +69,18 @@ impl Transports {
         self.children.cost_of(target).await
     }
 
+    /// A keyed digest of all that a program is started with; its variables cannot be read from it.
+    /// `None` without a key.
+    pub fn program_digest(&self, target: &StdioTarget) -> Option<Arc<str>> {
+        self.children.digest_of(target)
+    }
+
+    /// Completes when no process runs of a program that is being ended, so that there are never two
+    /// of it.
+    pub async fn program_ended(&self, target: &StdioTarget) {
+        self.children.ended(target).await;
+    }
+
     /// Fails with [`TransportError::Address`] when there is no way to a target at all.
     pub fn check(&self, target: &Target) -> Result<(), TransportError> {
         match target {

@@ -120,6 +120,7 @@ fn config(
             name: sample.name.clone(),
             target: Target::at(sample.url.clone()),
             protocol: None,
+            sleep_after: None,
         });
     }
     let process = folder.join("processes").join(found.name.as_str());

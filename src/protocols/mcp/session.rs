@@ -317,7 +317,7 @@ impl McpSession {
             usable_for: None,
             may_store: true,
             modified: None,
-            validators: Validators::default(),
+            validators: self.stored_validators(),
         };
         Ok(Listing::Manifest {
             manifest,
@@ -325,6 +325,15 @@ impl McpSession {
             quarantined,
             validity,
         })
+    }
+
+    /// What says after a restart of the daemon that the stored list is of the same program.
+    fn stored_validators(&self) -> Validators {
+        let digest = match &self.way {
+            Way::Http(_) => None,
+            Way::Stdio(target) => self.transports.program_digest(target),
+        };
+        digest.map(Validators::stored).unwrap_or_default()
     }
 
     fn call_limit(&self, call: &Call) -> Duration {

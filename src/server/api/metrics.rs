@@ -113,7 +113,7 @@ fn scenarios(snapshot: &Snapshot) -> [Family; 5] {
     }
     let mut up = gauge(
         "callsheet_scenario_up",
-        "Whether the scenario's last answers were good (it is live or stale).",
+        "Whether the scenario's last answers were good (it is live, stale or asleep).",
     );
     let mut incompatible = gauge(
         "callsheet_scenario_incompatible",
@@ -133,7 +133,10 @@ fn scenarios(snapshot: &Snapshot) -> [Family; 5] {
         .filter(|health| has_own_series(health))
     {
         let name = health.name.as_str();
-        let is_up = matches!(health.state, ScenarioState::Live | ScenarioState::Stale);
+        let is_up = matches!(
+            health.state,
+            ScenarioState::Live | ScenarioState::Stale | ScenarioState::Asleep
+        );
         up = up.with_label("scenario", name, is_up);
         incompatible = incompatible.with_label(
             "scenario",

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::MutexGuard;
+use ring::hmac;
 use tokio::process::Command;
 use tokio::sync::{Mutex, mpsc, watch};
 use url::Url;
@@ -21,13 +22,17 @@ use super::mark::ProgramMark;
 use super::stderr::{StderrTail, read_stderr};
 use super::watchdog::{Watchdog, WatchdogCommand};
 use super::{ChildProcess, ProcessFault, ProgramMasks, environment, lookup};
-use crate::model::{ProgramCost, StdioTarget};
+use crate::model::text::hexadecimal;
+use crate::model::{ProgramCost, Secret, StdioTarget};
 use crate::runtime::tasks::Finish;
 use crate::runtime::{Clock, Stop, StopTrigger, Tasks};
 use crate::transports::TransportError;
 
 /// How long [`Children::close`] waits: all steps of a stop, and a moment.
 const CLOSE: Duration = Duration::from_secs(3 * GRACE.as_secs() + 1);
+
+/// What a digest of a program is made for, so that it is no signature of anything else.
+const DIGEST_PURPOSE: &str = "callsheet program ";
 
 /// The child processes of one daemon.
 #[derive(Debug)]
@@ -37,6 +42,8 @@ pub struct Children {
     tasks: Tasks,
     watchdog: Arc<Watchdog>,
     mark: ProgramMark,
+    /// The key of digests of programs.
+    key: OnceLock<Secret>,
     /// Programs that were started.
     started: AtomicU64,
     /// Those that have not ended with all that they started.
@@ -48,7 +55,11 @@ pub struct Children {
 
 /// Programs by the number of their start.
 #[derive(Debug, Default)]
-struct RunningPrograms(parking_lot::Mutex<BTreeMap<u64, RunningProgram>>);
+struct RunningPrograms {
+    programs: parking_lot::Mutex<BTreeMap<u64, RunningProgram>>,
+    /// Changes when a program has ended.
+    ends: watch::Sender<()>,
+}
 
 /// A program that runs, or of which some process does.
 #[derive(Debug)]
@@ -62,7 +73,7 @@ struct RunningProgram {
 
 impl RunningPrograms {
     fn programs(&self) -> MutexGuard<'_, BTreeMap<u64, RunningProgram>> {
-        self.0.lock()
+        self.programs.lock()
     }
 
     fn groups(&self) -> ProgramGroups {
@@ -103,6 +114,7 @@ impl Children {
             tasks,
             watchdog,
             mark,
+            key: OnceLock::new(),
             started,
             running: Arc::default(),
             closing,
@@ -155,6 +167,34 @@ impl Children {
         let child = command.spawn().map_err(|error| failed(why_not(&error)))?;
         self.supervised(child, number, mark, target)
             .ok_or_else(|| failed("it ended at once".to_owned()))
+    }
+
+    /// Takes the key of digests of programs; the first one counts.
+    pub fn set_key(&self, key: Secret) {
+        let _ = self.key.set(key);
+    }
+
+    /// See [`Transports::program_digest`](crate::transports::Transports::program_digest).
+    pub(in crate::transports) fn digest_of(&self, target: &StdioTarget) -> Option<Arc<str>> {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, self.key.get()?.expose().as_bytes());
+        // The address has a digest of every field.
+        let signed = format!("{DIGEST_PURPOSE}{}", target.url());
+        let tag = hmac::sign(&key, signed.as_bytes());
+        Some(format!("program {}", hexadecimal(tag.as_ref())).into())
+    }
+
+    /// Completes when no program of this target runs. A stop has a limit, and so has this.
+    pub(in crate::transports) async fn ended(&self, target: &StdioTarget) {
+        let mut changes = self.running.ends.subscribe();
+        let ended = async {
+            while self.running.latest_of(target).is_some() {
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        // What did not end by then does not even end after SIGKILL.
+        let _ = tokio::time::timeout(CLOSE, ended).await;
     }
 
     /// The command lines of the programs that run, or of which some process does.
@@ -228,6 +268,7 @@ impl Children {
         self.tasks.spawn(async move {
             supervised.run().await;
             running.programs().remove(&number);
+            running.ends.send_replace(());
         });
         let tasks = self.tasks.clone();
         Some(ChildProcess {
