@@ -14,6 +14,9 @@ use super::units::ValueError;
 use super::value_reader::ValueReader;
 use crate::model::ScenarioName;
 
+/// The shortest time without a client after which a program sleeps.
+const SHORTEST_SLEEP_AFTER: Duration = Duration::from_millis(10);
+
 /// The key with servers.
 pub(super) const KEY: &str = "mcpServers";
 /// The key with the files to follow.
@@ -56,7 +59,9 @@ impl Config {
     pub fn sleep_after(&self, scenario: &ScenarioName) -> Option<Duration> {
         let named = self.scenarios.iter().find(|known| known.name == *scenario);
         let own = named.and_then(|known| known.sleep_after);
-        own.unwrap_or(self.mcp.sleep_after)
+        let after = own.unwrap_or(self.mcp.sleep_after)?;
+        // A program may give zero, and then the loop would look at a used program all the time.
+        Some(after.max(SHORTEST_SLEEP_AFTER))
     }
 }
 
