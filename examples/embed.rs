@@ -18,6 +18,7 @@ async fn main() -> anyhow::Result<()> {
         name: "library".parse()?,
         target: callsheet::model::Target::at("http://127.0.0.1:8123".parse()?),
         protocol: None,
+        sleep_after: None,
     }];
     let host = ToolDefinition::new("host_name", "Tells the name of this machine")?;
     let about = NativeTools::new("machine", "Knows this machine", Clock::system())?

@@ -182,6 +182,9 @@ impl Builder {
         let mut of_calls = take_stored_calls(&mut restored);
         let bundles = Box::pin(bundles(&config, self.functions, clock, &tasks, &stop)).await;
         let children = Children::watched(clock, self.watchdog);
+        if let Some(key) = &server_key {
+            children.set_key(key.clone());
+        }
         let inside = InsideProcess {
             native: &self.native,
             definitions: &definitions,

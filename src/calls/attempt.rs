@@ -15,12 +15,14 @@ use super::circuits::AttemptEnd;
 use super::held::CallerKey;
 use super::inner::CallsInner;
 use super::limits::{CallPermit, ScenarioLimiter};
+use super::routing::HeldRoute;
 use super::{ExecuteError, routing};
 use crate::config;
+use crate::engine::awake::AwakeHold;
 use crate::engine::{CallReport, CallRoute};
 use crate::json::LEVELS_MAX;
 use crate::model::ToolId;
-use crate::protocols::{CallError, CallIo, Outcome, cancelled_by_caller};
+use crate::protocols::{CallError, CallIo, CallProgress, Outcome, cancelled_by_caller};
 use crate::runtime::tasks::BodyStep;
 use crate::transports::{TransportError, status_text};
 
@@ -35,6 +37,8 @@ pub(super) struct AttemptAdmission {
     rules: Arc<config::CallsConfig>,
     limiter: Arc<ScenarioLimiter>,
     route: Arc<CallRoute>,
+    /// Keeps the program awake.
+    _awake: AwakeHold,
     _permit: CallPermit,
 }
 
@@ -49,6 +53,13 @@ impl AttemptAdmission {
         let Some(io) = io else {
             return Self::acquire(inner, id, caller).await;
         };
+        if routing::is_asleep(inner, &id.scenario) {
+            io.progress(CallProgress {
+                done: 0.0,
+                total: None,
+                message: Some(format!("starting the program of `{}`", id.scenario)),
+            });
+        }
         tokio::select! {
             biased;
             () = cancelled_by_caller(&**io) => Err(cancelled(id)),
@@ -69,7 +80,8 @@ impl AttemptAdmission {
             Some(route) => limiter.would_pass(id, route.generation)?,
             // All permits are held by calls that wait for a route. More waiting calls would fill
             // the queue that all scenarios share.
-            None if limiter.is_full_for(caller) => {
+            // One that sleeps is started in any case, so calls take turns as for one that runs.
+            None if limiter.is_full_for(caller) && !routing::is_asleep(inner, scenario) => {
                 return Err(routing::unavailable(inner, id, None));
             }
             None => {}
@@ -79,13 +91,14 @@ impl AttemptAdmission {
             .acquire(scenario, &limiter, caller, &rules)
             .await?;
         // It waits with its permit, so the limits also apply to the calls that wait here.
-        let route = routing::first(inner, id, rules.reroute_wait).await?;
+        let HeldRoute { route, awake } = routing::first(inner, id, rules.reroute_wait).await?;
         Ok(Self {
             inner: Arc::clone(inner),
             id: id.clone(),
             rules,
             limiter,
             route,
+            _awake: awake,
             _permit: permit,
         })
     }

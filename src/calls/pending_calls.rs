@@ -31,6 +31,7 @@ use super::{
 use crate::catalog::{Catalog, ViewQuery};
 use crate::config;
 use crate::engine::CallRoute;
+use crate::engine::awake::AwakeHold;
 use crate::model::{
     ApprovalRequest, ApprovalState, CalledDefinition, CallerInfo, Operation, PeerIdentity,
     StoredAnswer, Tool, ToolId, ViewTool,
@@ -217,7 +218,8 @@ impl Calls {
             .limits
             .acquire(&id.scenario, &limiter, caller, &rules)
             .await?;
-        routing::first(&self.0, id, rules.reroute_wait).await
+        let held = routing::first(&self.0, id, rules.reroute_wait).await?;
+        Ok(held.route)
     }
 
     /// Adds a call to those that wait for approval. Returns the error that its caller gets.
@@ -509,6 +511,11 @@ impl ToolCaller for Calls {
         call: CompanionCall,
     ) -> BoxFuture<'static, Result<CompanionReply, CompanionError>> {
         self.clone().call_once(call).boxed()
+    }
+
+    fn keep_awake(&self, id: &ToolId) -> Option<AwakeHold> {
+        let route = self.0.engine.route(&id.scenario)?;
+        Some(route.awake.hold(self.0.clock))
     }
 }
 

@@ -7,12 +7,14 @@
 
 use std::sync::Arc;
 
-use futures_util::stream::BoxStream;
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
 
 use super::attempt::AttemptAdmission;
 use super::caller::CallLine;
 use super::held::CallerKey;
 use super::requester::Requester;
+use super::routing::HeldRoute;
 use super::{Calls, ExecuteError, routing};
 use crate::catalog::ViewQuery;
 use crate::model::{JsonText, ScenarioName, ToolId};
@@ -120,7 +122,7 @@ impl Calls {
         let id = ToolId::new(scenario.clone(), "subscriptions/listen");
         self.may_relay(&id, scope)?;
         let rules = inner.config.load_full();
-        let route = routing::first(inner, &id, rules.reroute_wait).await?;
+        let HeldRoute { route, awake } = routing::first(inner, &id, rules.reroute_wait).await?;
         let limit = rules.max_timeout;
         let followed = tokio::time::timeout(limit, route.session.updates(uri))
             .await
@@ -130,11 +132,17 @@ impl Calls {
                     limit,
                 }))
             });
-        followed.map_err(|error| ExecuteError::Failed {
+        let updates = followed.map_err(|error| ExecuteError::Failed {
             id,
             error,
             attempts: 1,
-        })
+        })?;
+        // Its program does not fall asleep as long as a client follows.
+        let held = stream::unfold((updates, awake), |(mut updates, awake)| async move {
+            updates.next().await?;
+            Some(((), (updates, awake)))
+        });
+        Ok(Box::pin(held))
     }
 
     /// Refuses what a caller may not request of a scenario.

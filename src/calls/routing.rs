@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::ExecuteError;
 use super::inner::CallsInner;
+use crate::engine::awake::AwakeHold;
 use crate::engine::{CallReport, CallRoute};
 use crate::model::{ScenarioName, ToolId};
 
@@ -23,7 +24,24 @@ pub(super) fn usable(inner: &CallsInner, scenario: &ScenarioName) -> Option<Arc<
 /// Whether a call may be sent by a route: its session lives, and the definitions that the call is
 /// compared with are those of the process behind it.
 fn can_send(inner: &CallsInner, route: &CallRoute) -> bool {
-    !route.ended && route.is_listed && inner.reader.snapshot().sequence >= route.since
+    !route.ended
+        && route.is_listed
+        && !route.awake.is_asleep()
+        && inner.reader.snapshot().sequence >= route.since
+}
+
+/// Whether the program of a scenario sleeps, and is started for what is to be sent.
+pub(super) fn is_asleep(inner: &CallsInner, scenario: &ScenarioName) -> bool {
+    inner
+        .engine
+        .route(scenario)
+        .is_some_and(|route| route.awake.is_asleep())
+}
+
+/// A route by which a request can be sent, with what keeps its program awake until it is dropped.
+pub(super) struct HeldRoute {
+    pub(super) route: Arc<CallRoute>,
+    pub(super) awake: AwakeHold,
 }
 
 /// The route for the first attempt. Waits up to `wait` while the scenario has no route, and then
@@ -32,13 +50,21 @@ pub(super) async fn first(
     inner: &CallsInner,
     id: &ToolId,
     wait: Duration,
-) -> Result<Arc<CallRoute>, ExecuteError> {
-    if let Some(route) = usable(inner, &id.scenario) {
-        return Ok(route);
+) -> Result<HeldRoute, ExecuteError> {
+    loop {
+        let route = match usable(inner, &id.scenario) {
+            Some(route) => route,
+            // Boxed, since it is rare.
+            None => Box::pin(any(inner, &id.scenario, wait))
+                .await
+                .ok_or_else(|| unavailable(inner, id, Some(wait)))?,
+        };
+        let awake = route.awake.hold(inner.clock);
+        // It may have fallen asleep just before.
+        if !route.awake.is_asleep() {
+            return Ok(HeldRoute { route, awake });
+        }
     }
-    // Boxed, since it is rare.
-    let route = Box::pin(any(inner, &id.scenario, wait)).await;
-    route.ok_or_else(|| unavailable(inner, id, Some(wait)))
 }
 
 /// The refusal of a call without a route. `waited` is how long a route was waited for.
@@ -83,32 +109,48 @@ async fn wait_for(
     fits: impl Fn(&CallRoute) -> bool,
 ) -> Option<Arc<CallRoute>> {
     let mut reader = inner.reader.clone();
-    let until = inner.clock.now() + wait;
-    let found = async {
-        let mut reported = None;
-        loop {
-            match inner.engine.route(scenario) {
-                Some(route) if can_send(inner, &route) && fits(&route) => return Some(route),
-                Some(route) if !route.is_listed && reported != Some(route.generation) => {
-                    inner
-                        .engine
-                        .report_call(scenario, &route, CallReport::AwaitsListing);
-                    reported = Some(route.generation);
-                }
-                Some(_) => {}
-                // A scenario that moved or restarted may have no route until it is connected again.
-                None => {
-                    _ = reader
-                        .snapshot()
-                        .catalog
-                        .entry(scenario)
-                        .filter(|entry| entry.is_published())?;
-                }
-            }
-            reader.changed().await?;
+    let began = inner.clock.now();
+    let mut until = began + wait;
+    let mut reported = None;
+    let mut is_starting = false;
+    // A program that is started for this does not fall asleep again before this is sent.
+    let mut held = None;
+    loop {
+        let route = inner.engine.route(scenario);
+        if let Some(route) = &route {
+            held.get_or_insert_with(|| route.awake.hold(inner.clock));
         }
-    };
-    tokio::time::timeout_at(until, found).await.ok().flatten()
+        let is_asleep = route.as_ref().is_some_and(|route| route.awake.is_asleep());
+        if is_asleep {
+            until = began + wait.max(inner.config.load().wake_timeout);
+        } else if is_starting {
+            // It was started. If it was not listed, there is a reason, and another try soon.
+            until = inner.clock.now() + wait;
+        }
+        is_starting = is_asleep;
+        match route {
+            Some(route) if can_send(inner, &route) && fits(&route) => return Some(route),
+            Some(route) if !route.is_listed && reported != Some(route.generation) => {
+                inner
+                    .engine
+                    .report_call(scenario, &route, CallReport::AwaitsListing);
+                reported = Some(route.generation);
+            }
+            Some(_) => {}
+            // A scenario that moved or restarted may have no route until it is connected again.
+            None => {
+                _ = reader
+                    .snapshot()
+                    .catalog
+                    .entry(scenario)
+                    .filter(|entry| entry.is_published())?;
+            }
+        }
+        tokio::time::timeout_at(until, reader.changed())
+            .await
+            .ok()
+            .flatten()?;
+    }
 }
 
 /// Why there is no route, for the caller.

@@ -297,7 +297,7 @@ pub(super) fn lines(text: &str) -> String {
 /// A state with its colour.
 pub(super) fn state(text: &str) -> Cell {
     let colour = match text {
-        "live" => Color::DarkGreen,
+        "live" | "asleep" => Color::DarkGreen,
         "stale" | "connecting" | "pending" => Color::DarkYellow,
         "removed" => Color::Grey,
         _ => Color::DarkRed,
@@ -404,7 +404,7 @@ pub(super) fn took(milliseconds: u64) -> String {
 }
 
 /// The two largest units at most: `45s`, `3m 20s`, `2h 5m`, `4d 1h`.
-fn short(seconds: u64) -> String {
+pub(super) fn short(seconds: u64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
     let first = units
         .iter()

@@ -42,7 +42,11 @@ impl RefreshArgs {
         if self.remote.json {
             output::json(&answer);
         } else {
-            scenarios::show(&answer, None, Clock::system().wall());
+            scenarios::show(
+                &answer,
+                &scenarios::ScenarioTableStyle::default(),
+                Clock::system().wall(),
+            );
         }
         failed(&answer)
     }

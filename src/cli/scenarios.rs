@@ -1,6 +1,7 @@
 //! `callsheet scenarios`: the known scenarios and their health.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -13,7 +14,11 @@ use super::table::{ColumnFit, TextTable, cell};
 use super::watch::{self, EventFollower};
 use super::{CommandError, RemoteArgs, output, paragraph};
 use crate::model::ScenarioState;
+use crate::model::text::byte_count;
 use crate::runtime::Clock;
+
+/// The first revision of MCP whose servers keep no sessions.
+const SESSIONLESS_REVISION: &str = "2026-07-28";
 
 /// The most characters of an address where room is short.
 const SHORT_ADDRESS: usize = 24;
@@ -26,6 +31,9 @@ pub(super) struct ScenariosArgs {
     /// Only those in this state.
     #[arg(long, value_name = "STATE", conflicts_with = "name", value_parser = states())]
     state: Option<String>,
+    /// Show what their programs cost, too: memory and processor time.
+    #[arg(long, conflicts_with = "name", help_heading = "Output")]
+    wide: bool,
     /// Print them, then each change of state as it happens, until Ctrl-C.
     #[arg(short, long, conflicts_with = "state", help_heading = "Output")]
     watch: bool,
@@ -66,7 +74,11 @@ impl ScenariosArgs {
         } else if self.name.is_some() {
             show_one(&answer.value, now);
         } else {
-            show(&answer.value, self.state.as_deref(), now);
+            let shown = ScenarioTableStyle {
+                state: self.state.as_deref(),
+                is_wide: self.wide,
+            };
+            show(&answer.value, &shown, now);
         }
         Ok(())
     }
@@ -94,15 +106,24 @@ impl ScenariosArgs {
     }
 }
 
-/// Prints the list of scenarios as a table, limited to `state` if it is given.
-pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
+/// How the list of scenarios is shown.
+#[derive(Debug, Default)]
+pub(super) struct ScenarioTableStyle<'a> {
+    /// The state that it is limited to, if it is.
+    state: Option<&'a str>,
+    /// Whether it shows what programs cost.
+    is_wide: bool,
+}
+
+/// Prints the list of scenarios as a table.
+pub(super) fn show(list: &Value, shown: &ScenarioTableStyle<'_>, now: Timestamp) {
     if let Some(isolated) = isolated(list, now) {
         output::line(&isolated);
     }
     configuration(list, now);
     let scenarios = output::list(list, "scenarios");
     if scenarios.is_empty() {
-        match state {
+        match shown.state {
             Some(state) => output::line(&format!("no scenario is {state}")),
             None => output::line(
                 "no scenarios; name some as [[scenarios]] in `callsheet.toml`, or start one",
@@ -111,7 +132,7 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
         return;
     }
     // The highest rank is left out first where room is short.
-    let mut sheet = TextTable::new(&[
+    let mut columns = vec![
         ("SCENARIO", ColumnFit::Whole),
         ("STATE", ColumnFit::Whole),
         ("ADDRESS", ColumnFit::Rank(2)),
@@ -121,14 +142,16 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
         ("LAST ANSWER", ColumnFit::Rank(3)),
         ("NEXT POLL", ColumnFit::Rank(6)),
         ("FROM", ColumnFit::Rank(7)),
-        ("WHY", ColumnFit::Wrap),
-    ]);
+    ];
+    if shown.is_wide {
+        columns.extend([("MEMORY", ColumnFit::Whole), ("CPU", ColumnFit::Whole)]);
+    }
+    columns.push(("WHY", ColumnFit::Wrap));
+    let mut sheet = TextTable::new(&columns);
     let is_bounded = output::line_width().is_some();
     for (scenario, address) in scenarios.iter().zip(addresses(scenarios, is_bounded)) {
-        let number = |pointer| {
-            Cell::new(output::number(scenario, pointer)).set_alignment(CellAlignment::Right)
-        };
-        sheet.row([
+        let number = |pointer| right(output::number(scenario, pointer).to_string());
+        let mut cells = vec![
             cell(output::text(scenario, "/name")),
             output::state(&output::text(scenario, "/state")),
             cell(address),
@@ -138,14 +161,30 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
             cell(output::relative(scenario, "/last_success", now)),
             cell(output::due(scenario, "/next_attempt", now)),
             cell(output::text(scenario, "/source")),
-            cell(if is_bounded {
-                with_hosts(&why(scenario))
-            } else {
-                why(scenario)
-            }),
-        ]);
+        ];
+        if shown.is_wide {
+            cells.push(right(memory(scenario).unwrap_or_default()));
+            cells.push(right(processor_time(scenario).unwrap_or_default()));
+        }
+        cells.push(cell(if is_bounded {
+            with_hosts(&why(scenario))
+        } else {
+            why(scenario)
+        }));
+        sheet.row(cells);
     }
     sheet.print();
+    if shown.is_wide {
+        output::wrapped("", &format!("\n{}", whole_cost(scenarios)));
+        if let Some(hint) = sleep_hint(scenarios) {
+            output::wrapped("", &hint);
+        }
+    }
+    print_pending(scenarios);
+}
+
+/// Prints how many scenarios wait for an operator's approval, and what to do, if any do.
+fn print_pending(scenarios: &[Value]) {
     let pending: Vec<_> = scenarios
         .iter()
         .filter(|scenario| scenario["state"] == "pending")
@@ -161,6 +200,88 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
             "\n{many} for your approval: `callsheet scenarios {name}` shows what it claims to be, `callsheet trust {name}` publishes its tools"
         ));
     }
+}
+
+/// A cell with a number, or another text that ends at the right.
+fn right(text: String) -> Cell {
+    Cell::new(text).set_alignment(CellAlignment::Right)
+}
+
+/// The memory of its program, if it has one that callsheet started.
+fn memory(scenario: &Value) -> Option<String> {
+    let bytes = scenario.pointer("/program/memory_bytes")?.as_u64()?;
+    Some(byte_count(bytes))
+}
+
+/// The processor time of its program, such as `0.4s` or `2h 5m`.
+fn processor_time(scenario: &Value) -> Option<String> {
+    let seconds = scenario.pointer("/program/cpu_seconds")?.as_f64()?;
+    if seconds < 60.0 {
+        return Some(format!("{seconds:.1}s"));
+    }
+    let whole = Duration::try_from_secs_f64(seconds).ok()?;
+    Some(output::short(whole.as_secs()))
+}
+
+/// What all programs cost together.
+fn whole_cost(scenarios: &[Value]) -> String {
+    let costs = scenarios
+        .iter()
+        .filter_map(|scenario| scenario.pointer("/program/memory_bytes")?.as_u64());
+    let count = output::count(costs.clone().count(), "program");
+    format!(
+        "{count} started by callsheet, {} of memory",
+        byte_count(costs.sum())
+    )
+}
+
+/// How programs that run all the time could sleep, if some do and none sleeps. A server of the
+/// newest revision keeps no session, so it is the first to try.
+fn sleep_hint(scenarios: &[Value]) -> Option<String> {
+    let runs = scenarios
+        .iter()
+        .any(|scenario| scenario["program"].is_object());
+    let sleeps = scenarios
+        .iter()
+        .any(|scenario| scenario["state"] == "asleep");
+    if !runs || sleeps {
+        return None;
+    }
+    let sessionless = scenarios.iter().filter(|scenario| {
+        scenario["program"].is_object() && scenario["protocol_version"] == SESSIONLESS_REVISION
+    });
+    let names: Vec<String> = sessionless
+        .map(|scenario| format!("`{}`", output::text(scenario, "/name")))
+        .collect();
+    let first = if names.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "; {} keep no sessions, so try it with them first",
+            names.join(", ")
+        )
+    };
+    Some(format!(
+        "`mcp.sleep_after = \"10m\"` ends programs that no client uses, and starts them for the next call{first}"
+    ))
+}
+
+/// What its program costs, for the details of a scenario.
+fn program(scenario: &Value) -> String {
+    let parts = memory(scenario).zip(processor_time(scenario));
+    let Some((memory, time)) = parts else {
+        return String::new();
+    };
+    let processes = match output::number(scenario, "/program/processes") {
+        1 => "1 process".to_owned(),
+        several => format!("{several} processes"),
+    };
+    let measure = if scenario["program"]["memory_measure"] == "resident" {
+        " (memory that processes share is counted in each)"
+    } else {
+        ""
+    };
+    format!("{memory} in {processes}{measure}, {time} of processor time")
 }
 
 /// The addresses, cut where room is short and they are long: a program to start is a whole command.
@@ -371,6 +492,7 @@ fn show_one(scenario: &Value, now: Timestamp) {
         ("failures", number("/failures_in_a_row") + failures),
         ("latency", latency),
         ("restarts", restarts),
+        ("program", program(scenario)),
     ];
     output::details(&rows);
     paragraph::print_findings(scenario);

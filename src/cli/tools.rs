@@ -196,7 +196,7 @@ impl ToolsArgs {
 fn why_out_of_list(health: &Value) -> Option<String> {
     let [name, state, reason] =
         ["/name", "/state", "/reason"].map(|pointer| output::text(health, pointer));
-    let is_listed = matches!(state.as_str(), "live" | "stale")
+    let is_listed = matches!(state.as_str(), "live" | "stale" | "asleep")
         || output::number(health, "/tools/published") > 0;
     let hint = format!("`callsheet scenarios {name}` shows more");
     (!is_listed).then(|| format!("no tools: {name} is {state}: {reason}; {hint}"))

@@ -24,6 +24,8 @@ pub struct CallsConfig {
     /// `reroute_wait`: how long a call waits for a connection to its scenario while there is none,
     /// for its tools to be listed after it was away, or after it was refused.
     pub reroute_wait: Duration,
+    /// `mcp.wake_timeout`: how long it waits for a program that sleeps to be started and listed.
+    pub wake_timeout: Duration,
     /// `breaker_failures`: failures in a row after which a scenario is not called for a while.
     pub breaker_failures: u32,
     /// `breaker_open`: how long that is, until one call tries again.

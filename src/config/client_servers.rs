@@ -12,6 +12,10 @@ use super::path::KeyPath;
 use super::shape::Shape;
 use super::units::ValueError;
 use super::value_reader::ValueReader;
+use crate::model::ScenarioName;
+
+/// The shortest time without a client after which a program sleeps.
+const SHORTEST_SLEEP_AFTER: Duration = Duration::from_millis(10);
 
 /// The key with servers.
 pub(super) const KEY: &str = "mcpServers";
@@ -30,6 +34,12 @@ pub struct McpConfig {
     pub servers: Vec<ReadEntry>,
     /// `linger`: how long a daemon that `callsheet mcp` started goes on without any client.
     pub linger: Duration,
+    /// `sleep_after`: a program that no client used for so long is ended until it is needed;
+    /// `None` for never.
+    pub sleep_after: Option<Duration>,
+    /// `relist_after`: how old the list of a program that sleeps may become before the program is
+    /// started to see whether it changed.
+    pub relist_after: Duration,
 }
 
 impl Default for McpConfig {
@@ -38,7 +48,20 @@ impl Default for McpConfig {
             files: Vec::new(),
             servers: Vec::new(),
             linger: Duration::from_secs(600),
+            sleep_after: None,
+            relist_after: Duration::from_secs(24 * 3_600),
         }
+    }
+}
+
+impl Config {
+    /// After how long without a client the program of a scenario sleeps; `None` for never.
+    pub fn sleep_after(&self, scenario: &ScenarioName) -> Option<Duration> {
+        let named = self.scenarios.iter().find(|known| known.name == *scenario);
+        let own = named.and_then(|known| known.sleep_after);
+        let after = own.unwrap_or(self.mcp.sleep_after)?;
+        // A program may give zero, and then the loop would look at a used program all the time.
+        Some(after.max(SHORTEST_SLEEP_AFTER))
     }
 }
 

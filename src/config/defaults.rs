@@ -185,6 +185,7 @@ impl Default for CallsConfig {
             queue_timeout: Duration::from_secs(30),
             retries: 1,
             reroute_wait: Duration::from_secs(1),
+            wake_timeout: Duration::from_secs(60),
             breaker_failures: 5,
             breaker_open: Duration::from_secs(10),
             check_timeout: Duration::from_secs(2),

@@ -11,7 +11,7 @@ use super::rules::{
     versions,
 };
 use super::shape::Shape;
-use super::units::{duration, positive_duration};
+use super::units::{duration, positive_duration, sleep_after};
 use super::value_reader::ValueReader;
 use super::web::{client_metadata_url, host, web_origin};
 use super::{
@@ -109,6 +109,9 @@ keys! {
     "mcpServers"                             Live    custom(client_servers::SERVERS, client_servers::read_servers) mcp.servers;
     "mcp.files"                              Live    custom(Shape::TEXTS, client_servers::read_files) mcp.files;
     "mcp.linger"                             Live    text(positive_duration)               mcp.linger;
+    "mcp.sleep_after"                        Live    text(sleep_after)            mcp.sleep_after;
+    "mcp.wake_timeout"                       Live    text(positive_duration)               calls.wake_timeout;
+    "mcp.relist_after"                       Live    text(positive_duration)               mcp.relist_after;
     "mcp.naming"                             Live    text(naming_style)           mcp_face.naming;
     "mcp.mode"                               Live    text(mcp_mode)               mcp_face.searches;
     "mcp.page_size"                          Live    number(0..=MAX_KEPT)             mcp_face.page_size;

@@ -197,6 +197,8 @@ pub struct StaticScenario {
     pub target: Target,
     /// `protocol`: probed when absent; of a command it is [`MCP`].
     pub protocol: Option<String>,
+    /// `sleep_after`: when its program sleeps, `Some(None)` for never; `None` as all others.
+    pub sleep_after: Option<Option<Duration>>,
 }
 
 /// Where scenarios are looked for.

@@ -80,6 +80,7 @@ impl Config {
                 name: name.clone(),
                 target: Target::at(url.clone()),
                 protocol: Some(MODULE.to_owned()),
+                sleep_after: None,
             });
         self.scenarios.iter().cloned().chain(modules).collect()
     }

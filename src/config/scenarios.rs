@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::HeaderName;
 use url::Url;
@@ -18,7 +19,7 @@ use super::path::{KeyPath, PathStep};
 use super::rules::{pin_mode, scenario_name};
 use super::secret_value::{FOLLOWED, READ_ONCE, variable_name, variable_value, without_nul};
 use super::shape::Shape;
-use super::units::ValueError;
+use super::units::{ValueError, sleep_after};
 use super::value_reader::ValueReader;
 use super::{Config, StaticScenario};
 use crate::model::{
@@ -46,6 +47,7 @@ pub(super) const SHAPE: Shape = Shape::List(&Shape::Table(&[
     ("args", Shape::List(&Shape::Verbatim)),
     ("env", Shape::Map(&READ_ONCE)),
     ("cwd", Shape::Verbatim),
+    ("sleep_after", Shape::Text),
 ]));
 
 /// The keys of a scenario that is at an address.
@@ -53,6 +55,9 @@ const OF_URL: [&str; 2] = ["headers", "auth"];
 
 /// The keys of a scenario that is a program.
 const OF_COMMAND: [&str; 3] = ["args", "env", "cwd"];
+
+/// The key of a program that may sleep. It starts nothing, so it may come from anywhere.
+const OF_SLEEPER: [&str; 1] = ["sleep_after"];
 
 /// Whether a key names a program to start, or how, or where such programs are named. Such a key
 /// stands in a file only: what other programs put into an environment must not become a command.
@@ -109,6 +114,8 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
         let target = target(&mut at);
         at.key("protocol").text(&mut protocol, known_protocol);
         at.key("pins").text(&mut pins, pin_mode);
+        let mut sleeps: Option<Option<Duration>> = None;
+        at.key("sleep_after").text(&mut sleeps, sleep_after);
         if let (Some(name), Some(mut target)) = (name, target) {
             match &mut target {
                 Target::Stdio(_) => _ = protocol.get_or_insert_with(|| MCP.to_owned()),
@@ -134,6 +141,7 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
                 name,
                 target,
                 protocol,
+                sleep_after: sleeps,
             });
         }
     });
@@ -158,6 +166,7 @@ fn target(at: &mut ValueReader<'_>) -> Option<Target> {
         }
         (true, false) => {
             misplaced(at, &OF_COMMAND, "command");
+            misplaced(at, &OF_SLEEPER, "command");
             http(at)
         }
         (false, true) => {

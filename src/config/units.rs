@@ -73,6 +73,14 @@ pub(super) fn positive_duration(text: &str) -> Result<Duration, ValueError> {
     }
 }
 
+/// Reads after how long a program that is not used is ended: `never`, or a duration.
+pub(super) fn sleep_after(text: &str) -> Result<Option<Duration>, ValueError> {
+    match text {
+        "never" => Ok(None),
+        _ => positive_duration(text).map(Some),
+    }
+}
+
 /// Reads a size: a whole number with `B`, `KiB`, `MiB` or `GiB`; without a unit it is bytes.
 pub(super) fn bytes(text: &str) -> Result<u64, ValueError> {
     in_bytes(text).ok_or_else(|| {

@@ -87,6 +87,7 @@ impl StaticList {
                 name,
                 target,
                 protocol,
+                ..
             } = scenario;
             (
                 id,

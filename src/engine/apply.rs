@@ -193,13 +193,18 @@ impl Core {
         } else if settled == ChangeKind::Confirmed {
             self.publisher.mark_dirty_later(name, now);
         }
-        let is_quiet = record.is_steady() && !self.sessions.is_hinted(name);
+        let is_hinted = self.sessions.is_hinted(name);
+        // A request may wait for a program that sleeps.
+        let is_quiet = record.is_steady() && !record.is_asleep() && !is_hinted;
         let poll = if is_quiet {
             judgement.poll.map(|at| self.rounds.after(at))
         } else {
             judgement.poll
         };
-        let wake = [poll, judgement.until, pinned_until]
+        // After a hint it is listed first.
+        let sleeps = record.sleeps_at(&self.parts.config, now);
+        let sleeps = sleeps.filter(|_| !is_hinted);
+        let wake = [poll, judgement.until, pinned_until, sleeps]
             .into_iter()
             .flatten()
             .min();

@@ -39,6 +39,9 @@ impl Core {
                 record.handle(ScenarioInput::Replanned { followed, random }, &config, now);
             }
         }
+        for record in self.fleet.scenarios_mut() {
+            record.start_if_it_may_not_sleep(&config, now);
+        }
         if before.protocol.accept != config.protocol.accept
             || before.manifest_bounds() != config.manifest_bounds()
         {

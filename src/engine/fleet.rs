@@ -204,7 +204,7 @@ impl Fleet {
     pub(super) fn census(&self) -> Census {
         let mut census = Census::default();
         for record in self.scenarios.values() {
-            if record.is_well() && record.may_be_polled() {
+            if record.is_well() && record.may_be_polled() && !record.is_asleep() {
                 census
                     .answering
                     .push((record.last_poll(), record.name.clone()));

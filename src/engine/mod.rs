@@ -55,6 +55,7 @@ use crate::transports::{TransportError, Transports};
 
 mod apply;
 mod assignment;
+pub mod awake;
 mod call_report;
 mod configure;
 mod effects;

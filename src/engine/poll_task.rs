@@ -20,6 +20,8 @@ pub(super) struct PollRequest {
     pub(super) generation: u64,
     pub(super) target: Target,
     pub(super) mode: PollMode,
+    /// Whether the program of the scenario sleeps: its former process may still be ending.
+    pub(super) is_asleep: bool,
     pub(super) transports: Transports,
     pub(super) request: ListRequest,
     /// How long it may take, including the wait for a permit: a session's own timeout may be wrong.
@@ -115,8 +117,12 @@ async fn list(
         transports,
         request,
         current,
+        is_asleep,
         ..
     } = poll_request;
+    if is_asleep && let Target::Stdio(program) = &target {
+        transports.program_ended(program).await;
+    }
     let (protocol, listing) = match mode {
         PollMode::Session(protocol, session) => {
             current.set(&session);
@@ -200,6 +206,7 @@ mod tests {
             target: Target::at("http://127.0.0.1:1".parse().unwrap()),
             mode: PollMode::Session(Arc::new(ToolDiscovery), session),
             transports: Transports::new(client),
+            is_asleep: false,
             request: ListRequest::whole(),
             longest: second,
             listings: Arc::default(),

@@ -80,6 +80,7 @@ impl Poller {
             protocol,
             request,
             is_untrusted,
+            is_asleep,
         } = due;
         let mode = match (session, protocol) {
             (Some(session), Some(protocol)) => PollMode::Session(protocol, session),
@@ -100,6 +101,7 @@ impl Poller {
             target,
             mode,
             transports: self.transports.clone(),
+            is_asleep,
             longest: refresh.timeout.saturating_mul(POLL_TIMEOUTS_MAX),
             request,
             listings: Arc::clone(&self.listings),

@@ -10,6 +10,7 @@ use super::error::EngineError;
 use super::message::{HealthReceiver, ListAddress};
 use super::now::Now;
 use super::run::Core;
+use super::scenario::Scenario;
 use super::scenario::handle::ScenarioInput;
 use super::sessions::link::SessionLink;
 use super::sessions::news::SessionNews;
@@ -91,10 +92,29 @@ impl Core {
         if is_gone {
             // Not only with the next snapshot: calls until then would be sent to the ended session,
             // and their failures would open the circuit breaker.
-            let sequence = self.publisher.next_sequence();
-            self.parts
-                .routes
-                .change(self.fleet.scenarios(), std::iter::once(&name), sequence);
+            self.change_route(&name);
+        }
+    }
+
+    /// Updates the route to a scenario at once.
+    fn change_route(&self, name: &ScenarioName) {
+        let sequence = self.publisher.next_sequence();
+        self.parts
+            .routes
+            .change(self.fleet.scenarios(), std::iter::once(name), sequence);
+    }
+
+    /// Ends the program of a scenario that no client has used for long, where that is configured.
+    pub(super) fn sleep_if_due(&mut self, name: &ScenarioName, now: Now) {
+        if self.sessions.is_hinted(name) {
+            return;
+        }
+        let Some(record) = self.fleet.get_mut(name) else {
+            return;
+        };
+        if record.fall_asleep_if_due(&self.parts.config, now) {
+            self.reevaluate(name, now, ChangeKind::Changed);
+            self.change_route(name);
         }
     }
 
@@ -198,9 +218,21 @@ impl Core {
 
     /// Starts the poll of a scenario, when it is due.
     pub(super) fn poll_if_due(&mut self, name: &ScenarioName, now: Now) {
+        let is_relisting = self
+            .relisted
+            .as_ref()
+            .and_then(|other| self.fleet.get(other))
+            .is_some_and(Scenario::is_being_relisted);
         let Some(record) = self.fleet.get_mut(name) else {
             return;
         };
+        if record.is_relisted() && record.is_poll_due(now) {
+            if is_relisting {
+                record.postpone_relisting(now);
+                return;
+            }
+            self.relisted = Some(name.clone());
+        }
         let Some(due) = record.begin_poll(&self.parts.config, now) else {
             return;
         };

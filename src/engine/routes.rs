@@ -9,6 +9,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use imbl::OrdMap;
 
+use super::awake::AwakeHolds;
 use super::scenario::{Scenario, ScenarioMap};
 use super::sessions::link::SessionSpec;
 use crate::model::{PeerIdentity, ScenarioName, ScenarioState};
@@ -32,6 +33,8 @@ pub struct CallRoute {
     pub party: PeerIdentity,
     /// Its state.
     pub state: ScenarioState,
+    /// The use of its program, which sleeps while it is not used where that is configured.
+    pub awake: Arc<AwakeHolds>,
     /// Grows whenever its process may be another one: it moved, restarted, or may have restarted.
     pub generation: u64,
     /// The sequence of the first snapshot after its process was listed. Definitions of an older one
@@ -106,6 +109,7 @@ impl CallRoute {
             })
             && self.is_of_same_listing(record)
             && record.state() == self.state
+            && Arc::ptr_eq(record.awake(), &self.awake)
             && record
                 .party()
                 .map_or(self.party == PeerIdentity::default(), |party| {
@@ -125,6 +129,7 @@ impl Scenario {
             protocol,
             version,
             followed: self.is_trusted(),
+            asleep: self.is_asleep(),
         })
     }
 
@@ -153,6 +158,7 @@ impl Scenario {
             address: target.to_string().into(),
             party: self.party().cloned().unwrap_or_default(),
             state: self.state(),
+            awake: Arc::clone(self.awake()),
             generation: self.generation(),
             since,
         })

@@ -60,6 +60,8 @@ pub(super) struct Core {
     pub(super) partition: Partition,
     /// When polls start that probably bring no change.
     pub(super) rounds: PollGrid,
+    /// The program that slept and was started last to see whether its list changed.
+    pub(super) relisted: Option<ScenarioName>,
     /// When the times of the last answers are stored.
     answer_times_due: Instant,
 }
@@ -146,6 +148,7 @@ impl Core {
             pins,
             partition: Partition::new(now),
             rounds,
+            relisted: None,
             answer_times_due: now.mono + ANSWER_TIMES_INTERVAL,
         };
         core.await_first_lists(None, now);
@@ -266,6 +269,7 @@ impl Core {
                 continue;
             }
             self.poll_if_due(&name, now);
+            self.sleep_if_due(&name, now);
             self.reevaluate(&name, now, ChangeKind::Same);
         }
     }
@@ -397,7 +401,9 @@ impl Core {
                 .fleet
                 .scenarios()
                 .values()
-                .filter(|record| record.may_be_polled() && record.is_trusted());
+                .filter(|record| record.may_be_polled() && record.is_trusted())
+                // Naming one wakes it; all of them are not started for that.
+                .filter(|record| !record.is_asleep());
             polled.map(|record| record.name.clone()).collect()
         } else {
             names

@@ -2,12 +2,13 @@
 //! (proc(5)); no metrics on systems without it.
 
 use std::fs;
+use std::str::FromStr;
 
 use super::family::{Family, MetricKind};
 
 /// Clock ticks per second in `/proc/self/stat`: the unit that the kernel shows to programs
 /// (`USER_HZ`), whatever its internal unit is.
-const TICKS: f64 = 100.0;
+pub(crate) const TICKS_PER_SECOND: u32 = 100;
 /// `/proc/self/status` counts memory in KiB.
 const KIB: f64 = 1024.0;
 
@@ -22,13 +23,14 @@ pub fn families() -> Vec<Family> {
     let fds = fs::read_dir("/proc/self/fd")
         .ok()
         .map(|open| open.count().saturating_sub(1));
-    let cpu = field(&stat, 14)
-        .zip(field(&stat, 15))
-        .map(|(user, system)| (user + system) / TICKS);
-    let started = field(&stat, 22)
-        .zip(line(&machine, "btime"))
-        .map(|(ticks, boot)| boot + ticks / TICKS);
-    let memory = |name| line(&status, name).map(|kib| kib * KIB);
+    let seconds = |ticks: f64| ticks / f64::from(TICKS_PER_SECOND);
+    let cpu = stat_field::<f64>(&stat, 14)
+        .zip(stat_field::<f64>(&stat, 15))
+        .map(|(user, system)| seconds(user + system));
+    let started = stat_field(&stat, 22)
+        .zip(named_number::<f64>(&machine, "btime"))
+        .map(|(ticks, boot)| boot + seconds(ticks));
+    let memory = |name| named_number::<f64>(&status, name).map(|kib| kib * KIB);
     let counter = |name, help, value: Option<f64>| {
         Some(Family::new(MetricKind::Counter, name, help).value(value?))
     };
@@ -62,12 +64,12 @@ pub fn families() -> Vec<Family> {
         gauge(
             "process_max_fds",
             "Limit of open file descriptors.",
-            line(&limits, "Max open files"),
+            named_number(&limits, "Max open files"),
         ),
         gauge(
             "process_threads",
             "Threads of the process.",
-            line(&status, "Threads:"),
+            named_number(&status, "Threads:"),
         ),
         gauge(
             "process_start_time_seconds",
@@ -78,9 +80,9 @@ pub fn families() -> Vec<Family> {
     all.into_iter().flatten().collect()
 }
 
-/// A field of `/proc/self/stat`, counted from 1 as in proc(5). The second is the program's name in
+/// A field of `/proc/PID/stat`, counted from 1 as in proc(5). The second is the program's name in
 /// brackets, which may contain any characters.
-fn field(stat: &str, number: usize) -> Option<f64> {
+pub(crate) fn stat_field<T: FromStr>(stat: &str, number: usize) -> Option<T> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_ascii_whitespace()
         .nth(number.checked_sub(3)?)?
@@ -89,7 +91,7 @@ fn field(stat: &str, number: usize) -> Option<f64> {
 }
 
 /// The number after a name at the beginning of a line. `None` for `unlimited`.
-fn line(text: &str, name: &str) -> Option<f64> {
+pub(crate) fn named_number<T: FromStr>(text: &str, name: &str) -> Option<T> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_ascii_whitespace().next()?.parse().ok()
 }
@@ -101,20 +103,23 @@ mod tests {
     #[test]
     fn fields_are_found_behind_any_name() {
         let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 3 0 12345 1000 20";
-        assert_eq!(field(stat, 14), Some(250.0));
-        assert_eq!(field(stat, 15), Some(50.0));
-        assert_eq!(field(stat, 22), Some(12345.0));
-        assert_eq!(field("", 14), None);
-        assert_eq!(field(stat, 1), None);
-        assert_eq!(field(stat, 99), None);
+        assert_eq!(stat_field::<f64>(stat, 14), Some(250.0));
+        assert_eq!(stat_field::<f64>(stat, 15), Some(50.0));
+        assert_eq!(stat_field::<f64>(stat, 22), Some(12345.0));
+        assert_eq!(stat_field::<f64>("", 14), None);
+        assert_eq!(stat_field::<f64>(stat, 1), None);
+        assert_eq!(stat_field::<f64>(stat, 99), None);
         assert_eq!(
-            line(
+            named_number(
                 "Max open files            1024                 4096   files",
                 "Max open files"
             ),
             Some(1024.0)
         );
-        assert_eq!(line("VmRSS:\t  12 kB\nThreads:\t3", "Threads:"), Some(3.0));
+        assert_eq!(
+            named_number("VmRSS:\t  12 kB\nThreads:\t3", "Threads:"),
+            Some(3.0)
+        );
     }
 
     #[cfg(target_os = "linux")]

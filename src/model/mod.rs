@@ -49,6 +49,7 @@ pub mod operation;
 pub mod pins;
 pub mod preference;
 pub mod profile;
+mod program_cost;
 pub mod program_end;
 mod public_address;
 pub mod relayed;
@@ -100,6 +101,7 @@ pub use preference::{
     Settings, SettingsPatch,
 };
 pub use profile::{Permission, Profile, UnknownLevel};
+pub use program_cost::{MemoryMeasure, ProgramCost};
 pub use program_end::{ProgramEnd, RecordedEnd};
 pub use public_address::is_public_address;
 pub use relayed::{RelayedKind, RelayedOffer, RelayedOffers};

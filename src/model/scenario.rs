@@ -22,6 +22,8 @@ pub enum ScenarioState {
     Live,
     /// Past its freshness, still within grace. Published.
     Stale,
+    /// A program that does not run because no client needs it. Published, with the age of its list.
+    Asleep,
     /// A source names it, but it failed too often for too long, or has no tools to keep. Withdrawn
     /// with a finding, back at the first good answer; its names stay reserved.
     Down,
@@ -39,11 +41,12 @@ pub enum ScenarioState {
 
 impl ScenarioState {
     /// Every state, in the order of the table.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Pending,
         Self::Connecting,
         Self::Live,
         Self::Stale,
+        Self::Asleep,
         Self::Down,
         Self::Removed,
         Self::NeedsAuthorization,
@@ -58,6 +61,7 @@ impl ScenarioState {
             Self::Connecting => "connecting",
             Self::Live => "live",
             Self::Stale => "stale",
+            Self::Asleep => "asleep",
             Self::Down => "down",
             Self::Removed => "removed",
             Self::NeedsAuthorization => "needs-authorization",

@@ -1,5 +1,5 @@
 //! Texts of others: cutting them where they are long, and the characters in them that cannot be
-//! seen. Bytes as hexadecimal digits.
+//! seen. Bytes as hexadecimal digits, and numbers of bytes for people.
 
 use std::fmt::{self, Display, Write};
 
@@ -44,6 +44,18 @@ pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
         .iter()
         .flat_map(|byte| [digit(byte >> 4), digit(byte & 0x0f)])
         .collect()
+}
+
+/// A number of bytes with one unit: `812 kB`, `48.3 MB`, `2.1 GB`.
+pub(crate) fn byte_count(bytes: u64) -> String {
+    let units = [(1_000_000_000, "GB"), (1_000_000, "MB")];
+    for (size, unit) in units {
+        if bytes >= size {
+            let tenths = bytes / (size / 10);
+            return format!("{}.{} {unit}", tenths / 10, tenths % 10);
+        }
+    }
+    format!("{} kB", bytes.div_ceil(1_000))
 }
 
 /// Takes `most` bytes, and then fails.

@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
 use super::{Call, CallError, CallIo, InputRound, ListError, ListRequest, Listing, Outcome};
-use crate::model::{Awaited, JsonText, ProgramEnd};
+use crate::model::{Awaited, JsonText, ProgramCost, ProgramEnd};
 use crate::transports::http::Upstream;
 
 /// One scenario as long as it is the same process or connection. Dropping it closes it.
@@ -74,6 +74,12 @@ pub trait Session: Send + Sync {
     /// here.
     fn recent_errors(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// What the processes of its program cost now, where it is a program that was started here and
+    /// the system shows it. Never waits for long.
+    fn cost(&self) -> BoxFuture<'_, Option<ProgramCost>> {
+        Box::pin(std::future::ready(None))
     }
 
     /// What the listing under way waits for, and for how long. `None` where that is not known, and

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::{HttpTarget, Secret, SecretSource, StdioTarget, Target};
+use crate::model::{HttpTarget, ProgramCost, Secret, SecretSource, StdioTarget, Target};
 use crate::runtime::{Clock, Tasks};
 
 pub mod error;
@@ -60,6 +60,25 @@ impl Transports {
     /// [`TransportError::NotStarted`].
     pub fn stdio(&self, target: &StdioTarget) -> Result<ChildProcess, TransportError> {
         self.children.start(target)
+    }
+
+    /// What the processes of a program cost that was started for this target; `None` if none runs,
+    /// and where the system does not show it. Read at most every few seconds, and never waited for
+    /// long.
+    pub async fn program_cost(&self, target: &StdioTarget) -> Option<ProgramCost> {
+        self.children.cost_of(target).await
+    }
+
+    /// A keyed digest of all that a program is started with; its variables cannot be read from it.
+    /// `None` without a key.
+    pub fn program_digest(&self, target: &StdioTarget) -> Option<Arc<str>> {
+        self.children.digest_of(target)
+    }
+
+    /// Completes when no process runs of a program that is being ended, so that there are never two
+    /// of it.
+    pub async fn program_ended(&self, target: &StdioTarget) {
+        self.children.ended(target).await;
     }
 
     /// Fails with [`TransportError::Address`] when there is no way to a target at all.

@@ -141,6 +141,100 @@ fn lines_of_a_run_that_ended_are_marked_beside_its_successor() {
     assert!(shown.contains(heading), "{shown}");
 }
 
+/// The sum of a number in a file of each process, in bytes.
+fn kib_of(ids: &[String], file: &str, name: &str) -> u64 {
+    let of = |id: &String| {
+        let text = fs::read_to_string(format!("/proc/{id}/{file}")).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let number = line.unwrap().split_whitespace().next().unwrap();
+        number.parse::<u64>().unwrap() << 10
+    };
+    ids.iter().map(of).sum()
+}
+
+/// The processes of a group, as the system shows them.
+fn group_of(leader: &str) -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let ids = processes.filter_map(|process| process.file_name().into_string().ok());
+    let is_in_group = |id: &String| {
+        let stat = fs::read(format!("/proc/{id}/stat")).unwrap_or_default();
+        let stat = String::from_utf8_lossy(&stat).into_owned();
+        let rest = stat.rsplit_once(')').map(|(_, rest)| rest.to_owned());
+        rest.is_some_and(|rest| rest.split_whitespace().nth(2) == Some(leader))
+    };
+    ids.filter(is_in_group).collect()
+}
+
+/// The whole group counts, of which the program that was started is the smallest part.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_a_program_costs_is_shown() {
+    let (home, daemon, ids) = with_child();
+    let shown = crate::support::command::json(&home.run(&["scenarios", "child", "--json"]).ok());
+    let program = &shown["program"];
+    let group = group_of(&ids[0]);
+    // The wrapper, the shell below it and the server; what left the group is not counted.
+    assert_eq!(program["processes"], 3, "{program} of {group:?}");
+    assert_eq!(program["memory_measure"], "proportional", "{program}");
+    let memory = program["memory_bytes"].as_u64().unwrap();
+    let server = group.into_iter().find(|id| {
+        let command = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&command).starts_with("python3")
+    });
+    let server = [server.unwrap()];
+    let least = kib_of(&server, "smaps_rollup", "Pss:") / 2;
+    let most = 4 * kib_of(&server, "status", "VmRSS:");
+    assert!((least..most).contains(&memory), "{memory}: {least}..{most}");
+    let time = program["cpu_seconds"].as_f64().unwrap();
+    assert!((0.005..60.0).contains(&time), "{program}");
+
+    let (code, listed) = daemon.get("/api/v1/scenarios");
+    assert_eq!(code, 200);
+    let listed = crate::support::command::json(&String::from_utf8(listed).unwrap());
+    // At most a few seconds old, so it may be the same reading.
+    let again = &listed["scenarios"][0]["program"];
+    assert!(again["memory_bytes"].is_u64(), "{listed}");
+    assert!(again["cpu_seconds"].as_f64().unwrap() >= time, "{listed}");
+    let metrics = String::from_utf8(daemon.get("/metrics").1).unwrap();
+    for name in [
+        "callsheet_program_memory_bytes",
+        "callsheet_program_cpu_seconds_total",
+    ] {
+        let line = format!("{name}{{scenario=\"child\"}} ");
+        let value = metrics.lines().find_map(|text| text.strip_prefix(&line));
+        let value = value.unwrap_or_else(|| panic!("{name} in {metrics}"));
+        assert!(value.parse::<f64>().unwrap() > 0.0, "{name} {value}");
+    }
+
+    let wide = home.run(&["scenarios", "--wide"]).ok();
+    let head = wide.lines().next().unwrap();
+    assert!(head.contains("MEMORY") && head.contains("CPU"), "{wide}");
+    assert!(wide.contains("1 program started by callsheet, "), "{wide}");
+    assert!(wide.contains(" MB"), "{wide}");
+    let plain = home.run(&["scenarios"]).ok();
+    assert!(!plain.contains("MEMORY"), "{plain}");
+    let details = home.run(&["scenarios", "child"]).ok();
+    let line = details.lines().find(|line| line.contains("program  "));
+    assert!(
+        line.is_some_and(|line| line.contains(" of processor time")),
+        "{details}"
+    );
+    let page = String::from_utf8(daemon.get("/dashboard/scenarios/child").1).unwrap();
+    assert!(page.contains("of processor time"), "{page}");
+}
+
+/// The system would show the cost of any process, but callsheet knows only those that it started.
+#[test]
+fn a_provider_that_callsheet_did_not_start_has_no_cost() {
+    let (home, daemon, _scenarios) = crate::support::command::office();
+    let listed = String::from_utf8(daemon.get("/api/v1/scenarios").1).unwrap();
+    assert!(!listed.contains("\"program\""), "{listed}");
+    let wide = home
+        .run(&["scenarios", "--wide", "--url", &daemon.url])
+        .ok();
+    assert!(wide.contains("0 programs started by callsheet"), "{wide}");
+}
+
 /// Signals that stop a service come to the watchdog, too, while the daemon may still need it.
 #[test]
 fn the_watchdog_ends_with_the_daemon_and_not_before() {

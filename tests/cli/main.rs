@@ -43,6 +43,7 @@ mod search;
 mod serve;
 mod service;
 mod service_manager;
+mod sleeping;
 mod state;
 mod turn;
 mod unix_socket;

@@ -37,6 +37,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("naming.style", "always"),
     ("mcp.naming", "on-collision"),
     ("mcp.mode", "search"),
+    ("mcp.sleep_after", "10m"),
     ("login.hosts", "[h]"),
     ("login.client_metadata_url", "https://h/c.json"),
     ("state.path", "/s.db"),

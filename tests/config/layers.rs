@@ -251,6 +251,9 @@ command = "x"
 [mcp]
 files = ["~/.cursor/mcp.json"]
 linger = "131s"
+sleep_after = "132s"
+wake_timeout = "133s"
+relist_after = "134s"
 [[definitions]]
 schema = '{"type": "object", "properties": {"_tool": {"const": "rate"}, "_output": {"type": "object"}}}'
 activity = [{ profile = "narrow", activity = "a/b.c" }]
@@ -376,6 +379,7 @@ fn everything(machine: &Machine) -> Config {
         }
         .into(),
         protocol: protocol.map(Into::into),
+        sleep_after: None,
     };
     expected.scenarios = vec![
         scenario("a", "http://127.0.0.1:1", None),
@@ -461,6 +465,7 @@ fn every_call(machine: &Machine, calls: &mut CallsConfig) {
     (calls.tool_metrics, calls.audit, calls.audit_arguments) =
         (true, Some(machine.path("work/audit.jsonl")), true);
     (calls.audit_max_size, calls.audit_keep) = (131 * 1024, 132);
+    calls.wake_timeout = Duration::from_secs(133);
     calls.log_payloads = 139 * 1024;
     let turns = &mut calls.turns;
     (turns.keep, turns.max, turns.kept_bytes) = (Duration::from_secs(134), 135, 136 * 1024);
@@ -546,6 +551,8 @@ fn mcp(machine: &Machine) -> McpConfig {
         files: vec![machine.path("home/.cursor/mcp.json")],
         servers,
         linger: Duration::from_secs(131),
+        sleep_after: Some(Duration::from_secs(132)),
+        relist_after: Duration::from_secs(134),
     }
 }
 

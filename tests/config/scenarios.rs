@@ -302,3 +302,30 @@ fn the_profile_of_clients_that_name_none_is_one_of_the_profiles() {
         "{error}"
     );
 }
+
+#[test]
+fn programs_sleep_as_configured_for_all_and_for_one() {
+    let entry = |name: &str, more: &str| {
+        format!("[[scenarios]]\nname = \"{name}\"\ncommand = \"server-of-{name}\"\n{more}\n")
+    };
+    let own = entry("own", "sleep_after = \"10m\"");
+    let never = entry("never", "sleep_after = \"never\"");
+    let text = format!(
+        "mcp.sleep_after = \"1h\"\n{own}{never}{}",
+        entry("other", "")
+    );
+    let config = Machine::new().file(&text).config();
+    let sleeps = |name: &str| config.sleep_after(&name.parse().unwrap());
+    assert_eq!(sleeps("own"), Some(std::time::Duration::from_secs(600)));
+    assert_eq!(sleeps("never"), None);
+    assert_eq!(sleeps("other"), Some(std::time::Duration::from_secs(3_600)));
+    let silent = Machine::new().file(&entry("other", "")).config();
+    assert_eq!(silent.sleep_after(&"other".parse().unwrap()), None);
+
+    let url = "[[scenarios]]\nname = \"far\"\nurl = \"http://h/mcp\"\nsleep_after = \"1h\"\n";
+    let error = Machine::new().file(url).error();
+    assert!(error.contains("sleep_after"), "{error}");
+    let wrong = entry("own", "sleep_after = \"soon\"");
+    let error = Machine::new().file(&wrong).error();
+    assert!(error.contains("soon"), "{error}");
+}

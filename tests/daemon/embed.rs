@@ -266,6 +266,7 @@ async fn what_the_program_names_no_other_source_takes_over() {
         name: "files".parse().unwrap(),
         target: callsheet::model::Target::at(theirs.url()),
         protocol: None,
+        sleep_after: None,
     }];
     let app = Callsheet::builder(config)
         .source(One("files", ours.url(), None))

@@ -27,6 +27,7 @@ fn every_source(processes: &Processes) -> Vec<Box<dyn Source>> {
         name: "files".parse().unwrap(),
         target: callsheet::model::Target::at("http://127.0.0.1:15000".parse().unwrap()),
         protocol: None,
+        sleep_after: None,
     };
     processes.write_live("files", 15000);
     vec![
@@ -150,6 +151,7 @@ async fn the_static_list_tells_what_is_configured() {
         name: name.parse().unwrap(),
         target: callsheet::model::Target::at(url.parse().unwrap()),
         protocol: protocol.map(str::to_owned),
+        sleep_after: None,
     };
     let entries = vec![
         entry("notes", "https://notes.example/base/", Some("mcp")),

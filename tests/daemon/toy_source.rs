@@ -82,6 +82,7 @@ async fn started(folder: &Path, paper: Option<Paper>, configured: &[(&str, Url)]
             name: entry.0.parse().unwrap(),
             target: Target::at(entry.1.clone()),
             protocol: None,
+            sleep_after: None,
         })
         .collect();
     let builder = Callsheet::builder(config);

@@ -81,6 +81,7 @@ async fn a_scenario_that_never_answered_is_not_stale_while_the_daemon_is_cut_off
             name: name("never"),
             target: callsheet::model::Target::at(never.url()),
             protocol: None,
+            sleep_after: None,
         };
         config.scenarios.push(entry);
     });

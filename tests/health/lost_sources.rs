@@ -289,6 +289,7 @@ async fn the_list_wins_over_the_folder_and_says_so() {
         name: name("files"),
         target: callsheet::model::Target::at(listed_at.url()),
         protocol: None,
+        sleep_after: None,
     };
     let sheet = following(&processes)
         .with(|config| config.scenarios.push(fixed))

@@ -293,6 +293,7 @@ async fn a_second_source_for_the_same_address_is_no_restart() {
                 name: crate::support::in_process::name("fixed"),
                 target: callsheet::model::Target::at(address),
                 protocol: None,
+                sleep_after: None,
             };
             config.scenarios.push(named);
         })

@@ -243,6 +243,7 @@ async fn instructions_of_servers_are_given_where_the_configuration_says_so() {
             name: name.parse().unwrap(),
             target,
             protocol: Some("mcp".to_owned()),
+            sleep_after: None,
         }
     };
     for given in [false, true] {

@@ -22,6 +22,7 @@ fn configured(name: &str, url: Url) -> StaticScenario {
         name: name.parse().unwrap(),
         target: Target::at(url),
         protocol: None,
+        sleep_after: None,
     }
 }
 

@@ -29,5 +29,6 @@ mod relayed_news;
 mod search_mode;
 mod served;
 mod sessions;
+mod sleeping;
 mod stdio;
 mod taking_part;

@@ -174,6 +174,7 @@ pub(crate) fn entry(scenario: &str, url: Url) -> StaticScenario {
         name: name(scenario),
         target: Target::at(url),
         protocol: None,
+        sleep_after: None,
     }
 }
 

@@ -51,6 +51,8 @@ impl OperationTracker {
                     .await;
             }
         };
+        // Between two polls of its status the program works on.
+        let _awake = side.keep_awake(&operation.tool);
         let clock = self.0.parts.clock;
         let now = clock.now();
         let wall = clock.wall();

@@ -33,6 +33,7 @@ use uuid::Uuid;
 
 use super::dependencies::CallDependencies;
 use super::kept::{KeptLimits, KeptRegister, Taken};
+use crate::engine::awake::AwakeHold;
 use crate::events::Event;
 use crate::model::{
     CallerInfo, Finding, FindingCode, JsonText, Operation, OperationState, PeerIdentity, Progress,
@@ -160,6 +161,9 @@ pub trait ToolCaller: Clone + Send + Sync + 'static {
         &self,
         call: CompanionCall,
     ) -> BoxFuture<'static, Result<CompanionReply, CompanionError>>;
+
+    /// Keeps the program of a scenario awake until it is dropped, if it is known.
+    fn keep_awake(&self, id: &ToolId) -> Option<AwakeHold>;
 }
 
 /// All operations. Cheap to clone.

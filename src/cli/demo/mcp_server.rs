@@ -35,6 +35,7 @@ pub(super) fn scenario() -> Result<StaticScenario, anyhow::Error> {
         name,
         target,
         protocol: Some(MCP.to_owned()),
+        sleep_after: None,
     })
 }
 

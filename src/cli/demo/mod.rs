@@ -120,6 +120,7 @@ fn config(
             name: sample.name.clone(),
             target: Target::at(sample.url.clone()),
             protocol: None,
+            sleep_after: None,
         });
     }
     let process = folder.join("processes").join(found.name.as_str());
@@ -145,7 +146,11 @@ async fn show(url: &str) -> Result<(), CommandError> {
     let list = daemon
         .get(&["scenarios"], QueryPairs::new(), "scenarios")
         .await?;
-    scenarios::show(&list.value, None, Clock::system().wall());
+    scenarios::show(
+        &list.value,
+        &scenarios::ScenarioTableStyle::default(),
+        Clock::system().wall(),
+    );
     output::line("");
     let list = daemon
         .list(vec![("include_disabled", "true".into())])

@@ -196,7 +196,7 @@ fn state(scenario: &Value, counts: FindingCounts, hint: Option<&str>, report: &m
     };
     let url = output::text(scenario, "/url");
     match state.as_str() {
-        "live" => manifest(
+        "live" | "asleep" => manifest(
             &name,
             &url,
             output::number(scenario, "/tools/published"),

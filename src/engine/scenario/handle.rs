@@ -259,6 +259,11 @@ impl Scenario {
             Ok(()) => {
                 self.target = Some(target);
                 self.silent_since = None;
+                if self.start_asleep(transports, config, now) {
+                    // There is no first poll to wait for.
+                    effects.notify.push(Notice::Polled(self.name.clone()));
+                    return effects;
+                }
                 let at = if self.is_trusted() {
                     now.mono
                 } else {
@@ -430,6 +435,9 @@ impl Scenario {
     /// scenario keeps its back-off, and a scenario that is being polled gets its plan with the
     /// answer.
     fn replanned(&mut self, followed: bool, config: &Config, now: Now, random: f64) {
+        if self.is_asleep() {
+            return;
+        }
         let (Some((planned, _)), Some((last, _))) = (self.polls.next, self.polls.last) else {
             return;
         };

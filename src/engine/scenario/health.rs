@@ -177,6 +177,9 @@ fn answered(
         LastPoll::OutOfRange => return (LifecycleInput::OutOfRange, None),
         LastPoll::Unanswered | LastPoll::Good | LastPoll::Failed => {}
     }
+    if record.is_asleep() {
+        return (LifecycleInput::Sleeping, None);
+    }
     // A poll of one that hangs takes minutes, so it fails seldom: its silence counts, too.
     let silent_until = record.silent_since.map(|since| since + health.grace);
     let is_silent = silent_until.is_some_and(|until| now >= until);
@@ -236,7 +239,9 @@ fn standing(record: &Scenario, now: Instant, config: &Config) -> Visibility {
         }
         Lifecycle::Incompatible | Lifecycle::NeedsAuthorization => withdrawn(),
         Lifecycle::Connecting | Lifecycle::Live | Lifecycle::Stale if lapsed => withdrawn(),
-        Lifecycle::Connecting | Lifecycle::Live | Lifecycle::Stale => Visibility::Published,
+        Lifecycle::Connecting | Lifecycle::Live | Lifecycle::Stale | Lifecycle::Asleep => {
+            Visibility::Published
+        }
     }
 }
 
@@ -327,6 +332,7 @@ fn reason(record: &Scenario, state: Lifecycle, isolated: bool) -> String {
             .map_or_else(|| failing(record), |obstacle| obstacle.message.clone()),
         Lifecycle::Connecting => connecting(record),
         Lifecycle::Live => live(record),
+        Lifecycle::Asleep => asleep(record),
         Lifecycle::Stale => {
             let kept = isolated && record.failures > 0;
             stale(record)
@@ -432,6 +438,24 @@ fn live(record: &Scenario) -> String {
         SourcePresence::Unnamed => "answers, although no source names it any more".into(),
         SourcePresence::Named | SourcePresence::Absent { .. } => "up to date".into(),
     }
+}
+
+/// Since when it sleeps, and of when its list is.
+fn asleep(record: &Scenario) -> String {
+    let since = record.asleep_since().unwrap_or(record.current.since());
+    let listed = record.offer.as_ref().map(|held| held.freshness.received_at);
+    let listed = listed.unwrap_or(since);
+    let is_same_day = listed.strftime("%F").to_string() == since.strftime("%F").to_string();
+    let listed = listed.strftime(if is_same_day { "%H:%M" } else { "%F %H:%M" });
+    let waking = if record.polls.under_way.is_some() {
+        "; it is being started"
+    } else {
+        ""
+    };
+    format!(
+        "asleep since {} UTC; its list is of {listed} UTC{waking}",
+        since.strftime("%H:%M")
+    )
 }
 
 fn stale(record: &Scenario) -> String {

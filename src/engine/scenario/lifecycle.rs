@@ -24,6 +24,9 @@
 //!                        +--- Absent (from any state but Pending, Blocked) --> Removed
 //! ```
 //!
+//! `Sleeping` leads from `Connecting`, `Live` and `Stale` to `Asleep`, where it stays until there
+//! is an answer, good or bad.
+//!
 //! An input is a fact about the scenario now, not an event: the same input twice changes nothing
 //! the second time. Whenever something may have changed, the loop gives three inputs in this order:
 //! what the operator decided (`Rejected`, `Unapproved`, `Approved`), what the sources say
@@ -43,6 +46,8 @@ pub(in crate::engine) enum Lifecycle {
     Live,
     /// Its last answer is out of date, or it fails, within grace.
     Stale,
+    /// Its program does not run, because no client needs it.
+    Asleep,
     /// It answered 401 or 403 last, and gave no good answer since.
     NeedsAuthorization,
     /// It failed too often for too long, or came back and gave no good answer yet.
@@ -86,6 +91,9 @@ pub(in crate::engine) enum LifecycleInput {
     Fresh,
     /// Its last answer is good, and past its freshness.
     Aged,
+    /// Its program was ended because no client needed it, or was not started for that reason, and
+    /// there is a list that may be used.
+    Sleeping,
     /// It failed, but not too often, and its last good answer is fresh.
     Doubtful,
     /// It was absent or down since its last good answer, and gave no other one.
@@ -108,7 +116,8 @@ pub(in crate::engine) enum LifecycleInput {
 )]
 pub(in crate::engine) fn next(state: Lifecycle, input: LifecycleInput) -> Lifecycle {
     use Lifecycle::{
-        Blocked, Connecting, Down, Incompatible, Live, NeedsAuthorization, Pending, Removed, Stale,
+        Asleep, Blocked, Connecting, Down, Incompatible, Live, NeedsAuthorization, Pending,
+        Removed, Stale,
     };
     match (input, state) {
         (LifecycleInput::Rejected, _) => Blocked,
@@ -129,11 +138,12 @@ pub(in crate::engine) fn next(state: Lifecycle, input: LifecycleInput) -> Lifecy
         (LifecycleInput::Lost, _) => Down,
         // Only a good answer ends these states.
         (_, NeedsAuthorization | Down | Incompatible) => state,
-        (LifecycleInput::Unanswered, Connecting | Live | Stale) => Connecting,
+        (LifecycleInput::Sleeping, Connecting | Live | Stale | Asleep) => Asleep,
+        (LifecycleInput::Unanswered, Connecting | Live | Stale | Asleep) => Connecting,
         // Its earlier tools may be out of date, also when an operator approved it again meanwhile.
-        (LifecycleInput::Returned, Connecting | Live | Stale) => Down,
-        (LifecycleInput::Doubtful, Connecting | Live | Stale) => Live,
-        (LifecycleInput::Failing, Connecting | Live | Stale) => Stale,
+        (LifecycleInput::Returned, Connecting | Live | Stale | Asleep) => Down,
+        (LifecycleInput::Doubtful, Connecting | Live | Stale | Asleep) => Live,
+        (LifecycleInput::Failing, Connecting | Live | Stale | Asleep) => Stale,
     }
 }
 
@@ -145,6 +155,7 @@ impl Lifecycle {
             Self::Connecting => ScenarioState::Connecting,
             Self::Live => ScenarioState::Live,
             Self::Stale => ScenarioState::Stale,
+            Self::Asleep => ScenarioState::Asleep,
             Self::NeedsAuthorization => ScenarioState::NeedsAuthorization,
             Self::Down => ScenarioState::Down,
             Self::Incompatible => ScenarioState::Incompatible,
@@ -158,11 +169,12 @@ impl Lifecycle {
 mod tests {
     use super::*;
 
-    const STATES: [(char, Lifecycle); 10] = [
+    const STATES: [(char, Lifecycle); 11] = [
         ('P', Lifecycle::Pending),
         ('C', Lifecycle::Connecting),
         ('L', Lifecycle::Live),
         ('S', Lifecycle::Stale),
+        ('A', Lifecycle::Asleep),
         ('N', Lifecycle::NeedsAuthorization),
         ('D', Lifecycle::Down),
         ('I', Lifecycle::Incompatible),
@@ -172,67 +184,71 @@ mod tests {
     ];
 
     /// For each input the state that follows each of `STATES`.
-    const TABLE: [(LifecycleInput, &str); 15] = [
-        //                                           PCLSNDIscB
+    const TABLE: [(LifecycleInput, &str); 16] = [
+        //                                           PCLSANDIscB
         (
             LifecycleInput::Rejected,
-            /*                     */ "BBBBBBBBBB",
+            /*                     */ "BBBBBBBBBBB",
         ),
         (
             LifecycleInput::Unapproved,
-            /*                   */ "PPPPPPPPPP",
+            /*                   */ "PPPPPPPPPPP",
         ),
         (
             LifecycleInput::Approved,
-            /*                     */ "CCLSNDIscC",
+            /*                     */ "CCLSANDIscC",
         ),
         (
             LifecycleInput::Absent(RemovedBy::Source),
-            /*    */ "PssssssssB",
+            /*    */ "PsssssssssB",
         ),
         (
             LifecycleInput::Absent(RemovedBy::Configuration),
-            "PccccccccB",
+            "PcccccccccB",
         ),
         (
             LifecycleInput::Present,
-            /*                      */ "PCLSNDIDDB",
+            /*                      */ "PCLSANDIDDB",
         ),
         (
             LifecycleInput::Unanswered,
-            /*                   */ "PCCCNDIscB",
+            /*                   */ "PCCCCNDIscB",
         ),
         (
             LifecycleInput::Returned,
-            /*                     */ "PDDDNDIscB",
+            /*                     */ "PDDDDNDIscB",
         ),
         (
             LifecycleInput::Fresh,
-            /*                        */ "PLLLLLLscB",
+            /*                        */ "PLLLLLLLscB",
         ),
         (
             LifecycleInput::Aged,
-            /*                         */ "PSSSSSSscB",
+            /*                         */ "PSSSSSSSscB",
+        ),
+        (
+            LifecycleInput::Sleeping,
+            /*                     */ "PAAAANDIscB",
         ),
         (
             LifecycleInput::Doubtful,
-            /*                     */ "PLLLNDIscB",
+            /*                     */ "PLLLLNDIscB",
         ),
         (
             LifecycleInput::Failing,
-            /*                      */ "PSSSNDIscB",
+            /*                      */ "PSSSSNDIscB",
         ),
         (
             LifecycleInput::Unauthorized,
-            /*                 */ "PNNNNNNscB",
+            /*                 */ "PNNNNNNNscB",
         ),
         (
             LifecycleInput::OutOfRange,
-            /*                   */ "PIIIIIIscB",
+            /*                   */ "PIIIIIIIscB",
         ),
         (
             LifecycleInput::Lost,
-            /*                         */ "PDDDDDDscB",
+            /*                         */ "PDDDDDDDscB",
         ),
     ];
 
@@ -265,7 +281,7 @@ mod tests {
             .iter()
             .map(|(_, state)| state.shown().as_str())
             .collect();
-        let expected = "pending connecting live stale needs-authorization down incompatible removed removed blocked";
+        let expected = "pending connecting live stale asleep needs-authorization down incompatible removed removed blocked";
         assert_eq!(words.join(" "), expected);
     }
 }

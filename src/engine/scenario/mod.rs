@@ -38,6 +38,7 @@ use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::engine::assignment::Assignment;
+use crate::engine::awake::AwakeHolds;
 use crate::engine::error::EngineError;
 use crate::engine::now::Now;
 use crate::engine::scenario::facts::CurrentState;
@@ -67,6 +68,7 @@ pub(in crate::engine) mod poll_result;
 mod polls;
 mod restart;
 pub(in crate::engine) mod schedule;
+mod sleep;
 mod stamps;
 pub(in crate::engine) mod trust;
 
@@ -117,6 +119,10 @@ pub(in crate::engine) struct Scenario {
     /// How its latest program ended, if it is one that was started here.
     program_end: Option<Arc<ProgramEnd>>,
     restarts: Restarts,
+    /// The use of its program.
+    awake: Arc<AwakeHolds>,
+    /// Since when its program does not run because no client needs it.
+    asleep: Option<Timestamp>,
     stamps: AnswerStamps,
     polls: Polls,
     /// Clients that wait for its next answer.
@@ -205,6 +211,8 @@ impl Scenario {
             latency: None,
             program_end: None,
             restarts: Restarts::default(),
+            awake: AwakeHolds::new(now.mono),
+            asleep: None,
             stamps: AnswerStamps::default(),
             polls: Polls::new(generation),
             waiters: Vec::new(),
@@ -396,6 +404,7 @@ impl Scenario {
             by,
         };
         self.latest = LastPoll::Unanswered;
+        self.end_sleep();
         if let Some(held) = &mut self.offer {
             held.term = ManifestTerm::Ended;
         }

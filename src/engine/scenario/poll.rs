@@ -28,13 +28,19 @@ pub(in crate::engine) struct DuePoll {
     pub(in crate::engine) request: ListRequest,
     /// Whether the scenario waits for approval.
     pub(in crate::engine) is_untrusted: bool,
+    /// Whether it sleeps, so that its former process may still be ending.
+    pub(in crate::engine) is_asleep: bool,
 }
 
 impl Scenario {
+    /// Whether it is time for the planned poll.
+    pub(in crate::engine) fn is_poll_due(&self, now: Now) -> bool {
+        self.polls.next.is_some_and(|(at, _)| at <= now.mono)
+    }
+
     /// The poll that is due now, if there is one. It counts as begun.
     pub(in crate::engine) fn begin_poll(&mut self, config: &Config, now: Now) -> Option<DuePoll> {
-        let is_due = self.polls.next.is_some_and(|(at, _)| at <= now.mono);
-        if !is_due || self.polls.under_way.is_some() || !self.may_be_polled() {
+        if !self.is_poll_due(now) || self.polls.under_way.is_some() || !self.may_be_polled() {
             return None;
         }
         let target = self.target.clone()?;
@@ -62,6 +68,7 @@ impl Scenario {
             protocol,
             request,
             is_untrusted,
+            is_asleep: self.is_asleep(),
         })
     }
 
@@ -100,7 +107,8 @@ impl Scenario {
         refresh: &RefreshConfig,
         now: Now,
     ) -> bool {
-        let ended = self.session.as_ref().is_some_and(|link| link.ended);
+        // Of one that sleeps there is a session only that sends no request.
+        let ended = self.session.as_ref().is_some_and(|link| link.ended) && !self.is_asleep();
         let is_news = match report {
             CallReport::Answered => self.failures > 0,
             CallReport::Refused => true,
@@ -143,7 +151,7 @@ impl Scenario {
     /// Plans a poll for `at` or earlier, unless one is under way or it may not be polled. Returns
     /// whether that changed the plan.
     pub(in crate::engine) fn poll_by(&mut self, at: Instant, now: Now) -> bool {
-        if !self.may_be_polled() || self.polls.under_way.is_some() {
+        if !self.may_be_polled() || self.polls.under_way.is_some() || self.is_asleep() {
             return false;
         }
         self.plan_poll_by(at, now);
@@ -291,6 +299,7 @@ impl Scenario {
     /// Makes the poll under way void, and plans an unconditional poll for `at`.
     pub(super) fn restart_poll(&mut self, at: Instant, now: Now) {
         self.void();
+        self.end_sleep();
         self.polls.unconditional = true;
         self.polls.backoff = None;
         self.plan_poll_at(at, now);

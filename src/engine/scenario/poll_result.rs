@@ -103,6 +103,7 @@ fn succeeded(
     if record.restarts.are_suspected() && record.answered {
         record.restarted(now);
     }
+    record.end_sleep();
     record.protocol = Some(protocol);
     record.latency = Some(fresh.took);
     record.restarts.settle();
@@ -343,6 +344,7 @@ fn failed(
     random: f64,
 ) {
     let unread = unread_while_pending(record, error, config);
+    record.wake_failed(now);
     record.limit_to_lifetime();
     noted(record, error, unread.as_deref(), now);
     let retry_after = match error {

@@ -15,6 +15,8 @@ pub(in crate::engine) struct SessionSpec<'a> {
     /// Whether its hints are followed. A scenario that waits for approval may not control how often
     /// it is listed.
     pub(in crate::engine) followed: bool,
+    /// Whether its program sleeps, so that there is no process to speak to.
+    pub(in crate::engine) asleep: bool,
 }
 
 /// A session that was made beside the loop.

@@ -212,6 +212,9 @@ impl Sessions {
             self.close(name);
             return None;
         };
+        if spec.asleep {
+            return Some(self.put_to_sleep(name, spec, now));
+        }
         if let Some(kept) = self.kept.get_mut(name) {
             if kept.made_of.target == *spec.target
                 && Arc::ptr_eq(&kept.made_of.protocol, spec.protocol)
@@ -239,6 +242,42 @@ impl Sessions {
             now,
         );
         self.kept.get(name).map(KeptSession::link)
+    }
+
+    /// Closes the session of a scenario whose program is to sleep, which ends that program. A
+    /// session that sends no request takes its place, and has the last errors.
+    fn put_to_sleep(
+        &mut self,
+        name: &ScenarioName,
+        spec: SessionSpec<'_>,
+        now: Instant,
+    ) -> SessionLink {
+        let before = self.kept.get(name);
+        if let Some(kept) = before.filter(|kept| !kept.is_living()) {
+            return kept.link();
+        }
+        let errors = before.map(|kept| kept.made_of.session.recent_errors());
+        let reason = EndReason::new("its program sleeps until a request needs it");
+        let session = EndedSession::new(spec.target, reason, errors.unwrap_or_default());
+        // Reports of the session before are dropped.
+        self.made += 1;
+        let kept = KeptSession {
+            made_of: Connected {
+                target: spec.target.clone(),
+                protocol: Arc::clone(spec.protocol),
+                session: Arc::new(session),
+            },
+            number: self.made,
+            since: now,
+            life: Life::Ended,
+            hints: Hints::off(),
+            wait: None,
+            pace: Pace::new(now),
+            hinted: Hinted::No,
+        };
+        let link = kept.link();
+        self.kept.insert(name.clone(), kept);
+        link
     }
 
     /// The session through which a scenario can be listed; `None` when one has to be made.

@@ -30,8 +30,8 @@ use super::through_daemons;
 use crate::lint;
 use crate::model::finding::quoted_excerpt;
 use crate::model::{
-    Awaited, Bounds, Finding, FindingCode, ProgramOutput, REPORTED_AFTER, RelayedOffers,
-    StdioTarget, Target,
+    Awaited, Bounds, Finding, FindingCode, ProgramCost, ProgramOutput, REPORTED_AFTER,
+    RelayedOffers, StdioTarget, Target,
 };
 use crate::protocols::decoding::decode_manifest;
 use crate::protocols::{
@@ -317,7 +317,7 @@ impl McpSession {
             usable_for: None,
             may_store: true,
             modified: None,
-            validators: Validators::default(),
+            validators: self.stored_validators(),
         };
         Ok(Listing::Manifest {
             manifest,
@@ -325,6 +325,15 @@ impl McpSession {
             quarantined,
             validity,
         })
+    }
+
+    /// What says after a restart of the daemon that the stored list is of the same program.
+    fn stored_validators(&self) -> Validators {
+        let digest = match &self.way {
+            Way::Http(_) => None,
+            Way::Stdio(target) => self.transports.program_digest(target),
+        };
+        digest.map(Validators::stored).unwrap_or_default()
     }
 
     fn call_limit(&self, call: &Call) -> Duration {
@@ -439,6 +448,13 @@ impl Session for McpSession {
             .load_full()
             .map(|stderr| stderr.lines())
             .unwrap_or_default()
+    }
+
+    fn cost(&self) -> BoxFuture<'_, Option<ProgramCost>> {
+        match &self.way {
+            Way::Http(_) => Box::pin(std::future::ready(None)),
+            Way::Stdio(target) => Box::pin(self.transports.program_cost(target)),
+        }
     }
 
     fn masked(&self, text: String) -> String {

@@ -3,6 +3,8 @@
 //! The counters belong to the parts of the daemon that count. All gauges are derived from one
 //! snapshot at each scrape, so nothing has to be kept up to date between scrapes.
 
+use std::collections::BTreeMap;
+
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::HeaderMap;
@@ -12,7 +14,10 @@ use jiff::Timestamp;
 use crate::calls::Calls;
 use crate::catalog::{CatalogEntry, Snapshot, Visibility};
 use crate::metrics::{self, Family, MetricKind, MetricValue, Style};
-use crate::model::{Finding, FindingCode, Health, ScenarioState, Severity, ToolId};
+use crate::model::{
+    Finding, FindingCode, Health, ProgramCost, ScenarioName, ScenarioState, Severity, ToolId,
+};
+use crate::server::api::program_costs::program_costs;
 use crate::server::http::error::Problem;
 use crate::server::{ServerState, SharedState};
 
@@ -28,9 +33,20 @@ pub(in crate::server) async fn scrape(
     let style = style(&headers);
     let tasks = shared.tasks.clone();
     let (bodies, bytes) = shared.views.kept().await;
+    let snapshot = shared.reader.snapshot();
+    let shown = snapshot
+        .health
+        .values()
+        .filter(|health| has_own_series(health));
+    let names = shown.map(|health| health.name.clone()).collect();
+    let costs = program_costs(&shared, names).await;
     // Off the main threads, because it reads `/proc` and visits each scenario.
     let text = tasks
-        .off_thread(move || metrics::write(families(&shared, bodies, bytes), style))
+        .off_thread(move || {
+            let mut all = families(&shared, bodies, bytes);
+            all.extend(programs(&costs));
+            metrics::write(all, style)
+        })
         .await;
     let text = text.map_err(|error| Problem::internal(&error))?;
     let headers = [
@@ -97,7 +113,7 @@ fn scenarios(snapshot: &Snapshot) -> [Family; 5] {
     }
     let mut up = gauge(
         "callsheet_scenario_up",
-        "Whether the scenario's last answers were good (it is live or stale).",
+        "Whether the scenario's last answers were good (it is live, stale or asleep).",
     );
     let mut incompatible = gauge(
         "callsheet_scenario_incompatible",
@@ -117,7 +133,10 @@ fn scenarios(snapshot: &Snapshot) -> [Family; 5] {
         .filter(|health| has_own_series(health))
     {
         let name = health.name.as_str();
-        let is_up = matches!(health.state, ScenarioState::Live | ScenarioState::Stale);
+        let is_up = matches!(
+            health.state,
+            ScenarioState::Live | ScenarioState::Stale | ScenarioState::Asleep
+        );
         up = up.with_label("scenario", name, is_up);
         incompatible = incompatible.with_label(
             "scenario",
@@ -134,6 +153,26 @@ fn scenarios(snapshot: &Snapshot) -> [Family; 5] {
         }
     }
     [states, up, incompatible, unauthorized, success]
+}
+
+/// What the programs of scenarios cost.
+fn programs(costs: &BTreeMap<ScenarioName, ProgramCost>) -> [Family; 2] {
+    let mut memory = Family::new(
+        MetricKind::Gauge,
+        "callsheet_program_memory_bytes",
+        "Memory in RAM of the processes of the scenario's program; what they share in proportion, where the system shows that.",
+    );
+    let mut time = Family::new(
+        MetricKind::Counter,
+        "callsheet_program_cpu_seconds",
+        "Processor time of the processes of the scenario's program, since that was started.",
+    );
+    for (name, cost) in costs {
+        memory = memory.with_label("scenario", name.as_str(), cost.memory_bytes);
+        let seconds = cost.processor_time.as_secs_f64();
+        time = time.with_label("scenario", name.as_str(), seconds);
+    }
+    [memory, time]
 }
 
 /// The circuit breakers that are not closed.

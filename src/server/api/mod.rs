@@ -47,6 +47,7 @@ pub(super) mod metrics;
 pub(super) mod operations;
 pub(super) mod pins;
 pub(super) mod preferences;
+pub(super) mod program_costs;
 pub(super) mod recent_calls;
 pub(super) mod refused_profiles;
 pub(super) mod scenarios;

@@ -13,6 +13,7 @@ use crate::catalog::{self, Snapshot};
 use crate::engine::Forgotten;
 use crate::model::{Finding, FindingCode, Health, ScenarioName, ScenarioState, SourceId};
 use crate::server::api::findings::{cached_list, digest_text, parse_values, written_list};
+use crate::server::api::program_costs::{ProgramCostJson, program_cost, program_costs};
 use crate::server::api::shared_json;
 use crate::server::auth::Access;
 use crate::server::http::error::{Problem, excerpt};
@@ -57,6 +58,9 @@ struct ListedScenario<'a> {
     scenario: shared_json::HealthJson<'a>,
     /// Its circuit breakers; `null` when no tool of its present process was called yet.
     calls: Option<shared_json::BreakerJson>,
+    /// What its program costs; present where callsheet started one, and the system shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<ProgramCostJson>,
 }
 
 /// The health of a scenario, with its findings.
@@ -67,6 +71,9 @@ pub(in crate::server) struct ExaminedScenario<'a> {
     scenario: shared_json::HealthJson<'a>,
     /// Its circuit breakers; `null` when no tool of its present process was called yet.
     calls: Option<shared_json::BreakerJson>,
+    /// What its program costs; present where callsheet started one, and the system shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<ProgramCostJson>,
     #[schemars(with = "Vec<shared_json::FindingJson<'a>>")]
     findings: shared_json::WrittenJson,
     /// The last lines that the program of this scenario wrote to standard error, the oldest first,
@@ -91,20 +98,20 @@ pub(in crate::server) async fn list(
     let snapshot = shared.reader.snapshot();
     let now = shared.clock.wall();
     let wanted = |health: &&Arc<Health>| states.is_empty() || states.contains(&health.state);
-    let shown = snapshot
-        .health
-        .values()
-        .filter(wanted)
-        .map(|health| ListedScenario {
-            scenario: shared_json::health(health, now),
-            calls: shared_json::breaker(&shared.calls, &health.name),
-        });
+    let shown = || snapshot.health.values().filter(wanted);
+    let names = shown().map(|health| health.name.clone()).collect();
+    let costs = program_costs(&shared, names).await;
+    let listed = shown().map(|health| ListedScenario {
+        scenario: shared_json::health(health, now),
+        calls: shared_json::breaker(&shared.calls, &health.name),
+        program: costs.get(&health.name).copied().map(Into::into),
+    });
     let deviating = snapshot
         .configuration
         .as_ref()
         .filter(|state| !state.is_as_written());
     shared_json::json(&ScenarioList {
-        scenarios: shown.collect(),
+        scenarios: listed.collect(),
         isolated: snapshot.isolated.as_ref().map(shared_json::isolated),
         configuration: deviating.map(|state| shared_json::configuration(state, access)),
     })
@@ -141,10 +148,12 @@ async fn examined(
         written_list(&with_unusable(&snapshot, &health.name, unusable))
     })?;
     let errors = recent_errors(shared, health);
+    let cost = program_cost(shared, &health.name).await;
     let findings_bytes = findings.body.len();
     let document = ExaminedScenario {
         scenario: shared_json::health(health, shared.clock.wall()),
         calls: shared_json::breaker(&shared.calls, &health.name),
+        program: cost.map(Into::into),
         findings: shared_json::WrittenJson(findings.body.clone()),
         stderr: errors.lines,
         stderr_end: errors.end,

@@ -180,8 +180,10 @@ pub(in crate::server) fn status<'a>(
     health: &'a Health,
     entry: Option<&CatalogEntry>,
 ) -> ScenarioStatusJson<'a> {
-    let answered = matches!(health.state, ScenarioState::Live | ScenarioState::Stale)
-        && health.failures_in_a_row == 0;
+    let answered = matches!(
+        health.state,
+        ScenarioState::Live | ScenarioState::Stale | ScenarioState::Asleep
+    ) && health.failures_in_a_row == 0;
     let published = entry.is_some_and(CatalogEntry::is_published);
     let available = answered && published;
     let error = health

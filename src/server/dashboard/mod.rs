@@ -328,7 +328,9 @@ pub(super) async fn home(
     }
     let shared = Arc::clone(&state.0);
     let made = rendered(&shared, bytes, async move {
-        scenarios::page(state, query, &headers).into_response()
+        scenarios::page(state, query, &headers)
+            .await
+            .into_response()
     })
     .await;
     Some(made.unwrap_or_else(|full| page::ErrorPage::from(Problem::from(full)).into_response()))

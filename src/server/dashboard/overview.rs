@@ -9,7 +9,9 @@ use http::HeaderMap;
 use maud::{Markup, html};
 
 use crate::catalog::Snapshot;
+use crate::model::text::byte_count;
 use crate::model::{Health, ScenarioState};
+use crate::server::api::program_costs::program_costs;
 use crate::server::dashboard::nav_numbers::WaitingCalls;
 use crate::server::dashboard::page::{ErrorPage, current_snapshot, html_response};
 use crate::server::dashboard::scenario_row::badge;
@@ -17,10 +19,11 @@ use crate::server::dashboard::text::count;
 use crate::server::{ServerState, SharedState};
 
 /// The head, with the parts that are fetched again when something changes.
-pub(super) fn section(shared: &ServerState, snapshot: &Snapshot) -> Markup {
+pub(super) async fn section(shared: &ServerState, snapshot: &Snapshot) -> Markup {
+    let programs = programs(shared, snapshot).await;
     html! {
         div id="overview" hx-get="/dashboard/overview" hx-trigger="sse:health" hx-sync="this:replace" hx-disinherit="*" {
-            (verdict(snapshot))
+            (verdict(snapshot)) (programs)
         }
         // A stream of its own, because snapshots do not contain calls.
         div sse-connect="/api/v1/events?kind=approval,call" {
@@ -37,7 +40,8 @@ pub(super) async fn part(
     headers: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, _) = current_snapshot(&shared);
-    html_response(&headers, verdict(&snapshot))
+    let programs = programs(&shared, &snapshot).await;
+    html_response(&headers, html! { (verdict(&snapshot)) (programs) })
 }
 
 /// `GET /dashboard/overview/calls`: the calls that wait.
@@ -57,7 +61,10 @@ fn needs_attention(health: &Health) -> bool {
         | ScenarioState::Incompatible
         | ScenarioState::Stale => true,
         ScenarioState::Connecting => health.failures_in_a_row > 0,
-        ScenarioState::Live | ScenarioState::Removed | ScenarioState::Blocked => false,
+        ScenarioState::Live
+        | ScenarioState::Asleep
+        | ScenarioState::Removed
+        | ScenarioState::Blocked => false,
     }
 }
 
@@ -89,6 +96,25 @@ fn verdict(snapshot: &Snapshot) -> Markup {
         ul class="summary" aria-label="Scenarios by state" {
             @for (state, number) in &states { li { a class="state tile" href={ "/?state=" (state) } { strong { (number) } " " (badge(*state)) } } }
             @if quarantined > 0 { li class="bad" { a class="tile" href="/dashboard/findings" { strong { (quarantined) } " quarantined" } } }
+        }
+    }
+}
+
+/// What the programs cost that callsheet started, and how they could sleep if none does.
+async fn programs(shared: &ServerState, snapshot: &Snapshot) -> Markup {
+    let names = snapshot.health.keys().cloned().collect();
+    let costs = program_costs(shared, names).await;
+    let bytes = costs.values().map(|cost| cost.memory_bytes).sum();
+    let sleeps = snapshot
+        .health
+        .values()
+        .any(|health| health.state == ScenarioState::Asleep);
+    html! {
+        @if !costs.is_empty() {
+            p class="quiet" {
+                (count(costs.len(), "program")) " started by callsheet, " (byte_count(bytes)) " of memory. "
+                @if !sleeps { code { "mcp.sleep_after" } " ends those that no client uses, and starts them for the next call." }
+            }
         }
     }
 }

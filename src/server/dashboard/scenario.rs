@@ -10,14 +10,16 @@ use crate::calls::LogEntry;
 use crate::catalog::{Snapshot, Visibility};
 use crate::formats;
 use crate::json::layout::indented;
-use crate::model::{Finding, Health, RecordedEnd, StateTransition};
+use crate::model::text::byte_count;
+use crate::model::{Finding, Health, MemoryMeasure, ProgramCost, RecordedEnd, StateTransition};
+use crate::server::api::program_costs::program_cost;
 use crate::server::api::scenarios::{RecentErrors, find, findings_of, recent_errors};
 use crate::server::dashboard::finding_list::finding_list;
 use crate::server::dashboard::history::ScenarioHistory;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::scenario_row::{actions, answers, badge, freshness};
 use crate::server::dashboard::text::{
-    AGO, FOR, count, foreign, minute, relative_time, segment, sentence, span,
+    AGO, FOR, count, duration, foreign, minute, relative_time, segment, sentence, span,
 };
 use crate::server::dashboard::{links, login, pins, plots};
 use crate::server::{ServerState, SharedState};
@@ -42,10 +44,11 @@ pub(super) async fn page(
     let health = find(&snapshot, &name)?;
     let findings = findings_of(&shared, &snapshot, &health.name).await;
     let past = ScenarioHistory::read(&shared.calls, &health.name);
+    let cost = program_cost(&shared, &health.name).await;
     let main = html! {
         p { a href="/" { "All scenarios" } }
         div id="scenario" hx-get={ "/dashboard/scenarios/" (segment(&name)) "/now" } hx-trigger="sse:health" hx-sync="this:replace" hx-disinherit="*" {
-            (present(&shared, health, &past, now))
+            (present(&shared, health, cost, &past, now))
         }
         // Outside of the part that is fetched again, so that the zoom stays.
         (plots::interactive_plot())
@@ -72,7 +75,8 @@ pub(super) async fn now(
     let (snapshot, now) = current_snapshot(&shared);
     let health = find(&snapshot, &name)?;
     let past = ScenarioHistory::read(&shared.calls, &health.name);
-    html_response(&headers, present(&shared, health, &past, now))
+    let cost = program_cost(&shared, &health.name).await;
+    html_response(&headers, present(&shared, health, cost, &past, now))
 }
 
 /// `GET /dashboard/scenarios/{name}/offer`: its findings and tools.
@@ -123,6 +127,7 @@ pub(super) async fn model(
 fn present(
     shared: &ServerState,
     health: &Health,
+    cost: Option<ProgramCost>,
     past: &ScenarioHistory,
     now: Timestamp,
 ) -> Markup {
@@ -147,11 +152,30 @@ fn present(
                     dt { "Freshness" } dd { (freshness(health, now)) }
                     dt { "Answers" } dd { (answers(health, now)) }
                     dt { "Latency" } dd { (plots::sparkline(&latencies)) (plots::plot_data(&latencies)) @match health.latency_ms { Some(took) => { (took) " ms for the last answer" } None => "not measured" } }
+                    @if let Some(cost) = cost { dt { "Program" } dd { (program(cost)) } }
                     dt { "Restarts" } dd { (health.restarts) @if let Some(at) = health.last_restart { ", last " (relative_time(at, now, AGO)) } }
                 }
             }
             (identity(shared, health, now))
         }
+    }
+}
+
+/// What its program costs: `48.3 MB in 3 processes, 1.25 s of processor time`.
+fn program(cost: ProgramCost) -> Markup {
+    let processes = match cost.processes {
+        1 => "1 process".to_owned(),
+        several => format!("{several} processes"),
+    };
+    let seconds = cost.processor_time.as_secs();
+    let took = if seconds < 90 {
+        duration(cost.processor_time)
+    } else {
+        span(i64::try_from(seconds).unwrap_or(i64::MAX))
+    };
+    html! {
+        (byte_count(cost.memory_bytes)) " in " (processes) ", " (took) " of processor time"
+        @if cost.memory_measure == MemoryMeasure::Resident { " (memory that processes share is counted in each)" }
     }
 }
 

@@ -17,6 +17,7 @@ pub(super) fn badge(state: ScenarioState) -> Markup {
         ScenarioState::Connecting => "…",
         ScenarioState::Live => "●",
         ScenarioState::Stale => "◐",
+        ScenarioState::Asleep => "☾",
         ScenarioState::Down => "✕",
         ScenarioState::Removed => "∅",
         ScenarioState::NeedsAuthorization => "!",
@@ -113,7 +114,10 @@ fn tools(health: &Health) -> Markup {
 pub(super) fn freshness(health: &Health, now: Timestamp) -> Markup {
     let used = matches!(
         health.state,
-        ScenarioState::Live | ScenarioState::Stale | ScenarioState::Connecting
+        ScenarioState::Live
+            | ScenarioState::Stale
+            | ScenarioState::Asleep
+            | ScenarioState::Connecting
     );
     html! {
         @match health.freshness {

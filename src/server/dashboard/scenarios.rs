@@ -111,22 +111,24 @@ fn urgency(state: ScenarioState) -> u8 {
         ScenarioState::Stale => 4,
         ScenarioState::Connecting => 5,
         ScenarioState::Live => 6,
-        ScenarioState::Removed => 7,
-        ScenarioState::Blocked => 8,
+        ScenarioState::Asleep => 7,
+        ScenarioState::Removed => 8,
+        ScenarioState::Blocked => 9,
     }
 }
 
 /// `GET /` for browsers. Parameters: `q`, `state`, `sort`, `rows`.
-pub(super) fn page(
+pub(super) async fn page(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
     headers: &HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let wanted = ScenarioFilter::parse(raw.as_deref());
+    let overview = overview::section(&shared, &snapshot).await;
     let main = html! {
         h1 { "Scenarios" }
-        (overview::section(&shared, &snapshot))
+        (overview)
         div class="columns" { (connect::section(&shared, headers)) (add::section(&shared, snapshot.health.is_empty())) }
         form id="filter" class="filter" method="get" action="/" role="search" {
             label { "Search" input type="search" name="q" value=(wanted.words) placeholder="name, address or words" data-search autocomplete="off"; }

@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::MutexGuard;
+use ring::hmac;
 use tokio::process::Command;
 use tokio::sync::{Mutex, mpsc, watch};
+use url::Url;
 
+use super::cost::{ProgramCosts, ProgramGroups};
 use super::end_processes::GRACE;
 use super::ending::Supervised;
 use super::group::ProcessGroup;
@@ -19,13 +22,17 @@ use super::mark::ProgramMark;
 use super::stderr::{StderrTail, read_stderr};
 use super::watchdog::{Watchdog, WatchdogCommand};
 use super::{ChildProcess, ProcessFault, ProgramMasks, environment, lookup};
-use crate::model::StdioTarget;
+use crate::model::text::hexadecimal;
+use crate::model::{ProgramCost, Secret, StdioTarget};
 use crate::runtime::tasks::Finish;
 use crate::runtime::{Clock, Stop, StopTrigger, Tasks};
 use crate::transports::TransportError;
 
 /// How long [`Children::close`] waits: all steps of a stop, and a moment.
 const CLOSE: Duration = Duration::from_secs(3 * GRACE.as_secs() + 1);
+
+/// What a digest of a program is made for, so that it is no signature of anything else.
+const DIGEST_PURPOSE: &str = "callsheet program ";
 
 /// The child processes of one daemon.
 #[derive(Debug)]
@@ -35,21 +42,55 @@ pub struct Children {
     tasks: Tasks,
     watchdog: Arc<Watchdog>,
     mark: ProgramMark,
+    /// The key of digests of programs.
+    key: OnceLock<Secret>,
     /// Programs that were started.
     started: AtomicU64,
-    /// The command lines of those that have not ended with all that they started.
+    /// Those that have not ended with all that they started.
     running: Arc<RunningPrograms>,
+    costs: ProgramCosts,
     closing: StopTrigger,
     closes: Stop,
 }
 
-/// Command lines by the number of their start.
+/// Programs by the number of their start.
 #[derive(Debug, Default)]
-struct RunningPrograms(parking_lot::Mutex<BTreeMap<u64, Arc<str>>>);
+struct RunningPrograms {
+    programs: parking_lot::Mutex<BTreeMap<u64, RunningProgram>>,
+    /// Changes when a program has ended.
+    ends: watch::Sender<()>,
+}
+
+/// A program that runs, or of which some process does.
+#[derive(Debug)]
+struct RunningProgram {
+    /// The command line.
+    command: Arc<str>,
+    /// The address of its target.
+    address: Url,
+    group: ProcessGroup,
+}
 
 impl RunningPrograms {
-    fn programs(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<str>>> {
-        self.0.lock()
+    fn programs(&self) -> MutexGuard<'_, BTreeMap<u64, RunningProgram>> {
+        self.programs.lock()
+    }
+
+    fn groups(&self) -> ProgramGroups {
+        let programs = self.programs();
+        let groups = programs
+            .iter()
+            .map(|(number, program)| (*number, program.group));
+        groups.collect()
+    }
+
+    /// The number of the latest start of a program.
+    fn latest_of(&self, target: &StdioTarget) -> Option<u64> {
+        let programs = self.programs();
+        let mut latest = programs.iter().rev();
+        latest
+            .find(|(_, program)| program.address == *target.url())
+            .map(|(number, _)| *number)
     }
 }
 
@@ -66,11 +107,14 @@ impl Children {
         let mark = ProgramMark::of_daemon();
         let watchdog = Arc::new(Watchdog::new(watchdog, mark.clone()));
         let started = AtomicU64::new(0);
+        let tasks = Tasks::new();
         Arc::new(Self {
             clock,
-            tasks: Tasks::new(),
+            costs: ProgramCosts::new(tasks.clone(), clock),
+            tasks,
             watchdog,
             mark,
+            key: OnceLock::new(),
             started,
             running: Arc::default(),
             closing,
@@ -125,9 +169,47 @@ impl Children {
             .ok_or_else(|| failed("it ended at once".to_owned()))
     }
 
+    /// Takes the key of digests of programs; the first one counts.
+    pub fn set_key(&self, key: Secret) {
+        let _ = self.key.set(key);
+    }
+
+    /// See [`Transports::program_digest`](crate::transports::Transports::program_digest).
+    pub(in crate::transports) fn digest_of(&self, target: &StdioTarget) -> Option<Arc<str>> {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, self.key.get()?.expose().as_bytes());
+        // The address has a digest of every field.
+        let signed = format!("{DIGEST_PURPOSE}{}", target.url());
+        let tag = hmac::sign(&key, signed.as_bytes());
+        Some(format!("program {}", hexadecimal(tag.as_ref())).into())
+    }
+
+    /// Completes when no program of this target runs. A stop has a limit, and so has this.
+    pub(in crate::transports) async fn ended(&self, target: &StdioTarget) {
+        let mut changes = self.running.ends.subscribe();
+        let ended = async {
+            while self.running.latest_of(target).is_some() {
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        // What did not end by then does not even end after SIGKILL.
+        let _ = tokio::time::timeout(CLOSE, ended).await;
+    }
+
     /// The command lines of the programs that run, or of which some process does.
     pub fn running(&self) -> Vec<Arc<str>> {
-        self.running.programs().values().cloned().collect()
+        let programs = self.running.programs();
+        let commands = programs.values().map(|program| &program.command);
+        commands.cloned().collect()
+    }
+
+    /// What the program of a target costs, of several runs the latest. `None` if none runs, and
+    /// where the system does not show it.
+    pub(in crate::transports) async fn cost_of(&self, target: &StdioTarget) -> Option<ProgramCost> {
+        let number = self.running.latest_of(target)?;
+        let table = self.costs.current(|| self.running.groups()).await;
+        table.get(&number).copied()
     }
 
     /// Starts what watches over a new process.
@@ -176,11 +258,17 @@ impl Children {
             clock: self.clock,
         };
         let command: Arc<str> = target.to_string().into();
-        self.running.programs().insert(number, Arc::clone(&command));
+        let program = RunningProgram {
+            command: Arc::clone(&command),
+            address: target.url().clone(),
+            group,
+        };
+        self.running.programs().insert(number, program);
         let running = Arc::clone(&self.running);
         self.tasks.spawn(async move {
             supervised.run().await;
             running.programs().remove(&number);
+            running.ends.send_replace(());
         });
         let tasks = self.tasks.clone();
         Some(ChildProcess {

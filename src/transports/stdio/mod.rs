@@ -40,6 +40,7 @@ use crate::model::{ProgramEnd, StdioTarget};
 use crate::runtime::{Stop, StopTrigger, Tasks};
 
 mod children;
+mod cost;
 mod end_processes;
 mod ending;
 mod environment;

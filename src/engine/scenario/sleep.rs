@@ -1,0 +1,152 @@
+//! When the program of a scenario may sleep, and what that changes. Ends and starts no program: the
+//! session goes when a scenario falls asleep, and its next poll makes another one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use crate::config::Config;
+use crate::engine::awake::AwakeHolds;
+use crate::engine::now::Now;
+use crate::engine::scenario::Scenario;
+use crate::engine::scenario::facts::ManifestTerm;
+use crate::engine::scenario::lifecycle::Lifecycle;
+use crate::model::Target;
+use crate::transports::Transports;
+
+/// How long a program that sleeps waits before its list is looked at, while that of another one is.
+const RELISTING_PAUSE: Duration = Duration::from_secs(5);
+
+impl Scenario {
+    /// The use of its program.
+    pub(in crate::engine) fn awake(&self) -> &Arc<AwakeHolds> {
+        &self.awake
+    }
+
+    /// Whether its program does not run because no client needs it.
+    pub(in crate::engine) fn is_asleep(&self) -> bool {
+        self.asleep.is_some()
+    }
+
+    /// Since when it sleeps.
+    pub(in crate::engine) fn asleep_since(&self) -> Option<Timestamp> {
+        self.asleep
+    }
+
+    /// When it falls asleep, if no client uses it before; `None` if it may not.
+    pub(in crate::engine) fn sleeps_at(&self, config: &Config, now: Now) -> Option<Instant> {
+        // Most scenarios are no programs, and are not looked up.
+        let idle_for = self
+            .may_sleep()
+            .then(|| config.sleep_after(&self.name))
+            .flatten()?;
+        Some(self.awake.idle_at(idle_for, now.mono))
+    }
+
+    /// Whether it may sleep: a program with a list that was just confirmed and may be kept.
+    fn may_sleep(&self) -> bool {
+        let is_well = matches!(self.current.lifecycle(), Lifecycle::Live | Lifecycle::Stale);
+        let held = self.offer.as_ref().and_then(|held| held.fresh.as_ref());
+        matches!(self.target, Some(Target::Stdio(_)))
+            && self.asleep.is_none()
+            && is_well
+            && self.is_steady()
+            && self.is_listed()
+            && self.polls.under_way.is_none()
+            && held.is_some_and(|fresh| fresh.may_store)
+    }
+
+    /// Falls asleep if it is time to, unless a client uses it. Returns whether it did.
+    pub(in crate::engine) fn fall_asleep_if_due(&mut self, config: &Config, now: Now) -> bool {
+        let is_due = self.sleeps_at(config, now).is_some_and(|at| at <= now.mono);
+        let idle_for = config.sleep_after(&self.name).filter(|_| is_due);
+        if !idle_for.is_some_and(|idle_for| self.awake.fall_asleep(idle_for, now.mono)) {
+            return false;
+        }
+        let age = self.list_age(now);
+        self.sleep(config.mcp.relist_after.saturating_sub(age), now);
+        true
+    }
+
+    /// Sleeps from the start of the daemon on, if its stored list is young enough and of the very
+    /// program that would be started: the same command, arguments, variables and folder.
+    pub(super) fn start_asleep(
+        &mut self,
+        transports: &Transports,
+        config: &Config,
+        now: Now,
+    ) -> bool {
+        let (Some(Target::Stdio(program)), Some(held)) = (&self.target, &self.offer) else {
+            return false;
+        };
+        let digest = transports.program_digest(program);
+        let age = self.list_age(now);
+        let may_sleep = config.sleep_after(&self.name).is_some()
+            && self.is_trusted()
+            && self.polls.last.is_none()
+            && held.term == ManifestTerm::Restored
+            && digest.is_some()
+            && held.validators.text() == digest.as_ref()
+            && age < config.mcp.relist_after;
+        if may_sleep {
+            self.awake.starts_asleep();
+            self.sleep(config.mcp.relist_after.saturating_sub(age), now);
+        }
+        may_sleep
+    }
+
+    /// Plans a poll, which starts its program, if it sleeps and may not any more.
+    pub(in crate::engine) fn start_if_it_may_not_sleep(&mut self, config: &Config, now: Now) {
+        if self.is_asleep() && config.sleep_after(&self.name).is_none() {
+            self.plan_poll_at(now.mono, now);
+        }
+    }
+
+    /// Whether it sleeps, and is to be started only to see whether its list changed.
+    pub(in crate::engine) fn is_relisted(&self) -> bool {
+        self.is_asleep() && !self.awake.is_held() && self.waiters.is_empty()
+    }
+
+    /// Whether its program is being started only for that.
+    pub(in crate::engine) fn is_being_relisted(&self) -> bool {
+        self.is_relisted() && self.polls.under_way.is_some()
+    }
+
+    /// Plans that for later, since another program is being started for it.
+    pub(in crate::engine) fn postpone_relisting(&mut self, now: Now) {
+        self.plan_poll_at(now.mono + RELISTING_PAUSE, now);
+    }
+
+    /// Begins to sleep. A poll after this time sees whether its list changed.
+    fn sleep(&mut self, relist_in: Duration, now: Now) {
+        // Its next process may have other tools, so no call is sent to it before it is listed.
+        self.void();
+        self.asleep = Some(now.wall);
+        self.plan_poll_at(now.mono + relist_in, now);
+    }
+
+    /// How long ago its list was confirmed.
+    fn list_age(&self, now: Now) -> Duration {
+        let received = self.offer.as_ref().map(|held| held.freshness.received_at);
+        let age = received.map(|at| now.wall.duration_since(at));
+        // A clock that was set back gives no negative age.
+        age.and_then(|age| Duration::try_from(age).ok())
+            .unwrap_or_default()
+    }
+
+    /// It answered, failed, or changed, so it does not sleep any more.
+    pub(super) fn end_sleep(&mut self) {
+        self.asleep = None;
+        self.awake.wake();
+    }
+
+    /// Its program was to be started and could not be listed: grace begins now.
+    pub(super) fn wake_failed(&mut self, now: Now) {
+        if self.asleep.is_some() {
+            self.grace_from = now.mono;
+            self.end_sleep();
+        }
+    }
+}
