@@ -202,6 +202,7 @@ fn offer(
         categories: categories.into(),
         generated_at: None,
         extra: Box::default(),
+        held: Arc::default(),
         relayed: callsheet::model::RelayedOffers::default(),
         digest,
         sent_findings: callsheet::model::SentFindings::default(),

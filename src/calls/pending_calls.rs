@@ -252,17 +252,16 @@ impl Calls {
             ..
         } = ready;
         let tool = Arc::clone(&tool.tool);
-        let called = definition.zip(made_for);
-        let called = called.map(|(definition, version)| CalledDefinition {
-            id: definition.id.clone(),
-            version,
-        });
+        let definition = definition.zip(made_for);
         let wanted = NewApproval {
             id: id.clone(),
             name: name.into(),
             tool,
             owner: route.party.clone(),
-            called,
+            called: definition.map(|(definition, version)| CalledDefinition {
+                id: definition.id.clone(),
+                version,
+            }),
             arguments,
             caller,
             requester,
