@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use callsheet::model::{Auth, HttpTarget, JsonText, OAuthClient, Secret, Target};
+use callsheet::model::{Auth, HttpTarget, JsonText, LoginCallback, OAuthClient, Secret, Target};
 use callsheet::protocols::mcp::Mcp;
 use callsheet::protocols::{
     Call, CallIo, CallLog, CallProgress, CallerOffers, InputMethod, InputWanted, ListRequest,
@@ -23,7 +23,9 @@ use callsheet::protocols::{
 use callsheet::runtime::{Clock, Tasks};
 use callsheet::transports::Transports;
 use callsheet::transports::http::credentials::TokenSources;
-use callsheet::transports::http::credentials::oauth::{LoginRedirect, LoginSettings, OAuthTokens};
+use callsheet::transports::http::credentials::oauth::{
+    CallbackAddress, LoginRedirect, LoginSettings, OAuthTokens,
+};
 use callsheet::transports::http::{self, ClientLimits};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
@@ -196,6 +198,7 @@ impl Client {
                 resource: None,
                 issuer: None,
                 token_hosts: None,
+                callback: LoginCallback::default(),
             }))
         });
         let target = HttpTarget {
@@ -268,14 +271,14 @@ impl Client {
 
     /// Logs in as a person would, whose authorization server says yes.
     async fn login(&self) -> Result<()> {
-        let started = self
-            .tokens
-            .begin(&NAME.parse()?, &REDIRECT.parse()?)
-            .await?;
+        let callback = CallbackAddress {
+            shared: REDIRECT.parse()?,
+            takes_issuer_path: true,
+        };
+        let started = self.tokens.begin(&NAME.parse()?, &callback).await?;
         let back = redirected(&started.authorization_url).await?;
-        self.tokens
-            .finish(&LoginRedirect::parse(back.query().unwrap_or_default()))
-            .await?;
+        let redirect = LoginRedirect::parse(back.query().unwrap_or_default());
+        self.tokens.finish(&redirect.at(Some(back.path()))).await?;
         println!("logged in");
         Ok(())
     }
