@@ -4,7 +4,7 @@
 //! in changes of a tool, in tools and in bytes. The tool that changed longest ago is forgotten
 //! first. The store gets changes with the counters of tools, at the interval of those.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -61,9 +61,54 @@ struct Histories {
     /// The catalog up to which changes are known.
     seen: Catalog,
     /// The last definitions of tools that are not offered now: one may come back with another.
-    gone: HashMap<ToolId, Arc<Tool>>,
+    gone: GoneTools,
     /// Whether tools were forgotten that the store may have.
     forgot: bool,
+}
+
+/// The last definitions of tools that are not offered now, bounded in tools and in bytes. The one
+/// that went first is forgotten first: its return is no change then.
+#[derive(Debug, Default)]
+struct GoneTools {
+    by_id: HashMap<ToolId, GoneTool>,
+    order: BTreeMap<u64, ToolId>,
+    next: u64,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct GoneTool {
+    turn: u64,
+    tool: Arc<Tool>,
+    bytes: usize,
+}
+
+impl GoneTools {
+    fn add(&mut self, id: &ToolId, tool: &Arc<Tool>) {
+        self.take(id);
+        let gone = GoneTool {
+            turn: self.next,
+            tool: Arc::clone(tool),
+            bytes: definition_bytes(tool),
+        };
+        self.next += 1;
+        self.bytes += gone.bytes;
+        self.order.insert(gone.turn, id.clone());
+        self.by_id.insert(id.clone(), gone);
+        while self.by_id.len() > TOOLS_MAX || self.bytes > BYTES_MAX {
+            let Some((_, oldest)) = self.order.pop_first() else {
+                break;
+            };
+            self.bytes -= self.by_id.remove(&oldest).map_or(0, |gone| gone.bytes);
+        }
+    }
+
+    fn take(&mut self, id: &ToolId) -> Option<Arc<Tool>> {
+        let gone = self.by_id.remove(id)?;
+        self.order.remove(&gone.turn);
+        self.bytes -= gone.bytes;
+        Some(gone.tool)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -113,15 +158,12 @@ impl Histories {
     fn came_back(&mut self, touched: &Touched) -> Vec<ChangedDefinition> {
         let mut changed = Vec::new();
         for tool in touched.new_tools() {
-            if let Some(before) = self.gone.remove(&tool.id) {
+            if let Some(before) = self.gone.take(&tool.id) {
                 changed.extend(ChangedDefinition::between(&tool.id, &before, &tool.tool));
             }
         }
         for tool in touched.gone_tools() {
-            // Of more that are gone at once, a return is no change.
-            if self.gone.len() < TOOLS_MAX {
-                self.gone.insert(tool.id.clone(), Arc::clone(&tool.tool));
-            }
+            self.gone.add(&tool.id, &tool.tool);
         }
         changed
     }
@@ -257,6 +299,15 @@ mod time_text {
     }
 }
 
+/// About the bytes of a definition that is kept.
+fn definition_bytes(tool: &Tool) -> usize {
+    let extra = tool.extra.iter().map(|(_, json)| json.get().len());
+    200 + tool.description.len()
+        + tool.parameters.get().len()
+        + tool.metadata.get().len()
+        + extra.sum::<usize>()
+}
+
 /// About the bytes of a change as stored.
 fn bytes_of(change: &DefinitionChange) -> usize {
     let text = |text: &Option<String>| text.as_ref().map_or(4, String::len);
@@ -267,6 +318,7 @@ fn bytes_of(change: &DefinitionChange) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{JsonText, VersionCell};
 
     fn change(second: i64, bytes: usize) -> DefinitionChange {
         let part = StoredPart {
@@ -281,6 +333,43 @@ mod tests {
             to: "b".to_owned(),
             parts: vec![part],
             more: 0,
+        }
+    }
+
+    #[test]
+    fn the_tools_that_went_first_are_forgotten_first() {
+        let mut gone = GoneTools::default();
+        let id = |n: usize| -> ToolId { format!("s/t{n}").parse().unwrap() };
+        let large = Arc::new(tool("x".repeat(BYTES_MAX / 4)));
+        for number in 0..8 {
+            gone.add(&id(number), &large);
+        }
+        assert!(gone.take(&id(0)).is_none());
+        assert!(gone.take(&id(7)).is_some());
+        let small = Arc::new(tool(String::new()));
+        for number in 10..20 + TOOLS_MAX {
+            gone.add(&id(number), &small);
+        }
+        assert_eq!(gone.by_id.len(), TOOLS_MAX);
+        assert_eq!(gone.order.len(), TOOLS_MAX);
+        assert!(gone.take(&id(19)).is_none());
+        for number in 0..20 + TOOLS_MAX {
+            gone.take(&id(number));
+        }
+        assert_eq!(gone.bytes, 0);
+    }
+
+    fn tool(description: String) -> Tool {
+        Tool {
+            name: "t".into(),
+            description: description.into(),
+            category: None,
+            parameters: JsonText::parse("{}").unwrap(),
+            metadata: JsonText::parse("{}").unwrap(),
+            facts: Arc::default(),
+            extra: Box::default(),
+            definition: None,
+            version: VersionCell::default(),
         }
     }
 

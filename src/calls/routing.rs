@@ -1,7 +1,8 @@
 //! The route of a call to its scenario, and the short wait for one while the scenario is being
 //! reconnected, or listed again after it was away.
 //!
-//! Every wait here ends after `calls.reroute_wait`. Never done here: sending and connecting. The
+//! Every wait here ends after `calls.reroute_wait`, and one for a program that sleeps after
+//! `mcp.wake_timeout`. Never done here: sending and connecting. The
 //! engine does that and publishes the new route.
 
 use std::sync::Arc;
@@ -54,10 +55,16 @@ pub(super) async fn first(
     loop {
         let route = match usable(inner, &id.scenario) {
             Some(route) => route,
-            // Boxed, since it is rare.
-            None => Box::pin(any(inner, &id.scenario, wait))
-                .await
-                .ok_or_else(|| unavailable(inner, id, Some(wait)))?,
+            None => {
+                let longest = if is_asleep(inner, &id.scenario) {
+                    wait.max(inner.config.load().wake_timeout)
+                } else {
+                    wait
+                };
+                // Boxed, since it is rare.
+                let route = Box::pin(any(inner, &id.scenario, wait)).await;
+                route.ok_or_else(|| unavailable(inner, id, Some(longest)))?
+            }
         };
         let awake = route.awake.hold(inner.clock);
         // It may have fallen asleep just before.

@@ -16,6 +16,8 @@ use crate::model::ScenarioName;
 
 /// The shortest time without a client after which a program sleeps.
 const SHORTEST_SLEEP_AFTER: Duration = Duration::from_millis(10);
+/// The shortest age of the list of a program that sleeps at which it is looked at.
+const SHORTEST_RELIST_AFTER: Duration = Duration::from_secs(1);
 
 /// The key with servers.
 pub(super) const KEY: &str = "mcpServers";
@@ -62,6 +64,12 @@ impl Config {
         let after = own.unwrap_or(self.mcp.sleep_after)?;
         // A program may give zero, and then the loop would look at a used program all the time.
         Some(after.max(SHORTEST_SLEEP_AFTER))
+    }
+
+    /// How old the list of a program that sleeps may become before it is looked at.
+    pub fn relist_after(&self) -> Duration {
+        // A shorter time would start and end the program all the time.
+        self.mcp.relist_after.max(SHORTEST_RELIST_AFTER)
     }
 }
 

@@ -320,6 +320,7 @@ impl Scenario {
     /// Its source gave an address that cannot be polled at all.
     pub(super) fn mark_unreachable(&mut self, error: &TransportError, now: Now) {
         self.void();
+        self.end_sleep();
         self.target = None;
         self.polls.next = None;
         self.failures += 1;

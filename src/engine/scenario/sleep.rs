@@ -66,7 +66,7 @@ impl Scenario {
             return false;
         }
         let age = self.list_age(now);
-        self.sleep(config.mcp.relist_after.saturating_sub(age), now);
+        self.sleep(config.relist_after().saturating_sub(age), now);
         true
     }
 
@@ -89,10 +89,10 @@ impl Scenario {
             && held.term == ManifestTerm::Restored
             && digest.is_some()
             && held.validators.text() == digest.as_ref()
-            && age < config.mcp.relist_after;
+            && age < config.relist_after();
         if may_sleep {
             self.awake.starts_asleep();
-            self.sleep(config.mcp.relist_after.saturating_sub(age), now);
+            self.sleep(config.relist_after().saturating_sub(age), now);
         }
         may_sleep
     }

@@ -14,8 +14,8 @@
 //!
 //! **A block** holds for its name and for the identity it was given for, under every name. Among
 //! scenarios that no source vouches for, it also holds for the address and for the announced name,
-//! so renaming does not help. A source_trusted-for scenario at the address of a blocked one is another
-//! program that got the port.
+//! so renaming does not help. A scenario whose source is trusted, at the address of a blocked one,
+//! is another program that got the port.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
