@@ -316,7 +316,8 @@ mod tests {
     const TOKEN: &str = "0123456789abcdef-topsecret";
 
     /// What is reserved where a token is configured, by the ids of the operations.
-    const RESERVED: [&str; 23] = [
+    const RESERVED: [&str; 24] = [
+        "acceptPins",
         "acceptStateLoss",
         "addScenario",
         "approveCall",
