@@ -106,7 +106,7 @@ fn wrong_usage_ends_with_two_and_prints_nothing() {
         &["tools", "--format", "papyrus"],
         &["explain"],
         &["block"],
-        &["scenarios", "--state", "asleep"],
+        &["scenarios", "--state", "resting"],
         &["scenarios", "notes", "--state", "live"],
         &["prefs", "set", "scenario:notes"],
         &["prefs", "set", "scenario:notes", "--approval", "maybe"],

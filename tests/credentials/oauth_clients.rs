@@ -81,7 +81,7 @@ async fn one_token_serves_all_requests_of_its_lifetime() {
     // RFC 6749 section 2.3.1: both parts are encoded as in a form, `me%3A1:topsecret%2F%2B`.
     assert_eq!(
         request.header("authorization"),
-        Some("Basic bWUlM0ExOmh1c2glMkYlMkI=")
+        Some("Basic bWUlM0ExOnRvcHNlY3JldCUyRiUyQg==")
     );
     assert_eq!(
         request.header("content-type"),
