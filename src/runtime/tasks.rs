@@ -9,11 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-#[cfg(target_os = "linux")]
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
-use tokio_util::task::TaskTracker;
+use futures_util::FutureExt as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{JoinError, JoinHandle};
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 /// Starts a named thread for work that blocks until the process ends, such as the only writer of a
 /// file. The caller joins it: unlike a task it is in no [`Tasks`] set. Fails when the system allows
@@ -179,6 +178,21 @@ impl Default for Tasks {
     }
 }
 
+impl BodyTurns {
+    /// Waits for a turn. Until it has come the place in front may be taken, so what waits must be
+    /// polled.
+    async fn turn(self: Arc<Self>, step: BodyStep) -> Option<OwnedSemaphorePermit> {
+        // The semaphores are never closed, so a turn always comes.
+        let front = match step {
+            BodyStep::First => self.front.acquire().await.ok(),
+            BodyStep::Further => None,
+        };
+        let turn = Arc::clone(&self.turns).acquire_owned().await.ok();
+        drop(front);
+        turn
+    }
+}
+
 /// How [`Tasks::finish`] ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finish {
@@ -245,6 +259,17 @@ where
         if tokio::runtime::Handle::try_current().is_ok() {
             self.tasks.spawn(future);
         }
+    }
+}
+
+/// What a task made. A panic in it continues here. Never completes if the task was cancelled.
+async fn joined<T>(task: impl Future<Output = Result<T, JoinError>>) -> T {
+    match task.await {
+        Ok(made) => made,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_cancelled) => std::future::pending().await,
+        },
     }
 }
 
@@ -350,9 +375,9 @@ impl Tasks {
     /// Does work on a body of so many bytes, such as reading or writing it, where it holds up no
     /// brief request: a short one on this thread, a longer one on the blocking pool, a few at once
     /// and each step in the order in which it came. No more wait than there are calls and requests
-    /// under way, each as long as its own deadline allows. If this future is dropped, work that has
-    /// not begun is not done. Never completes when the runtime shuts down before that. A panic in
-    /// the work continues here.
+    /// under way, each as long as its own deadline allows. If this future is kept and not polled, no
+    /// other work waits for it. If it is dropped, work that has not begun is not done. Never
+    /// completes when the runtime shuts down before that. A panic in the work continues here.
     pub(crate) async fn work_on_body<T: Send + 'static>(
         &self,
         step: BodyStep,
@@ -371,21 +396,27 @@ impl Tasks {
         step: BodyStep,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> T {
-        let bodies = &self.bodies;
-        bodies.begun.fetch_add(1, Ordering::Relaxed);
-        // The semaphores are never closed, so a turn always comes.
-        let front = match step {
-            BodyStep::First => bodies.front.acquire().await.ok(),
-            BodyStep::Further => None,
+        self.bodies.begun.fetch_add(1, Ordering::Relaxed);
+        let in_turn = |turn: Option<OwnedSemaphorePermit>| {
+            move || {
+                let made = work();
+                drop(turn);
+                made
+            }
         };
-        let turn = Arc::clone(&bodies.turns).acquire_owned().await.ok();
-        drop(front);
-        let in_turn = move || {
-            let made = work();
-            drop(turn);
-            made
-        };
-        self.blocking(in_turn).await
+        let mut waiting = Box::pin(Arc::clone(&self.bodies).turn(step));
+        // Polled here once, so that it has its place in the order in which bodies came.
+        if let Some(turn) = (&mut waiting).now_or_never() {
+            return self.blocking(in_turn(turn)).await;
+        }
+        // The caller may keep this future and not poll it for a while, such as during another
+        // request. No other body could use a turn that came meanwhile, so a task waits for it.
+        let tasks = self.clone();
+        let task = self.spawn(async move {
+            let turn = waiting.await;
+            tasks.blocking(in_turn(turn)).await
+        });
+        joined(AbortOnDropHandle::new(task)).await
     }
 
     /// How often there was work on a body that is too long for the threads that serve requests.
@@ -399,13 +430,7 @@ impl Tasks {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> T {
-        match self.spawn_blocking(work).await {
-            Ok(made) => made,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_cancelled) => std::future::pending().await,
-            },
-        }
+        joined(self.spawn_blocking(work)).await
     }
 
     /// Waits until every task has ended, for at most `limit`.
@@ -420,8 +445,6 @@ impl Tasks {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::FutureExt as _;
-
     use super::*;
 
     #[test]
@@ -550,6 +573,48 @@ mod tests {
             ["came", "further", "came later", "came last"]
         );
         drop(held);
+    }
+
+    /// Such as the next event of a stream, while an answer to the server of the stream is sent.
+    #[tokio::test]
+    async fn a_long_body_that_is_kept_and_not_polled_holds_up_no_other() {
+        let tasks = Tasks::new();
+        let long = BRIEF_BODY_BYTES + 1;
+        let turns = Arc::clone(&tasks.bodies.turns);
+        let held = turns.acquire_many_owned(2).await.unwrap();
+        let begin = |step| {
+            let mut begun = Box::pin(tasks.work_on_body(step, long, || 7));
+            assert!(begun.as_mut().now_or_never().is_none());
+            begun
+        };
+        // As many as there are turns, and one that is in front.
+        let further = [BodyStep::Further; BODIES_AT_ONCE].map(begin);
+        let first = begin(BodyStep::First);
+        drop(held);
+        for step in [BodyStep::First, BodyStep::Further] {
+            let other = tasks.work_on_body(step, long, || 8);
+            let limit = Duration::from_secs(10);
+            assert_eq!(tokio::time::timeout(limit, other).await, Ok(8), "{step:?}");
+        }
+        assert_eq!(first.await, 7);
+        assert_eq!(futures_util::future::join_all(further).await, [7, 7]);
+    }
+
+    /// No stop waits for work whose caller has gone away while it waited for a turn.
+    #[tokio::test]
+    async fn a_long_body_whose_future_was_dropped_gives_its_place_up() {
+        fn unwanted() {
+            panic!("its request has gone away");
+        }
+        let tasks = Tasks::new();
+        let turns = Arc::clone(&tasks.bodies.turns);
+        let held = turns.acquire_many_owned(2).await.unwrap();
+        let left = tasks.work_on_body(BodyStep::First, BRIEF_BODY_BYTES + 1, unwanted);
+        assert!(left.now_or_never().is_none());
+        assert_eq!(tasks.finish(Duration::from_secs(10)).await, Finish::Clean);
+        assert_eq!(tasks.bodies.front.available_permits(), 1);
+        drop(held);
+        assert_eq!(tasks.bodies.turns.available_permits(), BODIES_AT_ONCE);
     }
 
     #[tokio::test]

@@ -8,7 +8,6 @@ use http::header::HeaderMap;
 use crate::json::rpc::{self, RpcError, RpcMessage};
 use crate::model::JsonText;
 use crate::protocols::{Call, CallError, ListError, ListRequest, Outcome};
-use crate::runtime::tasks::BodyStep;
 use crate::transports::Transports;
 use crate::transports::http::{CallLimits, Upstream};
 
@@ -119,7 +118,7 @@ impl Exchange {
         let body = body.clone();
         self.upstream
             .tasks()
-            .work_on_body(BodyStep::First, length, move || result(&body))
+            .work_on_body(self.upstream.decode_step(), length, move || result(&body))
             .await
     }
 }

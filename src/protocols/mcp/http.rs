@@ -22,7 +22,6 @@ use super::stream_messages::{HttpAnswer, StreamMessages, WhileWaiting};
 use crate::json::rpc::{self, RpcMessage, RpcRequest};
 use crate::model::Interaction;
 use crate::protocols::{CallError, CallIo, InputMethod};
-use crate::runtime::tasks::BodyStep;
 use crate::transports::TransportError;
 use crate::transports::http::{
     CallLimits, EventLimits, EventStream, HttpResponse, ResponseHead, StreamedResponse, Unanswered,
@@ -219,7 +218,7 @@ impl HttpConnection {
         let messages = self
             .upstream
             .tasks()
-            .work_on_body(BodyStep::First, answer.body.len(), parse)
+            .work_on_body(self.upstream.decode_step(), answer.body.len(), parse)
             .await;
         let reply = messages
             .into_iter()

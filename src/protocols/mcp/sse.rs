@@ -16,7 +16,6 @@ use super::request::{RequestError, version_header};
 use super::revision::McpRevision;
 use super::setup::ServerSetup;
 use crate::protocols::{EndReason, ListError, NoCaller};
-use crate::runtime::tasks::BodyStep;
 use crate::transports::TransportError;
 use crate::transports::http::{CallLimits, EventLimits, EventStream, Unanswered, Upstream};
 use crate::transports::stdio::ProgramMasks;
@@ -128,7 +127,7 @@ async fn read(mut events: EventStream, incoming: Arc<Incoming>, upstream: Upstre
                 let received = move || own.receive(&event.data).unwrap_or_default();
                 for answer in upstream
                     .tasks()
-                    .work_on_body(BodyStep::First, bytes, received)
+                    .work_on_body(upstream.decode_step(), bytes, received)
                     .await
                 {
                     let _ = post(&upstream, answer).await;

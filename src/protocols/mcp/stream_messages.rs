@@ -19,7 +19,6 @@ use super::notes::Note;
 use super::request::{Reply, RequestError};
 use crate::json::rpc::{self, RpcMessage, RpcRequest};
 use crate::protocols::InputMethod;
-use crate::runtime::tasks::BodyStep;
 use crate::transports::TransportError;
 use crate::transports::http::{
     EventLimits, EventStream, HttpResponse, ResponseHead, ResumePoint, ServerEvent,
@@ -288,11 +287,12 @@ impl<'a> StreamMessages<'a> {
             return Ok(None);
         }
         let tasks = self.upstream.tasks().clone();
+        let step = self.upstream.decode_step();
         let reading = async move {
             let bytes = event.data.len();
             // What cannot be read is no answer to this request; the stream goes on.
             let read = move || rpc::parse(&event.data).unwrap_or_default();
-            tasks.work_on_body(BodyStep::First, bytes, read).await
+            tasks.work_on_body(step, bytes, read).await
         };
         Ok(Some(Box::pin(reading)))
     }

@@ -13,7 +13,6 @@ use serde_json::value::RawValue;
 
 use crate::model::JsonText;
 use crate::protocols::{Call, CallError, Outcome};
-use crate::runtime::tasks::BodyStep;
 use crate::transports::TransportError;
 use crate::transports::http::{CallLimits, HttpResponse, Upstream};
 
@@ -39,7 +38,7 @@ pub(super) async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, Ca
     let bytes = answer.body.len();
     upstream
         .tasks()
-        .work_on_body(BodyStep::First, bytes, move || decode(&answer))
+        .work_on_body(upstream.decode_step(), bytes, move || decode(&answer))
         .await
 }
 

@@ -12,7 +12,6 @@ use serde_json::value::RawValue;
 
 use crate::model::JsonText;
 use crate::protocols::{Call, CallError, Outcome, RunningCall};
-use crate::runtime::tasks::BodyStep;
 use crate::transports::http::{CallLimits, HttpResponse, Upstream};
 
 /// Where calls go, below the base address.
@@ -34,7 +33,7 @@ pub(super) async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, Ca
     let bytes = answer.body.len();
     upstream
         .tasks()
-        .work_on_body(BodyStep::First, bytes, move || decode(&answer))
+        .work_on_body(upstream.decode_step(), bytes, move || decode(&answer))
         .await
 }
 

@@ -8,6 +8,7 @@ use super::cache_policy;
 use super::credentials::Attempt;
 use super::{Address, HttpFreshness, HttpResponse, Upstream};
 use crate::model::Secret;
+use crate::runtime::tasks::BodyStep;
 use crate::runtime::{Clock, Tasks};
 use crate::transports::TransportError;
 
@@ -69,6 +70,16 @@ impl Upstream {
         &self.client.tasks
     }
 
+    /// How far work on an answer or an event is when it is read. Where secrets are masked, that was
+    /// its first step.
+    pub(crate) fn decode_step(&self) -> BodyStep {
+        if self.credentials.mask().is_empty() {
+            BodyStep::First
+        } else {
+            BodyStep::Further
+        }
+    }
+
     /// How long an answer may be used. For a 304 this is what the 304 itself says; use
     /// [`HttpFreshness::renewing`] to add what it left out.
     pub fn freshness(&self, answer: &HttpResponse) -> HttpFreshness {
@@ -88,5 +99,30 @@ impl Upstream {
         is_repeatable: bool,
     ) -> Result<Attempt<'_>, TransportError> {
         Attempt::begin(&self.credentials, to.url(), to.to_string(), is_repeatable).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transports::http::{Client, ClientLimits};
+
+    /// What was begun is finished first, so it must not wait with what has just come.
+    #[tokio::test]
+    async fn an_answer_that_was_masked_is_read_as_one_that_was_begun() {
+        let second = Duration::from_secs(1);
+        let limits = ClientLimits {
+            connect: second,
+            whole: second,
+            max_body: 1,
+            max_redirects: 0,
+        };
+        let client = Client::new(limits, 1, second, Clock::system(), Tasks::new());
+        let base = "http://127.0.0.1:9/".parse().unwrap();
+        let upstream = client.upstream(base).unwrap();
+        assert_eq!(upstream.decode_step(), BodyStep::First);
+        let secret = Secret::new("a-secret-of-the-test");
+        let upstream = upstream.hiding([secret].iter());
+        assert_eq!(upstream.decode_step(), BodyStep::Further);
     }
 }
