@@ -95,8 +95,16 @@ impl AcceptPinsArgs {
         let daemon = DaemonClient::for_operator(&self.remote)?;
         let query = QueryPairs::from([("scenario", self.name.clone())]);
         let shown = daemon.get(&["pins"], query, "pins").await?.value;
-        let pinned = output::list(&shown, "pins").first();
-        let all = pinned.map(differences).unwrap_or_default();
+        let Some(pinned) = output::list(&shown, "pins").first() else {
+            return Err(CommandError::Refused {
+                message: format!("the definitions of `{}` are not pinned", self.name),
+                hint: Some(format!(
+                    "`callsheet prefs set scenario:{} --pins warn` has them compared",
+                    self.name
+                )),
+            });
+        };
+        let all = differences(pinned);
         for name in &self.tools {
             if !all.iter().any(|one| one["tool"] == name.as_str()) {
                 return Err(CommandError::Refused {
@@ -110,7 +118,11 @@ impl AcceptPinsArgs {
         };
         let accepted: Vec<&Value> = all.iter().filter(is_meant).collect();
         if accepted.is_empty() {
-            output::line(&format!("{} is as it was accepted", self.name));
+            if self.remote.json {
+                output::answer(pinned.to_string().as_bytes(), pinned);
+            } else {
+                output::line(&format!("{} is as it was accepted", self.name));
+            }
             return Ok(());
         }
         let path = ["pins", &self.name, "accept"];

@@ -235,8 +235,8 @@ fn whole_cost(scenarios: &[Value]) -> String {
     )
 }
 
-/// How programs that run all the time could sleep, if some do and none sleeps. A server of the
-/// newest revision keeps no session, so it is the first to try.
+/// How programs sleep, if some run and none sleeps. The key may be set already, which the list of
+/// scenarios does not say. A server of the newest revision keeps no session that it could lose.
 fn sleep_hint(scenarios: &[Value]) -> Option<String> {
     let runs = scenarios
         .iter()
@@ -253,16 +253,16 @@ fn sleep_hint(scenarios: &[Value]) -> Option<String> {
     let names: Vec<String> = sessionless
         .map(|scenario| format!("`{}`", output::text(scenario, "/name")))
         .collect();
-    let first = if names.is_empty() {
+    let unharmed = if names.is_empty() {
         String::new()
     } else {
         format!(
-            "; {} keep no sessions, so try it with them first",
+            "; servers without sessions lose none by it: {}",
             names.join(", ")
         )
     };
     Some(format!(
-        "`mcp.sleep_after = \"10m\"` ends programs that no client uses, and starts them for the next call{first}"
+        "where `mcp.sleep_after` is set, such as to `\"10m\"`, programs that no client used for so long end, and start for the next call{unharmed}"
     ))
 }
 

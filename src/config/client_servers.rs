@@ -57,6 +57,12 @@ impl Default for McpConfig {
 }
 
 impl Config {
+    /// Whether a key says when programs sleep, for all or for one scenario.
+    pub(crate) fn decides_sleep(&self) -> bool {
+        let mut scenarios = self.scenarios.iter();
+        self.mcp.sleep_after.is_some() || scenarios.any(|known| known.sleep_after.is_some())
+    }
+
     /// After how long without a client the program of a scenario sleeps; `None` for never.
     pub fn sleep_after(&self, scenario: &ScenarioName) -> Option<Duration> {
         let named = self.scenarios.iter().find(|known| known.name == *scenario);

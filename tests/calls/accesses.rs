@@ -499,6 +499,38 @@ async fn lists_of_calls_give_ids_by_which_answers_are_read_to_operators_only() {
 }
 
 #[tokio::test]
+async fn a_refusal_names_pins_and_the_acceptance_of_definitions() {
+    let home = Home::new();
+    let callee = quoting().await;
+    let daemon = Daemon::ready(guarded(&home, &callee)).await;
+    let preferences = "/api/v1/preferences";
+    let target = "scenario:builds";
+    let pins = json!({"scope": "global", "target": target, "pins": "warn"});
+    let reset = json!({"scope": "global", "target": target, "pins": null});
+    let acceptance = json!({"tools": [{"name": "read", "version": null}]});
+    let accept = "/api/v1/pins/builds/accept";
+    for (method, path, body, named) in [
+        ("PUT", preferences, &pins, "changing the pins of a scenario"),
+        (
+            "PUT",
+            preferences,
+            &reset,
+            "changing the pins of a scenario",
+        ),
+        ("POST", accept, &acceptance, "accepting its definitions"),
+    ] {
+        let refused = send(&daemon, Sender::Client, method, path, body).await;
+        assert_eq!(refused.status, 401, "{refused:?}");
+        let detail = refused.json()["detail"].to_string();
+        assert!(detail.contains(named), "{detail}");
+    }
+    let pinned = json!({"scope": "global", "target": target, "pinned": true});
+    let open = send(&daemon, Sender::Client, "PUT", preferences, &pinned).await;
+    assert_eq!(open.status, 200, "{open:?}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn the_page_gives_the_error_of_an_approved_call_to_its_own_access_only() {
     let home = Home::new();
     let callee = quoting().await;

@@ -102,13 +102,18 @@ fn flags_come_from_the_schema() {
 
 /// An MCP server with tools of these names, and a daemon that knows it.
 fn child(names: &str) -> (Home, Running) {
+    child_with(names, "")
+}
+
+/// The same with further keys.
+fn child_with(names: &str, keys: &str) -> (Home, Running) {
     let home = Home::new();
     home.write("names", names);
     let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/mcp_server.py");
     home.write(
         "callsheet.toml",
         &format!(
-            "server.listen = \"127.0.0.1:0\"\n[[scenarios]]\nname = \"child\"\ncommand = \"python3\"\n\
+            "server.listen = \"127.0.0.1:0\"\n{keys}[[scenarios]]\nname = \"child\"\ncommand = \"python3\"\n\
              args = [{server:?}, \"legacy\", \"names\"]\nenv = {{ PATH = \"/usr/local/bin:/usr/bin:/bin\" }}\n"
         ),
     );
@@ -182,6 +187,41 @@ fn a_call_can_wait_for_the_input_that_its_tool_needs() {
         page.contains("<summary>Result</summary>") && page.contains("Paris"),
         "{page}"
     );
+}
+
+#[test]
+fn a_line_of_the_log_shows_no_result_of_a_later_call_of_another_access() {
+    let token = "an-operator-token-of-this-test";
+    let keys = format!("server.operator_token = \"{token}\"\n");
+    let (_home, daemon) = child_with("ask picture", &keys);
+    let json_head = "content-type: application/json\r\n";
+    let operator = format!("authorization: Bearer {token}\r\n");
+    let post = |path: &str, head: &str, body: &Value| {
+        let head = format!("{json_head}{head}");
+        let (status, _, body) = daemon.send(&format!("POST {path}"), &head, &body.to_string());
+        (status, json(&String::from_utf8(body).unwrap()))
+    };
+    let call = |tool: &str| json!({"tool_name": tool, "arguments": {}, "call_id": "job-number-1"});
+    let execute = "/api/v1/tools/execute";
+    let (status, own) = post(execute, "", &call("picture"));
+    assert_eq!(status, 200, "{own}");
+    let (status, asked) = post(execute, &operator, &call("ask"));
+    assert_eq!(status, 202, "{asked}");
+    let id = asked["interaction"]["id"].as_str().unwrap();
+    let given = json!({"action": "accept", "content": {"city": "Paris"}});
+    let (status, over) = post(&format!("/api/v1/interactions/{id}"), &operator, &given);
+    assert_eq!(status, 200, "{over}");
+    let page = |head: &str| {
+        let answer = daemon.send("GET /dashboard/calls/latest", head, "");
+        String::from_utf8(answer.2).unwrap()
+    };
+    let shown = page("");
+    assert!(
+        shown.contains("picture") && !shown.contains("Paris"),
+        "{shown}"
+    );
+    let shown = page(&operator);
+    assert!(shown.contains("Paris"), "{shown}");
 }
 
 /// A script must not take this for a call that was never sent, and send it again.

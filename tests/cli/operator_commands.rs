@@ -1,6 +1,8 @@
 //! `callsheet prefs`, `refresh`, `block`, `trust` and `forget`: what an operator changes.
 
-use crate::support::command::{Home, Ran, Running, Scenario, json, nobody, office, rows, tool};
+use crate::support::command::{
+    Home, Ran, Running, Scenario, json, nobody, office, rows, tool, until,
+};
 
 fn ask(home: &Home, daemon: &Running, args: &[&str]) -> Ran {
     home.run(&[args, &["--url", &daemon.url][..]].concat())
@@ -154,6 +156,40 @@ fn preferences_are_set_listed_and_reset() {
     assert_eq!(json(&one)["preferences"].as_array().unwrap().len(), 1);
 
     assert_reset(&home, &daemon);
+}
+
+#[test]
+fn an_acceptance_says_whether_definitions_are_pinned_and_differ() {
+    let (home, daemon, _scenarios) = office();
+    let accept = |more: &[&str]| {
+        ask(
+            &home,
+            &daemon,
+            &[&["pins", "accept", "notes"], more].concat(),
+        )
+    };
+    assert_eq!(accept(&[]).ok(), "notes is as it was accepted\n");
+    let pinned = json(&accept(&["--json"]).ok());
+    assert_eq!(
+        [&pinned["scenario"], &pinned["mode"]],
+        ["notes", "warn"],
+        "{pinned}"
+    );
+    assert_eq!(pinned["differences"], json("[]"), "{pinned}");
+
+    let off = ["prefs", "set", "scenario:notes", "--pins", "off"];
+    ask(&home, &daemon, &off).ok();
+    until("they are not pinned", || {
+        let listed = json(&ask(&home, &daemon, &["pins", "notes", "--json"]).ok());
+        listed["pins"] == json("[]")
+    });
+    for more in [&[][..], &["wipe"]] {
+        assert_eq!(
+            accept(more).failed(1),
+            "error: the definitions of `notes` are not pinned\n  \
+             hint: `callsheet prefs set scenario:notes --pins warn` has them compared\n"
+        );
+    }
 }
 
 #[test]

@@ -9,8 +9,13 @@ const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/mcp_ser
 
 /// A configuration with one program that sleeps soon and has this variable.
 fn config(variable: &str) -> String {
+    config_with("mcp.sleep_after = \"100ms\"\n", variable)
+}
+
+/// The same with these keys in place of the one that has it sleep.
+fn config_with(keys: &str, variable: &str) -> String {
     format!(
-        "server.listen = \"127.0.0.1:0\"\nmcp.sleep_after = \"100ms\"\n[[scenarios]]\nname = \"child\"\n\
+        "server.listen = \"127.0.0.1:0\"\n{keys}[[scenarios]]\nname = \"child\"\n\
          command = \"./server.sh\"\ncwd = \".\"\nenv = {{ PATH = \"/usr/local/bin:/usr/bin:/bin\", KEY = \"{variable}\" }}\n"
     )
 }
@@ -72,4 +77,34 @@ fn a_program_that_sleeps_is_not_started_with_the_daemon_unless_its_entry_changed
     until_asleep(&daemon);
     home.run(&["call", "read"]).ok();
     assert_eq!(starts(&home), 4);
+}
+
+/// What a program costs is known on Linux only.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_page_advises_to_set_no_key_that_is_set() {
+    let home = home();
+    let advice = "<code>mcp.sleep_after</code>";
+    let later = "sleep_after = \"1h\"\n";
+    let of_all = config_with(&format!("mcp.{later}"), "one");
+    let of_one = config_with("", "one") + later;
+    for (written, is_advised) in [
+        (config_with("", "one"), true),
+        (of_all, false),
+        (of_one, false),
+    ] {
+        home.write("callsheet.toml", &written);
+        let daemon = home.serve(&[]);
+        let mut page = String::new();
+        until("its cost is shown", || {
+            page = String::from_utf8(daemon.get("/dashboard/overview").1).unwrap();
+            page.contains("started by callsheet")
+        });
+        assert_eq!(page.contains(advice), is_advised, "{written}: {page}");
+        let listed = home.run(&["scenarios", "--wide"]).ok();
+        assert!(
+            listed.contains("where `mcp.sleep_after` is set"),
+            "{listed}"
+        );
+    }
 }

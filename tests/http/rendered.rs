@@ -87,6 +87,12 @@ fn a_tool_set_is_written_once_for_a_snapshot_and_lets_other_requests_pass() {
     answered_beside("/api/v1/tools/set?chat_id=7");
 }
 
+/// Each difference is found in two whole definitions.
+#[test]
+fn pins_that_wait_to_be_compared_let_other_requests_pass() {
+    answered_beside("/api/v1/pins");
+}
+
 /// An operator's page waits for no page of other clients.
 #[test]
 fn operators_have_places_and_turns_of_their_own_among_those_that_wait() {

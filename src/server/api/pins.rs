@@ -1,9 +1,10 @@
 //! `/api/v1/pins`: how scenarios differ from what was accepted of them, and an operator's
 //! acceptance. Never judges a difference itself; the catalog does.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Extension, Path, RawQuery, State};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,13 +14,15 @@ use crate::catalog::pins::{AcceptedPin, PinChange, PinDifference, PinSubject, Pi
 use crate::catalog::{ChangedPart, DefinitionDifference};
 use crate::engine::PinReport;
 use crate::model::{DefinitionVersion, PinMode, ScenarioName};
-use crate::server::SharedState;
 use crate::server::api::scenarios::find;
 use crate::server::api::shared_json::{self, Time};
 use crate::server::http::error::Problem;
+use crate::server::http::held::ConnectionBytes;
 use crate::server::http::query::{NoQuery, Param, QueryParams, many};
 use crate::server::http::typed_body::ApiJson;
 use crate::server::openapi::{RefusalSpec, refusal};
+use crate::server::rendered::rendered;
+use crate::server::{ServerState, SharedState};
 
 /// Differences of which an answer has the parts: each may have 16 KiB of them.
 const SHOWN_DIFFERENCES_MAX: usize = 200;
@@ -129,6 +132,7 @@ struct ShownVersion {
 /// `GET /api/v1/pins`: what differs in each scenario. Filter: `scenario`, with several values.
 pub(in crate::server) async fn list(
     State(shared): State<SharedState>,
+    Extension(bytes): Extension<ConnectionBytes>,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw.as_deref(), SCENARIOS)?;
@@ -137,31 +141,61 @@ pub(in crate::server) async fn list(
     for name in &names {
         find(&snapshot, name)?;
     }
+    let names: BTreeSet<String> = names.into_iter().map(str::to_owned).collect();
+    let state = Arc::clone(&shared);
+    let held = bytes.clone();
+    let made = async move { listed(&state, &names, &held) };
+    rendered(&shared, &bytes, made).await?
+}
+
+/// What differs in these scenarios, or in all if none is named.
+fn listed(
+    shared: &ServerState,
+    names: &BTreeSet<String>,
+    bytes: &ConnectionBytes,
+) -> Result<Response, Problem> {
     let reports = shared.engine.pins();
     let wanted =
-        |report: &&Arc<PinReport>| names.is_empty() || names.contains(&report.scenario.as_str());
+        |report: &&Arc<PinReport>| names.is_empty() || names.contains(report.scenario.as_str());
     let mut room = SHOWN_DIFFERENCES_MAX;
     let pins = reports
         .iter()
         .filter(wanted)
         .map(|report| written(report, &mut room));
-    shared_json::json(&PinsList {
+    let document = PinsList {
         pins: pins.collect(),
-    })
+    };
+    shared_json::reserved(&document, 0, bytes)
 }
 
 /// `POST /api/v1/pins/{name}/accept`: accepts the named versions. 409 if one of them is not what
 /// the scenario offers by now; none is accepted then.
 pub(in crate::server) async fn accept(
     State(shared): State<SharedState>,
+    Extension(bytes): Extension<ConnectionBytes>,
     Path(name): Path<String>,
     _: NoQuery,
     ApiJson(body): ApiJson<AcceptBody>,
 ) -> Result<Response, Problem> {
     let name: ScenarioName = find(&shared.reader.snapshot(), &name)?.name.clone();
     let shown = body.into_pins()?;
-    let report = shared.engine.accept_pins(name, &shown).await?;
-    shared_json::json(&written(&report, &mut { SHOWN_DIFFERENCES_MAX }))
+    let state = Arc::clone(&shared);
+    let held = bytes.clone();
+    // The acceptance has its turn too, so that a request that is refused a turn changed no pin.
+    let made = async move { accepted(&state, name, &shown, &held).await };
+    rendered(&shared, &bytes, made).await?
+}
+
+/// Accepts what was shown, and answers with what still differs.
+async fn accepted(
+    shared: &ServerState,
+    name: ScenarioName,
+    shown: &[AcceptedPin],
+    bytes: &ConnectionBytes,
+) -> Result<Response, Problem> {
+    let report = shared.engine.accept_pins(name, shown).await?;
+    let mut room = SHOWN_DIFFERENCES_MAX;
+    shared_json::reserved(&written(&report, &mut room), 0, bytes)
 }
 
 impl AcceptBody {

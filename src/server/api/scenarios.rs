@@ -17,7 +17,7 @@ use crate::server::api::program_costs::{ProgramCostJson, program_cost, program_c
 use crate::server::api::shared_json;
 use crate::server::auth::Access;
 use crate::server::http::error::{Problem, excerpt};
-use crate::server::http::held::{ConnectionBytes, with_reservation};
+use crate::server::http::held::ConnectionBytes;
 use crate::server::http::next_step::NextStep;
 use crate::server::http::params::ParamType;
 use crate::server::http::query::{NoQuery, Param, QueryParams, many, once};
@@ -158,12 +158,7 @@ async fn examined(
         stderr: errors.lines,
         stderr_end: errors.end,
     };
-    let body = shared_json::bytes(&document, findings_bytes)?;
-    let reserved = bytes.answers().reserve(body.len())?;
-    Ok(shared_json::written(
-        StatusCode::OK,
-        with_reservation(body.into(), reserved),
-    ))
+    shared_json::reserved(&document, findings_bytes, bytes)
 }
 
 /// The last lines that the program of a scenario wrote to standard error.

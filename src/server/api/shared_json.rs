@@ -20,6 +20,7 @@ use crate::model::{
 };
 use crate::server::auth::Access;
 use crate::server::http::error::Problem;
+use crate::server::http::held::{ConnectionBytes, with_reservation};
 pub(in crate::server) use crate::views::{FindingJson, finding};
 
 /// The headers of an answer that is JSON and that caches must not store.
@@ -33,6 +34,21 @@ const USUAL_BYTES: usize = 320;
 /// A 200 answer with a JSON document that caches must not store (`no-store`).
 pub(in crate::server) fn json(document: &impl Serialize) -> Result<Response, Problem> {
     Ok(written(StatusCode::OK, bytes(document, 0)?))
+}
+
+/// The same, with the bytes of its body reserved until they were sent, for documents that may be
+/// large. Results in it have about `result_bytes`.
+pub(in crate::server) fn reserved(
+    document: &impl Serialize,
+    result_bytes: usize,
+    bytes: &ConnectionBytes,
+) -> Result<Response, Problem> {
+    let body = self::bytes(document, result_bytes)?;
+    let reservation = bytes.answers().reserve(body.len())?;
+    Ok(written(
+        StatusCode::OK,
+        with_reservation(body.into(), reservation),
+    ))
 }
 
 /// An answer with a body that is JSON already, which caches must not store.

@@ -48,8 +48,9 @@ pub(super) enum Right {
     Prefer,
     /// To approve and reject calls.
     Approve,
-    /// To add and remove scenarios and to decide about them, to change stored tools, to reset all
-    /// preferences of scopes, to cancel operations and to accept a loss of stored data.
+    /// To add and remove scenarios and to decide about them, to accept their definitions, to change
+    /// stored tools, to reset all preferences of scopes, to cancel operations and to accept a loss of
+    /// stored data.
     Operate,
 }
 
@@ -60,11 +61,11 @@ impl Right {
         match self {
             Self::Read | Self::Call => None,
             Self::Prefer => Some(
-                "enabling a tool, lifting its approval, changing its alias or deciding which profiles are known",
+                "enabling a tool, lifting its approval, changing its alias, changing the pins of a scenario or deciding which profiles are known",
             ),
             Self::Approve => Some("approving or rejecting a call"),
             Self::Operate => Some(
-                "adding, removing or deciding about a scenario, changing stored tools, resetting all preferences of \
+                "adding, removing or deciding about a scenario, accepting its definitions, changing stored tools, resetting all preferences of \
                      scopes, accepting a loss or cancelling an operation",
             ),
         }

@@ -131,7 +131,7 @@ fn row(shared: &ServerState, numbered: &NumberedCall, access: Access, now: Times
             td data-label="Error" { span {
                 @if let Some(error) = call.error.as_ref().filter(|_| is_shown) { (foreign(error, ERROR)) }
                 @if let Some(note) = call.note.as_ref().filter(|_| is_shown) { p class="quiet" { (foreign(note, ERROR)) } }
-                @if let Some(result) = given_later(shared, call).filter(|_| is_shown && payload.is_none()) { (result) }
+                @if let Some(result) = given_later(shared, call, access).filter(|_| is_shown && payload.is_none()) { (result) }
                 @if let Some(payload) = payload { (kept(numbered.number, payload)) }
             } }
         }
@@ -156,9 +156,13 @@ fn caller(numbered: &NumberedCall) -> Markup {
 }
 
 /// The result of a call that had to wait for input, as long as it is kept for its caller: that is
-/// on this page, where the input was given, and in no answer to it.
-fn given_later(shared: &ServerState, call: &EndedCall) -> Option<Markup> {
+/// on this page, where the input was given, and in no answer to it. A later call of another access
+/// may have the id of one that is over, so its owner counts, too.
+fn given_later(shared: &ServerState, call: &EndedCall, access: Access) -> Option<Markup> {
     let active = shared.calls.active().get(call.call_id.as_deref()?)?;
+    if !access.may_see(active.owner()) {
+        return None;
+    }
     let CallPhase::Over(end) = active.phase() else {
         return None;
     };

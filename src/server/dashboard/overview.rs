@@ -100,20 +100,18 @@ fn verdict(snapshot: &Snapshot) -> Markup {
     }
 }
 
-/// What the programs cost that callsheet started, and how they could sleep if none does.
+/// What the programs cost that callsheet started, and how they could sleep where no key decides
+/// that.
 async fn programs(shared: &ServerState, snapshot: &Snapshot) -> Markup {
     let names = snapshot.health.keys().cloned().collect();
     let costs = program_costs(shared, names).await;
     let bytes = costs.values().map(|cost| cost.memory_bytes).sum();
-    let sleeps = snapshot
-        .health
-        .values()
-        .any(|health| health.state == ScenarioState::Asleep);
+    let is_decided = shared.config.borrow().decides_sleep();
     html! {
         @if !costs.is_empty() {
             p class="quiet" {
                 (count(costs.len(), "program")) " started by callsheet, " (byte_count(bytes)) " of memory. "
-                @if !sleeps { code { "mcp.sleep_after" } " ends those that no client uses, and starts them for the next call." }
+                @if !is_decided { code { "mcp.sleep_after" } " ends those that no client uses, and starts them for the next call." }
             }
         }
     }

@@ -54,7 +54,7 @@ pub(super) const COMMON: &[CommonRefusal] = &[
     CommonRefusal {
         status: 401,
         name: "TokenNeededToLoosen",
-        about: "A token is configured (`server.operator_token`), and enabling a tool, lifting its approval, changing its alias or deciding which profiles are known needs it. \
+        about: "A token is configured (`server.operator_token`), and enabling a tool, lifting its approval, changing its alias, changing the pins of a scenario or deciding which profiles are known needs it. \
                 So does resetting whether a tool is enabled or needs approval. Nothing changed.",
         applies_to: |operation| operation.right == Right::Prefer,
         make_example: || auth::example(Right::Prefer),
