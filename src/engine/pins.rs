@@ -301,7 +301,8 @@ impl Pins {
         gone.map(|_| SaveRequest::Pins(name.clone(), None))
     }
 
-    /// A baseline could not be queued to be stored.
+    /// A baseline could not be queued to be stored, or could not be stored: it is offered to the
+    /// store again after the next answer.
     pub(super) fn not_saved(&mut self, name: &ScenarioName) {
         if let Some(pinned) = self.scenarios.get_mut(name) {
             pinned.is_unsaved = true;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use crate::catalog::pins::{Baseline, PinAcceptance};
-use crate::engine::message::{EngineEvent, ReplySender};
+use crate::engine::message::{EngineEvent, ReplySender, SavedScenarios};
 use crate::engine::persist::kept_preferences::{GaveWay, KeptPreferences};
 use crate::model::{
     Health, PreferenceAuthor, PreferenceTarget, ScenarioName, Scope, ScopePattern, Settings,
@@ -98,7 +98,7 @@ impl MutationWriter {
         // If the engine has ended, no client reads its findings any more.
         let _ = self
             .events
-            .send(EngineEvent::Saved(saved.clone(), Vec::new()))
+            .send(EngineEvent::Saved(saved.clone(), SavedScenarios::default()))
             .await;
         saved
     }
