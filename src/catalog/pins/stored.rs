@@ -45,6 +45,9 @@ struct StoredPin {
     /// Whether it is gone, and since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     gone: Option<String>,
+    /// Since when what differs is reported where changes are not held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reported_since: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     changes: Vec<String>,
 }
@@ -119,10 +122,12 @@ impl StoredPin {
             .as_ref()
             .and_then(|deviation| Some(text(deviation.version?, deviation.since, None)));
         let gone = pin.deviation.as_ref().filter(|one| one.version.is_none());
+        let reported_since = pin.deviation.as_ref().and_then(|one| one.reported_since);
         Self {
             accepted,
             offered,
             gone: gone.map(|deviation| deviation.since.to_string()),
+            reported_since: reported_since.map(|at| at.to_string()),
             changes: pin.changes.iter().map(ToString::to_string).collect(),
         }
     }
@@ -137,10 +142,12 @@ impl StoredPin {
                 })),
             })
         });
+        let reported_since = self.reported_since.map(|at| time(&at)).transpose()?;
         let offered = self.offered.map(|stored| {
             Ok::<_, UnreadableBaseline>(Deviation {
                 version: Some(version(&stored.version)?),
                 since: time(&stored.since)?,
+                reported_since,
                 offered: None,
             })
         });
@@ -148,6 +155,7 @@ impl StoredPin {
             Ok::<_, UnreadableBaseline>(Deviation {
                 version: None,
                 since: time(&since)?,
+                reported_since,
                 offered: None,
             })
         });
