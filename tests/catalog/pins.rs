@@ -188,6 +188,36 @@ fn a_tool_that_changes_often_is_one_line() {
 }
 
 #[test]
+fn what_half_a_listing_lacks_is_not_shown_for_acceptance() {
+    let texts = ["One", "Two"].map(|text| manifest(&[tool("clock").about(text), tool("get")]));
+    let mut baseline = Baseline::first(&texts[0], at(0));
+    for text in [&texts[1], &texts[0], &texts[1], &texts[0]] {
+        warned(&mut baseline, text, at(1));
+    }
+    assert_eq!(
+        warned(&mut baseline, &texts[0], at(1)),
+        ["clock Changed often"]
+    );
+    let half = manifest(&[tool("get").about("Other")]);
+    let starting = Observation {
+        manifest: &half,
+        mode: PinMode::Warn,
+        is_complete: false,
+        is_listing: true,
+        now: at(1),
+    };
+    let verdict = baseline.judge(starting);
+    assert_eq!(lines(&verdict), ["get Changed"]);
+    let differences = verdict.differences.iter();
+    let shown: Vec<AcceptedPin> = differences.map(|one| one.as_shown()).collect();
+    Baseline::acceptance(&half, &shown).unwrap();
+    assert_eq!(
+        warned(&mut baseline, &texts[0], at(1)),
+        ["clock Changed often"]
+    );
+}
+
+#[test]
 fn tools_that_come_and_go_leave_no_trace() {
     let steady = manifest(&[tool("get")]);
     let mut baseline = Baseline::first(&steady, at(0));

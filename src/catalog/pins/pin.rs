@@ -182,9 +182,14 @@ impl Pin {
         subject: PinSubject,
         listing: PinLook,
     ) -> Option<PinDifference> {
+        let deviation = self.deviation.as_ref();
+        if self.is_unseen && deviation.is_none_or(|one| one.version.is_some()) {
+            // What the listing lacks cannot be accepted, and is not known to be gone.
+            return None;
+        }
         let is_frequent = self.is_frequent();
         let accepted = self.accepted.as_ref();
-        let Some(deviation) = &self.deviation else {
+        let Some(deviation) = deviation else {
             // One that changes to and fro is as it was accepted at times.
             return accepted
                 .filter(|_| is_frequent && listing.mode != PinMode::Hold)
@@ -201,10 +206,6 @@ impl Pin {
                     before: None,
                 });
         };
-        if self.is_unseen && deviation.version.is_some() {
-            // What another listing lacked cannot be accepted, and is not known to be gone.
-            return None;
-        }
         let change = match (accepted, deviation.version) {
             (Some(_), Some(_)) => PinChange::Changed,
             (None, _) => PinChange::New,
