@@ -118,6 +118,15 @@ impl PinnedScenario {
         })
     }
 
+    /// Forgets the last judgement, and the definitions with it. Returns whether there was one.
+    fn rest(&mut self) -> bool {
+        let was_judged = self.judged.take().is_some();
+        if was_judged {
+            Arc::make_mut(&mut self.baseline).rest();
+        }
+        was_judged
+    }
+
     fn judge(&mut self, scenario: &ScenarioName, manifest: &Arc<Manifest>, seen: Look) -> &Judged {
         let verdict = Arc::make_mut(&mut self.baseline).judge(Observation {
             manifest,
@@ -236,13 +245,13 @@ impl Pins {
     /// A scenario whose definitions are not compared.
     fn unpinned(&mut self, name: &ScenarioName, offer: Offer) -> PinnedOffer {
         let pinned = self.scenarios.get_mut(name);
-        let judged = pinned.and_then(|pinned| pinned.judged.take());
-        if judged.is_some() {
+        let is_news = pinned.is_some_and(PinnedScenario::rest);
+        if is_news {
             self.board.0.write().remove(name);
         }
         PinnedOffer {
             offer,
-            is_news: judged.is_some(),
+            is_news,
             until: None,
             save: None,
         }
@@ -311,10 +320,10 @@ impl Pins {
 
     /// A scenario is not known any more; what was accepted of it is kept.
     pub(super) fn rest(&mut self, name: &ScenarioName) {
-        if let Some(pinned) = self.scenarios.get_mut(name) {
-            pinned.judged = None;
-        }
         self.board.0.write().remove(name);
+        if let Some(pinned) = self.scenarios.get_mut(name) {
+            pinned.rest();
+        }
     }
 }
 

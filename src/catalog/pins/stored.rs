@@ -79,6 +79,16 @@ impl Baseline {
         serde_json::to_string(&stored).unwrap_or_default()
     }
 
+    /// Keeps no more of the texts than is stored, so that a scenario that is not there holds no
+    /// definitions in memory. Computes the versions that are not known yet.
+    pub(crate) fn rest(&mut self) {
+        let mut room = TEXTS_BYTES_MAX;
+        for pin in self.tools.values_mut() {
+            pin.rest(&mut room);
+        }
+        self.instructions.rest(&mut room);
+    }
+
     /// Reads what [`Baseline::write`] wrote.
     ///
     /// # Errors
@@ -102,6 +112,19 @@ impl Baseline {
             joins_next: stored.joins_next,
             equal: equal.map(Digest),
         })
+    }
+}
+
+impl Pin {
+    /// Keeps what is stored of it.
+    fn rest(&mut self, room: &mut usize) {
+        // What was just written can be read.
+        if let Ok(stored) = StoredPin::new(self, room).read() {
+            *self = Self {
+                is_unseen: self.is_unseen,
+                ..stored
+            };
+        }
     }
 }
 
