@@ -194,13 +194,12 @@ impl Pins {
         self.board.clone()
     }
 
-    /// What the catalog gets of what a scenario offers. `most` is how many scenarios may be known.
+    /// What the catalog gets of what a scenario offers.
     pub(super) fn offer(
         &mut self,
         record: &Scenario,
         offer: Offer,
         mode: PinMode,
-        most: usize,
         now: Now,
     ) -> PinnedOffer {
         let name = &record.name;
@@ -213,7 +212,6 @@ impl Pins {
             now: now.wall,
         };
         if !self.scenarios.contains_key(name) {
-            self.make_room(most.saturating_mul(BASELINES_PER_SCENARIO_MAX));
             let first = Baseline::first(&offer.manifest, now.wall);
             let pinned = PinnedScenario::new(first, true);
             self.scenarios.insert(name.clone(), pinned);
@@ -257,18 +255,22 @@ impl Pins {
         }
     }
 
-    /// Forgets a baseline of a scenario that is not there now, if there are as many as may be.
-    fn make_room(&mut self, most: usize) {
-        while self.scenarios.len() >= most.max(1) {
-            let resting = self
-                .scenarios
-                .iter()
-                .find(|(_, pinned)| pinned.judged.is_none());
-            let Some(name) = resting.map(|(name, _)| name.clone()) else {
-                return;
-            };
-            self.scenarios.remove(&name);
+    /// Forgets baselines of scenarios that are not known now, if there are more than may be, and
+    /// returns what deletes them from the store. `most` is how many scenarios may be known.
+    pub(super) fn make_room(
+        &mut self,
+        most: usize,
+        is_known: impl Fn(&ScenarioName) -> bool,
+    ) -> Vec<SaveRequest> {
+        let most = most.saturating_mul(BASELINES_PER_SCENARIO_MAX);
+        let over = self.scenarios.len().saturating_sub(most);
+        if over == 0 {
+            return Vec::new();
         }
+        let unknown = self.scenarios.keys().filter(|name| !is_known(name));
+        let gone: Vec<ScenarioName> = unknown.take(over).cloned().collect();
+        let deletions = gone.into_iter().filter_map(|name| self.forget(&name));
+        deletions.collect()
     }
 
     /// The findings about a scenario.
