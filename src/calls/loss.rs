@@ -42,7 +42,7 @@ impl Calls {
             "no tool is called, because decisions of operators may be lost: {}",
             loss.what
         );
-        let hint = "look at the preferences, the trust and the blocks, set what is missing, then run `callsheet state accept-loss`";
+        let hint = "look at the preferences, the trust, the blocks and what was accepted (`callsheet pins`), set what is missing, then run `callsheet state accept-loss`";
         Some(Finding::new(FindingCode::StateRepaired, message).hint(hint))
     }
 }

@@ -166,14 +166,15 @@ impl Core {
             self.publisher.record_transition(turn);
         }
         let mut pinned_until = None;
+        let mut has_new_pins = false;
         let mut is_news = turned || judgement.is_news;
         if let Some(offer) = judgement.offer {
             let mode = self.publisher.pin_mode(name, &self.parts.config);
-            let most = self.parts.config.refresh.max_scenarios;
-            let pinned = self.pins.offer(record, offer, mode, most, now);
+            let pinned = self.pins.offer(record, offer, mode, now);
             self.publisher.set_offer(name, &pinned.offer);
             pinned_until = pinned.until;
             is_news |= pinned.is_news;
+            has_new_pins = pinned.save.is_some();
             if let Some(save) = pinned.save
                 && self.parts.saves.try_send(save).is_err()
             {
@@ -209,5 +210,19 @@ impl Core {
             .flatten()
             .min();
         self.fleet.wake(name, wake);
+        if has_new_pins {
+            self.trim_pins();
+        }
+    }
+
+    /// Deletes baselines of scenarios that are not known, if there are more than may be.
+    fn trim_pins(&mut self) {
+        let fleet = &self.fleet;
+        let most = self.parts.config.refresh.max_scenarios;
+        let is_known = |name: &ScenarioName| fleet.get(name).is_some();
+        for deletion in self.pins.make_room(most, is_known) {
+            // If there is no room, it is read again at the next start, and deleted then.
+            let _ = self.parts.saves.try_send(deletion);
+        }
     }
 }

@@ -89,8 +89,17 @@ pub(super) enum EngineEvent {
     PinsAccepted(ScenarioName, Vec<PinAcceptance>, ReplySender<()>),
     /// A session reported something by itself.
     Session(SessionNews),
-    /// A save ended, also of these scenarios' manifests.
-    Saved(Result<(), StateError>, Vec<ScenarioName>),
+    /// A save ended.
+    Saved(Result<(), StateError>, SavedScenarios),
+}
+
+/// What of scenarios was in a save, besides decisions and preferences.
+#[derive(Debug, Default)]
+pub(super) struct SavedScenarios {
+    /// Those whose manifests were.
+    pub(super) manifests: Vec<ScenarioName>,
+    /// Those whose baselines were.
+    pub(super) baselines: Vec<ScenarioName>,
 }
 
 /// The result of forgetting a scenario.

@@ -188,6 +188,7 @@ pub fn start(setup: Setup, stop: &Stop) -> Started {
         preferences: KeptPreferences::restored(&restored),
         gave_way: GaveWay::default(),
         clock,
+        tasks: tasks.clone(),
         operations,
         events: events.clone(),
     };

@@ -118,6 +118,15 @@ impl PinnedScenario {
         })
     }
 
+    /// Forgets the last judgement, and the definitions with it. Returns whether there was one.
+    fn rest(&mut self) -> bool {
+        let was_judged = self.judged.take().is_some();
+        if was_judged {
+            Arc::make_mut(&mut self.baseline).rest();
+        }
+        was_judged
+    }
+
     fn judge(&mut self, scenario: &ScenarioName, manifest: &Arc<Manifest>, seen: Look) -> &Judged {
         let verdict = Arc::make_mut(&mut self.baseline).judge(Observation {
             manifest,
@@ -185,13 +194,12 @@ impl Pins {
         self.board.clone()
     }
 
-    /// What the catalog gets of what a scenario offers. `most` is how many scenarios may be known.
+    /// What the catalog gets of what a scenario offers.
     pub(super) fn offer(
         &mut self,
         record: &Scenario,
         offer: Offer,
         mode: PinMode,
-        most: usize,
         now: Now,
     ) -> PinnedOffer {
         let name = &record.name;
@@ -204,7 +212,6 @@ impl Pins {
             now: now.wall,
         };
         if !self.scenarios.contains_key(name) {
-            self.make_room(most.saturating_mul(BASELINES_PER_SCENARIO_MAX));
             let first = Baseline::first(&offer.manifest, now.wall);
             let pinned = PinnedScenario::new(first, true);
             self.scenarios.insert(name.clone(), pinned);
@@ -236,30 +243,34 @@ impl Pins {
     /// A scenario whose definitions are not compared.
     fn unpinned(&mut self, name: &ScenarioName, offer: Offer) -> PinnedOffer {
         let pinned = self.scenarios.get_mut(name);
-        let judged = pinned.and_then(|pinned| pinned.judged.take());
-        if judged.is_some() {
+        let is_news = pinned.is_some_and(PinnedScenario::rest);
+        if is_news {
             self.board.0.write().remove(name);
         }
         PinnedOffer {
             offer,
-            is_news: judged.is_some(),
+            is_news,
             until: None,
             save: None,
         }
     }
 
-    /// Forgets a baseline of a scenario that is not there now, if there are as many as may be.
-    fn make_room(&mut self, most: usize) {
-        while self.scenarios.len() >= most.max(1) {
-            let resting = self
-                .scenarios
-                .iter()
-                .find(|(_, pinned)| pinned.judged.is_none());
-            let Some(name) = resting.map(|(name, _)| name.clone()) else {
-                return;
-            };
-            self.scenarios.remove(&name);
+    /// Forgets baselines of scenarios that are not known now, if there are more than may be, and
+    /// returns what deletes them from the store. `most` is how many scenarios may be known.
+    pub(super) fn make_room(
+        &mut self,
+        most: usize,
+        is_known: impl Fn(&ScenarioName) -> bool,
+    ) -> Vec<SaveRequest> {
+        let most = most.saturating_mul(BASELINES_PER_SCENARIO_MAX);
+        let over = self.scenarios.len().saturating_sub(most);
+        if over == 0 {
+            return Vec::new();
         }
+        let unknown = self.scenarios.keys().filter(|name| !is_known(name));
+        let gone: Vec<ScenarioName> = unknown.take(over).cloned().collect();
+        let deletions = gone.into_iter().filter_map(|name| self.forget(&name));
+        deletions.collect()
     }
 
     /// The findings about a scenario.
@@ -301,7 +312,8 @@ impl Pins {
         gone.map(|_| SaveRequest::Pins(name.clone(), None))
     }
 
-    /// A baseline could not be queued to be stored.
+    /// A baseline could not be queued to be stored, or could not be stored: it is offered to the
+    /// store again after the next answer.
     pub(super) fn not_saved(&mut self, name: &ScenarioName) {
         if let Some(pinned) = self.scenarios.get_mut(name) {
             pinned.is_unsaved = true;
@@ -310,10 +322,10 @@ impl Pins {
 
     /// A scenario is not known any more; what was accepted of it is kept.
     pub(super) fn rest(&mut self, name: &ScenarioName) {
-        if let Some(pinned) = self.scenarios.get_mut(name) {
-            pinned.judged = None;
-        }
         self.board.0.write().remove(name);
+        if let Some(pinned) = self.scenarios.get_mut(name) {
+            pinned.rest();
+        }
     }
 }
 

@@ -352,8 +352,11 @@ impl Core {
             EngineEvent::Saved(result, scenarios) => {
                 if result.is_err() {
                     // They are saved again after their next good answers.
-                    for name in &scenarios {
+                    for name in &scenarios.manifests {
                         self.give(name, ScenarioInput::NotStored, now);
+                    }
+                    for name in &scenarios.baselines {
+                        self.pins.not_saved(name);
                     }
                 }
                 self.publisher.record_save_result(result.err());

@@ -1,9 +1,11 @@
 //! Pins: definitions that were not accepted are reported, or held at every face.
 
+use std::fs;
 use std::net::SocketAddr;
 
 use callsheet::config::Config;
 use callsheet::model::{PinMode, PreferenceTarget, Scope, Settings};
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::call_end_faces::{Face, Wanted, post};
@@ -291,6 +293,10 @@ async fn an_upgrade_begins_with_the_stored_manifest_and_a_mode_may_change() {
     assert_eq!(put(&set("off")).await, 200);
     assert_eq!(stage.listed().await, ["ask", "drain", "pay"]);
     assert_eq!(stage.call("pay").await.status, 200);
+    assert_eq!(put(&set("hold")).await, 200);
+    assert_eq!(stage.listed().await, ["ask"], "the baseline is kept");
+    let difference = stage.pins().await["differences"][1].to_string();
+    assert!(difference.contains("tells nobody"), "{difference}");
     assert_eq!(put(&set("never")).await, 400);
     let of_tool = json!({"scope": "global", "target": "tool:bank/pay", "pins": "hold"});
     assert_eq!(put(&of_tool).await, 400);
@@ -316,6 +322,31 @@ async fn pins_outlive_the_removal_of_their_scenario() {
     let stage = Stage::with(callee, home, mode).await;
     assert_eq!(stage.listed().await, ["ask"]);
     stage.stop().await;
+}
+
+#[tokio::test]
+async fn a_baseline_that_could_not_be_stored_is_stored_later() {
+    let stage = Stage::start(PinMode::Hold).await;
+    let state = stage.home.state();
+    let aside = state.with_extension("aside");
+    fs::rename(&state, &aside).unwrap();
+    stage.lists(&offer(&CHANGED)).await;
+    let findings = "/api/v1/findings?code=state-failed";
+    let fails = |answer: &Answer| answer.json()["findings"] != json!([]);
+    stage.daemon.until(findings, fails).await;
+    fs::rename(&aside, &state).unwrap();
+    stage.refresh().await;
+    // The folder is there as long as `_home` is.
+    let Stage {
+        daemon,
+        home: _home,
+        ..
+    } = stage;
+    daemon.stop().await;
+    let connection = Connection::open(&state).unwrap();
+    let sql = "SELECT document FROM pins WHERE scenario = 'bank'";
+    let document: String = connection.query_row(sql, [], |row| row.get(0)).unwrap();
+    assert!(document.contains("drain"), "{document}");
 }
 
 #[tokio::test]

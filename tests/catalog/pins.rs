@@ -139,6 +139,30 @@ fn what_differs_is_reported_for_seven_days_where_it_is_not_held() {
 }
 
 #[test]
+fn the_time_under_hold_does_not_count_towards_the_seven_days() {
+    let mut baseline = Baseline::first(&manifest(&[tool("get"), tool("old")]), at(0));
+    let next = manifest(&[tool("get").about("New"), tool("put")]);
+    let all = ["get Changed", "old Removed", "put New"];
+    assert_eq!(
+        lines(&look(&mut baseline, &next, PinMode::Hold, at(1))),
+        all
+    );
+    let verdict = look(&mut baseline, &next, PinMode::Warn, at(10));
+    assert_eq!(lines(&verdict), all);
+    assert_eq!(verdict.until, Some(at(17)));
+    assert!(verdict.is_changed, "the time has to be stored");
+    // The time counts over restarts, and begins anew after it was held again.
+    let mut restored = Baseline::read(&baseline.write()).unwrap();
+    let mut held = restored.clone();
+    assert_eq!(warned(&mut restored, &next, at(16)), all);
+    assert_empty!(warned(&mut restored, &next, at(17)));
+    assert_eq!(lines(&look(&mut held, &next, PinMode::Hold, at(16))), all);
+    let again = look(&mut held, &next, PinMode::Warn, at(20));
+    assert_eq!(lines(&again), all);
+    assert_eq!(again.until, Some(at(27)));
+}
+
+#[test]
 fn a_tool_that_changes_often_is_one_line() {
     let texts = ["One", "Two"].map(|text| manifest(&[tool("clock").about(text)]));
     let mut baseline = Baseline::first(&texts[0], at(0));
@@ -161,6 +185,36 @@ fn a_tool_that_changes_often_is_one_line() {
     }
     assert!(baseline.write().len() < 2_000, "{}", baseline.write());
     assert_empty!(warned(&mut baseline, &texts[0], now(24 * 30)));
+}
+
+#[test]
+fn what_half_a_listing_lacks_is_not_shown_for_acceptance() {
+    let texts = ["One", "Two"].map(|text| manifest(&[tool("clock").about(text), tool("get")]));
+    let mut baseline = Baseline::first(&texts[0], at(0));
+    for text in [&texts[1], &texts[0], &texts[1], &texts[0]] {
+        warned(&mut baseline, text, at(1));
+    }
+    assert_eq!(
+        warned(&mut baseline, &texts[0], at(1)),
+        ["clock Changed often"]
+    );
+    let half = manifest(&[tool("get").about("Other")]);
+    let starting = Observation {
+        manifest: &half,
+        mode: PinMode::Warn,
+        is_complete: false,
+        is_listing: true,
+        now: at(1),
+    };
+    let verdict = baseline.judge(starting);
+    assert_eq!(lines(&verdict), ["get Changed"]);
+    let differences = verdict.differences.iter();
+    let shown: Vec<AcceptedPin> = differences.map(|one| one.as_shown()).collect();
+    Baseline::acceptance(&half, &shown).unwrap();
+    assert_eq!(
+        warned(&mut baseline, &texts[0], at(1)),
+        ["clock Changed often"]
+    );
 }
 
 #[test]

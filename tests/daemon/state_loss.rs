@@ -167,9 +167,9 @@ async fn what_can_still_be_read_of_preferences_is_kept() {
         .await
         .json();
     assert!(
-        accepted["lost"]
-            .to_string()
-            .contains("2 preferences and 0 decisions"),
+        accepted["lost"].to_string().contains(
+            "2 preferences, 0 decisions about scenarios and what was accepted of 1 scenarios"
+        ),
         "{accepted}"
     );
     assert_eq!(came(&daemon, "wipe").await.0, 202);

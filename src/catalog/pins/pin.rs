@@ -38,6 +38,9 @@ pub(super) struct Deviation {
     /// What is there; `None` if it is gone.
     pub(super) version: Option<DefinitionVersion>,
     pub(super) since: Timestamp,
+    /// Since when it is reported where changes are not held; `None` while they are. Only this time
+    /// counts towards [`REPORTED_FOR`].
+    pub(super) reported_since: Option<Timestamp>,
     /// The text, as far as it was seen since the start.
     pub(super) offered: Option<PinnedText>,
 }
@@ -62,7 +65,9 @@ impl PartialEq for AcceptedSince {
 /// The text follows from the version.
 impl PartialEq for Deviation {
     fn eq(&self, other: &Self) -> bool {
-        self.version == other.version && self.since == other.since
+        self.version == other.version
+            && self.since == other.since
+            && self.reported_since == other.reported_since
     }
 }
 
@@ -105,6 +110,11 @@ impl Pin {
         self.changes
             .retain(|at| later(*at, REPORTED_FOR) > listing.now);
         self.is_unseen = offered.is_none() && !listing.is_complete;
+        if listing.mode == PinMode::Hold
+            && let Some(deviation) = &mut self.deviation
+        {
+            deviation.reported_since = None;
+        }
         match (&self.accepted, offered) {
             (Some(accepted), Some(text)) if accepted.text.is(&text) => self.is_back(text, listing),
             (None, None) => self.deviation = None,
@@ -135,14 +145,19 @@ impl Pin {
                 self.deviation = Some(Box::new(Deviation {
                     version,
                     since: listing.now,
+                    reported_since: None,
                     offered,
                 }));
             }
         }
-        let is_over = |deviation: &Deviation| later(deviation.since, REPORTED_FOR) <= listing.now;
-        if listing.mode != PinMode::Hold
-            && let Some(deviation) = self.deviation.take_if(|deviation| is_over(deviation))
-        {
+        if listing.mode == PinMode::Hold {
+            return;
+        }
+        let is_over = |deviation: &mut Box<Deviation>| {
+            let since = *deviation.reported_since.get_or_insert(listing.now);
+            later(since, REPORTED_FOR) <= listing.now
+        };
+        if let Some(deviation) = self.deviation.take_if(is_over) {
             let accepted = deviation.offered;
             *self = accepted
                 .map(|text| Self::accepted(text, listing.now))
@@ -167,9 +182,14 @@ impl Pin {
         subject: PinSubject,
         listing: PinLook,
     ) -> Option<PinDifference> {
+        let deviation = self.deviation.as_ref();
+        if self.is_unseen && deviation.is_none_or(|one| one.version.is_some()) {
+            // What the listing lacks cannot be accepted, and is not known to be gone.
+            return None;
+        }
         let is_frequent = self.is_frequent();
         let accepted = self.accepted.as_ref();
-        let Some(deviation) = &self.deviation else {
+        let Some(deviation) = deviation else {
             // One that changes to and fro is as it was accepted at times.
             return accepted
                 .filter(|_| is_frequent && listing.mode != PinMode::Hold)
@@ -186,10 +206,6 @@ impl Pin {
                     before: None,
                 });
         };
-        if self.is_unseen && deviation.version.is_some() {
-            // What another listing lacked cannot be accepted, and is not known to be gone.
-            return None;
-        }
         let change = match (accepted, deviation.version) {
             (Some(_), Some(_)) => PinChange::Changed,
             (None, _) => PinChange::New,
@@ -210,9 +226,9 @@ impl Pin {
     pub(super) fn until(&self, listing: PinLook) -> Option<Timestamp> {
         let mut times = Vec::new();
         if let Some(deviation) = &self.deviation
-            && listing.mode != PinMode::Hold
+            && let Some(since) = deviation.reported_since
         {
-            times.push(later(deviation.since, REPORTED_FOR));
+            times.push(later(since, REPORTED_FOR));
         }
         times.extend(self.changes.first().map(|at| later(*at, REPORTED_FOR)));
         times.into_iter().filter(|at| *at > listing.now).min()

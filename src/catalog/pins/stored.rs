@@ -45,6 +45,9 @@ struct StoredPin {
     /// Whether it is gone, and since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     gone: Option<String>,
+    /// Since when what differs is reported where changes are not held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reported_since: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     changes: Vec<String>,
 }
@@ -76,6 +79,16 @@ impl Baseline {
         serde_json::to_string(&stored).unwrap_or_default()
     }
 
+    /// Keeps no more of the texts than is stored, so that a scenario that is not there holds no
+    /// definitions in memory. Computes the versions that are not known yet.
+    pub(crate) fn rest(&mut self) {
+        let mut room = TEXTS_BYTES_MAX;
+        for pin in self.tools.values_mut() {
+            pin.rest(&mut room);
+        }
+        self.instructions.rest(&mut room);
+    }
+
     /// Reads what [`Baseline::write`] wrote.
     ///
     /// # Errors
@@ -102,6 +115,19 @@ impl Baseline {
     }
 }
 
+impl Pin {
+    /// Keeps what is stored of it.
+    fn rest(&mut self, room: &mut usize) {
+        // What was just written can be read.
+        if let Ok(stored) = StoredPin::new(self, room).read() {
+            *self = Self {
+                is_unseen: self.is_unseen,
+                ..stored
+            };
+        }
+    }
+}
+
 impl StoredPin {
     fn new(pin: &Pin, room: &mut usize) -> Self {
         let text = |version: DefinitionVersion, since: Timestamp, text| StoredText {
@@ -119,10 +145,12 @@ impl StoredPin {
             .as_ref()
             .and_then(|deviation| Some(text(deviation.version?, deviation.since, None)));
         let gone = pin.deviation.as_ref().filter(|one| one.version.is_none());
+        let reported_since = pin.deviation.as_ref().and_then(|one| one.reported_since);
         Self {
             accepted,
             offered,
             gone: gone.map(|deviation| deviation.since.to_string()),
+            reported_since: reported_since.map(|at| at.to_string()),
             changes: pin.changes.iter().map(ToString::to_string).collect(),
         }
     }
@@ -137,10 +165,12 @@ impl StoredPin {
                 })),
             })
         });
+        let reported_since = self.reported_since.map(|at| time(&at)).transpose()?;
         let offered = self.offered.map(|stored| {
             Ok::<_, UnreadableBaseline>(Deviation {
                 version: Some(version(&stored.version)?),
                 since: time(&stored.since)?,
+                reported_since,
                 offered: None,
             })
         });
@@ -148,6 +178,7 @@ impl StoredPin {
             Ok::<_, UnreadableBaseline>(Deviation {
                 version: None,
                 since: time(&since)?,
+                reported_since,
                 offered: None,
             })
         });

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use crate::catalog::pins::Baseline;
-use crate::engine::message::EngineEvent;
+use crate::engine::message::{EngineEvent, SavedScenarios};
 use crate::model::{Manifest, PeerIdentity, ScenarioName};
 use crate::runtime::{Clock, Stop, Tasks};
 use crate::state::{StateStore, StoredManifest, StoredPins, Write, manifest};
@@ -74,6 +74,14 @@ impl SaveRequest {
     fn manifest_of(&self) -> Option<ScenarioName> {
         match self {
             Self::Manifest(_, stored) => Some(stored.scenario.clone()),
+            _ => None,
+        }
+    }
+
+    /// The scenario whose baseline it stores.
+    fn baseline_of(&self) -> Option<ScenarioName> {
+        match self {
+            Self::Pins(scenario, Some(_)) => Some(scenario.clone()),
             _ => None,
         }
     }
@@ -155,10 +163,14 @@ impl ManifestWriter {
     }
 
     async fn save(&self, batch: SaveBatch) {
-        let scenarios = batch
-            .values()
-            .filter_map(SaveRequest::manifest_of)
-            .collect();
+        let requests = batch.values();
+        let scenarios = SavedScenarios {
+            manifests: requests
+                .clone()
+                .filter_map(SaveRequest::manifest_of)
+                .collect(),
+            baselines: requests.filter_map(SaveRequest::baseline_of).collect(),
+        };
         let written = self
             .tasks
             .spawn_blocking(|| batch.into_values().map(SaveRequest::write).collect());

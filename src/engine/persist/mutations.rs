@@ -7,13 +7,13 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use crate::catalog::pins::{Baseline, PinAcceptance};
-use crate::engine::message::{EngineEvent, ReplySender};
+use crate::engine::message::{EngineEvent, ReplySender, SavedScenarios};
 use crate::engine::persist::kept_preferences::{GaveWay, KeptPreferences};
 use crate::model::{
     Health, PreferenceAuthor, PreferenceTarget, ScenarioName, Scope, ScopePattern, Settings,
     SettingsPatch,
 };
-use crate::runtime::{Clock, Stop};
+use crate::runtime::{Clock, Stop, Tasks};
 use crate::state::{StateError, StateStore, StoredPins, TrustDecision, Write};
 
 /// A change that a client requested.
@@ -52,6 +52,7 @@ pub(in crate::engine) struct MutationWriter {
     pub(in crate::engine) preferences: KeptPreferences,
     pub(in crate::engine) gave_way: GaveWay,
     pub(in crate::engine) clock: Clock,
+    pub(in crate::engine) tasks: Tasks,
     pub(in crate::engine) operations: mpsc::Receiver<Mutation>,
     pub(in crate::engine) events: mpsc::Sender<EngineEvent>,
 }
@@ -98,7 +99,7 @@ impl MutationWriter {
         // If the engine has ended, no client reads its findings any more.
         let _ = self
             .events
-            .send(EngineEvent::Saved(saved.clone(), Vec::new()))
+            .send(EngineEvent::Saved(saved.clone(), SavedScenarios::default()))
             .await;
         saved
     }
@@ -200,10 +201,19 @@ impl MutationWriter {
         accepted: Vec<PinAcceptance>,
         reply: ReplySender<()>,
     ) -> Option<EngineEvent> {
-        Arc::make_mut(&mut baseline).accept(&accepted, self.clock.wall());
-        let document = baseline.write().into();
+        let now = self.clock.wall();
         let scenario = name.clone();
-        let write = Write::Pins(StoredPins { scenario, document });
+        let texts = accepted.clone();
+        // The versions of all definitions take too long for an async thread.
+        let written = self.tasks.spawn_blocking(move || {
+            Arc::make_mut(&mut baseline).accept(&texts, now);
+            let document = baseline.write().into();
+            Write::Pins(StoredPins { scenario, document })
+        });
+        // It fails only when the runtime is shutting down, and then no write is possible.
+        let Ok(write) = written.await else {
+            return None;
+        };
         if let Err(error) = self.save(vec![write]).await {
             let _ = reply.send(Err(error.into()));
             return None;

@@ -167,12 +167,11 @@ impl SnapshotPublisher {
             findings: stored,
         } = stored;
         let preferences = parts.config.effective_preferences(&stored_preferences);
-        let most = parts.config.refresh.max_scenarios;
         let mut offers = BTreeMap::new();
         for record in records.values() {
             if let Some(offer) = record.offered(now.mono, &parts.config) {
                 let mode = preferences.pins(&record.name).unwrap_or(parts.config.pins);
-                let pinned = pins.offer(record, offer, mode, most, now);
+                let pinned = pins.offer(record, offer, mode, now);
                 if pinned.save.is_some() {
                     // It is stored with the first evaluation.
                     pins.not_saved(&record.name);

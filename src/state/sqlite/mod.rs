@@ -63,10 +63,10 @@ const QUEUE: usize = 256;
 ///
 /// A file that is no database or is damaged is moved aside to `<file>.damaged-<UTC time>` and
 /// reported by [`StateStore::load`], with the loss that an operator has to accept; what can still
-/// be read of preferences and of decisions about scenarios is taken over. Where nothing can be
-/// written (a full disk, a read-only folder), what is stored is read all the same and every save is
-/// refused, which is reported too. Dropping the store writes what is queued, closes the file and
-/// releases its lock before it returns.
+/// be read of preferences, of decisions about scenarios and of what was accepted of them is taken
+/// over. Where nothing can be written (a full disk, a read-only folder), what is stored is read all
+/// the same and every save is refused, which is reported too. Dropping the store writes what is
+/// queued, closes the file and releases its lock before it returns.
 ///
 /// Fails when another daemon runs on the file, when the file belongs to a newer callsheet or to
 /// another program (it is left as it is), and when file or folder cannot be where they should be.

@@ -1,5 +1,5 @@
-//! Takes from a damaged file what can still be read of what operators decided: preferences, and
-//! trust and blocks. Changes nothing in the damaged file.
+//! Takes from a damaged file what can still be read of what operators decided: preferences, trust
+//! and blocks, and the definitions that were accepted. Changes nothing in the damaged file.
 //!
 //! A table is read from its beginning until a page cannot be read, and then from its end, so that
 //! one bad page costs the rows on it.
@@ -13,11 +13,11 @@ use rusqlite::{Connection, Row, TransactionBehavior};
 
 use super::failure::{OPEN, failed};
 use super::file::{Damage, has_log};
-use super::{read_only, rows};
+use super::{pins, read_only, rows};
 use crate::model::{Finding, FindingCode};
 use crate::state::{PREFERENCES_MAX, StateError, StateLoss, Write};
 
-/// The most rows that are read of one table. More than are kept of either.
+/// The most rows that are read of one table. More than are kept of any.
 const TABLE_ROWS_MAX: usize = 2 * PREFERENCES_MAX;
 
 /// The readable rows of a damaged file, as changes of an empty one.
@@ -25,6 +25,7 @@ const TABLE_ROWS_MAX: usize = 2 * PREFERENCES_MAX;
 struct Salvaged {
     preferences: Vec<Write>,
     decisions: Vec<Write>,
+    pins: Vec<Write>,
 }
 
 /// Takes over what can be read of the damaged file into the one in its place, at `path`. Returns
@@ -39,11 +40,12 @@ pub(super) fn take_over(
     let salvaged = read(&damage.aside);
     let what = format!(
         "the stored state in `{}` was damaged ({}) and is now `{aside}`; a fresh one took its place; of what operators \
-         decided, {} preferences and {} decisions about scenarios could be read and were kept",
+         decided, {} preferences, {} decisions about scenarios and what was accepted of {} scenarios could be read and were kept",
         path.display(),
         damage.what,
         salvaged.preferences.len(),
-        salvaged.decisions.len()
+        salvaged.decisions.len(),
+        salvaged.pins.len()
     );
     let stored = salvaged.store(
         connection,
@@ -69,7 +71,7 @@ fn read(path: &Path) -> Salvaged {
     } else {
         &[read_only::WITHOUT_LOG]
     };
-    let both = |connection: &Connection| Salvaged {
+    let all = |connection: &Connection| Salvaged {
         preferences: table(connection, "preferences", |row| {
             let rows::StoredPreference {
                 scope,
@@ -83,13 +85,15 @@ fn read(path: &Path) -> Salvaged {
             let (scenario, decision) = rows::decision(row)?;
             Ok(Write::Decision(scenario, Some(decision)))
         }),
+        pins: table(connection, "pins", |row| {
+            Ok(Write::Pins(pins::from_row(row)?))
+        }),
     };
     let read = ways
         .iter()
         .filter_map(|way| read_only::connect(path, way).ok())
-        .map(|connection| both(&connection));
-    read.max_by_key(|read| read.preferences.len() + read.decisions.len())
-        .unwrap_or_default()
+        .map(|connection| all(&connection));
+    read.max_by_key(Salvaged::rows).unwrap_or_default()
 }
 
 /// The readable rows of one table, in the order of their numbers.
@@ -120,10 +124,15 @@ fn table(
 }
 
 impl Salvaged {
+    fn rows(&self) -> usize {
+        self.preferences.len() + self.decisions.len() + self.pins.len()
+    }
+
     /// Stores it in the file that takes the place of the damaged one, and notes the loss there.
     fn store(self, connection: &mut Connection, loss: &StateLoss) -> rusqlite::Result<()> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        for write in self.preferences.iter().chain(&self.decisions) {
+        let writes = self.preferences.iter().chain(&self.decisions);
+        for write in writes.chain(&self.pins) {
             rows::apply(&transaction, write, loss.at)?;
         }
         rows::note_loss(&transaction, loss)?;
