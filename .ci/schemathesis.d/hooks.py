@@ -46,8 +46,10 @@ def search_rules(query):
 
 
 def preference_rules(body):
-    """Whether the alias is given to a single tool, whose name has a bound in bytes."""
+    """Whether the alias is given to a single tool, whose name has a bound in bytes, and pins to a scenario for all."""
     target = text(body.get("target"))
+    if body.get("pins") is not None and not (target.startswith("scenario:") and body.get("scope") == "global"):
+        return False
     if body.get("alias") is not None and not target.startswith("tool:"):
         return False
     return named(target.partition("/")[2])

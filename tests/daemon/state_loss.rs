@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use callsheet::config::Config;
-use callsheet::model::{ApprovalPolicy, PreferenceSet, Scope, Secret, Settings};
+use callsheet::model::{ApprovalPolicy, PinMode, PreferenceSet, Scope, Secret, Settings};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -17,6 +17,7 @@ const TOKEN: &str = "0123456789abcdef-topsecret";
 
 fn config(home: &Home, callee: &Callee) -> Config {
     let mut config = home.config(&[]);
+    config.pins = PinMode::Warn;
     config.scenarios = vec![configured("disks", ([127, 0, 0, 1], callee.port()).into())];
     config
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::response::Response;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 
 use crate::catalog::pins::{AcceptedPin, PinChange, PinDifference, PinSubject, PinVerdict};
@@ -18,6 +18,7 @@ use crate::server::api::scenarios::find;
 use crate::server::api::shared_json::{self, Time};
 use crate::server::http::error::Problem;
 use crate::server::http::held::ConnectionBytes;
+use crate::server::http::params::{ParamType, grammar};
 use crate::server::http::query::{NoQuery, Param, QueryParams, many};
 use crate::server::http::typed_body::ApiJson;
 use crate::server::openapi::{RefusalSpec, refusal};
@@ -28,8 +29,9 @@ use crate::server::{ServerState, SharedState};
 const SHOWN_DIFFERENCES_MAX: usize = 200;
 
 /// The filter of the list.
-pub(in crate::server) const SCENARIOS: &[Param] =
-    &[many("scenario").about("Only these scenarios.", "files")];
+pub(in crate::server) const SCENARIOS: &[Param] = &[many("scenario")
+    .takes(ParamType::Matching(grammar::SCENARIO))
+    .about("Only these scenarios.", "files")];
 
 /// What was shown is not what is there now, or its definitions are not compared.
 pub(in crate::server) const NOT_ACCEPTED: RefusalSpec = refusal(
@@ -98,15 +100,32 @@ struct PartJson {
 /// What an operator accepts, in the versions that were shown.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "AcceptPins")]
+#[schemars(rename = "AcceptPins", extend("minProperties" = 1))]
 pub(in crate::server) struct AcceptBody {
     /// Tools.
     #[serde(default)]
+    #[schemars(length(min = 1))]
     tools: Vec<ShownTool>,
     /// The instructions of the server.
-    #[serde(default)]
-    #[schemars(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present")]
+    #[schemars(with = "ShownVersion", skip_serializing_if = "Option::is_none")]
     instructions: Option<ShownVersion>,
+}
+
+/// A member that is no `null` where it is given.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+/// A member that has to be given, if only as `null`.
+fn required<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Option::deserialize(deserializer)
+}
+
+fn versions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["string", "null"], "pattern": "^[0-9A-Fa-f]{64}$"})
 }
 
 /// A tool in the version that was shown.
@@ -117,6 +136,8 @@ struct ShownTool {
     /// The name that its scenario gives it.
     name: String,
     /// The version, whole; `null` if it was shown as removed.
+    #[serde(deserialize_with = "required")]
+    #[schemars(required, schema_with = "versions")]
     version: Option<String>,
 }
 
@@ -126,6 +147,8 @@ struct ShownTool {
 #[schemars(rename = "ShownVersion")]
 struct ShownVersion {
     /// The version, whole; `null` if they were shown as removed.
+    #[serde(deserialize_with = "required")]
+    #[schemars(required, schema_with = "versions")]
     version: Option<String>,
 }
 

@@ -88,7 +88,7 @@ pub(in crate::server) struct ChangeBody {
     pinned: Option<Option<bool>>,
     /// What happens with definitions of a scenario that were not accepted: `off`, `warn` or `hold`.
     #[serde(default, deserialize_with = "given")]
-    #[schemars(skip_serializing_if = "Option::is_none", with = "Option<String>")]
+    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "pin_modes")]
     pins: Option<Option<String>>,
 }
 
@@ -117,6 +117,10 @@ fn whole_number<'de, D: Deserializer<'de>>(
     let whole =
         parse_i32(&number).ok_or_else(|| D::Error::custom("it is no whole number of 32 bits"))?;
     Ok(Some(Some(whole)))
+}
+
+fn pin_modes(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"enum": ["off", "warn", "hold", null]})
 }
 
 fn aliases(_: &mut SchemaGenerator) -> Schema {
