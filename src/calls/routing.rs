@@ -53,18 +53,17 @@ pub(super) async fn first(
     wait: Duration,
 ) -> Result<HeldRoute, ExecuteError> {
     loop {
-        let route = match usable(inner, &id.scenario) {
-            Some(route) => route,
-            None => {
-                let longest = if is_asleep(inner, &id.scenario) {
-                    wait.max(inner.config.load().wake_timeout)
-                } else {
-                    wait
-                };
-                // Boxed, since it is rare.
-                let route = Box::pin(any(inner, &id.scenario, wait)).await;
-                route.ok_or_else(|| unavailable(inner, id, Some(longest)))?
-            }
+        let route = if let Some(route) = usable(inner, &id.scenario) {
+            route
+        } else {
+            let longest = if is_asleep(inner, &id.scenario) {
+                wait.max(inner.config.load().wake_timeout)
+            } else {
+                wait
+            };
+            // Boxed, since it is rare.
+            let route = Box::pin(any(inner, &id.scenario, wait)).await;
+            route.ok_or_else(|| unavailable(inner, id, Some(longest)))?
         };
         let awake = route.awake.hold(inner.clock);
         // It may have fallen asleep just before.
