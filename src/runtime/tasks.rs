@@ -375,8 +375,8 @@ impl Tasks {
     /// Does work on a body of so many bytes, such as reading or writing it, where it holds up no
     /// brief request: a short one on this thread, a longer one on the blocking pool, a few at once
     /// and each step in the order in which it came. No more wait than there are calls and requests
-    /// under way, each as long as its own deadline allows. If this future is kept and not polled, no
-    /// other work waits for it. If it is dropped, work that has not begun is not done. Never
+    /// under way, each as long as its own deadline allows. If this future is kept and not polled,
+    /// no other work waits for it. If it is dropped, work that has not begun is not done. Never
     /// completes when the runtime shuts down before that. A panic in the work continues here.
     pub(crate) async fn work_on_body<T: Send + 'static>(
         &self,

@@ -327,14 +327,14 @@ async fn pins_outlive_the_removal_of_their_scenario() {
 #[tokio::test]
 async fn a_baseline_that_could_not_be_stored_is_stored_later() {
     let stage = Stage::start(PinMode::Hold).await;
-    let state = stage.home.state();
-    let aside = state.with_extension("aside");
-    fs::rename(&state, &aside).unwrap();
+    let database = stage.home.state();
+    let aside = database.with_extension("aside");
+    fs::rename(&database, &aside).unwrap();
     stage.lists(&offer(&CHANGED)).await;
     let findings = "/api/v1/findings?code=state-failed";
     let fails = |answer: &Answer| answer.json()["findings"] != json!([]);
     stage.daemon.until(findings, fails).await;
-    fs::rename(&aside, &state).unwrap();
+    fs::rename(&aside, &database).unwrap();
     stage.refresh().await;
     // The folder is there as long as `_home` is.
     let Stage {
@@ -343,7 +343,7 @@ async fn a_baseline_that_could_not_be_stored_is_stored_later() {
         ..
     } = stage;
     daemon.stop().await;
-    let connection = Connection::open(&state).unwrap();
+    let connection = Connection::open(&database).unwrap();
     let sql = "SELECT document FROM pins WHERE scenario = 'bank'";
     let document: String = connection.query_row(sql, [], |row| row.get(0)).unwrap();
     assert!(document.contains("drain"), "{document}");

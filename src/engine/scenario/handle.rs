@@ -25,8 +25,8 @@ use crate::transports::Transports;
 
 /// An input that concerns one scenario.
 pub(in crate::engine) enum ScenarioInput<'a> {
-    /// A poll ended. `absence_is_believed` says whether a source that stopped naming it is believed; `random`
-    /// is in `0.0..1.0`.
+    /// A poll ended. `absence_is_believed` says whether a source that stopped naming it is
+    /// believed; `random` is in `0.0..1.0`.
     Polled {
         answered: Box<PollResult>,
         absence_is_believed: bool,

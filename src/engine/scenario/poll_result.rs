@@ -20,8 +20,8 @@ use crate::model::{
 use crate::protocols::{ListError, Listing, Protocol, Validity, module};
 use crate::transports::TransportError;
 
-/// Handles a result of the record's own generation. `absence_is_believed` says whether a source that stopped
-/// naming it is believed once it does not answer; `random` is in `0.0..1.0`.
+/// Handles a result of the record's own generation. `absence_is_believed` says whether a source
+/// that stopped naming it is believed once it does not answer; `random` is in `0.0..1.0`.
 pub(in crate::engine) fn apply(
     record: &mut Scenario,
     answered: PollResult,

@@ -49,8 +49,8 @@ pub(super) enum Right {
     /// To approve and reject calls.
     Approve,
     /// To add and remove scenarios and to decide about them, to accept their definitions, to change
-    /// stored tools, to reset all preferences of scopes, to cancel operations and to accept a loss of
-    /// stored data.
+    /// stored tools, to reset all preferences of scopes, to cancel operations and to accept a loss
+    /// of stored data.
     Operate,
 }
 
