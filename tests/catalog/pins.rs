@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callsheet::catalog::pins::{
-    AcceptedPin, Baseline, Observation, PinChange, PinSubject, PinVerdict, REPORTED_FOR, findings,
-    listed,
+    AcceptedPin, Baseline, Observation, PinChange, PinDifference, PinSubject, PinVerdict,
+    REPORTED_FOR, findings, listed,
 };
 use callsheet::catalog::{Change, NameLookup, Offer, Visibility};
 use callsheet::model::{JsonText, Manifest, NameRef, PinMode, Severity};
@@ -52,7 +52,7 @@ fn warned(baseline: &mut Baseline, manifest: &Arc<Manifest>, now: Timestamp) -> 
 }
 
 fn lines(verdict: &PinVerdict) -> Vec<String> {
-    let line = |one: &callsheet::catalog::pins::PinDifference| {
+    let line = |one: &PinDifference| {
         let what = one.subject.tool().map_or("instructions", AsRef::as_ref);
         let often = if one.is_frequent { " often" } else { "" };
         format!("{what} {:?}{often}", one.change)
@@ -209,7 +209,7 @@ fn what_half_a_listing_lacks_is_not_shown_for_acceptance() {
     let verdict = baseline.judge(starting);
     assert_eq!(lines(&verdict), ["get Changed"]);
     let differences = verdict.differences.iter();
-    let shown: Vec<AcceptedPin> = differences.map(|one| one.as_shown()).collect();
+    let shown: Vec<AcceptedPin> = differences.map(PinDifference::as_shown).collect();
     Baseline::acceptance(&half, &shown).unwrap();
     assert_eq!(
         warned(&mut baseline, &texts[0], at(1)),
@@ -276,7 +276,7 @@ fn an_acceptance_names_the_versions_that_were_shown() {
     let shown: Vec<AcceptedPin> = verdict
         .differences
         .iter()
-        .map(|one| one.as_shown())
+        .map(PinDifference::as_shown)
         .collect();
     let third = manifest(&[tool("get").about("Third"), tool("put")]);
     let refused = Baseline::acceptance(&third, &shown).unwrap_err();

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use callsheet::catalog::pins::{
-    AcceptedPin, Baseline, Observation, PinSubject, PinVerdict, listed,
+    AcceptedPin, Baseline, Observation, PinDifference, PinSubject, PinVerdict, listed,
 };
 use callsheet::catalog::{Catalog, Change, NameLookup, Offer, Visibility};
 use callsheet::model::{DefinitionVersion, Manifest, NameRef, NamedVersion, PinMode};
@@ -104,7 +104,7 @@ impl World {
             }
             3 => {
                 let differences = &self.verdict.differences;
-                self.shown = differences.iter().map(|one| one.as_shown()).collect();
+                self.shown = differences.iter().map(PinDifference::as_shown).collect();
                 self.shown_texts = self.offered.clone();
             }
             4 => self.accept(),

@@ -142,7 +142,7 @@ fn what_is_no_credential_is_refused_with_the_next_step() {
             "take it out",
         ),
         (
-            "{ header = \"X-Key\", value = \"hu\\nsh\" }".to_owned(),
+            "{ header = \"X-Key\", value = \"top\\nsecret\" }".to_owned(),
             "can be no value of a header",
             "visible",
         ),
@@ -212,6 +212,10 @@ fn what_is_no_credential_is_refused_with_the_next_step() {
         );
         assert!(!error.contains("topsecret"), "{error}");
     }
+}
+
+#[test]
+fn a_header_is_set_by_one_key_only() {
     let both = written(
         "{ basic = { user = \"me\", password = \"topsecret\" } }\nheaders = { Authorization = \"topsecret\" }",
     );
