@@ -100,7 +100,7 @@ pub(super) struct ScenarioLimiter {
 /// The callers that have a call under way or waiting.
 #[derive(Debug)]
 struct KnownCallers {
-    by_caller: HashMap<CallerKey, Weak<CallerLane>>,
+    by_caller: HashMap<CallerKey, Weak<CallerCalls>>,
     fronts: HashMap<FrontKey, Weak<Front>>,
     /// With so many callers, those without a call are forgotten before another one is added.
     forget_at: usize,
@@ -117,7 +117,7 @@ enum FrontKey {
 
 /// The calls of one caller.
 #[derive(Debug)]
-struct CallerLane {
+struct CallerCalls {
     /// As many as it may have permits.
     own: Arc<Semaphore>,
     front: Front,
@@ -141,12 +141,12 @@ pub(super) struct CallPermit {
     /// Of its caller.
     _own: OwnedSemaphorePermit,
     /// Keeps its caller known.
-    _caller: Arc<CallerLane>,
+    _caller: Arc<CallerCalls>,
 }
 
 /// What a call of one caller takes a permit of, in this order.
 struct CallerGates<'a> {
-    caller: Arc<CallerLane>,
+    caller: Arc<CallerCalls>,
     clients: Option<&'a Arc<Semaphore>>,
     places: &'a Arc<Semaphore>,
 }
@@ -378,27 +378,27 @@ impl ScenarioLimiter {
     fn gates_of(&self, caller: &CallerKey) -> CallerGates<'_> {
         let clients = (!caller.may_use_operators_permits()).then_some(&self.clients);
         CallerGates {
-            caller: self.lane_of(caller),
+            caller: self.calls_of(caller),
             clients,
             places: &self.places,
         }
     }
 
     /// The calls of this caller, with as many permits as it may have.
-    fn lane_of(&self, caller: &CallerKey) -> Arc<CallerLane> {
+    fn calls_of(&self, caller: &CallerKey) -> Arc<CallerCalls> {
         let mut callers = self.callers.lock();
-        if let Some(lane) = callers.by_caller.get(caller).and_then(Weak::upgrade) {
-            return lane;
+        if let Some(calls) = callers.by_caller.get(caller).and_then(Weak::upgrade) {
+            return calls;
         }
         callers.forget_idle();
-        let lane = Arc::new(CallerLane {
+        let calls = Arc::new(CallerCalls {
             own: Arc::new(Semaphore::new((self.size * CALLER_EIGHTHS).div_ceil(8))),
             front: Front::within(callers.front_of_profile(caller)),
         });
         callers
             .by_caller
-            .insert(caller.clone(), Arc::downgrade(&lane));
-        lane
+            .insert(caller.clone(), Arc::downgrade(&calls));
+        calls
     }
 
     /// Whether a call of this tool by a route of this generation would pass the breakers.
@@ -447,7 +447,7 @@ impl KnownCallers {
         if self.by_caller.len() < self.forget_at {
             return;
         }
-        self.by_caller.retain(|_, lane| lane.strong_count() > 0);
+        self.by_caller.retain(|_, calls| calls.strong_count() > 0);
         self.fronts.retain(|_, front| front.strong_count() > 0);
         self.forget_at = (self.by_caller.len() * 2).max(MOST_IDLE_CALLERS);
     }

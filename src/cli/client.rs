@@ -17,8 +17,8 @@
 //! - The daemon's refusals name commands and flags in place of requests and parameters.
 //!
 //! Read in this order: this file ([`DaemonClient`]), `location.rs`, `socket.rs`, `token.rs`,
-//! `answer_cache.rs`, `refusal.rs` with `commands.rs`; then single kinds of requests: `turns.rs`,
-//! `archives.rs`, `configuration.rs`, `event_stream.rs`, `mcp_messages.rs`.
+//! `answer_cache.rs`, `refusal.rs` with `commands.rs`, `requests.rs`; then single kinds of requests:
+//! `turns.rs`, `archives.rs`, `configuration.rs`, `event_stream.rs`, `mcp_messages.rs`.
 //!
 //! Never prints an answer and never decides what a command shows.
 
@@ -26,16 +26,13 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use http::header::{ACCEPT, CONTENT_TYPE, IF_NONE_MATCH};
-use serde::Serialize;
+use http::header::{CONTENT_TYPE, IF_NONE_MATCH};
 use serde_json::Value;
 use url::Url;
 
 use super::instance::{self, DaemonFiles, DaemonRecord};
-use super::{CommandError, RemoteArgs, output};
+use super::{CommandError, RemoteArgs};
 use crate::config::{self, LoadOptions};
-use crate::json::rpc;
-use crate::model::FindingCode;
 
 mod answer_cache;
 mod archives;
@@ -45,6 +42,7 @@ mod event_stream;
 mod location;
 mod mcp_messages;
 mod refusal;
+mod requests;
 mod socket;
 mod token;
 mod turns;
@@ -56,6 +54,7 @@ use location::{DaemonAddress, LocatedDaemon, located};
 pub(super) use location::{address_of, parse_url};
 pub(super) use mcp_messages::{McpAnswer, SESSION_ID};
 use refusal::refused;
+pub(super) use requests::{NotListed, tool_segments};
 use socket::SocketWay;
 use token::{OperatorToken, TokenRecipients};
 
@@ -69,8 +68,6 @@ const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 const PROBE: Duration = Duration::from_secs(30);
 /// Bytes of an answer; a list of 100,000 tools has about 150 MB.
 const MAX_ANSWER: usize = 1 << 30;
-/// A member that a daemon's list always has, and a scenario's list never has.
-const REVISION: &str = "callsheet-revision";
 
 /// A client of one daemon.
 #[derive(Debug)]
@@ -92,15 +89,6 @@ pub(super) struct DaemonClient {
     is_in_doubt: AtomicBool,
 }
 
-/// Why a source's scenario is not listed.
-#[derive(Debug)]
-pub(super) struct NotListed {
-    /// The reason.
-    pub(super) message: String,
-    /// The next step.
-    pub(super) hint: String,
-}
-
 /// The query of a request, in order.
 pub(super) type QueryPairs<'a> = Vec<(&'a str, String)>;
 
@@ -119,12 +107,16 @@ pub(super) struct DaemonAnswer {
     pub(super) notes: Option<String>,
 }
 
-/// The segments of a route that name a tool. An identity is two; its tool may hold further slashes,
-/// which are part of the second.
-pub(super) fn tool_segments(name: &str) -> Vec<&str> {
-    match name.split_once('/') {
-        Some((scenario, tool)) => vec![scenario, tool],
-        None => vec![name],
+impl DaemonAnswer {
+    /// An answer that is no list.
+    fn new(body: Vec<u8>, value: Value) -> Self {
+        Self {
+            body,
+            value,
+            left_out: 0,
+            selection: None,
+            notes: None,
+        }
     }
 }
 
@@ -283,25 +275,6 @@ impl DaemonClient {
         Ok(request.bearer_auth(token.secret.expose()))
     }
 
-    /// Its version, if it is a callsheet daemon that answers there.
-    pub(super) async fn version(&self) -> Result<String, CommandError> {
-        let request = self
-            .soon()
-            .await
-            .get(self.base.clone())
-            .header(ACCEPT, "application/json");
-        let response = request
-            .send()
-            .await
-            .map_err(|error| self.unreachable(&error))?;
-        let (_, body) = self.receive(response).await?;
-        let about = self.parse_json(&body)?;
-        match (about["name"].as_str(), about["version"].as_str()) {
-            (Some("callsheet"), Some(version)) => Ok(output::sanitize(version)),
-            _ => Err(self.unexpected_answer("its answer does not name callsheet")),
-        }
-    }
-
     /// Fetches a JSON object that has `member`.
     pub(super) async fn get(
         &self,
@@ -311,97 +284,6 @@ impl DaemonClient {
     ) -> Result<DaemonAnswer, CommandError> {
         self.send(http::Method::GET, path, query, None, member)
             .await
-    }
-
-    /// The health of a scenario. Refuses a name that no known scenario has, in the daemon's words.
-    pub(super) async fn require_scenario(&self, name: &str) -> Result<Value, CommandError> {
-        self.get(&["scenarios", name], QueryPairs::new(), "state")
-            .await
-            .map(|answer| answer.value)
-    }
-
-    /// Why a scenario that a source names is not listed under its name, if a finding says so.
-    pub(super) async fn not_listed(&self, name: &str) -> Option<NotListed> {
-        let query = vec![
-            ("code", FindingCode::SourceShadowed.to_string()),
-            ("scenario", name.to_owned()),
-        ];
-        let answer = self.get(&["findings"], query, "findings").await.ok()?;
-        let finding = output::list(&answer.value, "findings").first()?;
-        Some(NotListed {
-            message: output::text(finding, "/message"),
-            hint: output::text(finding, "/hint"),
-        })
-    }
-
-    /// Fetches one tool, by its name or by scenario and name.
-    pub(super) async fn tool(
-        &self,
-        path: &[&str],
-        query: QueryPairs<'_>,
-    ) -> Result<Value, CommandError> {
-        let (_, body) = self.get_kept(&[&["tools"], path].concat(), query).await?;
-        let tool = self.parse_json(&body)?;
-        if tool.get("name").is_none() {
-            return Err(self.unexpected_answer("its answer has no `name`"));
-        }
-        Ok(tool)
-    }
-
-    /// Requests a method of `POST /rpc`, and returns its result.
-    pub(super) async fn rpc(
-        &self,
-        method: &str,
-        query: QueryPairs<'_>,
-    ) -> Result<Value, CommandError> {
-        let mut url = self.below(&["rpc"]);
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        let request = rpc::request(1, method, "{}");
-        let request = self
-            .soon()
-            .await
-            .post(url)
-            .header(CONTENT_TYPE, "application/json")
-            .body(request);
-        let response = request
-            .send()
-            .await
-            .map_err(|error| self.unreachable(&error))?;
-        let (_, body) = self.receive(response).await?;
-        let mut answer = self.parse_json(&body)?;
-        match answer.get_mut("result") {
-            Some(result) => Ok(result.take()),
-            None => {
-                Err(self.unexpected_answer(&format!("its answer to `{method}` has no `result`")))
-            }
-        }
-    }
-
-    /// Fetches the list of tools, in any format.
-    pub(super) async fn list(&self, query: QueryPairs<'_>) -> Result<DaemonAnswer, CommandError> {
-        let (headers, body) = self.get_kept(&["tools"], query).await?;
-        if !headers.contains_key(REVISION) {
-            return Err(self.unexpected_answer("its list of tools has no revision"));
-        }
-        let text = |name: &str| {
-            headers
-                .get(name)
-                .and_then(|value| Some(value.to_str().ok()?.to_owned()))
-        };
-        let left_out = text("callsheet-left-out")
-            .and_then(|count| count.parse().ok())
-            .unwrap_or(0);
-        let selection = text("callsheet-selection");
-        let notes = text("callsheet-notes");
-        Ok(DaemonAnswer {
-            value: self.parse_json(&body)?,
-            body,
-            left_out,
-            selection,
-            notes,
-        })
     }
 
     /// Sends a request that changes state; the answer is a JSON object that has `member`.
@@ -418,38 +300,7 @@ impl DaemonClient {
         if value.get(member).is_none() {
             return Err(self.unexpected_answer(&format!("its answer has no `{member}`")));
         }
-        Ok(DaemonAnswer {
-            body,
-            value,
-            left_out: 0,
-            selection: None,
-            notes: None,
-        })
-    }
-
-    /// Runs a tool. It may take as long as the daemon allows.
-    pub(super) async fn execute(
-        &self,
-        body: &impl Serialize,
-    ) -> Result<DaemonAnswer, CommandError> {
-        let body = serde_json::to_string(body)
-            .map_err(|error| self.unexpected_answer(&error.to_string()))?;
-        let body = self
-            .post_patiently(self.address(&["tools", "execute"])?, body)
-            .await?;
-        let value = self.parse_json(&body)?;
-        if value.get("success").is_none() && value.get("status").is_none() {
-            return Err(
-                self.unexpected_answer("its answer to a call has neither `success` nor `status`")
-            );
-        }
-        Ok(DaemonAnswer {
-            body,
-            value,
-            left_out: 0,
-            selection: None,
-            notes: None,
-        })
+        Ok(DaemonAnswer::new(body, value))
     }
 
     /// Sends a JSON body and waits for the answer for as long as the daemon allows.
@@ -471,31 +322,6 @@ impl DaemonClient {
     pub(super) fn parse_json(&self, body: &[u8]) -> Result<Value, CommandError> {
         serde_json::from_slice(body)
             .map_err(|error| self.unexpected_answer(&format!("its answer is not JSON: {error}")))
-    }
-
-    /// Sends a request below `/tools`. What is removed has no answer.
-    pub(super) async fn stored_tools(
-        &self,
-        method: http::Method,
-        path: &[&str],
-        query: QueryPairs<'_>,
-        body: Option<&Value>,
-    ) -> Result<DaemonAnswer, CommandError> {
-        let (_, body) = self
-            .exchange_at(method, self.address_below(&["tools"], path)?, query, body)
-            .await?;
-        let value = if body.is_empty() {
-            Value::Null
-        } else {
-            self.parse_json(&body)?
-        };
-        Ok(DaemonAnswer {
-            body,
-            value,
-            left_out: 0,
-            selection: None,
-            notes: None,
-        })
     }
 
     async fn exchange(

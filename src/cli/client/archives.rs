@@ -68,12 +68,6 @@ impl DaemonClient {
         if value.get("bundle").is_none() {
             return Err(self.unexpected_answer("its answer has no `bundle`"));
         }
-        Ok(DaemonAnswer {
-            body,
-            value,
-            left_out: 0,
-            selection: None,
-            notes: None,
-        })
+        Ok(DaemonAnswer::new(body, value))
     }
 }

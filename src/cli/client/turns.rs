@@ -18,12 +18,6 @@ impl DaemonClient {
         if value.get("messages").is_none() {
             return Err(self.unexpected_answer("its answer to a turn has no `messages`"));
         }
-        Ok(DaemonAnswer {
-            body,
-            value,
-            left_out: 0,
-            selection: None,
-            notes: None,
-        })
+        Ok(DaemonAnswer::new(body, value))
     }
 }
