@@ -9,7 +9,7 @@ use crate::formats::{Format, json_rpc_tools};
 use crate::model::{JsonText, NameRef, ViewTool};
 use crate::server::http::held::with_reservation;
 use crate::server::json_rpc::RpcContext;
-use crate::server::json_rpc::calls;
+use crate::server::json_rpc::{calls, capabilities};
 use crate::views::{Coding, HeldView, ViewRequest};
 
 /// The result of a method as JSON text. A list is shared by all answers that have it.
@@ -30,6 +30,7 @@ pub(super) async fn answer(
             let identity = identity.and_then(|identity| serde_json::to_string(&*identity).ok());
             identity.map(Bytes::from).ok_or_else(AnswerError::internal)
         }
+        "server/capabilities" => capabilities::answer(context, params.as_ref()).map(Bytes::from),
         _ => Err(AnswerError::method_not_found()),
     }
 }
