@@ -21,7 +21,7 @@
 //!
 //! 1. `name.rs`, `stored_document.rs`, `document_members.rs`, `definition.rs` (one file).
 //! 2. `template.rs`, `url_template.rs`, `body_template.rs`, `written_value.rs`, `refused_value.rs`,
-//!    `reserved_headers.rs`, `tool_auth.rs`, `signature.rs`, `extract.rs`, `path_work.rs`: the parts of
+//!    `reserved_headers.rs`, `tool_auth.rs`, `signature.rs`, `draft.rs`, `extract.rs`, `path_work.rs`: the parts of
 //!    `http_tool.rs`.
 //! 3. `bundle_set.rs`, `files.rs`, `lock.rs`, `changes.rs`, `store.rs` (what the rest of the daemon
 //!    uses), `settings.rs`, `functions.rs`, `error.rs`.
@@ -39,6 +39,7 @@ pub mod bundle_set;
 mod changes;
 pub mod definition;
 mod document_members;
+pub mod draft;
 mod error;
 pub mod extract;
 pub mod files;

@@ -61,7 +61,12 @@ impl BundleSession {
             return Err(gone("its bundle is disabled"));
         }
         let tool = bundle.tools.iter().find(|tool| tool.name() == *call.tool);
-        let tool = tool.ok_or_else(|| gone("its bundle has no such tool any more"))?;
+        let tool = tool
+            .cloned()
+            .or_else(|| self.store.take_trial(self.id, &call.tool));
+        let tool = tool
+            .as_deref()
+            .ok_or_else(|| gone("its bundle has no such tool any more"))?;
         let unread = |_| gone("the arguments are no JSON object");
         let members =
             || serde_json::from_str::<Map<String, Value>>(call.arguments.get()).map_err(unread);

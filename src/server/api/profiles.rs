@@ -28,7 +28,8 @@ pub(in crate::server) const NAME: Param = once("name")
 pub(in crate::server) const CONFIGURED: RefusalSpec = refusal(
     409,
     "The configuration has it, where it is changed; or as many are kept as may be.",
-);
+)
+.with_example(configured_example);
 /// There is none of this name in the store.
 pub(in crate::server) const NOT_STORED: RefusalSpec =
     refusal(404, "None of this name was added; `known` names those.");
@@ -231,6 +232,11 @@ pub(in crate::server) fn is_configured(kind: &str, list: &str, name: &str) -> Pr
     Problem::new(StatusCode::CONFLICT, detail).and_next(&format!(
         "edit its `[[{list}]]` in the configuration file; the daemon follows within a second"
     ))
+}
+
+/// The same, as an example.
+fn configured_example() -> Problem {
+    is_configured("profile", "profiles", "reviewer")
 }
 
 impl From<EntryError> for Problem {

@@ -233,6 +233,12 @@ pub(super) const PAGE_ROUTES: &[PageRoute] = &[
     other_route("/dashboard/bundles/{id}/tool", Operate, || {
         post(bundles::store)
     }),
+    other_route("/dashboard/bundles/{id}/draft", Operate, || {
+        post(bundles::draft)
+    }),
+    other_route("/dashboard/bundles/{id}/try", Operate, || {
+        post(bundles::try_draft)
+    }),
     other_route("/dashboard/bundles/{id}/switch", Operate, || {
         post(bundles::set_enabled)
     }),
