@@ -404,9 +404,9 @@ async fn all_that_is_down_is_forgotten_in_one_request() {
     })
     .await;
     let address = house.serve().await;
-    for name in ["one", "two"] {
+    for (name, port) in [("one", 7), ("two", 9)] {
         // No program listens there.
-        let url = "http://127.0.0.1:9".parse().unwrap();
+        let url = format!("http://127.0.0.1:{port}").parse().unwrap();
         house.place(name, url, callsheet::discovery::SourceTrust::Trusted);
     }
     let is_down = |name: &'static str| {
