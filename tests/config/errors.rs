@@ -141,6 +141,28 @@ fn unknown_keys_are_refused_wherever_they_stand() {
 }
 
 #[test]
+fn a_secret_in_a_file_that_is_not_there_has_its_own_next_step() {
+    let entry = |place: &str| {
+        format!(
+            "[[scenarios]]\nname = \"a\"\ncommand = \"sh\"\nenv = {{ TOKEN = {{ {place} }} }}\n"
+        )
+    };
+    for (place, step) in [
+        (
+            "file = \"/no/such\"",
+            "put the text alone into it, of at most 65536 bytes, readable by the daemon",
+        ),
+        (
+            "file = \"/no/such.toml\", key = \"a.TOKEN\"",
+            "write the text under that key into this file of TOML, readable by the daemon",
+        ),
+    ] {
+        let error = Machine::new().file(&entry(place)).error();
+        assert!(error.ends_with(step), "{error}");
+    }
+}
+
+#[test]
 fn values_of_the_wrong_kind_are_refused_with_what_was_expected() {
     let at = |file: &str, place: &str, rest: &str| {
         refuses(file, &format!("work/callsheet.toml:{place}: {rest}"));

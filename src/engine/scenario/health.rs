@@ -507,6 +507,9 @@ fn down(record: &Scenario) -> String {
             "a source names it again, but it has given no good answer yet: {}",
             error.message
         ),
+        None if record.polls.under_way.is_some() => {
+            "a source names it again, and it is being polled".into()
+        }
         None => "a source names it again, but it has given no good answer yet".into(),
     }
 }
