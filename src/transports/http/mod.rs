@@ -61,7 +61,7 @@ pub use client::Client;
 pub use exchange::{PollTurn, StreamedResponse};
 pub use post::{CallLimits, Unanswered};
 pub use settings::ClientLimits;
-pub(crate) use sse::ResumePoint;
+pub(crate) use sse::{EventParser, ResumePoint};
 pub use sse::{EventLimits, EventStream, ServerEvent};
 
 use connections::Connections;
