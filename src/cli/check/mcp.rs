@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::{CommandError, output, watchdog};
+use super::client;
 use crate::config::Config;
 use crate::config::client_files::{ClientServers, LeftOutReason, Variables, read_client_file};
 use crate::model::{Awaited, Finding, FindingCode, REPORTED_AFTER, Target};
@@ -14,7 +15,6 @@ use crate::protocols::mcp::{Mcp, McpSession};
 use crate::protocols::tool_discovery::Inspected;
 use crate::protocols::{ListError, Session as _};
 use crate::runtime::{Clock, Tasks};
-use crate::transports::http::Client;
 use crate::transports::stdio::Children;
 use crate::transports::{TransportError, Transports};
 
@@ -40,7 +40,7 @@ pub(in crate::cli) async fn inspect_server(
 ) -> Result<Inspected, Unlisted> {
     let clock = Clock::system();
     let tasks = Tasks::new();
-    let client = Client::new(config.http_limits(), 1, config.cache_rules(), clock, tasks);
+    let client = client::of_daemon(config, clock, tasks);
     let children = Children::watched(clock, watchdog::command());
     let transports = Transports::new(client).with_children(Arc::clone(&children));
     let inspected = match Mcp::default().session(target, &transports) {
@@ -203,13 +203,7 @@ mod tests {
     async fn a_program_that_never_answers_is_given_up_after_two_minutes() {
         let config = Config::for_state("state.db");
         let clock = Clock::system();
-        let client = Client::new(
-            config.http_limits(),
-            1,
-            config.cache_rules(),
-            clock,
-            Tasks::new(),
-        );
+        let client = client::of_daemon(&config, clock, Tasks::new());
         let children = Children::new(clock);
         let transports = Transports::new(client).with_children(Arc::clone(&children));
         let target = Target::Stdio(Arc::new(

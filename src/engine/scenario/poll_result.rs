@@ -504,6 +504,7 @@ pub(in crate::engine) fn reached<T>(result: &Result<T, ListError>) -> bool {
                 | TransportError::Unresolved(_)
                 | TransportError::Timeout { .. }
                 | TransportError::Broken { .. }
+                | TransportError::Proxy { .. }
                 | TransportError::Credential { .. }
                 | TransportError::CommandNotFound { .. }
                 | TransportError::NotStarted { .. }

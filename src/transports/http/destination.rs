@@ -1,16 +1,22 @@
 //! The destination of a request to an address that a server named: its host is looked up once, and
-//! the address that passes the rules is the one that is connected to.
+//! the address that passes the rules is the one that is connected to. Where a proxy leads to public
+//! hosts, what is looked up here is judged all the same, and the proxy looks it up again.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use http::Uri;
 use url::{Host, Url};
 
-use crate::model::{HostRule, redacted_url};
+use super::proxy::ProxyRules;
+use crate::model::{HostRule, is_public_address, redacted_url};
 use crate::transports::TransportError;
 
 /// How long the lookup of a host name may take where no other limit is shorter.
 pub(super) const LOOKUP: Duration = Duration::from_secs(10);
+/// The same where a proxy looks the host up as well: a resolver here that does not answer must not
+/// use up the time of the request.
+const LOOKUP_BESIDE_PROXY: Duration = Duration::from_secs(2);
 
 /// Why there is no address to connect to.
 #[derive(Debug, thiserror::Error)]
@@ -26,34 +32,78 @@ pub enum NoDestination {
     Unresolved(TransportError),
 }
 
-/// The address for a host that the rules admit, looked up within `limit`. One address that is not
+/// How a host that was judged is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Destination {
+    /// At this address.
+    Address(SocketAddr),
+    /// Through the proxy, which looks it up.
+    Proxy,
+}
+
+/// How a host that the rules admit is reached, looked up within `limit`. One address that is not
 /// admitted makes the name a suspicious one.
 pub async fn find(
     url: &Url,
     rules: &[HostRule],
     limit: Duration,
-) -> Result<SocketAddr, NoDestination> {
-    let origin = || url.origin().ascii_serialization();
+    proxies: &ProxyRules,
+) -> Result<Destination, NoDestination> {
     let host = url.host().filter(|host| HostRule::admits_host(rules, host));
-    let host = host.ok_or_else(|| NoDestination::NotListed(origin()))?;
-    let found = addresses(url, limit)
-        .await
-        .map_err(NoDestination::Unresolved)?;
-    if let Some(refused) = not_admitted(&found, rules, &host) {
+    let host = host.ok_or_else(|| NoDestination::NotListed(url.origin().ascii_serialization()))?;
+    let admits = |address| HostRule::admits_address(rules, &host, address);
+    judged(url, admits, limit, proxies).await
+}
+
+/// How the host of a URL is reached, if all addresses that it has here are admitted.
+///
+/// A host with public addresses goes through the proxy, if there is one for it, and so does a name
+/// that has no address here: behind many proxies public names cannot be looked up.
+pub(super) async fn judged(
+    url: &Url,
+    admits: impl Fn(IpAddr) -> bool,
+    limit: Duration,
+    proxies: &ProxyRules,
+) -> Result<Destination, NoDestination> {
+    let takes_proxy = proxies.covers(url);
+    let limit = if takes_proxy {
+        limit.min(LOOKUP_BESIDE_PROXY)
+    } else {
+        limit
+    };
+    let found = match addresses(url, limit).await {
+        Ok(found) => found,
+        Err(_) if takes_proxy => return Ok(Destination::Proxy),
+        Err(error) => return Err(NoDestination::Unresolved(error)),
+    };
+    let origin = || url.origin().ascii_serialization();
+    if let Some(refused) = not_admitted(&found, admits) {
         return Err(NoDestination::NotAdmitted(origin(), refused));
+    }
+    if takes_proxy && found.iter().all(|found| is_public_address(found.ip())) {
+        return Ok(Destination::Proxy);
     }
     found
         .first()
-        .copied()
+        .map(|address| Destination::Address(*address))
         .ok_or_else(|| NoDestination::Unresolved(TransportError::Unresolved(origin())))
 }
 
-/// The first of these addresses of a host that the rules do not admit.
-fn not_admitted(found: &[SocketAddr], rules: &[HostRule], host: &Host<&str>) -> Option<IpAddr> {
+/// The first of these addresses of a host that is not admitted.
+fn not_admitted(found: &[SocketAddr], admits: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
     found
         .iter()
         .map(SocketAddr::ip)
-        .find(|address| !HostRule::admits_address(rules, host, *address))
+        .find(|address| !admits(*address))
+}
+
+/// Whether the host of an address has a private address here. `false` if it has none at all.
+pub(super) async fn is_private(to: &Uri, limit: Duration) -> bool {
+    let Ok(url) = Url::parse(&to.to_string()) else {
+        return false;
+    };
+    let found = addresses(&url, limit.min(LOOKUP_BESIDE_PROXY)).await;
+    found.is_ok_and(|found| found.iter().any(|found| !is_public_address(found.ip())))
 }
 
 /// The addresses that the host of a URL has, at least one, looked up within `limit`. Those of IPv4
@@ -111,7 +161,9 @@ mod tests {
                 .iter()
                 .map(|address| address.parse().unwrap())
                 .collect();
-            let refused = not_admitted(&found, &rules, &Host::Domain("api.example.com"));
+            let host = Host::Domain("api.example.com");
+            let admits = |address| HostRule::admits_address(&rules, &host, address);
+            let refused = not_admitted(&found, admits);
             assert_eq!(
                 refused,
                 expected.map(|address| address.parse().unwrap()),
