@@ -410,6 +410,13 @@ async fn no_face_lists_or_runs_what_is_held() {
             );
         }
     }
+    // Its history is looked for exactly then.
+    for tool in ["pay", "bank%2Fpay"] {
+        let history = format!("/api/v1/tools/{tool}/history");
+        let text = stage.daemon.get(&history).await;
+        let text = String::from_utf8_lossy(&text.body).into_owned();
+        assert!(text.contains("callsheet pins bank"), "{tool}: {text}");
+    }
     // A name of an older list, and a call that was approved after the change.
     let old = json!({"tool_name": "pay", "arguments": {}, "revision": revision});
     let refused = post(stage.address(), "/api/v1/tools/execute", &old).await;

@@ -127,6 +127,10 @@ fn unknown_keys_are_refused_wherever_they_stand() {
         "work/callsheet.toml:2:1: state.redis: unknown key\n  hint: known here: path",
     );
     refuses(
+        "[calls]\nsleep_after = \"10m\"\n",
+        "work/callsheet.toml:2:1: calls.sleep_after: unknown key\n  hint: did you mean `mcp.sleep_after`?",
+    );
+    refuses(
         "[discovery.vroli]\nenabled = true\n",
         "work/callsheet.toml:1:12: discovery.vroli: unknown key\n  hint: did you mean `vrooli`?",
     );

@@ -143,11 +143,13 @@ impl Unlisted {
         next.to_owned()
     }
 
-    /// Prints what the program wrote last, which mostly says what is wrong.
-    pub(in crate::cli) fn print_stderr(&self) {
+    /// Prints what the program wrote last, which mostly says what is wrong. `of` is its name, where
+    /// several are checked.
+    pub(in crate::cli) fn print_stderr(&self, of: Option<&str>) {
         let last = &self.stderr[self.stderr.len().saturating_sub(LAST_LINES)..];
         for line in last {
-            output::note(&format!("stderr: {}", output::sanitize(line)));
+            let of = of.map(|name| format!("{name}: ")).unwrap_or_default();
+            output::note(&format!("{of}stderr: {}", output::sanitize(line)));
         }
     }
 
@@ -159,7 +161,7 @@ impl Unlisted {
 
     /// The same as the failure of the whole command.
     pub(in crate::cli) fn into_failure(self) -> CommandError {
-        self.print_stderr();
+        self.print_stderr(None);
         CommandError::Refused {
             message: self.message(),
             hint: Some(self.hint()),

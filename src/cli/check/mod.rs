@@ -237,7 +237,7 @@ pub(super) async fn inspect_entry(server: &ClientServer, config: &Config) -> (St
             let inspected = mcp::inspect_server(&target, config).await;
             inspected.unwrap_or_else(|unlisted| {
                 if let Target::Stdio(_) = target {
-                    unlisted.print_stderr();
+                    unlisted.print_stderr(Some(server.name.as_str()));
                 }
                 unlisted.into_inspected()
             })

@@ -1,5 +1,6 @@
 //! The text of a scenario's entry, and the secrets that it refers to.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -86,7 +87,7 @@ impl EntryText {
         if let (EntryTarget::Program { env, .. }, Some(search)) = (target, kept_path)
             && env.iter().all(|(own, _)| own != "PATH")
         {
-            members.push(format!("PATH = {}", quoted(search)));
+            members.push(format!("PATH = {}", quoted(&each_once(search))));
             let _ = writeln!(text, "{PATH_COMMENT}");
         }
         if !members.is_empty() {
@@ -112,6 +113,16 @@ fn as_written(sleep_after: Option<Duration>) -> String {
 fn located(command: &str, search: Option<&str>) -> String {
     let file = command_file(command, search).filter(|_| !command.contains('/'));
     file.map_or_else(|| command.to_owned(), |file| file.display().to_string())
+}
+
+/// A `PATH` without the folders that stand in it before.
+fn each_once(search: &str) -> String {
+    let mut seen = BTreeSet::new();
+    let folders = std::env::split_paths(search).filter(|folder| seen.insert(folder.clone()));
+    let joined = std::env::join_paths(folders).ok();
+    joined
+        .and_then(|path| path.into_string().ok())
+        .unwrap_or_else(|| search.to_owned())
 }
 
 /// The file of a command: its own path, or the first of this name in the folders of a `PATH`.

@@ -259,6 +259,10 @@ impl Scenario {
         };
         match transports.check(&target) {
             Ok(()) => {
+                if self.is_trusted() && self.target.as_ref() != Some(&target) {
+                    // What failed at the former place says nothing of this one.
+                    self.last_error = None;
+                }
                 self.target = Some(target);
                 self.silent_since = None;
                 if self.start_asleep(transports, config, now) {
