@@ -30,6 +30,7 @@ pub(super) fn endpoint(
         Endpoint {
             name,
             protocol,
+            sleep_after: server.entry.sleep_after,
             ..Endpoint::new(target, trust)
         },
     ))

@@ -40,6 +40,7 @@ mod message_cost;
 mod operator_commands;
 mod operator_token;
 mod proxies;
+mod pins;
 mod search;
 mod serve;
 mod service;

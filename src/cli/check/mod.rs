@@ -240,7 +240,7 @@ pub(super) async fn inspect_address(
 }
 
 /// Checks one server of a client's file.
-async fn inspect_entry(server: &ClientServer, config: &Config) -> (String, Inspected) {
+pub(super) async fn inspect_entry(server: &ClientServer, config: &Config) -> (String, Inspected) {
     let inspected = match server.entry.target.to_target() {
         Ok(target) => {
             let inspected = mcp::inspect_server(&target, config).await;

@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::SignedDuration;
 
 use crate::config::client_files::EntryTarget;
 
@@ -11,6 +14,19 @@ pub(super) const SECRETS: &str = "secrets.toml";
 
 /// Why an entry has a `PATH`.
 const PATH_COMMENT: &str = "# PATH: the command is in none of the folders where a service looks, nor may be what it starts.";
+
+/// A scenario that an entry is written for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NewEntry<'a> {
+    /// Its name.
+    pub(super) name: &'a str,
+    /// Where it is.
+    pub(super) target: &'a EntryTarget,
+    /// Its protocol; an address without one is probed.
+    pub(super) protocol: Option<&'a str>,
+    /// When its program sleeps, where it says so.
+    pub(super) sleep_after: Option<Option<Duration>>,
+}
 
 /// One entry as text.
 #[derive(Debug)]
@@ -23,14 +39,14 @@ pub(super) struct EntryText {
 
 impl EntryText {
     /// The entry of a scenario. `search` is the `PATH` of the person who adds it, and `kept_path`
-    /// the same if the entry has to have it. With a `protocol`, an address is not probed.
-    pub(super) fn new(
-        name: &str,
-        target: &EntryTarget,
-        protocol: Option<&str>,
-        search: Option<&str>,
-        kept_path: Option<&str>,
-    ) -> Self {
+    /// the same if the entry has to have it.
+    pub(super) fn new(entry: NewEntry<'_>, search: Option<&str>, kept_path: Option<&str>) -> Self {
+        let NewEntry {
+            name,
+            target,
+            protocol,
+            sleep_after,
+        } = entry;
         let mut text = format!("[[scenarios]]\nname = {}\n", quoted(name));
         let (key, secrets) = match target {
             EntryTarget::Program {
@@ -77,11 +93,20 @@ impl EntryText {
         if !members.is_empty() {
             let _ = writeln!(text, "{key} = {{ {} }}", members.join(", "));
         }
+        if let Some(sleep_after) = sleep_after {
+            let _ = writeln!(text, "sleep_after = {}", quoted(&as_written(sleep_after)));
+        }
         Self {
             text,
             secrets: secrets.clone(),
         }
     }
+}
+
+/// A time after which a program sleeps, as the key has it.
+fn as_written(sleep_after: Option<Duration>) -> String {
+    let span = sleep_after.and_then(|after| SignedDuration::try_from(after).ok());
+    span.map_or_else(|| "never".to_owned(), |span| format!("{span:#}"))
 }
 
 /// The absolute path of a command that is found in PATH now, so that another PATH finds it too.

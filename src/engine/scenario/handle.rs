@@ -188,6 +188,8 @@ impl Scenario {
             effects.publish.push(Dirty::Cleared(self.name.clone()));
         }
         let known = self.place.replace(place.clone());
+        // Its entry may say so now.
+        self.start_if_it_may_not_sleep(config, now);
         let was_absent = self.is_absent();
         self.presence = SourcePresence::Named;
         self.silenced = None;
