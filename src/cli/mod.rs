@@ -20,7 +20,7 @@
 //! 1. This file, `exit.rs`, `failure.rs`, `output.rs`, `table.rs`, `paragraph.rs`, `groups.rs`.
 //! 2. `client.rs` (requests to the daemon), `instance.rs` (where it is), `watch.rs`.
 //! 3. Through the daemon: `tools.rs`, `search.rs`, `explain.rs`, `history.rs`, `identity.rs`,
-//!    `findings.rs`, `scenarios.rs`, `refresh.rs`, `decide.rs`, `login.rs`, `prefs.rs`, `logs.rs`,
+//!    `findings.rs`, `scenarios.rs`, `refresh.rs`, `decide.rs`, `login.rs`, `prefs.rs`, `profiles.rs`, `logs.rs`,
 //!    `call/`, `turn.rs`, `approvals.rs`, `operations.rs`, `by_id.rs`, `bundle/`, `complete.rs`.
 //! 4. The daemon: `serve.rs`, `log.rs`, `otlp.rs`, `watchdog.rs`, `demo/`; `mcp.rs` is a front of
 //!    it, for which `start.rs` starts one.
@@ -76,6 +76,7 @@ mod output;
 mod paragraph;
 mod pins;
 mod prefs;
+mod profiles;
 mod refresh;
 mod scenarios;
 mod search;
@@ -136,6 +137,8 @@ enum Command {
     Turn(turn::TurnArgs),
     /// Show, set and reset preferences.
     Prefs(prefs::PrefsArgs),
+    /// Show, set and remove profiles: what callers that name one may see and call at most.
+    Profiles(profiles::ProfilesArgs),
     /// List calls that wait for approval, and approve or reject them.
     Approvals(approvals::ApprovalsArgs),
     /// List long-running operations, and cancel them.
@@ -369,6 +372,7 @@ impl Command {
             Self::Call(command) => command.run().await,
             Self::Turn(command) => command.run().await,
             Self::Prefs(command) => command.run().await,
+            Self::Profiles(command) => command.run().await,
             Self::Approvals(command) => command.run().await,
             Self::Operations(command) => command.run().await,
             Self::Bundle(command) => command.run().await,

@@ -69,6 +69,7 @@ impl Default for ServerConfig {
             max_body: MIB as usize,
             max_connections: 4_096,
             held_bytes: 256 * MIB as usize,
+            list_lifetime: Duration::from_secs(1),
             stop_timeout: Duration::from_secs(10),
             ready_timeout: Duration::from_secs(1),
             rpc_socket: None,

@@ -95,6 +95,7 @@ keys! {
     "server.max_body"                        Restart size(1..=MAX_BODY)       server.max_body;
     "server.max_connections"                 Restart number(1..=MAX_KEPT)             server.max_connections;
     "server.held_bytes"                      Live    size(MIN_HELD_BYTES..=MAX_STORED_SIZE) server.held_bytes;
+    "server.list_lifetime"                   Restart text(duration)               server.list_lifetime;
     "server.stop_timeout"                    Restart text(duration)               server.stop_timeout;
     "server.ready_timeout"                   Restart text(duration)               server.ready_timeout;
     "server.rpc_socket"                      Restart path_or_none()               server.rpc_socket;

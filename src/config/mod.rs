@@ -44,6 +44,7 @@ use crate::model::{
 use crate::protocols::definitions::Definition;
 use crate::transports::http::credentials::oauth::LoginSettings;
 
+mod additions;
 mod address;
 mod auth;
 mod bundles;
@@ -83,6 +84,10 @@ mod value_reader;
 mod web;
 
 pub use crate::model::Subnet;
+pub use additions::{
+    ADDITIONS_MAX, ActivityEntry, AddedDefinition, AdditionChange, Additions, DefinitionEntry,
+    EntryError, ProfileActivity, ProfileEntry,
+};
 pub(crate) use address::{web_address, without_route};
 pub use cache::CacheConfig;
 pub use calls::{CallsConfig, TurnsConfig};
@@ -178,6 +183,9 @@ pub struct ServerConfig {
     /// `held_bytes`: bytes that are held for clients at once: bodies being read, calls that wait,
     /// turns, results, answers being written.
     pub held_bytes: usize,
+    /// `list_lifetime`: how long clients may use the list of tools without a request, in whole
+    /// seconds.
+    pub list_lifetime: Duration,
     /// `stop_timeout`: how long requests that are being answered may take after a stop was
     /// requested.
     pub stop_timeout: Duration,

@@ -42,6 +42,7 @@ mod client_entries;
 pub mod embedded;
 pub mod mcp_files;
 pub mod mdns;
+pub mod registered;
 pub mod static_list;
 pub mod vrooli;
 
@@ -186,7 +187,7 @@ impl KnownSources {
     pub(crate) fn with(others: impl IntoIterator<Item = SourceId>) -> Self {
         let ours = SOURCES.iter().map(|factory| factory.id);
         Self(
-            ours.chain([SourceId::EMBEDDED, SourceId::BUNDLES])
+            ours.chain([SourceId::EMBEDDED, SourceId::BUNDLES, SourceId::REGISTERED])
                 .chain(others)
                 .collect(),
         )

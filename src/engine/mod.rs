@@ -39,7 +39,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::catalog::pins::{AcceptedPin, Baseline};
 use crate::catalog::{CatalogReader, Snapshot};
-use crate::config::Config;
+use crate::config::{AdditionChange, Additions, Config};
 use crate::discovery::Source;
 use crate::metrics::{ConfigLoads, Fetches, Listings};
 use crate::model::{
@@ -47,6 +47,7 @@ use crate::model::{
     ScopePattern, Settings, SettingsPatch,
 };
 use crate::protocols::Protocols;
+use crate::protocols::definitions::DefinitionRegistry;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
 use crate::state::{Decision, Restored, StateStore, TrustDecision};
 use crate::transports::http::{Client, HttpResponse};
@@ -84,7 +85,7 @@ use message::{EngineCommand, ReplySender};
 use parts::EngineParts;
 use persist::kept_preferences::{GaveWay, KeptPreferences};
 use persist::manifest_writer::ManifestWriter;
-use persist::mutations::{Mutation, MutationWriter};
+use persist::mutations::{AdditionBoard, Mutation, MutationWriter};
 use pins::PinBoard;
 use poller::Poller;
 use routes::CallRoutes;
@@ -113,6 +114,10 @@ pub struct Setup {
     pub store: Arc<dyn StateStore>,
     /// What the store remembered at the start.
     pub restored: Restored,
+    /// What operators added besides the configuration.
+    pub additions: Additions,
+    /// Gets the definitions that are added.
+    pub definitions: DefinitionRegistry,
     /// Sends the requests to scenarios.
     pub client: Arc<Client>,
     /// The child processes; the caller waits for their end.
@@ -141,6 +146,7 @@ pub struct EngineHandle {
     first_lists: Readiness,
     tasks: Tasks,
     pins: PinBoard,
+    added: AdditionBoard,
 }
 
 /// Counters of the engine's work. Cheap to clone.
@@ -175,6 +181,8 @@ pub fn start(setup: Setup, stop: &Stop) -> Started {
         config,
         store,
         restored,
+        additions,
+        definitions,
         client,
         children,
         protocols,
@@ -183,10 +191,14 @@ pub fn start(setup: Setup, stop: &Stop) -> Started {
         readiness,
         sources,
     } = setup;
+    let additions = Arc::new(additions);
+    let added = AdditionBoard::new(Arc::clone(&additions));
     let keeper = MutationWriter {
         store: Arc::clone(&store),
         preferences: KeptPreferences::restored(&restored),
         gave_way: GaveWay::default(),
+        additions: added.clone(),
+        definitions,
         clock,
         tasks: tasks.clone(),
         operations,
@@ -238,7 +250,8 @@ pub fn start(setup: Setup, stop: &Stop) -> Started {
         routes: routes.clone(),
         first_lists: first_lists.clone(),
     };
-    let (core, reader) = run::Core::new(parts, poller, &events, restored, ids, &readiness);
+    let (core, reader) =
+        run::Core::new(parts, poller, &events, restored, additions, ids, &readiness);
     let first = reader.snapshot();
     let pins = core.pins.board();
     for source in sources {
@@ -257,6 +270,7 @@ pub fn start(setup: Setup, stop: &Stop) -> Started {
         first_lists,
         tasks,
         pins,
+        added,
     };
     Started {
         engine,
@@ -283,6 +297,7 @@ impl EngineHandle {
             first_lists: Readiness::new(),
             tasks,
             pins: PinBoard::default(),
+            added: AdditionBoard::new(Arc::default()),
         }
     }
 
@@ -480,6 +495,29 @@ impl EngineHandle {
             .await
     }
 
+    /// The scenarios that could be forgotten now: removed or down.
+    pub fn forgettable(&self) -> Vec<ScenarioName> {
+        let snapshot = self.reader.snapshot();
+        let gone = snapshot
+            .health
+            .values()
+            .filter(|health| matches!(health.state, ScenarioState::Removed | ScenarioState::Down));
+        gone.map(|health| health.name.clone()).collect()
+    }
+
+    /// Forgets all of them, one after the other. One that answered meanwhile is left alone.
+    pub async fn forget_all(&self) -> Result<Vec<Forgotten>, EngineError> {
+        let mut forgotten = Vec::new();
+        for name in self.forgettable() {
+            match self.forget(name).await {
+                Ok(done) => forgotten.push(done),
+                Err(EngineError::NotForgettable(..) | EngineError::UnknownScenario(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(forgotten)
+    }
+
     async fn forget_whole(&self, name: ScenarioName) -> Result<Forgotten, EngineError> {
         let (reply, answer) = oneshot::channel();
         self.commands
@@ -555,6 +593,21 @@ impl EngineHandle {
             })
             .await?;
         Ok(reset.len())
+    }
+
+    /// What operators added besides the configuration, as far as it is durable.
+    pub fn additions(&self) -> Arc<Additions> {
+        self.added.current()
+    }
+
+    /// Adds a profile or a definition, or takes one away. Acknowledged when durable and published,
+    /// a definition when the next listing shows it. Returns whether there was one of its name.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::TooManyAdditions`] if as many of its kind are kept as may be.
+    pub async fn add(&self, change: AdditionChange) -> Result<bool, EngineError> {
+        self.operate(|reply| Mutation::Add(change, reply)).await
     }
 
     async fn operate<T>(

@@ -287,6 +287,7 @@ fn the_profile_of_clients_that_name_none_is_one_of_the_profiles() {
     let config = Machine::new().file(&text).config();
     let marked = config.marked_profiles();
     let defaults: Vec<_> = marked
+        .known
         .iter()
         .filter(|(_, profile)| profile.is_default)
         .map(|(name, _)| name)

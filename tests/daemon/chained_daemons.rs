@@ -72,9 +72,9 @@ async fn a_change_in_one_daemon_shows_in_the_one_that_lists_it() {
     let snapshot = second.app.snapshot();
     let health = &snapshot.health[&scenario("first")];
     let freshness = health.freshness.unwrap();
-    assert_eq!(
-        freshness.fresh_until, freshness.received_at,
-        "its list says `no-cache`"
+    assert!(
+        freshness.fresh_until.duration_since(freshness.received_at) <= SignedDuration::from_secs(1),
+        "its list tells a short lifetime"
     );
     assert!(is_live(&snapshot));
 

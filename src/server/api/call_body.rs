@@ -7,10 +7,11 @@ use serde_json::value::RawValue;
 
 use crate::calls::active::checked_id;
 use crate::calls::{GivenArgumentsError, Request, Requester, parse_arguments};
-use crate::model::{JsonText, NamedVersion, Scope};
+use crate::model::{JsonText, NamedVersion, Permission, Scope};
 use crate::protocols::LogLevel;
 use crate::server::http::error::{Problem, excerpt};
 use crate::server::http::params::grammar;
+use crate::server::http::query;
 use crate::server::http::typed_body::parse_body;
 
 /// A call of a tool. Further members are ignored; a text that is empty or null is as good as none.
@@ -43,6 +44,12 @@ pub(in crate::server) struct CallBody<'a> {
         schema_with = "profile_schema"
     )]
     profile: Option<String>,
+    /// The level of the client's user. It lowers that of the profile and never raises it.
+    #[schemars(
+        skip_serializing_if = "Option::is_none",
+        schema_with = "permission_schema"
+    )]
+    permission: Option<String>,
     /// User ID passed on to the scenario, if its protocol supports it.
     #[schemars(skip_serializing_if = "Option::is_none")]
     user_id: Option<String>,
@@ -117,6 +124,14 @@ fn profile_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"anyOf": [{"type": "string", "pattern": grammar::FREE}, {"type": "null"}]})
 }
 
+fn permission_schema(_: &mut SchemaGenerator) -> Schema {
+    let mut known = Permission::NAMED
+        .map(|level| Value::from(level.as_str()))
+        .to_vec();
+    known.push(Value::Null);
+    json_schema!({"enum": known})
+}
+
 fn chat_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"anyOf": [{"type": "string", "pattern": grammar::FREE}, {"enum": ["", null]}]})
 }
@@ -168,6 +183,8 @@ pub(super) fn parse_call(
         scenario: given(body.scenario).map(|name| name.parse()).transpose()?,
         chat: scope("chat", body.chat_id)?,
         profile: scope("profile", body.profile)?,
+        // An empty one is refused like an empty profile.
+        permission: body.permission.as_deref().map(query::level).transpose()?,
         user_id: given(body.user_id).map(Into::into),
         revision: given(body.revision),
         definition_version: given(body.definition_version)

@@ -46,6 +46,7 @@ pub(in crate::server) const PARAMS: &[Param] = &[
         .about("Tools used before, the latest first. With `mode=palette` only, 100 at most.", ""),
     params::FORMAT,
     params::PROFILE,
+    params::PERMISSION,
     params::CHAT,
     params::SCENARIOS,
     params::CATEGORIES,

@@ -317,7 +317,7 @@ mod tests {
     const TOKEN: &str = "0123456789abcdef-topsecret";
 
     /// What is reserved where a token is configured, by the ids of the operations.
-    const RESERVED: [&str; 24] = [
+    const RESERVED: [&str; 29] = [
         "acceptPins",
         "acceptStateLoss",
         "addScenario",
@@ -329,11 +329,16 @@ mod tests {
         "deleteStoredTool",
         "finishLogin",
         "forgetScenario",
+        "forgetUnreachable",
         "importBundle",
         "logout",
         "putBundle",
+        "putDefinition",
+        "putProfile",
         "putStoredTool",
         "rejectCall",
+        "removeDefinition",
+        "removeProfile",
         "removeScenario",
         "resetPreferences",
         "restoreBundle",

@@ -37,6 +37,7 @@ pub(super) async fn call(
     let arguments = arguments(params.as_ref())?;
     let request = Request {
         profile: context.view.profile.clone(),
+        permission: context.view.permission,
         chat: context.view.chat.clone(),
         definition_version: definition_version(params.as_ref())?,
         remembered: true,

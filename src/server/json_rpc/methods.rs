@@ -8,8 +8,8 @@ use crate::formats::native::NativeFormat;
 use crate::formats::{Format, json_rpc_tools};
 use crate::model::{JsonText, NameRef, ViewTool};
 use crate::server::http::held::with_reservation;
-use crate::server::json_rpc::calls;
 use crate::server::json_rpc::{MethodResult, RpcContext};
+use crate::server::json_rpc::{calls, capabilities};
 use crate::views::{Coding, HeldView, ViewRequest};
 
 /// The result of a method.
@@ -31,6 +31,8 @@ pub(super) async fn answer(
             let identity = identity.ok_or_else(AnswerError::internal)?;
             Ok(Bytes::from(identity).into())
         }
+        "server/capabilities" => capabilities::answer(context, params.as_ref())
+            .map(|answer| Bytes::from(answer).into()),
         _ => Err(AnswerError::method_not_found()),
     }
 }

@@ -8,6 +8,7 @@
 //! Never here: sessions, and requests to the client.
 
 mod calls;
+mod capabilities;
 mod identity;
 mod methods;
 #[cfg(unix)]
@@ -55,8 +56,9 @@ const AT_A_TIME: usize = 8;
 /// The path, for the counters.
 pub(super) const PATH: &str = "/rpc";
 /// The parameters of the address.
-const PARAMS: [Param; 7] = [
+const PARAMS: [Param; 8] = [
     params::PROFILE,
+    params::PERMISSION,
     params::CHAT,
     params::SCENARIOS,
     params::CATEGORIES,

@@ -25,6 +25,7 @@
 //! 3. `file.rs`, `salvage.rs`, `read_only.rs`, `backup.rs`, `failure.rs`: the file, and what may be
 //!    wrong with it.
 
+mod additions;
 mod backup;
 mod calls;
 mod columns;
