@@ -31,8 +31,9 @@ pub(super) async fn answer(
             let identity = identity.ok_or_else(AnswerError::internal)?;
             Ok(Bytes::from(identity).into())
         }
-        "server/capabilities" => capabilities::answer(context, params.as_ref())
-            .map(|answer| Bytes::from(answer).into()),
+        "server/capabilities" => {
+            capabilities::answer(context, params.as_ref()).map(|answer| Bytes::from(answer).into())
+        }
         _ => Err(AnswerError::method_not_found()),
     }
 }

@@ -71,7 +71,18 @@ pub(super) async fn judged(
     } else {
         limit
     };
-    let found = match addresses(url, limit).await {
+    let found = addresses(url, limit).await;
+    chosen(url, found, admits, takes_proxy)
+}
+
+/// How the host of a URL is reached, for which these addresses were found.
+fn chosen(
+    url: &Url,
+    found: Result<Vec<SocketAddr>, TransportError>,
+    admits: impl Fn(IpAddr) -> bool,
+    takes_proxy: bool,
+) -> Result<Destination, NoDestination> {
+    let found = match found {
         Ok(found) => found,
         Err(_) if takes_proxy => return Ok(Destination::Proxy),
         Err(error) => return Err(NoDestination::Unresolved(error)),
@@ -80,13 +91,18 @@ pub(super) async fn judged(
     if let Some(refused) = not_admitted(&found, admits) {
         return Err(NoDestination::NotAdmitted(origin(), refused));
     }
-    if takes_proxy && found.iter().all(|found| is_public_address(found.ip())) {
+    if takes_proxy && are_public(&found) {
         return Ok(Destination::Proxy);
     }
     found
         .first()
         .map(|address| Destination::Address(*address))
         .ok_or_else(|| NoDestination::Unresolved(TransportError::Unresolved(origin())))
+}
+
+/// Whether none of these addresses is a private one.
+fn are_public(found: &[SocketAddr]) -> bool {
+    found.iter().all(|address| is_public_address(address.ip()))
 }
 
 /// The first of these addresses of a host that is not admitted.
@@ -103,7 +119,7 @@ pub(super) async fn is_private(to: &Uri, limit: Duration) -> bool {
         return false;
     };
     let found = addresses(&url, limit.min(LOOKUP_BESIDE_PROXY)).await;
-    found.is_ok_and(|found| found.iter().any(|found| !is_public_address(found.ip())))
+    found.is_ok_and(|found| !are_public(&found))
 }
 
 /// The addresses that the host of a URL has, at least one, looked up within `limit`. Those of IPv4
@@ -170,5 +186,51 @@ mod tests {
                 "{found:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_host_goes_through_the_proxy_only_if_all_its_addresses_are_public_and_admitted() {
+        let url = Url::parse("https://api.example.com/").unwrap();
+        let rules = [
+            "api.example.com".parse().unwrap(),
+            "10.0.0.0/8".parse().unwrap(),
+        ];
+        let host = Host::Domain("api.example.com");
+        let of = |found: &[&str], takes_proxy| {
+            let found: Vec<SocketAddr> = found
+                .iter()
+                .map(|address| address.parse().unwrap())
+                .collect();
+            let found = if found.is_empty() {
+                Err(TransportError::Unresolved(url.to_string()))
+            } else {
+                Ok(found)
+            };
+            let admits = |address| HostRule::admits_address(&rules, &host, address);
+            chosen(&url, found, admits, takes_proxy)
+        };
+        let public = "93.184.216.34:443";
+        let listed = "10.1.2.3:443";
+        let private = "192.168.1.1:443";
+        let at = |address: &str| Destination::Address(address.parse().unwrap());
+        assert_eq!(of(&[public], true).unwrap(), Destination::Proxy);
+        assert_eq!(of(&[public], false).unwrap(), at(public));
+        assert_eq!(of(&[listed], true).unwrap(), at(listed));
+        assert_eq!(of(&[public, listed], true).unwrap(), at(public));
+        assert_eq!(of(&[], true).unwrap(), Destination::Proxy);
+        for found in [&[private][..], &[public, private]] {
+            for takes_proxy in [true, false] {
+                let refused = of(found, takes_proxy).unwrap_err();
+                assert!(
+                    matches!(refused, NoDestination::NotAdmitted(..)),
+                    "{refused}"
+                );
+            }
+        }
+        let unresolved = of(&[], false).unwrap_err();
+        assert!(
+            matches!(unresolved, NoDestination::Unresolved(_)),
+            "{unresolved}"
+        );
     }
 }
