@@ -46,6 +46,7 @@ mod scenarios;
 mod search;
 mod search_mode;
 mod serving;
+mod sleeping;
 mod soak;
 mod start;
 mod sweep;
@@ -81,6 +82,7 @@ const FIGURES: &[(&str, Measure)] = &[
     ("calls", calls::run),
     ("turns", turns::run),
     ("mcp", mcp::run),
+    ("sleeping", sleeping::run),
     ("mcp-server", mcp_server::run),
     ("rivals", rivals::run),
 ];

@@ -96,12 +96,24 @@ pub fn explain(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Explana
     findings.sort_unstable();
     let listed = entry.is_published() && is_listed(&tool) && in_bounds;
     Explanation {
-        tool,
+        tool: shown(entry, tool),
         listed,
         verdict,
         steps,
         findings,
     }
+}
+
+/// The tool under the name that is shown. One of a hidden scenario has no published name, so the
+/// one that its scenario gave it stands for it.
+fn shown(entry: &CatalogEntry, tool: Arc<ViewTool>) -> Arc<ViewTool> {
+    if !matches!(entry.visibility, Visibility::Hidden(_)) {
+        return tool;
+    }
+    Arc::new(ViewTool {
+        name: PublishedName::plain(&tool.id.tool),
+        ..ViewTool::clone(&tool)
+    })
 }
 
 /// Whether the tool is in the list, and of several causes that it is not the one that counts first.

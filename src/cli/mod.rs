@@ -18,7 +18,7 @@
 //! Read in this order:
 //!
 //! 1. This file, `exit.rs`, `failure.rs`, `output.rs`, `table.rs`, `paragraph.rs`, `groups.rs`.
-//! 2. `client.rs` (requests to the daemon), `instance.rs` (where it is), `sse.rs`, `watch.rs`.
+//! 2. `client.rs` (requests to the daemon), `instance.rs` (where it is), `watch.rs`.
 //! 3. Through the daemon: `tools.rs`, `search.rs`, `explain.rs`, `history.rs`, `identity.rs`,
 //!    `findings.rs`, `scenarios.rs`, `refresh.rs`, `decide.rs`, `login.rs`, `prefs.rs`, `profiles.rs`, `logs.rs`,
 //!    `call/`, `turn.rs`, `approvals.rs`, `operations.rs`, `by_id.rs`, `bundle/`, `complete.rs`.
@@ -82,7 +82,6 @@ mod scenarios;
 mod search;
 mod serve;
 mod service;
-mod sse;
 mod start;
 mod state;
 mod table;

@@ -28,7 +28,7 @@
 //! 4. One file for each section of many rules: `scenarios.rs` (with `address.rs`, `header.rs`,
 //!    `auth.rs`, `secret_value.rs`, `interaction.rs`), `client_servers.rs`, `modules.rs`,
 //!    `calls.rs`, `cache.rs`, `bundles.rs`, `definitions.rs`, `profiles.rs`, `preferences.rs`,
-//!    `mdns.rs`, `web.rs`.
+//!    `mdns.rs`, `network.rs`, `web.rs`.
 //! 5. `client_files/` (files of MCP clients), `edit/` (changes of the file).
 
 use std::collections::BTreeMap;
@@ -66,6 +66,7 @@ mod layer;
 mod load;
 mod mdns;
 mod modules;
+mod network;
 mod options;
 mod origin;
 mod path;
@@ -100,6 +101,7 @@ pub(crate) use mdns::is_id;
 pub use mdns::{MdnsConfig, MdnsTrust, TrustPattern};
 pub(crate) use modules::MODULE;
 pub use modules::ModulesConfig;
+pub use network::{ConfiguredProxy, NetworkConfig};
 pub use options::LoadOptions;
 pub use origin::{EffectiveValue, Position, ValueOrigin};
 pub use reload::Reloaded;
@@ -141,6 +143,8 @@ pub struct Config {
     pub definitions: Vec<Definition>,
     /// `[discovery]`
     pub discovery: DiscoveryConfig,
+    /// `[network]`
+    pub network: NetworkConfig,
     /// `[refresh]`
     pub refresh: RefreshConfig,
     /// `[cache]`

@@ -27,6 +27,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
@@ -74,6 +75,9 @@ pub struct Endpoint {
     /// that. The scenario is then shown as down and not polled, because another program may have
     /// its port by now.
     pub ended: Option<Arc<str>>,
+    /// After how long without a client its program sleeps, `Some(None)` for never; `None` as all
+    /// others (`mcp.sleep_after`).
+    pub sleep_after: Option<Option<Duration>>,
 }
 
 impl Endpoint {
@@ -100,6 +104,7 @@ impl Endpoint {
             boot: None,
             identity: None,
             ended: None,
+            sleep_after: None,
         }
     }
 }

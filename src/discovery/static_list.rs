@@ -87,13 +87,14 @@ impl StaticList {
                 name,
                 target,
                 protocol,
-                ..
+                sleep_after,
             } = scenario;
             (
                 id,
                 Endpoint {
                     name: Some(name),
                     protocol,
+                    sleep_after,
                     ..Endpoint::new(target, SourceTrust::Trusted)
                 },
             )

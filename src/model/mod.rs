@@ -107,6 +107,7 @@ pub use program_cost::{MemoryMeasure, ProgramCost};
 pub use program_end::{ProgramEnd, RecordedEnd};
 pub use public_address::is_public_address;
 pub use relayed::{RelayedKind, RelayedOffer, RelayedOffers};
+pub(crate) use scenario::SESSIONLESS_REVISION;
 pub use scenario::{
     Freshness, Health, Isolated, LastError, PeerIdentity, SHOWN_NAME, SHOWN_TEXT, ScenarioState,
     StateTransition, ToolCounts,

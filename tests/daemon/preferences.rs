@@ -1295,6 +1295,8 @@ async fn a_change_says_how_many_tools_match_and_how_many_give_no_hints() {
     assert_eq!(told["unjudged"], 2, "{told}");
     let words = "1 tool matches; 2 cannot be judged, because their servers give no hints (see `permissions.unannotated`): disk/move, disk/write";
     assert_eq!(told["summary"], json!(words));
+    let told = put(&daemon, "tag:hint:destructiv").await;
+    assert_eq!(told["summary"], json!("0 tools match"), "it is no hint");
     let told = put(&daemon, "scenario:disk").await;
     assert_eq!(told["matched"], 3, "{told}");
     assert_eq!(told["unjudged"], 0, "{told}");

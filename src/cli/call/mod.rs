@@ -278,8 +278,12 @@ impl CallArgs {
             None
         };
         let scenario = tool.map(|tool| output::text(&tool, "/scenario"));
-        let hint = scenario.map(|scenario| {
-            format!("`callsheet scenarios {scenario}` shows what is wrong with it")
+        let hint = scenario.map(|scenario| match document["code"].as_str() {
+            // It was not sent, most often because its scenario is being connected.
+            Some("unavailable") => format!(
+                "make the call again in a moment; `callsheet scenarios {scenario}` shows how it stands"
+            ),
+            _ => format!("`callsheet scenarios {scenario}` shows what is wrong with it"),
         });
         CommandError::Problem {
             message,

@@ -254,8 +254,10 @@ impl BundleSession {
         limits: &CallLimits,
     ) -> Result<Result<HttpResponse, Unanswered>, ToolFailure> {
         let origin = http.url.origin();
-        let dial = match destination::find(origin, &settings.allowed_hosts, limits.timeout).await {
-            Ok(dial) => dial,
+        let hosts = &settings.allowed_hosts;
+        let proxies = self.transports.proxies();
+        let destination = match destination::find(origin, hosts, limits.timeout, &proxies).await {
+            Ok(destination) => destination,
             Err(NoDestination::Unresolved(error)) => {
                 return Ok(Err(Unanswered { error, sent: false }));
             }
@@ -266,13 +268,14 @@ impl BundleSession {
         };
         let auth = client(http, settings);
         let target = HttpTarget {
-            dial: Some(dial),
             auth,
             ..HttpTarget::at(origin.clone())
         };
         let upstream = self.transports.http(&target);
         let upstream = upstream.map_err(|error| ToolFailure(error.kind(), error.to_string()))?;
-        let upstream = upstream.hiding(secrets.values());
+        let upstream = upstream
+            .with_destination(destination)
+            .hiding(secrets.values());
         Ok(upstream
             .request(
                 request.method.clone(),

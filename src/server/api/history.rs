@@ -79,6 +79,7 @@ pub(super) fn answer(
         .map(|id| (shared.calls.history(snapshot, &id), id))
         .filter(|(changes, _)| !changes.is_empty());
     let Some((changes, id)) = known else {
+        let problem = lookup::with_left_out(problem, snapshot, name);
         return Err(lookup::with_unanswered(problem, snapshot, name));
     };
     of_tool(&id, None, &changes)
