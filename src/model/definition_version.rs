@@ -211,6 +211,14 @@ struct DerivedParts {
 }
 
 impl VersionCell {
+    /// The parts of a tool that keeps this version, whatever it shows.
+    pub(super) fn with_version(version: DefinitionVersion) -> Self {
+        let cell = Self::default();
+        // An empty cell always takes it.
+        _ = cell.parts().version.set(version);
+        cell
+    }
+
     /// The version of the definition with these parts, which are those of its tool.
     pub(super) fn version(&self, parts: &DefinitionParts<'_>) -> DefinitionVersion {
         *self

@@ -198,6 +198,10 @@ const STEPS: &[&str] = &["
         updated_at TEXT NOT NULL
     ) STRICT;
     ALTER TABLE preferences ADD COLUMN pins TEXT;
+", "
+    -- What operators put in place of parts of a tool. `parameters` is one JSON object.
+    ALTER TABLE preferences ADD COLUMN description TEXT;
+    ALTER TABLE preferences ADD COLUMN parameters TEXT;
 "];
 
 /// The owner of a file, according to its header and tables.
