@@ -372,8 +372,8 @@ pub(super) fn relative(value: &Value, pointer: &str, now: Timestamp) -> String {
     }
 }
 
-/// When something is due, such as `in 20s`: `now` from the second of that time on; a dash when there
-/// is none.
+/// When something is due, such as `in 20s`: `now` from the second of that time on; a dash when
+/// there is none.
 pub(super) fn due(value: &Value, pointer: &str, now: Timestamp) -> String {
     match text(value, pointer).parse::<Timestamp>() {
         Ok(at) if at.as_second() <= now.as_second() => "now".to_owned(),

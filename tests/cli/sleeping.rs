@@ -209,3 +209,30 @@ fn is_alive(id: &str) -> bool {
     let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
     state.is_some_and(|state| !state.starts_with('Z'))
 }
+
+/// What a program costs is known on Linux only.
+#[cfg(target_os = "linux")]
+#[test]
+fn servers_that_keep_no_session_are_named_where_sleep_is_advised() {
+    let home = home();
+    home.write(
+        "server.sh",
+        &format!("#!/bin/sh\nexec python3 {SERVER} modern\n"),
+    );
+    home.write("callsheet.toml", &config_with("", "one"));
+    let daemon = home.serve(&[]);
+    let mut page = String::new();
+    until("its cost is shown", || {
+        page = String::from_utf8(daemon.get("/dashboard/overview").1).unwrap();
+        page.contains("started by callsheet")
+    });
+    assert!(
+        page.contains("Servers without sessions lose none by it: child."),
+        "{page}"
+    );
+    let listed = home.run(&["scenarios", "--wide"]).ok();
+    assert!(
+        listed.contains("servers without sessions lose none by it: `child`"),
+        "{listed}"
+    );
+}

@@ -1,5 +1,5 @@
-//! Checks the place of the database: whether it exists or can be created, is writable and sound, has
-//! free space, and is not used by another process.
+//! Checks the place of the database: whether it exists or can be created, is writable and sound,
+//! has free space, and is not used by another process.
 
 use std::path::Path;
 

@@ -104,8 +104,8 @@ pub(in crate::protocols) fn near_misses(
 }
 
 /// Adds a finding for each member of a tool that the protocol has within `metadata` only: beside
-/// it, `requires_approval` would not have a person decide about the tool's calls. A tool that has it
-/// there too misplaced none, such as one in the list of a callsheet daemon.
+/// it, `requires_approval` would not have a person decide about the tool's calls. A tool that has
+/// it there too, such as one in the list of a callsheet daemon, has none misplaced.
 fn misplaced(tool: &Value, place: &str, name: Option<&str>, found: &mut CappedFindings) {
     let metadata = tool.get("metadata").unwrap_or(&Value::Null);
     let is_there = |key: &str| keys(metadata).any(|known| plain(known) == plain(key));

@@ -88,8 +88,8 @@ pub fn holder(path: &Path) -> Option<LockHolder> {
     file::holder(path)
 }
 
-/// What is damaged in the state at `path`; `None` if it is sound, or not there. Changes no file, and
-/// is for a time in which no daemon runs on it.
+/// What is damaged in the state at `path`; `None` if it is sound, or not there. Changes no file,
+/// and is for a time in which no daemon runs on it.
 pub fn damage(path: &Path) -> Option<String> {
     read_only::damage(path)
 }
