@@ -81,7 +81,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .revalidates(),
     ]),
     route("/api/v1/tools/search", &[], &[
-        operation(Get, Read, Tools, "searchTools", "the tools that fit a text best, with why", json::<search::SearchResults<'_>>("the tools, the best first"), || get(search::search))
+        operation(Get, Read, Tools, "searchTools", "the tools that fit a text best, with why", json::<search::SearchAnswer<'_>>("the tools, the best first"), || get(search::search))
             .query(search::PARAMS)
             .revalidates(),
     ]),

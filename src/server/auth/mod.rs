@@ -196,13 +196,17 @@ impl Access {
             priority,
             pinned,
             pins,
+            description,
+            parameters,
         } = patch;
         let resets = *enabled == Some(None)
             || *approval == Some(None)
             || *alias == Some(None)
             || *priority == Some(None)
             || *pinned == Some(None)
-            || *pins == Some(None);
+            || *pins == Some(None)
+            || *description == Some(None)
+            || *parameters == Some(None);
         let decides = match scope {
             Scope::Profile(_) => resets || !catalog.knows_scope(scope),
             Scope::Global | Scope::Chat(_) => false,
@@ -242,7 +246,8 @@ pub(super) fn example(right: Right) -> Problem {
 
 /// Whether a change may let callers do more than before. A reset counts like the loosest value that
 /// may be inherited, because that may change later. An alias changes which tool a name means. So
-/// does its removal: another tool may get that name from then on.
+/// does its removal: another tool may get that name from then on. An override changes what a model
+/// reads and what a tool gets, so each is an operator's.
 fn loosens(patch: &SettingsPatch) -> bool {
     // All settings are named, so that a new one has to be considered here, too.
     let SettingsPatch {
@@ -252,11 +257,15 @@ fn loosens(patch: &SettingsPatch) -> bool {
         priority: _,
         pinned: _,
         pins,
+        description,
+        parameters,
     } = patch;
     matches!(enabled, Some(None | Some(true)))
         || matches!(approval, Some(None | Some(ApprovalPolicy::Skip)))
         || alias.is_some()
         || pins.is_some()
+        || description.is_some()
+        || parameters.is_some()
 }
 
 /// Wraps a handler so that only callers with this right reach it.
