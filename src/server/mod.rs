@@ -66,6 +66,7 @@ mod mcp;
 mod openapi;
 mod readable_arguments;
 mod rendered;
+mod route_layer;
 mod route_refusals;
 mod route_spec;
 mod routes;
