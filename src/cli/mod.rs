@@ -280,9 +280,14 @@ const BLOCKING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs the command line. Prints what there is to say and returns the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    run_collected(&arguments.into_iter().collect::<Vec<_>>())
+}
+
+/// The same for one type of arguments. So all commands are compiled with this library: what is
+/// generic is compiled with each program that uses it, and all that it awaits.
+fn run_collected(arguments: &[OsString]) -> ExitCode {
     let parsed = groups::grouped(Cli::command())
-        .try_get_matches_from(&arguments)
+        .try_get_matches_from(arguments)
         .and_then(|matches| {
             if wants_json(&matches) {
                 output::as_json();
@@ -291,7 +296,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         });
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return unparsed(&error, &arguments),
+        Err(error) => return unparsed(&error, arguments),
     };
     if matches!(cli.command, Command::Serve(_)) {
         memory::keep_little();
