@@ -150,6 +150,7 @@ impl Callsheet {
             calls: self.calls.clone(),
             logins: Arc::clone(&self.logins),
             bundles: self.bundles.clone(),
+            definitions: self.definitions.clone(),
             events: self.events.clone(),
             readiness: self.readiness.clone(),
             config: self.config.subscribe(),

@@ -16,9 +16,9 @@ use crate::server::api::call_body::CallBody;
 use crate::server::api::call_event_json::ActiveCallJson;
 use crate::server::api::shared_json::HealthJson;
 use crate::server::api::{
-    active_calls, approvals, call_examples, call_json, calls, configured, explain, findings,
-    health, history, log, login, metrics, operations, pins, preferences, recent_calls, scenarios,
-    search, shared_json, state, tools, turn_examples, turn_json, turns,
+    active_calls, approvals, call_examples, call_json, calls, configured, definitions, explain,
+    findings, health, history, log, login, metrics, operations, pins, preferences, profiles,
+    recent_calls, scenarios, search, shared_json, state, tools, turn_examples, turn_json, turns,
 };
 use crate::server::auth::Right::{Approve, Call, Operate, Prefer, Read};
 use crate::server::compat::{agent_inbox, bundles, inbox_json, modules};
@@ -81,7 +81,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .revalidates(),
     ]),
     route("/api/v1/tools/search", &[], &[
-        operation(Get, Read, Tools, "searchTools", "the tools that fit a text best, with why", json::<search::SearchResults<'_>>("the tools, the best first"), || get(search::search))
+        operation(Get, Read, Tools, "searchTools", "the tools that fit a text best, with why", json::<search::SearchAnswer<'_>>("the tools, the best first"), || get(search::search))
             .query(search::PARAMS)
             .revalidates(),
     ]),
@@ -179,12 +179,44 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .body::<preferences::ResetManyBody>()
             .stores(),
     ]),
+    route("/api/v1/profiles", &[], &[
+        operation(Get, Read, Preferences, "listProfiles", "the profiles with their bounds", json::<profiles::ProfileList>("those of the configuration and of the store, in order of their names"), || get(profiles::list)),
+    ]),
+    route("/api/v1/profiles/{name}", &[profiles::NAME], &[
+        operation(Put, Operate, Preferences, "putProfile", "adds a profile to the store, or replaces it", json::<profiles::ChangedProfile>("the profile, durable and in use"), || put(profiles::put))
+            .about("A profile of the configuration is changed there. As soon as there is one profile, a client that names another one sees and calls no tools.")
+            .body::<profiles::ProfileBody>()
+            .refuses(&[profiles::CONFIGURED])
+            .stores(),
+        operation(Delete, Operate, Preferences, "removeProfile", "takes a profile of the store away", json::<profiles::RemovedProfile>("what that means for its callers"), || delete(profiles::remove))
+            .refuses(&[profiles::NOT_STORED, profiles::CONFIGURED])
+            .stores(),
+    ]),
+    route("/api/v1/definitions", &[], &[
+        operation(Get, Read, Tools, "listDefinitions", "the tools that are defined by their schemas", json::<definitions::DefinitionList>("those of the configuration, of the store and of the embedding program, in order of their names"), || get(definitions::list)),
+    ]),
+    route("/api/v1/definitions/{name}", &[definitions::NAME], &[
+        operation(Put, Operate, Tools, "putDefinition", "registers a definition, or replaces it", json::<definitions::RegisteredDefinition>("the definition, durable and listed"), || put(definitions::put))
+            .about("It is judged like an entry of `[[definitions]]`. One of the configuration is changed there.")
+            .body::<definitions::DefinitionBody>()
+            .refuses(&[profiles::CONFIGURED])
+            .stores(),
+        operation(Delete, Operate, Tools, "removeDefinition", "takes a registered definition away", json::<definitions::RemovedDefinition>("what that means"), || delete(definitions::remove))
+            .refuses(&[profiles::NOT_STORED, profiles::CONFIGURED])
+            .stores(),
+    ]),
     route("/api/v1/findings", &[], &[
         operation(Get, Read, Daemon, "listFindings", "every open finding", json::<findings::Findings<'_>>("what was left out, renamed, hidden or kept old, and why"), || get(findings::list)).query(findings::FILTERS),
     ]),
     route("/api/v1/state/accept-loss", &[], &[
         operation(Post, Operate, Daemon, "acceptStateLoss", "accepts that stored decisions were lost", json::<state::AcceptedLoss>("what was lost, if anything was"), || post(state::accept_loss))
             .about("After damage to the database no tool is called (503, `state_lost`), because what disabled a tool or required approval may be lost. This lifts that.")
+            .stores(),
+    ]),
+    route("/api/v1/state/forget-unreachable", &[], &[
+        operation(Post, Operate, Daemon, "forgetUnreachable", "forgets every scenario that is removed or down", json::<scenarios::ForgottenMany>("the scenarios"), || post(scenarios::forget_many))
+            .about("With `preview` they are only named. One that a source still names comes back at its next good answer.")
+            .body::<scenarios::ForgetManyBody>()
             .stores(),
     ]),
     route("/api/v1/events", &[], &[

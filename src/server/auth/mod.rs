@@ -194,13 +194,17 @@ impl Access {
             priority,
             pinned,
             pins,
+            description,
+            parameters,
         } = patch;
         let resets = *enabled == Some(None)
             || *approval == Some(None)
             || *alias == Some(None)
             || *priority == Some(None)
             || *pinned == Some(None)
-            || *pins == Some(None);
+            || *pins == Some(None)
+            || *description == Some(None)
+            || *parameters == Some(None);
         let decides = match scope {
             Scope::Profile(_) => resets || !catalog.knows_scope(scope),
             Scope::Global | Scope::Chat(_) => false,
@@ -240,7 +244,8 @@ pub(super) fn example(right: Right) -> Problem {
 
 /// Whether a change may let callers do more than before. A reset counts like the loosest value that
 /// may be inherited, because that may change later. An alias changes which tool a name means. So
-/// does its removal: another tool may get that name from then on.
+/// does its removal: another tool may get that name from then on. An override changes what a model
+/// reads and what a tool gets, so each is an operator's.
 fn loosens(patch: &SettingsPatch) -> bool {
     // All settings are named, so that a new one has to be considered here, too.
     let SettingsPatch {
@@ -250,11 +255,15 @@ fn loosens(patch: &SettingsPatch) -> bool {
         priority: _,
         pinned: _,
         pins,
+        description,
+        parameters,
     } = patch;
     matches!(enabled, Some(None | Some(true)))
         || matches!(approval, Some(None | Some(ApprovalPolicy::Skip)))
         || alias.is_some()
         || pins.is_some()
+        || description.is_some()
+        || parameters.is_some()
 }
 
 impl<S: Sync> FromRequestParts<S> for Access {
@@ -287,7 +296,7 @@ mod tests {
     const TOKEN: &str = "0123456789abcdef-topsecret";
 
     /// What is reserved where a token is configured, by the ids of the operations.
-    const RESERVED: [&str; 24] = [
+    const RESERVED: [&str; 29] = [
         "acceptPins",
         "acceptStateLoss",
         "addScenario",
@@ -299,11 +308,16 @@ mod tests {
         "deleteStoredTool",
         "finishLogin",
         "forgetScenario",
+        "forgetUnreachable",
         "importBundle",
         "logout",
         "putBundle",
+        "putDefinition",
+        "putProfile",
         "putStoredTool",
         "rejectCall",
+        "removeDefinition",
+        "removeProfile",
         "removeScenario",
         "resetPreferences",
         "restoreBundle",
