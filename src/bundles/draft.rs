@@ -449,17 +449,25 @@ fn parse(command: &str) -> Result<DraftRequest, DraftError> {
             request.address = word;
             continue;
         }
-        if IGNORED.contains(&word.as_str()) {
+        if let Some(long) = word.strip_prefix("--") {
+            let (name, attached) = match long.split_once('=') {
+                Some((name, value)) => (format!("--{name}"), Some(value.to_owned())),
+                None => (word.clone(), None),
+            };
+            if !request.takes_flag(&name) {
+                request.take(&name, attached.or_else(|| words.next()))?;
+            }
             continue;
         }
-        let (option, attached) = split_option(&word);
-        match option {
-            "-G" | "--get" => request.is_query = true,
-            "-I" | "--head" => request.method = Some("HEAD".to_owned()),
-            _ => {
-                let value = attached.map(str::to_owned).or_else(|| words.next());
-                let value = value.ok_or_else(|| DraftError::UnknownOption(option.to_owned()))?;
-                request.take(option, value)?;
+        // Several options of one letter may stand together; only the last has a value.
+        let mut rest = &word[1..];
+        while let Some(letter) = rest.chars().next() {
+            rest = &rest[letter.len_utf8()..];
+            let name = format!("-{letter}");
+            if !request.takes_flag(&name) {
+                let attached = Some(rest).filter(|rest| !rest.is_empty());
+                request.take(&name, attached.map(str::to_owned).or_else(|| words.next()))?;
+                break;
             }
         }
     }
@@ -469,23 +477,20 @@ fn parse(command: &str) -> Result<DraftRequest, DraftError> {
     Ok(request)
 }
 
-/// An option and its value, if both are one word.
-fn split_option(word: &str) -> (&str, Option<&str>) {
-    if word.starts_with("--") {
-        return match word.split_once('=') {
-            Some((option, value)) => (option, Some(value)),
-            None => (word, None),
-        };
-    }
-    match word.char_indices().nth(2) {
-        Some((at, _)) => (&word[..at], Some(&word[at..])),
-        None => (word, None),
-    }
-}
-
 impl DraftRequest {
+    /// Takes an option that has no value. Returns whether it is one.
+    fn takes_flag(&mut self, option: &str) -> bool {
+        match option {
+            "-G" | "--get" => self.is_query = true,
+            "-I" | "--head" => self.method = Some("HEAD".to_owned()),
+            ignored => return IGNORED.contains(&ignored),
+        }
+        true
+    }
+
     /// Takes an option with its value.
-    fn take(&mut self, option: &str, value: String) -> Result<(), DraftError> {
+    fn take(&mut self, option: &str, value: Option<String>) -> Result<(), DraftError> {
+        let value = value.ok_or_else(|| DraftError::UnknownOption(option.to_owned()))?;
         match option {
             "-X" | "--request" => self.method = Some(value.to_ascii_uppercase()),
             "--url" => self.address = value,

@@ -11,7 +11,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{Catalog, ViewQuery, nearest};
-use crate::model::{CallerBounds, Permission, Profile, Scope, UnknownLevel, WithNextStep, bounds};
+use crate::model::{
+    CallerBounds, Permission, Profile, Profiles, Scope, UnknownLevel, WithNextStep, bounds,
+};
 
 /// A refusal names so many profiles; if there are more, it says so.
 const NAMED: usize = 10;
@@ -38,6 +40,11 @@ pub struct UnknownProfile {
 }
 
 impl Catalog {
+    /// The profiles, as this catalog was built from them.
+    pub(crate) fn profiles(&self) -> &Profiles {
+        &self.profiles
+    }
+
     /// The bounds of a profile that is configured.
     pub fn profile(&self, name: &str) -> Option<&Profile> {
         self.profiles.known.get(name)

@@ -274,6 +274,44 @@ async fn the_level_of_a_caller_lowers_that_of_its_profile_on_every_face() {
     house.finish().await;
 }
 
+#[tokio::test]
+async fn the_page_of_preferences_shows_sets_and_removes_profiles() {
+    let files = leveled().await;
+    let house = House::of(&[("files", files.url())]).await;
+    let address = house.serve().await;
+    let json = [("content-type", "application/json")];
+    let post = async |what: &str, body: Value| {
+        let target = format!("/dashboard/profiles/{what}");
+        ask(address, "POST", &target, &json, &body.to_string())
+            .await
+            .status
+    };
+    let page = async || {
+        let answer = ask(address, "GET", "/dashboard/preferences", &[], "").await;
+        String::from_utf8(answer.body).unwrap()
+    };
+    assert!(page().await.contains("id=\"set-profile\""));
+    let form = json!({"name": "<intern>", "scenarios": "files, others", "permission": "user"});
+    assert_eq!(post("set", form).await, 204);
+    let text = page().await;
+    assert!(
+        text.contains("&lt;intern&gt;") && text.contains("files, others"),
+        "{text}"
+    );
+    assert_eq!(
+        post("set", json!({"name": "shut", "none": "none"})).await,
+        204
+    );
+    assert_eq!(listed(address, "profile=shut").await, Vec::<String>::new());
+    assert_eq!(
+        post("set", json!({"name": "x", "permission": "root"})).await,
+        400
+    );
+    assert_eq!(post("remove", json!({"name": "<intern>"})).await, 204);
+    assert!(!page().await.contains("intern"));
+    house.finish().await;
+}
+
 fn definition(name: &str) -> Value {
     json!({"schema": {"type": "object", "description": "Rates a text", "required": ["text"], "properties": {
         "_tool": {"type": "string", "const": name}, "text": {"type": "string"},
@@ -404,9 +442,9 @@ async fn all_that_is_down_is_forgotten_in_one_request() {
     })
     .await;
     let address = house.serve().await;
-    for name in ["one", "two"] {
+    for (name, port) in [("one", 7), ("two", 9)] {
         // No program listens there.
-        let url = "http://127.0.0.1:9".parse().unwrap();
+        let url = format!("http://127.0.0.1:{port}").parse().unwrap();
         house.place(name, url, callsheet::discovery::SourceTrust::Trusted);
     }
     let is_down = |name: &'static str| {

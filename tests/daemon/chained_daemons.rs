@@ -10,6 +10,7 @@ use callsheet::config::Config;
 use callsheet::discovery::SourceTrust;
 use callsheet::model::ScenarioState;
 use callsheet::runtime::Clock;
+use jiff::SignedDuration;
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::watch;

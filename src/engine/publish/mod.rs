@@ -135,7 +135,6 @@ pub(in crate::engine) struct SnapshotPublisher {
     stored: Vec<Finding>,
     /// The preferences of the store; those of the configuration are below them.
     stored_preferences: Arc<PreferenceSet>,
-    /// What operators added; the configuration goes before it.
     additions: Arc<Additions>,
     /// The preferences that gave way to others since the start.
     gave_way: GaveWay,
@@ -268,10 +267,10 @@ impl SnapshotPublisher {
         self.changed = true;
     }
 
-    /// Activates other additions.
+    /// Activates these additions beside a configuration.
     pub(in crate::engine) fn add(&mut self, additions: Arc<Additions>, config: &Config) {
         let profiles = config.profiles_with(&additions);
-        if config.profiles_with(&self.additions) != profiles {
+        if *self.catalog.profiles() != profiles {
             self.catalog = self.catalog.with(Change::Profiles(Arc::new(profiles)));
         }
         self.additions = additions;
@@ -366,10 +365,7 @@ impl SnapshotPublisher {
                 now.effective_preferences(&self.stored_preferences),
             ));
         }
-        let profiles = now.profiles_with(&self.additions);
-        if before.profiles_with(&self.additions) != profiles {
-            self.catalog = self.catalog.with(Change::Profiles(Arc::new(profiles)));
-        }
+        self.add(Arc::clone(&self.additions), now);
         self.former_names.keep_for(now.health.forget);
         self.changed = true;
     }
