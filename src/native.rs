@@ -154,7 +154,7 @@ impl NativeTools {
         );
     }
 
-    /// Adds a tool whose function also learns who calls it, until when its answer is waited for,
+    /// Adds a tool whose function also learns which caller calls it, until when its answer is waited for,
     /// and that its caller cancelled the call.
     pub fn add_with_context<F, A, E>(&self, definition: ToolDefinition, function: F)
     where

@@ -165,7 +165,7 @@ impl Builder {
         self
     }
 
-    /// The same for a function that also learns who calls the tool, until when its answer is
+    /// The same for a function that also learns which caller calls the tool, until when its answer is
     /// waited for, and that its caller cancelled the call.
     pub fn function_with_context<F, A, E>(mut self, name: impl Into<String>, function: F) -> Self
     where

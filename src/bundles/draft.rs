@@ -10,7 +10,7 @@ use url::Url;
 const COMMAND_MAX: usize = 64 * 1024;
 /// Named values of a draft at most.
 const VALUES_MAX: usize = 50;
-/// Options of `curl` that change nothing for a tool. They take no value.
+/// Options of `curl` that make no difference to a tool. They take no value.
 const IGNORED: [&str; 18] = [
     "-s",
     "--silent",

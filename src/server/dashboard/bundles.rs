@@ -249,7 +249,7 @@ pub(super) async fn edit(
         }
         section class="card" id="try-draft" {
             h2 { "Try it before it is stored" }
-            p { "The request is sent as it would be later, once. Nothing is stored." }
+            p { "The request is sent as it would be later, once. The tool is not stored." }
             label { "Arguments (JSON)" textarea id="trial-arguments" name="arguments" rows="3" spellcheck="false" { "{}" } }
             button type="button" hx-post={ (PAGE) "/" (id) "/try" } hx-include="#document, #trial-arguments" hx-target="#draft-tried" hx-swap="innerHTML" hx-disabled-elt="this" { "Try" }
             div id="draft-tried" aria-live="polite" {}
