@@ -1,6 +1,6 @@
-//! Programs that sleep: how many run, how soon their list is there after a start, what the first call
-//! of one costs against the same program without a daemon, what further calls cost, and how often an
-//! idle daemon with sleepers is woken.
+//! Programs that sleep: how many run, how soon their list is there after a start, what the first
+//! call of one costs against the same program without a daemon, what further calls cost, and how
+//! often an idle daemon with sleepers is woken.
 
 use std::time::Duration;
 
@@ -124,8 +124,8 @@ async fn called(connection: &mut Connection, at: usize) -> Result<f64> {
     Ok(taken)
 }
 
-/// The first call of a program that sleeps, against starting the same program, greeting, listing and
-/// calling it.
+/// The first call of a program that sleeps, against starting the same program, greeting, listing
+/// and calling it.
 fn first_calls(plan: &Plan, runtime: &Runtime, daemon: &Daemon) -> Result<Row> {
     let mut ours = Vec::new();
     let mut theirs = Vec::new();

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::mem::take;
 use std::sync::{Arc, OnceLock};
 
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -181,6 +182,15 @@ impl Builder {
     /// Starts everything but the HTTP server. When it returns, the content of the store is
     /// published.
     pub async fn start(self) -> Result<Callsheet, StartError> {
+        self.starting().await
+    }
+
+    /// The same as a boxed future, for the reason of [`Callsheet::serve`].
+    fn starting(self) -> BoxFuture<'static, Result<Callsheet, StartError>> {
+        Box::pin(self.start_parts())
+    }
+
+    async fn start_parts(self) -> Result<Callsheet, StartError> {
         let mut config = self.config;
         let clock = self.clock;
         let tasks = Tasks::new();

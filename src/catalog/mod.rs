@@ -55,6 +55,7 @@ pub mod former_names;
 mod merge;
 mod name_claim;
 mod near;
+mod overrides;
 pub mod pins;
 mod prefer;
 mod profiles;

@@ -62,6 +62,7 @@ mod subnet;
 pub mod target;
 pub(crate) mod text;
 pub mod tool;
+mod tool_override;
 pub mod turn;
 pub mod usage;
 pub mod version;
@@ -120,7 +121,10 @@ pub(crate) use target::redacted_url;
 pub use target::{BundleId, HttpTarget, InProcessId, Target};
 pub(crate) use tool::PROVIDER_VERSION;
 pub use tool::{ACTIVITY, Extra, Facts, TOOL_NAME_MAX, Tool, gives_hints};
+pub use tool_override::{
+    InvalidOverride, OverrideValue, ParameterOverride, ParameterOverrides, override_description,
+};
 pub use turn::StoredTurn;
 pub use usage::ToolUsage;
 pub use version::{AcceptedVersions, ProtocolVersion, VersionVerdict};
-pub use view::{CompanionName, Effective, Provenance, ViewTool};
+pub use view::{CompanionName, Effective, OverriddenTool, Provenance, UnfitOverride, ViewTool};

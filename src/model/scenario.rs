@@ -77,8 +77,8 @@ impl fmt::Display for ScenarioState {
     }
 }
 
-/// The first revision of MCP whose servers keep no sessions, so that the end of their programs loses
-/// none.
+/// The first revision of MCP whose servers keep no sessions, so that the end of their programs
+/// loses none.
 pub(crate) const SESSIONLESS_REVISION: &str = "2026-07-28";
 
 /// The status of one scenario as operators see it.

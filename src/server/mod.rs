@@ -67,6 +67,7 @@ mod mcp;
 mod openapi;
 mod readable_arguments;
 mod rendered;
+mod route_layer;
 mod route_refusals;
 mod route_spec;
 mod routes;

@@ -3,8 +3,7 @@
 //! from that entry; only its examples are elsewhere (`openapi/examples.json`).
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Extension, MatchedPath, RawQuery, Request, State};
-use axum::middleware::{Next, from_fn};
+use axum::extract::{Extension, MatchedPath, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
 use http::{HeaderMap, Method, Uri};
@@ -39,6 +38,7 @@ use crate::server::openapi::list_schemas::{AnyTool, AnyToolList};
 use crate::server::openapi::{
     ResponseSpec, json, operation, refusal, streamed, sub_operation, text,
 };
+use crate::server::route_layer::name_route;
 use crate::server::route_refusals::{
     ALREADY_DECIDED, AMBIGUOUS_NAME, CANNOT_POLL, NO_APPROVAL, NO_CALL, NO_OPERATION, NO_TOOL,
     NOT_ALLOWED, NOT_FORGETTABLE, TOO_MANY_PREFERENCES, TOO_MANY_STREAMS, UNKNOWN_SCENARIO,
@@ -81,7 +81,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .revalidates(),
     ]),
     route("/api/v1/tools/search", &[], &[
-        operation(Get, Read, Tools, "searchTools", "the tools that fit a text best, with why", json::<search::SearchResults<'_>>("the tools, the best first"), || get(search::search))
+        operation(Get, Read, Tools, "searchTools", "the tools that fit a text best, with why", json::<search::SearchAnswer<'_>>("the tools, the best first"), || get(search::search))
             .query(search::PARAMS)
             .revalidates(),
     ]),
@@ -388,9 +388,8 @@ pub(super) fn body_rules() -> Vec<BodyRule> {
     ROUTES.iter().flat_map(RouteSpec::body_rules).collect()
 }
 
-/// The router of all routes, with bodies of at most `max_body` bytes where a route does not say
-/// otherwise.
-pub(super) fn router(shared: SharedState, max_body: usize) -> Router {
+/// The router of all routes.
+pub(super) fn router(shared: SharedState) -> Router {
     let config = &shared.config;
     let router = ROUTES.iter().fold(Router::new(), |router, route| {
         router.route(route.path, route.handler(config))
@@ -401,8 +400,6 @@ pub(super) fn router(shared: SharedState, max_body: usize) -> Router {
         .merge(json_rpc::router(config))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
-        // One layer of both: the router boxes what is below each.
-        .layer((from_fn(name_route), DefaultBodyLimit::max(max_body)))
         .with_state(shared)
 }
 
@@ -427,16 +424,6 @@ pub(super) fn route_of(answer: &http::response::Response<impl Sized>) -> &str {
         .map_or(UNMATCHED, MatchedPath::as_str)
 }
 
-/// Stores in the answer which route it came from.
-async fn name_route(request: Request, next: Next) -> Response {
-    let route = request.extensions().get::<MatchedPath>().cloned();
-    let mut answer = next.run(request).await;
-    if let Some(route) = route {
-        answer.extensions_mut().insert(route);
-    }
-    answer
-}
-
 /// 404 for a path that matches no route.
 async fn unknown(uri: Uri, headers: HeaderMap) -> Response {
     let problem = || {
@@ -447,8 +434,11 @@ async fn unknown(uri: Uri, headers: HeaderMap) -> Response {
 }
 
 /// 405; the router adds the `Allow` header.
-async fn wrong_method(method: Method, uri: Uri) -> Problem {
+async fn wrong_method(method: Method, uri: Uri, route: Option<MatchedPath>) -> Response {
     let detail = format!("`{}` does not take {method}", excerpt(uri.path()));
-    Problem::new(http::StatusCode::METHOD_NOT_ALLOWED, detail)
+    let mut answer = Problem::new(http::StatusCode::METHOD_NOT_ALLOWED, detail)
         .and_next("`Allow` names what it takes")
+        .into_response();
+    name_route(&mut answer, route);
+    answer
 }

@@ -27,6 +27,7 @@ mod log;
 mod mcp_operations;
 mod name_resolution;
 mod operations;
+mod overrides;
 mod pins;
 mod pins_steps;
 mod properties;

@@ -35,7 +35,15 @@ fn assert_set(home: &Home, daemon: &Running) {
     )
     .ok();
     let heads = [
-        "SCOPE", "TARGET", "ENABLED", "APPROVAL", "ALIAS", "PRIORITY", "ALWAYS", "PINS",
+        "SCOPE",
+        "TARGET",
+        "ENABLED",
+        "APPROVAL",
+        "ALIAS",
+        "PRIORITY",
+        "ALWAYS",
+        "PINS",
+        "OVERRIDES",
     ];
     assert_eq!(
         rows(&set),
@@ -49,7 +57,8 @@ fn assert_set(home: &Home, daemon: &Running) {
                 "inherit",
                 "-5",
                 "inherit",
-                "inherit"
+                "inherit",
+                "none"
             ]
         ]
     );
@@ -73,7 +82,8 @@ fn assert_reset(home: &Home, daemon: &Running) {
             "inherit",
             "-5",
             "inherit",
-            "inherit"
+            "inherit",
+            "none"
         ]
     );
     let wholly = ask(home, daemon, &["prefs", "reset", "tool:notes/wipe"]).ok();
@@ -133,7 +143,8 @@ fn preferences_are_set_listed_and_reset() {
                 "erase",
                 "-5",
                 "inherit",
-                "inherit"
+                "inherit",
+                "none"
             ],
             vec![
                 "profile:intern",
@@ -143,7 +154,8 @@ fn preferences_are_set_listed_and_reset() {
                 "inherit",
                 "inherit",
                 "inherit",
-                "inherit"
+                "inherit",
+                "none"
             ],
         ]
     );

@@ -67,7 +67,7 @@ async fn preferences(daemon: &Daemon) -> Value {
 fn preference(scope: &str, target: &str, settings: [Value; 4]) -> Value {
     let [enabled, approval, alias, priority] = settings;
     json!({"scope": scope, "target": target, "enabled": enabled, "approval": approval, "alias": alias, "priority": priority,
-        "pinned": null, "pins": null})
+        "pinned": null, "pins": null, "description": null, "parameters": null})
 }
 
 const NULL: Value = Value::Null;

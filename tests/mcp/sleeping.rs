@@ -1,5 +1,5 @@
-//! Programs that sleep while no client needs them: when they fall asleep, and what a call finds that
-//! wakes one. What else wakes them is in `sleeping_requests.rs`.
+//! Programs that sleep while no client needs them: when they fall asleep, and what a call finds
+//! that wakes one. What else wakes them is in `sleeping_requests.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,8 @@ impl Program {
     }
 
     /// The program with another behaviour of its server. Files in its folder say how it starts: it
-    /// may end, end at its greeting, greet a person first, or not begin as long as the file is there.
+    /// may end, end at its greeting, greet a person first, or not begin as long as the file is
+    /// there.
     pub(crate) fn behaving(&self, behaviour: &str) -> StdioTarget {
         let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/mcp_server.py");
         let script = format!(
@@ -354,11 +355,8 @@ async fn a_program_sleeps_and_wakes_again_and_again() {
     }
     until_state(&house, ScenarioState::Asleep).await;
     let health = house.health("child");
-    assert_eq!(
-        (health.restarts, health.failures_in_a_row),
-        (0, 0),
-        "{health:?}"
-    );
+    assert_eq!(health.restarts, 0, "{health:?}");
+    assert_eq!(health.failures_in_a_row, 0, "{health:?}");
     house.finish().await;
     let ended = async {
         while children(SERVER) > 0 {

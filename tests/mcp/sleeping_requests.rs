@@ -60,7 +60,8 @@ async fn requests_for_prompts_and_resources_wake_a_program() {
     house.finish().await;
 }
 
-/// Lets another program fall asleep a few times, each of which takes as long as one that is not used.
+/// Lets another program fall asleep a few times, each of which takes as long as one that is not
+/// used.
 async fn let_another_sleep(house: &House, other: &Program) {
     for _ in 0..3 {
         house.call("other__pid", &json!({})).await.unwrap();

@@ -83,7 +83,8 @@ async fn by_lines(at: usize) -> Result<Option<Child>> {
     by_requests(at, &requests).await.map(Some)
 }
 
-/// Starts a server, greets and lists it, and calls its first tool, as a client without a daemon does.
+/// Starts a server, greets and lists it, and calls its first tool, as a client without a daemon
+/// does.
 pub(crate) async fn first_call(at: usize) -> Result<()> {
     let tool = manifests::tool(at, 0);
     let members = format!(r#""name":"{tool}","arguments":{},"#, super::ARGUMENTS);

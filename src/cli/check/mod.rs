@@ -218,22 +218,22 @@ pub(super) async fn inspect_address(
     let target = Target::from(http.clone());
     let looks_like_mcp = matches!(Mcp::default().fits(&target), Fits::ProbeFirst { .. });
     if looks_like_mcp {
-        let inspected = mcp::inspect_server(&target, config).await;
+        let inspected = Box::pin(mcp::inspect_server(&target, config)).await;
         return inspected
             .map(|inspected| (target.to_string(), inspected))
             .map_err(mcp::Unlisted::into_failure);
     }
-    let served = serving::inspect_scenario(http, config).await;
+    let served = Box::pin(serving::inspect_scenario(http, config)).await;
     if served
         .as_ref()
         .is_ok_and(|(_, inspected)| inspected.manifest.is_some())
     {
         return served;
     }
-    if let Ok(inspected) = mcp::inspect_server(&target, config).await {
+    if let Ok(inspected) = Box::pin(mcp::inspect_server(&target, config)).await {
         return Ok((target.to_string(), inspected));
     }
-    match json_rpc::inspect_server(&target, config).await {
+    match Box::pin(json_rpc::inspect_server(&target, config)).await {
         Some(inspected) => Ok((target.to_string(), inspected)),
         None => served,
     }

@@ -35,7 +35,8 @@ pub(super) struct InitArgs {
     /// Write the file.
     #[arg(long)]
     write: bool,
-    /// Start or contact the servers of clients, and show suspicious texts before a model reads them.
+    /// Start or contact the servers of clients, and show suspicious texts before a model reads
+    /// them.
     #[arg(long)]
     check: bool,
     /// Configuration file to write, as `serve` takes it.

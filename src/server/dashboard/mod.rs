@@ -44,10 +44,10 @@ use crate::runtime::{Clock, Stop, Tasks};
 use crate::server::SharedState;
 use crate::server::auth::Right;
 use crate::server::auth::Right::{Call, Operate, Prefer, Read};
-use crate::server::auth::require_right;
 use crate::server::http::error::Problem;
 use crate::server::http::held::ConnectionBytes;
 use crate::server::rendered::rendered;
+use crate::server::route_layer::require_right;
 
 mod add;
 mod assets;

@@ -37,8 +37,8 @@ use crate::runtime::AnswerBudget;
 use crate::server::SharedState;
 use crate::server::api::lookup;
 use crate::server::auth::Access;
+use crate::server::auth::ConfigWatch;
 use crate::server::auth::Right::Call;
-use crate::server::auth::{ConfigWatch, require_right};
 use crate::server::http::batch::{BatchAnswer, BatchFull, ResultEnvelope, single_answer};
 use crate::server::http::body::RawBody;
 use crate::server::http::error::Problem;
@@ -46,6 +46,7 @@ use crate::server::http::held::ConnectionBytes;
 use crate::server::http::params;
 use crate::server::http::query::{ListQuery, Param, QueryParams, once};
 use crate::server::http::shared_body::SharedBody;
+use crate::server::route_layer::require_right;
 
 pub(super) use identity::Identities;
 #[cfg(unix)]

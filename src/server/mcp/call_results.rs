@@ -65,10 +65,14 @@ pub(super) fn awaits_approval(awaited: &AwaitedApproval) -> String {
     ))
 }
 
-/// A call that was not made, not approved, or got no valid answer.
-pub(super) fn of_failure(failure: &Failure) -> String {
+/// A call that was not made, not approved, or got no valid answer. With `definition` that of its
+/// tool is behind the reason.
+pub(super) fn of_failure(failure: &Failure, definition: Option<Value>) -> String {
     if let Some(tool) = &failure.present {
-        return stale(&failure.to_string(), native::written(tool));
+        return with_definition(&failure.to_string(), native::written(tool));
+    }
+    if definition.is_some() {
+        return with_definition(&failure.to_string(), definition);
     }
     failed(
         &failure
@@ -77,8 +81,8 @@ pub(super) fn of_failure(failure: &Failure) -> String {
     )
 }
 
-/// A call that was made for another definition than the present one, which the model gets too.
-fn stale(text: &str, present: Option<Value>) -> String {
+/// What went wrong, and the definition of the tool as it is now.
+fn with_definition(text: &str, present: Option<Value>) -> String {
     let mut content = vec![json!({"type": "text", "text": text})];
     content.extend(present.map(|tool| json!({"type": "text", "text": tool.to_string()})));
     json!({"resultType": "complete", "isError": true, "content": content}).to_string()

@@ -14,8 +14,8 @@ use super::columns::{bad, column, flag, parsed, party};
 use super::{additions, calls, history, log, pins, schema, usage};
 use crate::model::text::hexadecimal;
 use crate::model::{
-    Finding, FindingCode, PeerIdentity, PinMode, PreferenceAuthor, PreferenceTarget, PublishedName,
-    ScenarioName, Scope, Secret, Settings,
+    Finding, FindingCode, ParameterOverrides, PeerIdentity, PinMode, PreferenceAuthor,
+    PreferenceTarget, PublishedName, ScenarioName, Scope, Secret, Settings,
 };
 use crate::runtime::Clock;
 use crate::state::{Decision, Restored, StateLoss, StoredManifest, TrustDecision, Write};
@@ -102,8 +102,8 @@ fn put_preference(
 ) -> rusqlite::Result<usize> {
     transaction
         .prepare_cached(
-            "INSERT OR REPLACE INTO preferences (scope, target, enabled, approval, alias, priority, pinned, updated_at, by_client, pins)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            "INSERT OR REPLACE INTO preferences (scope, target, enabled, approval, alias, priority, pinned, updated_at, by_client, pins, description, parameters)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?
         .execute(params![
             key.0.to_string(),
@@ -116,6 +116,11 @@ fn put_preference(
             now,
             author == PreferenceAuthor::Client,
             settings.pins.map(PinMode::as_str),
+            settings.description.as_deref(),
+            settings
+                .parameters
+                .as_ref()
+                .map(|parameters| parameters.to_json().to_string()),
         ])
 }
 
@@ -548,6 +553,17 @@ pub(super) fn preference(row: &Row<'_>) -> Result<StoredPreference, String> {
     } else {
         None
     };
+    let has_overrides = row.as_ref().column_index("parameters").is_ok();
+    let description: Option<String> = if has_overrides {
+        column(row, "description")?
+    } else {
+        None
+    };
+    let parameters: Option<String> = if has_overrides {
+        column(row, "parameters")?
+    } else {
+        None
+    };
     let settings = Settings {
         enabled: enabled.map(|value| flag(value, "enabled")).transpose()?,
         approval: approval
@@ -564,6 +580,11 @@ pub(super) fn preference(row: &Row<'_>) -> Result<StoredPreference, String> {
             .map(|text| text.parse())
             .transpose()
             .map_err(|error| bad("pins", error))?,
+        description: description.map(Into::into),
+        parameters: parameters
+            .map(|text| ParameterOverrides::parse(&text))
+            .transpose()
+            .map_err(|error| bad("parameters", error))?,
     };
     let has_authors = row.as_ref().column_index("by_client").is_ok();
     let is_clients = has_authors && flag(column(row, "by_client")?, "by_client")?;

@@ -209,6 +209,10 @@ const STEPS: &[&str] = &["
     ) STRICT;
     -- The level that the caller of a call said it had.
     ALTER TABLE approvals ADD COLUMN permission TEXT;
+", "
+    -- What operators put in place of parts of a tool. `parameters` is one JSON object.
+    ALTER TABLE preferences ADD COLUMN description TEXT;
+    ALTER TABLE preferences ADD COLUMN parameters TEXT;
 "];
 
 /// The owner of a file, according to its header and tables.

@@ -125,7 +125,7 @@ impl Upstream {
         to: &Address,
         is_repeatable: bool,
     ) -> Result<Attempt<'_>, TransportError> {
-        Attempt::begin(&self.credentials, to.url(), to.to_string(), is_repeatable).await
+        Attempt::begin(&self.credentials, to, is_repeatable).await
     }
 }
 
