@@ -246,6 +246,7 @@ pub fn start(setup: Setup, stop: &Stop) -> Started {
         routes: routes.clone(),
         first_lists: first_lists.clone(),
     };
+    let added = additions.current();
     let (core, reader) = run::Core::new(parts, poller, &events, restored, added, ids, &readiness);
     let first = reader.snapshot();
     let pins = core.pins.board();
