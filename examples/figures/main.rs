@@ -47,6 +47,7 @@ mod search;
 mod search_mode;
 mod serving;
 mod signatures;
+mod sleeping;
 mod soak;
 mod start;
 mod sweep;
@@ -82,6 +83,7 @@ const FIGURES: &[(&str, Measure)] = &[
     ("calls", calls::run),
     ("turns", turns::run),
     ("mcp", mcp::run),
+    ("sleeping", sleeping::run),
     ("mcp-server", mcp_server::run),
     ("rivals", rivals::run),
 ];

@@ -281,7 +281,7 @@ fn rest(
     let is_published = |entry: &Arc<CatalogEntry>| entry.is_published();
     let unnamed = touched.0.iter().filter(|(name, pair)| {
         (query.scenarios.is_empty() || query.scenarios.contains(*name))
-            && bounds.is_none_or(|bounds| bounds.allows_scenario(name))
+            && bounds.allows_scenario(name)
             && pair.iter().flatten().any(is_published)
             && !named.contains(*name)
     });

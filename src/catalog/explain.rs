@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::entry::is_listed;
 use super::findings;
 use super::prefer::Rule;
+use super::profiles::beyond_level;
 use super::scoped_catalog::ScopedCatalog;
 use super::{Catalog, CatalogEntry, NamingStyle, ViewQuery, Visibility};
 use crate::model::{
@@ -101,12 +102,24 @@ pub fn explain(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Explana
     findings.sort_unstable();
     let listed = entry.is_published() && is_listed(&tool) && in_bounds;
     Explanation {
-        tool,
+        tool: shown(entry, tool),
         listed,
         verdict,
         steps,
         findings,
     }
+}
+
+/// The tool under the name that is shown. One of a hidden scenario has no published name, so the
+/// one that its scenario gave it stands for it.
+fn shown(entry: &CatalogEntry, tool: Arc<ViewTool>) -> Arc<ViewTool> {
+    if !matches!(entry.visibility, Visibility::Hidden(_)) {
+        return tool;
+    }
+    Arc::new(ViewTool {
+        name: PublishedName::plain(&tool.id.tool),
+        ..ViewTool::clone(&tool)
+    })
 }
 
 /// Whether the tool is in the list, and of several causes that it is not the one that counts first.
@@ -340,25 +353,24 @@ fn execution(tool: &ViewTool) -> Option<ExplainStep> {
     Some(step("execution", outcome, CATALOG))
 }
 
-/// Why the bounds of the client's profile exclude a tool, if they do.
+/// Why the bounds of the client exclude a tool, if they do.
 pub fn out_of_bounds(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Option<ExplainStep> {
-    let bounds = catalog.bounds(query)?;
+    let bounds = catalog.bounds(query);
     let required = tool.tool.facts.required_permission;
     let outcome = if let Some(unknown) = catalog.unknown_profile(query) {
         unknown.to_string()
     } else if !bounds.allows_scenario(&tool.id.scenario) {
         format!("the profile may not see scenario {}", tool.id.scenario)
     } else if !bounds.allows_permission(required) {
-        let level = bounds.permission.unwrap_or_default();
-        format!("it requires the permission `{required}`, and the profile has `{level}`")
+        beyond_level(query, &bounds, required)
     } else {
         return None;
     };
-    Some(step(
-        "profile",
-        outcome,
-        format!("profile:{}", catalog.profile_of(query).unwrap_or_default()),
-    ))
+    let source = match (catalog.profile_of(query), query.permission) {
+        (None, Some(level)) => format!("permission:{level}"),
+        (name, _) => format!("profile:{}", name.unwrap_or_default()),
+    };
+    Some(step("profile", outcome, source))
 }
 
 /// The manifest's value of a setting, then every preference that sets it, and which of them is

@@ -238,15 +238,13 @@ impl Catalog {
     pub fn revision_for(&self, query: &ViewQuery) -> Revision {
         let lens = ScopedCatalog::for_query(self, query);
         let bounds = self.bounds(query);
-        if !lens.is_scoped() && bounds.is_none() {
+        if !lens.is_scoped() && bounds.is_open() {
             return self.revision();
         }
         let mut content = ContentHasher::default();
         content.bytes(&self.revision().0.to_le_bytes());
-        if let Some(bounds) = bounds {
-            // They are the configuration's, which may be reloaded.
-            content.text(format_args!("{bounds:?}"));
-        }
+        // They are those of profiles, which may change.
+        content.text(format_args!("{bounds:?}"));
         let own = lens.rules.layers.len() - self.rules.layers.len();
         for rule in lens
             .rules

@@ -67,6 +67,9 @@ struct FilterArgs {
     /// With the preferences of this profile.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    /// As a caller of this level, which lowers that of the profile.
+    #[arg(long, value_name = "LEVEL", value_parser = ["guest", "user", "admin", "owner"], hide_possible_values = true)]
+    permission: Option<String>,
     /// With the preferences of this conversation.
     #[arg(long, value_name = "ID")]
     chat: Option<String>,
@@ -247,6 +250,7 @@ impl FilterArgs {
         let one = [
             ("q", &self.q),
             ("profile", &self.profile),
+            ("permission", &self.permission),
             ("chat_id", &self.chat),
         ];
         query.extend(

@@ -10,6 +10,7 @@
 mod support;
 
 mod accesses;
+mod additions;
 mod approval_room;
 mod approvals;
 mod audit;

@@ -170,7 +170,7 @@ fn apply(inputs: &mut Inputs, catalog: &Catalog, act: &Act) -> Catalog {
                 scenarios: Some(scenarios.iter().cloned().collect()),
                 ..Profile::default()
             };
-            inputs.profiles = Arc::new(BTreeMap::from([("p".to_owned(), bounds)]));
+            inputs.profiles = Arc::new(BTreeMap::from([("p".to_owned(), bounds)]).into());
             catalog.with(Change::Profiles(Arc::clone(&inputs.profiles)))
         }
     }

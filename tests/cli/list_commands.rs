@@ -444,6 +444,10 @@ fn the_verdict_and_its_cause_come_first() {
             line.contains("(notes/add_note): not in the list: notes is hidden: "),
             "{name}: {line}"
         );
+        assert!(
+            line.starts_with("add_note ("),
+            "it has no published name: {line}"
+        );
     }
     let unknown = ask(&home, &daemon, &["explain", "fly_away"]).failed(1);
     assert!(

@@ -545,6 +545,7 @@ fn mcp(machine: &Machine) -> McpConfig {
     let entry = ClientEntry {
         target,
         disabled: false,
+        sleep_after: None,
         ignored: Vec::new(),
     };
     let servers = vec![ReadEntry {

@@ -4,17 +4,21 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
 
 use crate::catalog::pins::{Baseline, PinAcceptance};
+use crate::config::{AdditionChange, Additions};
+use crate::engine::error::EngineError;
 use crate::engine::message::{EngineEvent, ReplySender, SavedScenarios};
 use crate::engine::persist::kept_preferences::{GaveWay, KeptPreferences};
 use crate::model::{
     Health, PreferenceAuthor, PreferenceTarget, ScenarioName, Scope, ScopePattern, Settings,
     SettingsPatch,
 };
+use crate::protocols::definitions::DefinitionRegistry;
 use crate::runtime::{Clock, Stop, Tasks};
-use crate::state::{StateError, StateStore, StoredPins, TrustDecision, Write};
+use crate::state::{StateError, StateStore, StoredAddition, StoredPins, TrustDecision, Write};
 
 /// A change that a client requested.
 #[derive(Debug)]
@@ -31,6 +35,8 @@ pub(in crate::engine) enum Mutation {
         preview: bool,
         reply: ReplySender<Vec<Settings>>,
     },
+    /// Adds a profile or a definition, or takes one away. Answered with whether there was one.
+    Add(AdditionChange, ReplySender<bool>),
     Decide(
         ScenarioName,
         Option<TrustDecision>,
@@ -45,12 +51,35 @@ pub(in crate::engine) enum Mutation {
     },
 }
 
+/// What operators added, for everyone. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(in crate::engine) struct AdditionBoard(Arc<ArcSwap<Additions>>);
+
+impl AdditionBoard {
+    /// What was added until now.
+    pub(in crate::engine) fn new(additions: Arc<Additions>) -> Self {
+        Self(Arc::new(ArcSwap::new(additions)))
+    }
+
+    /// What is durable.
+    pub(in crate::engine) fn current(&self) -> Arc<Additions> {
+        self.0.load_full()
+    }
+
+    fn replace(&self, additions: Arc<Additions>) {
+        self.0.store(additions);
+    }
+}
+
 /// Handles changes one after the other, so that two changes of the same preference cannot overwrite
 /// each other.
 pub(in crate::engine) struct MutationWriter {
     pub(in crate::engine) store: Arc<dyn StateStore>,
     pub(in crate::engine) preferences: KeptPreferences,
     pub(in crate::engine) gave_way: GaveWay,
+    pub(in crate::engine) additions: AdditionBoard,
+    /// Gets the definitions among them.
+    pub(in crate::engine) definitions: DefinitionRegistry,
     pub(in crate::engine) clock: Clock,
     pub(in crate::engine) tasks: Tasks,
     pub(in crate::engine) operations: mpsc::Receiver<Mutation>,
@@ -78,6 +107,7 @@ impl MutationWriter {
                     preview,
                     reply,
                 } => self.reset(&scopes, preview, reply).await,
+                Mutation::Add(change, reply) => self.add(&change, reply).await,
                 Mutation::Decide(name, ruling, reply) => self.decide(name, ruling, reply).await,
                 Mutation::AcceptPins {
                     name,
@@ -176,6 +206,41 @@ impl MutationWriter {
         }
         self.prefer(PreferenceAuthor::Operator, changes, reply)
             .await
+    }
+
+    /// Makes a change of the additions. One that changes what is there only is not limited.
+    async fn add(
+        &mut self,
+        change: &AdditionChange,
+        reply: ReplySender<bool>,
+    ) -> Option<EngineEvent> {
+        let mut next = Additions::clone(&self.additions.current());
+        let was_there = next.change(change);
+        if next.is_full() && !was_there {
+            let _ = reply.send(Err(EngineError::TooManyAdditions));
+            return None;
+        }
+        let name = change.name().to_owned();
+        let write = match change.document() {
+            Some(document) => Write::Addition(StoredAddition {
+                kind: change.kind(),
+                name,
+                document: document.into(),
+            }),
+            None => Write::ForgetAddition(change.kind(), name),
+        };
+        if let Err(error) = self.save(vec![write]).await {
+            let _ = reply.send(Err(error.into()));
+            return None;
+        }
+        let additions = Arc::new(next);
+        self.additions.replace(Arc::clone(&additions));
+        self.definitions.register(additions.registered());
+        Some(EngineEvent::AdditionsChanged {
+            additions,
+            was_there,
+            reply,
+        })
     }
 
     async fn decide(

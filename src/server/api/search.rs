@@ -49,6 +49,7 @@ pub(in crate::server) const PARAMS: &[Param] = &[
         .about("`signature` answers a line for each tool: `signatures` in place of `results`. Not with `format`.", "full"),
     params::FORMAT,
     params::PROFILE,
+    params::PERMISSION,
     params::CHAT,
     params::SCENARIOS,
     params::CATEGORIES,

@@ -12,6 +12,7 @@ use crate::catalog::Snapshot;
 use crate::model::{ApprovalPolicy, PinMode, PreferenceSet, PreferenceTarget, Scope, Settings};
 use crate::server::SharedState;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
+use crate::server::dashboard::profiles;
 use crate::server::dashboard::text::{count, foreign, foreign_plain, segment};
 
 /// At most this many preferences of one scope are shown.
@@ -43,6 +44,7 @@ pub(super) async fn page(
         p class="lead" { "A preference of a chat wins over one of a profile, a profile over global, and global over the scenario's own defaults. Within a scope, a tool wins over a tag, a category and a scenario." }
         (form(&of("scope"), &of("target")))
         div id="preferences" hx-get="/dashboard/preferences/now" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (groups(&snapshot, &shared.config.borrow().preferences)) }
+        (profiles::section(&shared))
     };
     let page = Page {
         nav: Some(NavPage::Preferences),

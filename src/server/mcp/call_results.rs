@@ -59,8 +59,9 @@ pub(super) fn awaits_approval(awaited: &AwaitedApproval) -> String {
             "The call of `{tool}` was approved under the id {id} and is under way; the same call gives its outcome later."
         ));
     }
+    let until = expires_at.strftime("%Y-%m-%d %H:%M:%S UTC");
     failed(&format!(
-        "The call of `{tool}` waits for the approval of a person, under the id {id}. It is decided on the dashboard, or by `callsheet approvals approve {id}`, until {expires_at}. Tell the user; once it is decided, the same call gives its outcome."
+        "The call of `{tool}` waits for the approval of a person, under the id {id}. It is decided on the dashboard, or by `callsheet approvals approve {id}`, until {until}. Tell the user; once it is decided, the same call gives its outcome."
     ))
 }
 

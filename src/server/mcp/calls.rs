@@ -53,6 +53,7 @@ pub(super) async fn call(
     let view = &context.list.view;
     let bound = StateBinding {
         profile: view.profile.clone(),
+        permission: view.permission,
         tool: sent.name.clone(),
         arguments: arguments.clone(),
     };
@@ -63,6 +64,7 @@ pub(super) async fn call(
     };
     let request = Request {
         profile: view.profile.clone(),
+        permission: view.permission,
         chat: view.chat.clone(),
         definition_version: parts.definition_version()?,
         remembered: true,

@@ -73,12 +73,13 @@ use http::{HeaderMap, StatusCode, Version};
 use crate::server::SharedState;
 use crate::server::api::lookup;
 use crate::server::auth::Right::{Call, Read};
-use crate::server::auth::{Access, ConfigWatch, require_right};
+use crate::server::auth::{Access, ConfigWatch};
 use crate::server::events::DisconnectTrigger;
 use crate::server::http::body::RawBody;
 use crate::server::http::error::Problem;
 use crate::server::http::held::ConnectionBytes;
 use crate::server::http::query::{ListQuery, QueryParams, bad_value};
+use crate::server::route_layer::require_right;
 
 use context::McpContext;
 use era::RequestEra;

@@ -11,7 +11,7 @@ use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 use serde_json::{Map, Value, json};
 
 use super::columns::{bad, column, flag, parsed, party};
-use super::{calls, history, log, pins, schema, usage};
+use super::{additions, calls, history, log, pins, schema, usage};
 use crate::model::text::hexadecimal;
 use crate::model::{
     Finding, FindingCode, ParameterOverrides, PeerIdentity, PinMode, PreferenceAuthor,
@@ -79,6 +79,8 @@ pub(super) fn apply(
         Write::TrimHistory(most) => history::trim(transaction, *most),
         Write::Pins(stored) => pins::put(transaction, stored, &now),
         Write::ForgetPins(scenario) => pins::forget(transaction, scenario),
+        Write::Addition(stored) => additions::put(transaction, stored, &now),
+        Write::ForgetAddition(kind, name) => additions::forget(transaction, *kind, name),
         Write::Log(rows) => log::put(transaction, rows),
         Write::TrimLog(kind, numbers) => log::trim(transaction, *kind, numbers),
         Write::ForgetLogPayloads => log::forget_payloads(transaction),
@@ -207,6 +209,7 @@ pub(super) fn load(
         usage: read(connection, &USAGE, usage::from_row, &mut torn)?,
         histories: read(connection, &HISTORIES, history::from_row, &mut torn)?,
         pins: read(connection, &PINS, pins::from_row, &mut torn)?,
+        additions: read(connection, &ADDITIONS, additions::from_row, &mut torn)?,
         log: read(connection, &LOG, log::from_row, &mut torn)?,
         earlier_log: read(connection, &LOG_NUMBERS, log::earlier_from_row, &mut torn)?.pop(),
         revision: read(connection, &REVISION, revision, &mut torn)?.pop(),
@@ -301,6 +304,11 @@ const HISTORIES: TableQuery = TableQuery {
     name: "histories",
     key_columns: 1,
     filter: "ORDER BY changed_at DESC",
+};
+const ADDITIONS: TableQuery = TableQuery {
+    name: "additions",
+    key_columns: 2,
+    filter: "ORDER BY kind, name",
 };
 const PINS: TableQuery = TableQuery {
     name: "pins",
@@ -400,9 +408,14 @@ fn read<T>(
 /// What operators decided and cannot be read: without it, a tool could run that they disabled or
 /// blocked, or that needs an approval.
 fn lost_decisions(torn: &[UnreadableRow], place: &Path, now: Timestamp) -> Option<StateLoss> {
-    let mut lost = torn
-        .iter()
-        .filter(|row| [PREFERENCES.name, DECISIONS.name, PINS.name].contains(&row.table));
+    let decided = [
+        PREFERENCES.name,
+        DECISIONS.name,
+        PINS.name,
+        // The bounds of a profile.
+        ADDITIONS.name,
+    ];
+    let mut lost = torn.iter().filter(|row| decided.contains(&row.table));
     let first = lost.next()?;
     let others = match lost.count() {
         0 => String::new(),
