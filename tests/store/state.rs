@@ -1212,4 +1212,8 @@ async fn additions_are_replaced_and_taken_away_by_kind_and_name() {
         "{:?}",
         restored.findings
     );
+    assert!(
+        restored.loss.is_some(),
+        "it may have been the bounds of a profile"
+    );
 }
