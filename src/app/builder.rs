@@ -484,7 +484,7 @@ fn http_client(
         clock,
         tasks.clone(),
     );
-    client.use_proxies(config.network.proxy_rules());
+    client.use_proxies(&config.network.proxy_rules());
     let tokens = Arc::new(OAuthTokens::new(&client));
     tokens.keep_in(Arc::new(StoredLogins(Arc::downgrade(store))), logins);
     tokens.adjust(config.login.clone());

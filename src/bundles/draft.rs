@@ -305,7 +305,7 @@ fn drafted(
 ) -> ToolDraft {
     let url = Url::parse(address).ok();
     let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
-    let words = url
+    let mut words = url
         .iter()
         .filter_map(Url::path_segments)
         .flatten()
@@ -314,8 +314,7 @@ fn drafted(
                 .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
         });
     let slug = words
-        .filter(|part| !part.is_empty())
-        .next_back()
+        .rfind(|part| !part.is_empty())
         .map_or_else(|| host.replace('.', "-"), str::to_owned);
     let slug: String = slug.chars().take(64).collect();
     if !host.is_empty() {
