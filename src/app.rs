@@ -35,6 +35,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -131,6 +132,16 @@ impl Callsheet {
     /// the local network when `discovery.mdns.announce` is on. On Unix it also serves a socket
     /// beside the state, for the command line of this user.
     pub async fn serve(&self, listener: TcpListener) -> Result<(), server::ServeError> {
+        self.serving(listener).await
+    }
+
+    /// The same as a boxed future, which is compiled with this library. What is awaited as it is,
+    /// is compiled with each program that does, with all that it awaits itself.
+    fn serving(&self, listener: TcpListener) -> BoxFuture<'_, Result<(), server::ServeError>> {
+        Box::pin(self.serve_and_announce(listener))
+    }
+
+    async fn serve_and_announce(&self, listener: TcpListener) -> Result<(), server::ServeError> {
         let listen = listener.local_addr().map_err(server::ServeError::Address)?;
         let parts = server::ServerParts {
             reader: self.reader.clone(),
@@ -139,6 +150,7 @@ impl Callsheet {
             calls: self.calls.clone(),
             logins: Arc::clone(&self.logins),
             bundles: self.bundles.clone(),
+            definitions: self.definitions.clone(),
             events: self.events.clone(),
             readiness: self.readiness.clone(),
             config: self.config.subscribe(),

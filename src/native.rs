@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callsheet_provide::{
-    Function, InvalidDefinition, Provider, Registry, RegistryConfig, ToolDefinition, ToolFuture,
+    InvalidDefinition, Provider, Registry, RegistryConfig, ToolDefinition, ToolFuture,
 };
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
@@ -24,8 +24,9 @@ use tokio::sync::watch;
 use crate::discovery::embedded::NATIVE;
 use crate::model::{InProcessId, JsonText, ScenarioName, Target};
 use crate::protocols::{
-    Call, CallError, CallIo, ConnectError, Fits, Hint, ListError, ListRequest, Listing, Outcome,
-    Protocol, ProtocolId, Session, Validity, tool_discovery,
+    Call, CallContext, CallError, CallIo, ConnectError, ContextFunction, Fits, Hint, ListError,
+    ListRequest, Listing, Outcome, Protocol, ProtocolId, Session, Validity, context_function,
+    run_function, tool_discovery, without_context,
 };
 use crate::runtime::Clock;
 use crate::transports::{TransportError, Transports};
@@ -65,13 +66,13 @@ pub struct NativeTools {
 
 #[derive(Default)]
 struct Tools {
-    list: RwLock<Vec<(ToolDefinition, Function)>>,
+    list: RwLock<Vec<(ToolDefinition, ContextFunction)>>,
     /// Signals each change of the list.
     changes: watch::Sender<()>,
 }
 
 impl Tools {
-    fn function(&self, tool: &str) -> Option<Function> {
+    fn function(&self, tool: &str) -> Option<ContextFunction> {
         let tools = self.list.read();
         tools
             .iter()
@@ -147,7 +148,24 @@ impl NativeTools {
         A: Future<Output = Result<Value, E>> + Send + 'static,
         E: fmt::Display,
     {
-        let function = callsheet_provide::function(function);
+        self.put(
+            definition,
+            without_context(callsheet_provide::function(function)),
+        );
+    }
+
+    /// Adds a tool whose function also learns of its caller, until when its answer is waited for,
+    /// and that the caller cancelled the call.
+    pub fn add_with_context<F, A, E>(&self, definition: ToolDefinition, function: F)
+    where
+        F: Fn(Value, CallContext) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<Value, E>> + Send + 'static,
+        E: fmt::Display,
+    {
+        self.put(definition, context_function(function));
+    }
+
+    fn put(&self, definition: ToolDefinition, function: ContextFunction) {
         let mut tools = self.tools.list.write();
         tools.retain(|(known, _)| known.name() != definition.name());
         tools.push((definition, function));
@@ -185,16 +203,19 @@ impl NativeTools {
 
     /// Runs a tool by its original name.
     pub async fn run(&self, tool: &str, arguments: Value) -> Result<Value, NativeError> {
-        let function = self
-            .tools
-            .function(tool)
-            .ok_or_else(|| NativeError::UnknownTool(self.name.clone(), tool.to_owned()))?;
-        function(arguments)
+        let function = self.function(tool)?;
+        function(arguments, CallContext::of_program())
             .await
             .map_err(|message| NativeError::Failed {
                 tool: tool.to_owned(),
                 message,
             })
+    }
+
+    fn function(&self, tool: &str) -> Result<ContextFunction, NativeError> {
+        self.tools
+            .function(tool)
+            .ok_or_else(|| NativeError::UnknownTool(self.name.clone(), tool.to_owned()))
     }
 }
 
@@ -223,7 +244,8 @@ impl Provider for Offered {
     }
 
     fn run(&self, tool: &str, arguments: Value) -> Option<ToolFuture> {
-        self.0.function(tool).map(|function| function(arguments))
+        let function = self.0.function(tool)?;
+        Some(function(arguments, CallContext::of_program()))
     }
 }
 
@@ -319,7 +341,7 @@ impl Session for Inside {
     fn call<'a>(
         &'a self,
         call: &'a Call,
-        _io: &'a dyn CallIo,
+        io: &'a dyn CallIo,
     ) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(async move {
             let arguments = serde_json::from_str(call.arguments.get());
@@ -329,8 +351,16 @@ impl Session for Inside {
                 ));
             };
             let limit = call.limit(TIMEOUT);
-            let Ok(ran) = tokio::time::timeout(limit, self.tools.run(&call.tool, arguments)).await
-            else {
+            let function = match self.tools.function(&call.tool) {
+                Ok(function) => function,
+                Err(error) => {
+                    let code = Some("unknown_tool".to_owned());
+                    return Ok(Outcome::failed(None, error.to_string(), code));
+                }
+            };
+            let deadline = self.clock.now() + limit;
+            let run = |context| function(arguments, context);
+            let Some(ran) = run_function(run, call.caller.clone(), deadline, io).await else {
                 let url = format!("local:{}", self.tools.name);
                 return Err(CallError::Unanswered(TransportError::Timeout {
                     url,
@@ -339,10 +369,7 @@ impl Session for Inside {
             };
             Ok(match ran {
                 Ok(result) => Outcome::done(JsonText::known(result.to_string())),
-                Err(NativeError::Failed { message, .. }) => Outcome::failed(None, message, None),
-                Err(error) => {
-                    Outcome::failed(None, error.to_string(), Some("unknown_tool".to_owned()))
-                }
+                Err(message) => Outcome::failed(None, message, None),
             })
         })
     }

@@ -108,6 +108,34 @@ impl Child {
         Ok((ticks(11) + ticks(12)) / 100.0)
     }
 
+    /// How often its threads gave up the processor to wait for something, since it started.
+    pub(crate) fn waits(&self) -> Result<u64> {
+        let mut waits = 0;
+        for thread in std::fs::read_dir(format!("/proc/{}/task", self.process.id()))? {
+            let status = std::fs::read_to_string(thread?.path().join("status"))?;
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            waits += line.context("no such line")?.trim().parse::<u64>()?;
+        }
+        Ok(waits)
+    }
+
+    /// How many of the processes that it started, and that run, have this argument.
+    pub(crate) fn children(&self, argument: &str) -> Result<usize> {
+        let mut count = 0;
+        for thread in std::fs::read_dir(format!("/proc/{}/task", self.process.id()))? {
+            let ids = std::fs::read_to_string(thread?.path().join("children"))?;
+            let is_meant = |id: &&str| {
+                let line = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+                line.split(|byte| *byte == 0)
+                    .any(|part| part == argument.as_bytes())
+            };
+            count += ids.split_whitespace().filter(is_meant).count();
+        }
+        Ok(count)
+    }
+
     /// Entries of a folder of `/proc/<pid>`: open files (`fd`), threads (`task`).
     pub(crate) fn entries(&self, folder: &str) -> Result<usize> {
         Ok(std::fs::read_dir(format!("/proc/{}/{folder}", self.process.id()))?.count())

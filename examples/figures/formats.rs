@@ -149,6 +149,7 @@ fn view_tool(scenario: &ScenarioName, tool: &Value) -> Result<ViewTool> {
             pinned: false,
         },
         companions: Arc::default(),
+        overridden: None,
         execution: Execution::default(),
     })
 }

@@ -8,7 +8,7 @@
 //! `guard` compares what the daemon lists with the truth: a wrong answer fails the run.
 //!
 //! `soak [--minutes N] [--seed N]` and `faults [--rounds N]` are no ratios and take their time, so
-//! they run only when they are named.
+//! they run only when they are named. So does `signatures FOLDER`, which needs real tools.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 
@@ -46,6 +46,8 @@ mod scenarios;
 mod search;
 mod search_mode;
 mod serving;
+mod signatures;
+mod sleeping;
 mod soak;
 mod start;
 mod sweep;
@@ -81,6 +83,7 @@ const FIGURES: &[(&str, Measure)] = &[
     ("calls", calls::run),
     ("turns", turns::run),
     ("mcp", mcp::run),
+    ("sleeping", sleeping::run),
     ("mcp-server", mcp_server::run),
     ("rivals", rivals::run),
 ];
@@ -135,6 +138,7 @@ fn play(arguments: &[String]) -> Result<()> {
         }
         Some(("soak", rest)) => soak::run(rest),
         Some(("faults", rest)) => faults::run(rest),
+        Some(("signatures", rest)) => signatures::run(rest),
         _ => figures(&Plan::read(arguments)?, arguments),
     }
 }
@@ -143,7 +147,7 @@ fn play(arguments: &[String]) -> Result<()> {
 fn help() -> String {
     let names: Vec<&str> = FIGURES.iter().map(|(name, _)| *name).collect();
     format!(
-        "callsheet-bench {}\n       callsheet-bench soak [--minutes N] [--seed N]\n       callsheet-bench faults [--rounds N]\n\nFigures: {}; all when none is named.",
+        "callsheet-bench {}\n       callsheet-bench soak [--minutes N] [--seed N]\n       callsheet-bench faults [--rounds N]\n       callsheet-bench signatures FOLDER\n\nFigures: {}; all when none is named.",
         plan::USAGE,
         names.join(", ")
     )

@@ -41,7 +41,7 @@ pub(crate) fn run(_: &Plan) -> Result<Vec<Row>> {
 }
 
 /// The lines of a file of the corpus.
-fn read(corpus: &Path, name: &str) -> Result<Vec<Value>> {
+pub(crate) fn read(corpus: &Path, name: &str) -> Result<Vec<Value>> {
     let path = corpus.join("search").join(name);
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     text.lines()
@@ -168,7 +168,8 @@ fn seal_tool(tool: &Value) -> Result<Tool> {
     })
 }
 
-fn plain(name: &str, description: &str, parameters: &Value) -> Result<Tool> {
+/// A tool that is listed by default.
+pub(crate) fn plain(name: &str, description: &str, parameters: &Value) -> Result<Tool> {
     Ok(Tool {
         name: name.into(),
         description: description.to_owned().into(),
@@ -185,7 +186,8 @@ fn plain(name: &str, description: &str, parameters: &Value) -> Result<Tool> {
     })
 }
 
-fn offer(
+/// What a scenario with these tools offers.
+pub(crate) fn offer(
     scenario: &str,
     mut tools: Vec<Tool>,
     categories: Vec<Category>,

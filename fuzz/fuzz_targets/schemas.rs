@@ -110,6 +110,7 @@ fn tool(parameters: JsonText) -> ViewTool {
         tool: Arc::new(tool),
         name: PublishedName::plain("try"),
         companions: Arc::default(),
+        overridden: None,
         execution: Execution::default(),
         effective: Effective {
             enabled: true,

@@ -5,19 +5,22 @@ use std::future::Future;
 use std::mem::take;
 use std::sync::{Arc, OnceLock};
 
-use callsheet_provide::Function;
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use super::logins::StoredLogins;
 use super::{Callsheet, StartError};
-use crate::bundles::{BundleStore, Functions};
+use crate::bundles::{
+    BundleStore, CallContext, ContextFunction, Functions, context_function, without_context,
+};
 use crate::calls::{self, Calls};
 use crate::catalog::CatalogReader;
-use crate::config::Config;
+use crate::config::{Additions, Config};
 use crate::discovery::bundles::BundleSource;
 use crate::discovery::embedded::ProgramSource;
 use crate::discovery::mdns::identity;
+use crate::discovery::registered::RegisteredSource;
 use crate::discovery::static_list::StaticList;
 use crate::discovery::{SOURCES, Source};
 use crate::engine;
@@ -78,7 +81,7 @@ pub struct Builder {
 
 /// Functions of the embedding program that stored tools name.
 #[derive(Default)]
-struct ProgramFunctions(BTreeMap<String, Function>);
+struct ProgramFunctions(BTreeMap<String, ContextFunction>);
 
 /// Sources of the embedding program.
 #[derive(Default)]
@@ -155,15 +158,39 @@ impl Builder {
         A: Future<Output = Result<Value, E>> + Send + 'static,
         E: std::fmt::Display,
     {
+        self.functions.0.insert(
+            name.into(),
+            without_context(callsheet_provide::function(function)),
+        );
+        self
+    }
+
+    /// The same for a function that also learns of its caller, until when its answer is waited for,
+    /// and that the caller cancelled the call.
+    pub fn function_with_context<F, A, E>(mut self, name: impl Into<String>, function: F) -> Self
+    where
+        F: Fn(Value, CallContext) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<Value, E>> + Send + 'static,
+        E: std::fmt::Display,
+    {
         self.functions
             .0
-            .insert(name.into(), callsheet_provide::function(function));
+            .insert(name.into(), context_function(function));
         self
     }
 
     /// Starts everything but the HTTP server. When it returns, the content of the store is
     /// published.
     pub async fn start(self) -> Result<Callsheet, StartError> {
+        self.starting().await
+    }
+
+    /// The same as a boxed future, for the reason of [`Callsheet::serve`].
+    fn starting(self) -> BoxFuture<'static, Result<Callsheet, StartError>> {
+        Box::pin(self.start_parts())
+    }
+
+    async fn start_parts(self) -> Result<Callsheet, StartError> {
         let mut config = self.config;
         let clock = self.clock;
         let tasks = Tasks::new();
@@ -174,6 +201,12 @@ impl Builder {
             mut restored,
             server_key,
         } = Box::pin(restore(&mut config, clock, &tasks)).await?;
+        let stored = take(&mut restored.additions);
+        let rows = stored
+            .iter()
+            .map(|row| (row.kind, row.name.as_str(), &*row.document));
+        let (additions, unusable) = Additions::restored(rows, &config);
+        restored.findings.extend(unusable);
         let config = Arc::new(config);
         let (trigger, stop) = StopTrigger::new();
         let readiness = Readiness::new();
@@ -194,6 +227,7 @@ impl Builder {
             config: Arc::clone(&config),
             store: Arc::clone(&store),
             restored,
+            additions: engine::AdditionBoard::new(additions, definitions.clone()),
             client: Arc::clone(&client),
             children: Arc::clone(&children),
             protocols: inside.protocols(self.protocols),
@@ -404,7 +438,12 @@ impl InsideProcess<'_> {
         let configured = SOURCES
             .iter()
             .filter_map(|factory| (factory.make)(config, clock));
-        own.chain(bundles).chain(configured).collect()
+        let registered = RegisteredSource::new(self.definitions.has_registered());
+        let registered = Box::new(registered) as Box<dyn Source>;
+        own.chain(bundles)
+            .chain([registered])
+            .chain(configured)
+            .collect()
     }
 }
 
@@ -445,6 +484,7 @@ fn http_client(
         clock,
         tasks.clone(),
     );
+    client.use_proxies(config.network.proxy_rules());
     let tokens = Arc::new(OAuthTokens::new(&client));
     tokens.keep_in(Arc::new(StoredLogins(Arc::downgrade(store))), logins);
     tokens.adjust(config.login.clone());

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -17,6 +18,7 @@ use super::document_members::{DocumentError, DocumentMembers};
 use super::extract::Extraction;
 use super::refused_value::RefusedValue;
 use super::reserved_headers::is_reserved;
+use super::signature::SignedRequest;
 use super::template::{CallValues, NotFilled, Placeholder, TextTemplate, text_bytes};
 use super::tool_auth::{self, ToolAuth};
 use super::url_template::{self, URL_MAX, UrlTemplate};
@@ -247,11 +249,13 @@ impl HttpTool {
         self.url.path_places().map(Placeholder::name).collect()
     }
 
-    /// The request of a call with these values, with a body of at most `max_request` bytes.
+    /// The request of a call with these values, with a body of at most `max_request` bytes. `now`
+    /// is the time of its signature, if it has one.
     pub fn prepare(
         &self,
         values: &CallValues<'_>,
         max_request: usize,
+        now: Timestamp,
     ) -> Result<PreparedRequest, RefusedValue> {
         let mut further = self.query.clone();
         let mut headers = HeaderMap::new();
@@ -288,7 +292,8 @@ impl HttpTool {
                 filled.map_err(|why| RefusedValue::unfilled(why, url_template::too_long))?;
                 further.push((name.clone(), value.clone()));
             }
-            Some(ToolAuth::OAuth { .. }) | None => {}
+            // A signature is made of the whole request.
+            Some(ToolAuth::Hmac(_) | ToolAuth::OAuth { .. }) | None => {}
         }
         let limit = self.max_request.unwrap_or(max_request).min(max_request);
         let body = self
@@ -302,9 +307,18 @@ impl HttpTool {
                 .or_insert(HeaderValue::from_static(content_type));
         }
         let body = Bytes::from(body.map(|(body, _)| body).unwrap_or_default());
+        let url = self.url.fill(values, &further)?;
+        if let Some(ToolAuth::Hmac(signature)) = &self.auth {
+            let request = SignedRequest {
+                method: &self.method,
+                url: &url,
+                body: &body,
+            };
+            signature.sign(&request, values, now, &mut headers)?;
+        }
         Ok(PreparedRequest {
             method: self.method.clone(),
-            url: self.url.fill(values, &further)?,
+            url,
             headers,
             body,
         })

@@ -21,8 +21,8 @@
 //!
 //! 1. `name.rs`, `stored_document.rs`, `document_members.rs`, `definition.rs` (one file).
 //! 2. `template.rs`, `url_template.rs`, `body_template.rs`, `written_value.rs`, `refused_value.rs`,
-//!    `reserved_headers.rs`, `tool_auth.rs`, `extract.rs`, `path_work.rs`: the parts of
-//!    `http_tool.rs`.
+//!    `reserved_headers.rs`, `tool_auth.rs`, `signature.rs`, `extract.rs`, `path_work.rs`: the
+//!    parts of `http_tool.rs`; `draft.rs` writes the document of one.
 //! 3. `bundle_set.rs`, `files.rs`, `lock.rs`, `changes.rs`, `store.rs` (what the rest of the daemon
 //!    uses), `settings.rs`, `functions.rs`, `error.rs`.
 //! 4. `built_in.rs`, `built_in_tool.rs` (tools of the program); `archive.rs`, `import_export.rs`
@@ -39,6 +39,7 @@ pub mod bundle_set;
 mod changes;
 pub mod definition;
 mod document_members;
+pub mod draft;
 mod error;
 pub mod extract;
 pub mod files;
@@ -51,6 +52,7 @@ mod path_work;
 mod refused_value;
 mod reserved_headers;
 mod settings;
+mod signature;
 pub mod store;
 mod stored_document;
 pub mod template;
@@ -65,7 +67,7 @@ pub use changes::{BundleChange, ToolContent, new_id};
 pub use definition::{BundleDefinition, StoredTool, ToolImplementation};
 pub use document_members::DocumentError;
 pub use error::BundleError;
-pub use functions::Functions;
+pub use functions::{CallContext, ContextFunction, Functions, context_function, without_context};
 pub use http_tool::{HttpTool, PreparedRequest};
 pub use import_export::{ExportedBundle, ImportedBundle};
 pub use name::{InvalidSlug, Slug, ToolVersion};

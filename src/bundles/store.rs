@@ -5,6 +5,7 @@
 //! changed without a request, but one thing: a deleted bundle is removed for good two days later if
 //! it is still empty then.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +21,7 @@ use super::files::{self, BUNDLE_FILE};
 use super::lock::FolderLock;
 use super::{
     BundleChange, BundleError, BundleSet, BundleSettings, Functions, Slug, StoredBundle,
-    StoredTool, ToolContent, ToolVersion, built_in,
+    StoredTool, ToolContent, ToolVersion, built_in, new_id,
 };
 use crate::model::{Finding, FindingCode};
 use crate::runtime::files::FolderWatch;
@@ -48,6 +49,8 @@ struct StoreParts {
     /// Held while the folder is read and the set is published, so that no older set follows a newer
     /// one.
     publishing: Mutex<()>,
+    /// Tools that are tried before they are stored, the oldest first.
+    trials: Mutex<VecDeque<Trial>>,
     functions: Functions,
     clock: Clock,
     tasks: Tasks,
@@ -60,6 +63,18 @@ pub enum PutOutcome {
     Created,
     /// It replaced what was there.
     Replaced,
+}
+
+/// Tools that are tried at once at most.
+const TRIALS_MAX: usize = 8;
+
+/// A tool that a person tries.
+#[derive(Debug)]
+struct Trial {
+    /// The name that the session knows it by.
+    name: String,
+    bundle: Uuid,
+    tool: Arc<StoredTool>,
 }
 
 impl BundleStore {
@@ -80,10 +95,49 @@ impl BundleStore {
             set,
             other_root_waits,
             publishing,
+            trials: Mutex::default(),
             functions,
             clock,
             tasks,
         }))
+    }
+
+    /// Makes a tool of a bundle callable once, by its session alone, without storing it: a person
+    /// tries it. It is checked as one that is stored, and is in no list. Returns the name that the
+    /// session knows it by.
+    pub fn begin_trial(
+        &self,
+        key: (Uuid, Slug, ToolVersion),
+        content: &ToolContent,
+    ) -> Result<String, BundleError> {
+        let (bundle, slug, version) = key;
+        built_in::refuse(bundle)?;
+        let now = self.0.clock.wall();
+        let set = self.set();
+        enabled(&set, bundle)?;
+        let tool = content.inserted(bundle, &slug, &version, now)?;
+        tool.check_hosts(&self.settings())?;
+        // No tool that is stored has a space in its name.
+        let name = format!("trial {}", new_id(now));
+        let mut trials = self.0.trials.lock();
+        if trials.len() == TRIALS_MAX {
+            trials.pop_front();
+        }
+        trials.push_back(Trial {
+            name: name.clone(),
+            bundle,
+            tool: Arc::new(tool),
+        });
+        Ok(name)
+    }
+
+    /// The tool that is tried under this name, which is then known no more.
+    pub fn take_trial(&self, bundle: Uuid, name: &str) -> Option<Arc<StoredTool>> {
+        let mut trials = self.0.trials.lock();
+        let at = trials
+            .iter()
+            .position(|trial| trial.bundle == bundle && trial.name == name)?;
+        trials.remove(at).map(|trial| trial.tool)
     }
 
     /// Takes other settings. The folder stays.

@@ -7,6 +7,7 @@ use url::Url;
 
 use super::document_members::{DocumentError, DocumentMembers};
 use super::reserved_headers::is_reserved;
+use super::signature::Signature;
 use super::template::{Placeholder, TextTemplate, text_bytes};
 
 /// How the requests of a tool prove who sends them.
@@ -30,6 +31,8 @@ pub enum ToolAuth {
     },
     /// `basic`: the value is `user:password`.
     Basic(TextTemplate),
+    /// `hmac`: each request is signed with a secret that is not sent.
+    Hmac(Box<Signature>),
     /// `oauth2`: a client of an authorization server, which gets its tokens without a person
     /// (RFC 6749 section 4.4).
     OAuth {
@@ -85,8 +88,12 @@ impl ToolAuth {
                 members.refuse_others(&["type", "in", "name", "valueTemplate"])?;
                 value(members).map(Self::Basic)
             }
+            "hmac" => Ok(Self::Hmac(Box::new(Signature::read(members)?))),
             "oauth2" => Self::read_oauth(members),
-            _ => Err(members.wrong("type", "is not `apiKey`, `bearer`, `basic` or `oauth2`")),
+            _ => Err(members.wrong(
+                "type",
+                "is not `apiKey`, `bearer`, `basic`, `hmac` or `oauth2`",
+            )),
         }
     }
 
@@ -128,6 +135,7 @@ impl ToolAuth {
         match self {
             Self::Header { value, .. } | Self::Basic(value) => value.held_bytes(),
             Self::Query { name, value } => text_bytes(name) + value.held_bytes(),
+            Self::Hmac(signature) => signature.held_bytes(),
             Self::OAuth {
                 token_url,
                 client_id,
@@ -146,6 +154,7 @@ impl ToolAuth {
             Self::Header { value, .. } | Self::Query { value, .. } | Self::Basic(value) => {
                 value.places().collect()
             }
+            Self::Hmac(signature) => signature.places().collect(),
             Self::OAuth { .. } => Vec::new(),
         }
     }

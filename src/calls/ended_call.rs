@@ -97,6 +97,7 @@ impl EndedCall {
         let CallerInfo {
             chat,
             profile,
+            permission: _,
             user_id,
             client,
         } = &request.caller;

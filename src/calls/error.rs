@@ -52,16 +52,14 @@ pub enum ExecuteError {
     Unknown(String),
     /// In the list that the name was taken from, it meant a tool that is gone. Another tool may
     /// have the name now; it is not called instead.
-    #[error(
-        "`{name}` was `{id}` in the list with revision {revision}, and that tool is gone; {FETCH_AGAIN}"
-    )]
+    #[error("{}, and that tool is gone; {FETCH_AGAIN}", listed_before(name, id, revision.as_deref()))]
     Gone {
         /// The name.
         name: String,
         /// The tool that it meant.
         id: ToolId,
-        /// The revision of that list.
-        revision: String,
+        /// The revision of that list; `None` if it was the list when the call came.
+        revision: Option<String>,
     },
     /// The list that the name was taken from is not remembered, so the meaning of the name there is
     /// not known.
@@ -297,6 +295,14 @@ pub enum ExecuteError {
     /// An unexpected failure inside this program.
     #[error("the call of `{0}` failed unexpectedly; {SEE_LOG}")]
     Internal(ToolId),
+}
+
+/// When a tool that is gone was listed.
+fn listed_before(name: &str, id: &ToolId, revision: Option<&str>) -> String {
+    match revision {
+        Some(revision) => format!("`{name}` was `{id}` in the list with revision {revision}"),
+        None => format!("`{id}` was listed when the call came"),
+    }
 }
 
 impl ExecuteError {

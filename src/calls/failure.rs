@@ -138,6 +138,7 @@ impl FailureCode {
                 TransportError::Timeout { .. } => Self::Timeout,
                 TransportError::Refused(_)
                 | TransportError::Unresolved(_)
+                | TransportError::Proxy { .. }
                 | TransportError::CommandNotFound { .. }
                 | TransportError::NotStarted { .. } => Self::Unreachable,
                 TransportError::TooLarge { .. } => Self::TooLarge,

@@ -159,11 +159,15 @@ impl Histories {
         let mut changed = Vec::new();
         for tool in touched.new_tools() {
             if let Some(before) = self.gone.take(&tool.id) {
-                changed.extend(ChangedDefinition::between(&tool.id, &before, &tool.tool));
+                changed.extend(ChangedDefinition::between(
+                    &tool.id,
+                    &before,
+                    tool.offered(),
+                ));
             }
         }
         for tool in touched.gone_tools() {
-            self.gone.add(&tool.id, &tool.tool);
+            self.gone.add(&tool.id, tool.offered());
         }
         changed
     }

@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use governor::middleware::NoOpMiddleware;
@@ -97,11 +97,12 @@ pub(super) struct ScenarioLimiter {
     circuits: Mutex<ScenarioCircuits>,
 }
 
-/// The callers that have a call under way or waiting.
+/// The callers that have a call under way or waiting, and some others: the next call of one that
+/// calls again and again needs no new gates.
 #[derive(Debug)]
 struct KnownCallers {
-    by_caller: HashMap<CallerKey, Weak<CallerCalls>>,
-    fronts: HashMap<FrontKey, Weak<Front>>,
+    by_caller: HashMap<CallerKey, Arc<CallerCalls>>,
+    fronts: HashMap<FrontKey, Arc<Front>>,
     /// With so many callers, those without a call are forgotten before another one is added.
     forget_at: usize,
 }
@@ -387,17 +388,15 @@ impl ScenarioLimiter {
     /// The calls of this caller, with as many permits as it may have.
     fn calls_of(&self, caller: &CallerKey) -> Arc<CallerCalls> {
         let mut callers = self.callers.lock();
-        if let Some(calls) = callers.by_caller.get(caller).and_then(Weak::upgrade) {
-            return calls;
+        if let Some(calls) = callers.by_caller.get(caller) {
+            return Arc::clone(calls);
         }
         callers.forget_idle();
         let calls = Arc::new(CallerCalls {
             own: Arc::new(Semaphore::new((self.size * CALLER_EIGHTHS).div_ceil(8))),
             front: Front::within(callers.front_of_profile(caller)),
         });
-        callers
-            .by_caller
-            .insert(caller.clone(), Arc::downgrade(&calls));
+        callers.by_caller.insert(caller.clone(), Arc::clone(&calls));
         calls
     }
 
@@ -447,8 +446,13 @@ impl KnownCallers {
         if self.by_caller.len() < self.forget_at {
             return;
         }
-        self.by_caller.retain(|_, calls| calls.strong_count() > 0);
-        self.fronts.retain(|_, front| front.strong_count() > 0);
+        // Those of profiles first: each holds that of its access.
+        self.by_caller
+            .retain(|_, calls| Arc::strong_count(calls) > 1);
+        self.fronts.retain(|key, front| {
+            matches!(key, FrontKey::Access(_)) || Arc::strong_count(front) > 1
+        });
+        self.fronts.retain(|_, front| Arc::strong_count(front) > 1);
         self.forget_at = (self.by_caller.len() * 2).max(MOST_IDLE_CALLERS);
     }
 
@@ -461,14 +465,14 @@ impl KnownCallers {
     }
 
     fn front(&mut self, key: FrontKey, within: Option<Arc<Front>>) -> Arc<Front> {
-        if let Some(front) = self.fronts.get(&key).and_then(Weak::upgrade) {
-            return front;
+        if let Some(front) = self.fronts.get(&key) {
+            return Arc::clone(front);
         }
         let front = Arc::new(Front {
             place: Semaphore::new(1),
             within,
         });
-        self.fronts.insert(key, Arc::downgrade(&front));
+        self.fronts.insert(key, Arc::clone(&front));
         front
     }
 }

@@ -38,7 +38,7 @@ use crate::catalog::{Catalog, CatalogReader, Snapshot};
 use crate::config;
 use crate::engine::EngineHandle;
 use crate::metrics::{AuditCounts, CallCounts, Family};
-use crate::model::{Execution, Finding, ScenarioName, ToolId, ToolUsage};
+use crate::model::{Execution, Finding, JsonText, ScenarioName, ToolId, ToolUsage, ViewTool};
 use crate::protocols::CallIo;
 use crate::runtime::{ByteBudget, Clock, Tasks};
 
@@ -68,6 +68,7 @@ mod log;
 mod loss;
 mod meta_fields;
 mod not_approved;
+mod overrides;
 mod pending;
 pub mod pending_calls;
 mod recorder;
@@ -269,16 +270,15 @@ impl Calls {
             arguments, output, ..
         } = split;
         let runner = activity::runner(&snapshot.catalog, &scope, &tool)?;
-        let (mut arguments, adjusted) =
-            match unset::without_unset(&tool.tool.parameters, &arguments) {
-                Some(unset::WithoutUnset { arguments, removed }) => (arguments, removed),
-                None => (arguments, Vec::new()),
-            };
+        let (arguments, adjusted) = match unset::without_unset(&tool.tool.parameters, &arguments) {
+            Some(unset::WithoutUnset { arguments, removed }) => (arguments, removed),
+            None => (arguments, Vec::new()),
+        };
         let limits = CheckLimits {
             rules: &rules,
             is_for_operator: request.requester.may_use_operators_permits(),
         };
-        self.0.validators.check(&tool, &arguments, limits).await?;
+        let mut arguments = self.fitting(&tool, arguments, limits).await?;
         if tool.execution == Execution::Latent {
             let validators = &self.0.validators;
             arguments = Box::pin(activity::latent_arguments(
@@ -292,7 +292,7 @@ impl Calls {
             None => (tool, None),
         };
         if definition.is_some() {
-            Box::pin(self.0.validators.check(&tool, &arguments, limits)).await?;
+            arguments = Box::pin(self.fitting(&tool, arguments, limits)).await?;
             needs_yes |= approval::needed(&tool);
         }
         let ready = PreparedCall {
@@ -311,6 +311,22 @@ impl Calls {
             return Err(Box::pin(self.request_approval(&request.name, ready)).await);
         }
         Ok(Box::new(ready))
+    }
+
+    /// The arguments that a call of this tool gets, if those of its caller fit.
+    async fn fitting(
+        &self,
+        tool: &ViewTool,
+        arguments: JsonText,
+        limits: CheckLimits<'_>,
+    ) -> Result<JsonText, ExecuteError> {
+        let validators = &self.0.validators;
+        overrides::refuse_fixed(tool, &arguments)?;
+        validators.check(tool, &arguments, limits).await?;
+        if tool.overridden.is_none() {
+            return Ok(arguments);
+        }
+        Box::pin(overrides::with_values(validators, tool, arguments, limits)).await
     }
 
     /// Makes an approved call, under the id of its approval. Whether it is allowed is checked

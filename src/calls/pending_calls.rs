@@ -240,7 +240,7 @@ impl Calls {
                 Err(refused) => return refused,
             },
         };
-        let caller = caller(&ready);
+        let caller = ready.caller();
         let PreparedCall {
             tool,
             definition,
@@ -299,7 +299,7 @@ impl Calls {
             id: ready.tool.id.clone(),
             tool: Arc::clone(&ready.tool.tool),
             owner: owner.clone(),
-            caller: caller(ready),
+            caller: ready.caller(),
             access: Arc::clone(&ready.requester.access),
             result: outcome.result.clone(),
             document: outcome.document.clone(),
@@ -538,17 +538,8 @@ fn scope(caller: &CallerInfo) -> ViewQuery {
     ViewQuery {
         chat: text(&caller.chat),
         profile: text(&caller.profile),
+        permission: caller.permission,
         ..ViewQuery::default()
-    }
-}
-
-fn caller(ready: &PreparedCall) -> CallerInfo {
-    let text = |text: &Option<String>| text.as_deref().map(Into::into);
-    CallerInfo {
-        chat: text(&ready.scope.chat),
-        profile: text(&ready.scope.profile),
-        user_id: ready.user_id.clone(),
-        client: ready.client.clone(),
     }
 }
 

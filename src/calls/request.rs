@@ -10,8 +10,8 @@ use super::track::FollowUp;
 use super::{ExecuteError, FailureCode};
 use crate::catalog::ViewQuery;
 use crate::model::{
-    ApprovalRequest, ApprovalState, JsonText, NamedVersion, PeerIdentity, ScenarioName,
-    StoredAnswer, ToolId, ViewTool, short_caller_text,
+    ApprovalRequest, ApprovalState, CallerInfo, JsonText, NamedVersion, PeerIdentity, Permission,
+    ScenarioName, StoredAnswer, ToolId, ViewTool, short_caller_text,
 };
 use crate::protocols::{DeclinedInput, InputRound, Outcome};
 use crate::runtime::ReservedBytes;
@@ -34,6 +34,8 @@ pub struct Request {
     pub chat: Option<String>,
     /// The profile.
     pub profile: Option<String>,
+    /// The level that the caller says it has. It lowers that of the profile and never raises it.
+    pub permission: Option<Permission>,
     /// The user, for protocols that pass it on.
     pub user_id: Option<Arc<str>>,
     /// The revision of the list that the name was taken from. Without it the name is looked up in
@@ -158,6 +160,18 @@ impl PreparedCall {
         self.definition.as_ref().unwrap_or(&self.tool)
     }
 
+    /// Where it comes from.
+    pub(super) fn caller(&self) -> CallerInfo {
+        let text = |text: &Option<String>| text.as_deref().map(Into::into);
+        CallerInfo {
+            chat: text(&self.scope.chat),
+            profile: text(&self.scope.profile),
+            permission: self.scope.permission,
+            user_id: self.user_id.clone(),
+            client: self.client.clone(),
+        }
+    }
+
     /// Whose share of permits and bytes it uses.
     pub(super) fn caller_key(&self) -> CallerKey {
         CallerKey::of(&self.requester, &self.scope)
@@ -174,6 +188,7 @@ impl Request {
             scenario: None,
             chat: None,
             profile: None,
+            permission: None,
             user_id: None,
             revision: None,
             definition_version: None,
@@ -191,6 +206,7 @@ impl Request {
     pub fn scope(&self) -> ViewQuery {
         ViewQuery {
             profile: self.profile.clone(),
+            permission: self.permission,
             chat: self.chat.clone(),
             ..ViewQuery::default()
         }

@@ -50,7 +50,7 @@ pub(super) fn tool(
         let gone = ExecuteError::Gone {
             name: request.name.clone(),
             id: meant.id.clone(),
-            revision: revision.to_owned(),
+            revision: Some(revision.to_owned()),
         };
         held(catalog, &NameRef::Id(meant.id.clone())).unwrap_or(gone)
     })
@@ -95,8 +95,20 @@ pub(super) fn again(
     ready: &PreparedCall,
 ) -> Result<Arc<ViewTool>, ExecuteError> {
     let id = &ready.tool.id;
-    by_id(catalog, &ready.scope, id.clone())
-        .ok_or_else(|| missing(catalog, &NameRef::Id(id.clone()), &id.to_string()))
+    by_id(catalog, &ready.scope, id.clone()).ok_or_else(|| gone_since(catalog, id))
+}
+
+/// Why a tool is not there any more that was there when the call came.
+fn gone_since(catalog: &Catalog, id: &ToolId) -> ExecuteError {
+    let name = id.to_string();
+    match missing(catalog, &NameRef::Id(id.clone()), &name) {
+        ExecuteError::Unknown(name) => ExecuteError::Gone {
+            name,
+            id: id.clone(),
+            revision: None,
+        },
+        other => other,
+    }
 }
 
 /// Refuses a call that was made for another definition than the tool has now.
@@ -127,8 +139,8 @@ pub(super) fn check_version_again(
             continue;
         }
         let id = &tool.id;
-        let now = by_id(catalog, &ready.scope, id.clone())
-            .ok_or_else(|| missing(catalog, &NameRef::Id(id.clone()), &id.to_string()))?;
+        let now =
+            by_id(catalog, &ready.scope, id.clone()).ok_or_else(|| gone_since(catalog, id))?;
         check_version(&now, version.as_ref())?;
     }
     Ok(())

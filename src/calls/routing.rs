@@ -177,11 +177,15 @@ fn reason(inner: &CallsInner, scenario: &ScenarioName, waited: Option<Duration>)
         }
         None => "it has not answered yet",
     };
-    if inner
-        .engine
-        .route(scenario)
-        .is_some_and(|route| !route.ended && !route.is_listed)
+    let route = inner.engine.route(scenario);
+    if let Some(waited) = waited
+        && route.as_ref().is_some_and(|route| route.awake.is_asleep())
     {
+        return format!(
+            "its program slept, was started for this, and did not list its tools within {waited:?} (`mcp.wake_timeout`)"
+        );
+    }
+    if route.is_some_and(|route| !route.ended && !route.is_listed) {
         return format!("its scenario was away, and its tools have not been listed since: {why}");
     }
     match waited {

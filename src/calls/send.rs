@@ -321,6 +321,7 @@ impl Sending {
             tool: Arc::clone(&tool.id.tool),
             arguments: arguments.clone(),
             user_id: user_id.clone(),
+            caller: self.ready.caller(),
             timeout,
             longest: self.admission.rules().max_timeout,
             max_body: self.admission.rules().max_body,

@@ -78,8 +78,8 @@ impl Touched {
             .filter_map(|[old, new]| Some((old.as_ref()?, new.as_ref()?)));
         let changed = pairs.flat_map(|(old, new)| {
             new.tools.iter().filter_map(|tool| {
-                let was = &old.tool(&tool.id.tool)?.tool;
-                let is = &tool.tool;
+                let was = old.tool(&tool.id.tool)?.offered();
+                let is = tool.offered();
                 let differs = !Arc::ptr_eq(was, is) && was != is;
                 differs.then(|| ChangedDefinition::between(&tool.id, was, is))?
             })
@@ -281,7 +281,7 @@ fn rest(
     let is_published = |entry: &Arc<CatalogEntry>| entry.is_published();
     let unnamed = touched.0.iter().filter(|(name, pair)| {
         (query.scenarios.is_empty() || query.scenarios.contains(*name))
-            && bounds.is_none_or(|bounds| bounds.allows_scenario(name))
+            && bounds.allows_scenario(name)
             && pair.iter().flatten().any(is_published)
             && !named.contains(*name)
     });
@@ -347,6 +347,7 @@ fn alike(was: &Arc<ViewTool>, is: &Arc<ViewTool>) -> bool {
         || (was.id == is.id
             && was.effective == is.effective
             && was.execution == is.execution
+            && was.overridden == is.overridden
             && same(&was.tool, &is.tool))
 }
 
@@ -359,9 +360,9 @@ fn what_changed(was: &ViewTool, is: &ViewTool) -> String {
     let mut reasons = Vec::new();
     if was.id != is.id {
         reasons.push(format!("it is {} now, not {}", is.id, was.id));
-    } else if !same(&was.tool, &is.tool) {
-        let old = &*was.tool;
-        let new = &*is.tool;
+    } else if !same(was.offered(), is.offered()) {
+        let old = &**was.offered();
+        let new = &**is.offered();
         let parts = [
             (old.description != new.description, "description"),
             (old.parameters != new.parameters, "parameters"),
@@ -375,6 +376,20 @@ fn what_changed(was: &ViewTool, is: &ViewTool) -> String {
             .map(|(_, part)| part)
             .collect();
         reasons.push(format!("its scenario changed its {}", parts.join(", ")));
+    }
+    if was.overridden.is_some() || is.overridden.is_some() {
+        let parts = [
+            (was.tool.description != is.tool.description, "description"),
+            (was.tool.parameters != is.tool.parameters, "parameters"),
+        ];
+        let replaced = parts.into_iter().filter(|(differs, _)| *differs);
+        let replaced: Vec<_> = replaced.map(|(_, part)| part).collect();
+        if !replaced.is_empty() && same(was.offered(), is.offered()) {
+            reasons.push(format!(
+                "an operator changed its {}",
+                replaced.join(" and its ")
+            ));
+        }
     }
     let old = &was.effective;
     let new = &is.effective;
@@ -420,6 +435,9 @@ pub fn findings_between(old: &Catalog, new: &Catalog, touched: &Touched) -> [Vec
             .collect()
     };
     let mut findings = [of(old), of(new)];
+    for (catalog, findings) in [old, new].into_iter().zip(&mut findings) {
+        findings.extend(catalog.unfit_overrides_of_scopes());
+    }
     if touched
         .entries()
         .any(|entry| !entry.manifest.categories.is_empty())

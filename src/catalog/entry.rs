@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::activities::own_execution;
 use super::companions;
 use super::name_claim::NameClaim;
+use super::overrides::ToolAsShown;
 use super::prefer::RuleStack;
 use super::resolve::NameResolver;
 use super::search::Indexed;
@@ -265,11 +266,16 @@ fn view_tool(
     id: ToolId,
     name: PublishedName,
 ) -> Arc<ViewTool> {
-    let effective = rules.effective(&id, tool);
     let execution = own_execution(tool);
+    let ToolAsShown {
+        tool,
+        overridden,
+        effective,
+    } = rules.shown(&id, tool);
     Arc::new(ViewTool {
         effective,
-        tool: Arc::clone(tool),
+        tool,
+        overridden,
         id,
         name,
         companions: Arc::default(),
@@ -301,6 +307,12 @@ fn digest(name: &ScenarioName, manifest: Digest, tools: &[Arc<ViewTool>]) -> Dig
         content.text(&effective.approval_source);
         if tool.execution != Execution::Own {
             content.text(&tool.execution);
+        }
+        if let Some(overridden) = &tool.overridden {
+            content.word(&tool.tool.description);
+            content.word(tool.tool.parameters.get());
+            content.text(format_args!("{:?}", overridden.values));
+            content.text(format_args!("{:?}", overridden.unfit));
         }
     }
     Digest(content.hash.digest128())

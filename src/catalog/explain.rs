@@ -2,18 +2,24 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::entry::is_listed;
 use super::findings;
 use super::prefer::Rule;
+use super::profiles::beyond_level;
 use super::scoped_catalog::ScopedCatalog;
 use super::{Catalog, CatalogEntry, NamingStyle, ViewQuery, Visibility};
-use crate::model::{Execution, Finding, NameRef, PublishedName, Settings, ViewTool};
+use crate::model::{
+    Execution, Finding, NameRef, OverrideValue, ParameterOverride, PublishedName, Settings, Tool,
+    ViewTool,
+};
 
 /// One decision about a tool, for `explain`: the topic, the outcome and the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExplainStep {
     /// What was decided: `offered`, `standing`, `enabled`, `approval`, `internal`, `execution`,
-    /// `profile`, `name`, `alias`, `mcp-name`, `priority`, `pinned`.
+    /// `profile`, `name`, `alias`, `mcp-name`, `priority`, `pinned`, `description`, `parameters`.
     pub subject: &'static str,
     /// The outcome and its reason, for people.
     pub outcome: String,
@@ -88,6 +94,7 @@ pub fn explain(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Explana
     steps.extend(names(&lens, entry, &tool));
     steps.extend(priority(&lens, &tool));
     steps.extend(pinned(&lens, &tool));
+    steps.extend(overrides(&lens, &tool));
     let mut findings: Vec<Finding> = findings::of_standing(entry).into_iter().collect();
     if !matches!(entry.visibility, Visibility::Hidden(_)) {
         findings::of_tool(&lens, &tool, &mut findings);
@@ -95,12 +102,24 @@ pub fn explain(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Explana
     findings.sort_unstable();
     let listed = entry.is_published() && is_listed(&tool) && in_bounds;
     Explanation {
-        tool,
+        tool: shown(entry, tool),
         listed,
         verdict,
         steps,
         findings,
     }
+}
+
+/// The tool under the name that is shown. One of a hidden scenario has no published name, so the
+/// one that its scenario gave it stands for it.
+fn shown(entry: &CatalogEntry, tool: Arc<ViewTool>) -> Arc<ViewTool> {
+    if !matches!(entry.visibility, Visibility::Hidden(_)) {
+        return tool;
+    }
+    Arc::new(ViewTool {
+        name: PublishedName::plain(&tool.id.tool),
+        ..ViewTool::clone(&tool)
+    })
 }
 
 /// Whether the tool is in the list, and of several causes that it is not the one that counts first.
@@ -258,6 +277,57 @@ fn pinned(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
     )
 }
 
+/// What operators replaced of the tool. Only listed if a preference replaces a part.
+fn overrides(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
+    let Some(overridden) = &tool.overridden else {
+        return Vec::new();
+    };
+    let source = |rule: &Rule| format!("{} {}", rule.place.0, rule.place.1);
+    let active = lens.rules.overrides(&tool.id);
+    let mut steps = Vec::new();
+    if let Some((text, rule)) = active.description {
+        let offered = &overridden.offered.description;
+        let outcome = format!("shown as {text:?}; its scenario says {offered:?}");
+        steps.push(step("description", outcome, source(rule)));
+    }
+    if let Some((parameters, rule)) = active.parameters {
+        for (name, parameter) in parameters.iter() {
+            let unfit = overridden
+                .unfit
+                .iter()
+                .find(|unfit| unfit.parameter == *name);
+            let outcome = match unfit {
+                Some(unfit) => format!("does not fit: {unfit}"),
+                None => replaced(name, parameter, &overridden.offered),
+            };
+            steps.push(step("parameters", outcome, source(rule)));
+        }
+    }
+    steps
+}
+
+/// What replaces parts of one parameter, with the text that its scenario has.
+fn replaced(name: &str, parameter: &ParameterOverride, offered: &Tool) -> String {
+    let mut parts = Vec::new();
+    if let Some(text) = &parameter.description {
+        let schema: Value = serde_json::from_str(offered.parameters.get()).unwrap_or_default();
+        let own = schema["properties"][name]["description"]
+            .as_str()
+            .unwrap_or_default();
+        parts.push(format!("shown as {text:?}; its scenario says {own:?}"));
+    }
+    match &parameter.value {
+        Some(OverrideValue::Fixed(value)) => {
+            parts.push(format!("fixed to {} and not shown", value.get()));
+        }
+        Some(OverrideValue::Default(value)) => {
+            parts.push(format!("{} is sent if it is left out", value.get()));
+        }
+        None => {}
+    }
+    format!("`{name}`: {}", parts.join("; "))
+}
+
 fn internal(tool: &ViewTool) -> ExplainStep {
     let outcome = if tool.tool.facts.internal_only {
         "the scenario marks it as internal: LLMs never see it, programs may request it"
@@ -283,25 +353,24 @@ fn execution(tool: &ViewTool) -> Option<ExplainStep> {
     Some(step("execution", outcome, CATALOG))
 }
 
-/// Why the bounds of the client's profile exclude a tool, if they do.
+/// Why the bounds of the client exclude a tool, if they do.
 pub fn out_of_bounds(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Option<ExplainStep> {
-    let bounds = catalog.bounds(query)?;
+    let bounds = catalog.bounds(query);
     let required = tool.tool.facts.required_permission;
     let outcome = if let Some(unknown) = catalog.unknown_profile(query) {
         unknown.to_string()
     } else if !bounds.allows_scenario(&tool.id.scenario) {
         format!("the profile may not see scenario {}", tool.id.scenario)
     } else if !bounds.allows_permission(required) {
-        let level = bounds.permission.unwrap_or_default();
-        format!("it requires the permission `{required}`, and the profile has `{level}`")
+        beyond_level(query, &bounds, required)
     } else {
         return None;
     };
-    Some(step(
-        "profile",
-        outcome,
-        format!("profile:{}", catalog.profile_of(query).unwrap_or_default()),
-    ))
+    let source = match (catalog.profile_of(query), query.permission) {
+        (None, Some(level)) => format!("permission:{level}"),
+        (name, _) => format!("profile:{}", name.unwrap_or_default()),
+    };
+    Some(step("profile", outcome, source))
 }
 
 /// The manifest's value of a setting, then every preference that sets it, and which of them is

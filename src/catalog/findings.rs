@@ -5,18 +5,20 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::name_claim::ClaimKind;
+use super::overrides::unfit_parameters;
 use super::scoped_catalog::ScopedCatalog;
 use super::{Catalog, CatalogEntry, UnknownProfile, Visibility, pins};
 use crate::model::{
     Finding, FindingCode, PreferenceTarget, Provenance, PublishedName, ScenarioName, Scope, ToolId,
-    ViewTool,
+    UnfitOverride, ViewTool,
 };
 
 /// The most other tools that a finding names. If there are more, its text ends with `and more`.
 const NAMED_RIVALS: usize = 8;
 
 /// Every code that findings about one tool, or about all tools of one scenario, have.
-const OF_TOOLS: [FindingCode; 11] = [
+const OF_TOOLS: [FindingCode; 12] = [
+    FindingCode::OverrideDoesNotFit,
     FindingCode::NameCollision,
     FindingCode::NameRepaired,
     FindingCode::AliasRefused,
@@ -127,6 +129,12 @@ impl Catalog {
                 .filter(is_about)
                 .for_each(|finding| give(sink, finding));
         }
+        if sink.wants(FindingCode::OverrideDoesNotFit) {
+            let unfit = self.unfit_overrides_of_scopes().into_iter();
+            unfit
+                .filter(is_about)
+                .for_each(|finding| give(sink, finding));
+        }
         if OF_TOOLS.iter().any(|code| sink.wants(*code)) {
             let lens = ScopedCatalog::global(self);
             let one = scenario.map(|name| self.entry(name));
@@ -141,6 +149,29 @@ impl Catalog {
                 .filter(is_about)
                 .for_each(|finding| give(sink, finding));
         }
+    }
+
+    /// The findings about overrides in the scopes of profiles and conversations that do not fit
+    /// their tools. Those of the global scope are among the findings of tools.
+    pub(super) fn unfit_overrides_of_scopes(&self) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        for (scope, target, settings) in self.preferences.iter() {
+            let PreferenceTarget::Tool(id) = target else {
+                continue;
+            };
+            if *scope == Scope::Global || settings.parameters.is_none() {
+                continue;
+            }
+            let Some(offered) = self.tool(id).map(|tool| tool.offered()) else {
+                continue;
+            };
+            for unfit in unfit_parameters(settings, offered) {
+                let mut finding = unfit_override(id, &unfit);
+                finding.message = format!("{} (scope {scope})", finding.message);
+                findings.push(finding.of_scenario(&id.scenario).of_tool(id.tool.clone()));
+            }
+        }
+        findings
     }
 
     /// What was decided about a scenario's tools and categories in the global scope, in order.
@@ -322,6 +353,7 @@ pub(super) fn of_tool(lens: &ScopedCatalog<'_>, tool: &ViewTool, sink: &mut impl
             about_tool(tool, disabled(lens, tool))
         });
     }
+    of_overrides(tool, sink);
     if tool.tool.facts.internal_only {
         let why = "its scenario marks it as internal, so LLMs never see it";
         sink.take(FindingCode::InternalOnly, scenario, || {
@@ -350,9 +382,46 @@ fn disabled(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Finding {
         source @ Provenance::Preference(_) => {
             format!("switched off by the preference {source}")
         }
+        source @ Provenance::UnfitOverride(_) => {
+            let why = source.why_disabled(&tool.id.scenario);
+            return Finding::new(FindingCode::Disabled, format!("withheld: {why}"))
+                .hint(correcting(&tool.id));
+        }
     };
     let hint = format!("to enable it: `{}`", enabling(&lens.scope, &tool.id));
     Finding::new(FindingCode::Disabled, why).hint(hint)
+}
+
+/// Gives the findings about overrides that do not fit a tool.
+fn of_overrides(tool: &ViewTool, sink: &mut impl FindingSink) {
+    let unfit = tool
+        .overridden
+        .iter()
+        .flat_map(|overridden| overridden.unfit.iter());
+    for unfit in unfit {
+        sink.take(
+            FindingCode::OverrideDoesNotFit,
+            Some(&tool.id.scenario),
+            || about_tool(tool, unfit_override(&tool.id, unfit)),
+        );
+    }
+}
+
+fn unfit_override(id: &ToolId, unfit: &UnfitOverride) -> Finding {
+    let consequence = if unfit.is_fixed {
+        "the tool is neither listed nor called"
+    } else {
+        "the tool is listed without this override"
+    };
+    let message = format!("an override does not fit: {unfit}; {consequence}");
+    Finding::new(FindingCode::OverrideDoesNotFit, message).hint(correcting(id))
+}
+
+/// The command that takes the overrides of parameters away.
+fn correcting(id: &ToolId) -> String {
+    format!(
+        "set `parameters` again as they fit the tool, or reset them: `callsheet prefs reset tool:{id} --setting parameters`"
+    )
 }
 
 /// The command that enables a tool in a scope.

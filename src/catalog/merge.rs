@@ -15,7 +15,7 @@ use super::prefer::RuleStack;
 use super::resolve::NameResolver;
 use super::{Catalog, CatalogEntry, NamingStyle, Offer};
 use crate::model::{
-    PreferenceSet, PreferenceTarget, Profile, PublishedName, ScenarioName, Scope, Settings, ToolId,
+    PreferenceSet, PreferenceTarget, Profiles, PublishedName, ScenarioName, Scope, Settings, ToolId,
 };
 
 /// New offers by scenario; `None` where there is none any more.
@@ -26,7 +26,7 @@ impl Catalog {
     pub(super) fn empty(
         preferences: Arc<PreferenceSet>,
         naming: NamingStyle,
-        profiles: Arc<BTreeMap<String, Profile>>,
+        profiles: Arc<Profiles>,
     ) -> Self {
         let rules = Arc::new(RuleStack::global(&preferences));
         let entries = OrdMap::new();

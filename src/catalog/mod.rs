@@ -37,7 +37,7 @@ use imbl::OrdMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::model::{
-    Digest, Effective, Finding, Manifest, PreferenceSet, Profile, ScenarioName, Tool, ToolId,
+    Digest, Effective, Finding, Manifest, PreferenceSet, Profiles, ScenarioName, Tool, ToolId,
     ViewTool,
 };
 
@@ -55,6 +55,7 @@ pub mod former_names;
 mod merge;
 mod name_claim;
 mod near;
+mod overrides;
 pub mod pins;
 mod prefer;
 mod profiles;
@@ -98,9 +99,8 @@ pub struct Inputs {
     pub preferences: Arc<PreferenceSet>,
     /// How tools are named.
     pub naming: NamingStyle,
-    /// The bounds of profiles, by name. If there are any, a profile that is not here may see no
-    /// tools.
-    pub profiles: Arc<BTreeMap<String, Profile>>,
+    /// The profiles, with their bounds.
+    pub profiles: Arc<Profiles>,
 }
 
 /// One scenario's offer and whether it may be published.
@@ -147,8 +147,8 @@ pub enum Change {
     Preferences(Arc<PreferenceSet>),
     /// The naming style changes: all tools are named again.
     Naming(NamingStyle),
-    /// The bounds of profiles change.
-    Profiles(Arc<BTreeMap<String, Profile>>),
+    /// Profiles change.
+    Profiles(Arc<Profiles>),
 }
 
 /// Identity of a catalog's content: equal contents have equal revisions, also across restarts.
@@ -167,7 +167,7 @@ pub struct Catalog {
     preferences: Arc<PreferenceSet>,
     /// The global scope of `preferences`, prepared for lookups.
     rules: Arc<prefer::RuleStack>,
-    profiles: Arc<BTreeMap<String, Profile>>,
+    profiles: Arc<Profiles>,
     /// The tools that are activities of definitions.
     activities: Arc<BTreeSet<ToolId>>,
 }

@@ -18,8 +18,8 @@
 use std::sync::Arc;
 
 use crate::model::{
-    ApprovalPolicy, Effective, PreferenceSet, PreferenceTarget, Provenance, PublishedName,
-    ScenarioName, Scope, Settings, Tool, ToolId,
+    ApprovalPolicy, Effective, ParameterOverrides, PreferenceSet, PreferenceTarget, Provenance,
+    PublishedName, ScenarioName, Scope, Settings, Tool, ToolId,
 };
 use imbl::OrdMap;
 
@@ -287,6 +287,38 @@ impl RuleStack {
             let rule = layer.tools.get(id)?;
             Some((rule.settings.alias.as_ref()?, rule))
         })
+    }
+}
+
+/// What preferences replace of one tool.
+#[derive(Debug, Default)]
+pub(super) struct ActiveOverrides<'a> {
+    /// The description, and where it is from.
+    pub(super) description: Option<(&'a Arc<str>, &'a Rule)>,
+    /// The narrowest of the preferences that replace parts of parameters, and all of them merged.
+    pub(super) parameters: Option<(ParameterOverrides, &'a Rule)>,
+}
+
+impl RuleStack {
+    /// What replaces parts of a tool. Each part of each parameter is decided by the narrowest
+    /// scope that sets it.
+    pub(super) fn overrides(&self, id: &ToolId) -> ActiveOverrides<'_> {
+        let mut active = ActiveOverrides::default();
+        for layer in &self.layers {
+            let Some(rule) = layer.tools.get(id) else {
+                continue;
+            };
+            if active.description.is_none() {
+                active.description = rule.settings.description.as_ref().map(|text| (text, rule));
+            }
+            if let Some(parameters) = &rule.settings.parameters {
+                active.parameters = Some(match active.parameters.take() {
+                    Some((narrower, rule)) => (narrower.over(parameters), rule),
+                    None => (parameters.clone(), rule),
+                });
+            }
+        }
+        active
     }
 }
 

@@ -11,7 +11,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{Catalog, ViewQuery, nearest};
-use crate::model::{Profile, Scope, UnknownLevel, WithNextStep};
+use crate::model::{
+    CallerBounds, Permission, Profile, Profiles, Scope, UnknownLevel, WithNextStep, bounds,
+};
 
 /// A refusal names so many profiles; if there are more, it says so.
 const NAMED: usize = 10;
@@ -38,16 +40,21 @@ pub struct UnknownProfile {
 }
 
 impl Catalog {
+    /// The profiles, as this catalog was built from them.
+    pub(crate) fn profiles(&self) -> &Profiles {
+        &self.profiles
+    }
+
     /// The bounds of a profile that is configured.
     pub fn profile(&self, name: &str) -> Option<&Profile> {
-        self.profiles.get(name)
+        self.profiles.known.get(name)
     }
 
     /// The name of the client's profile: the one it names, or else the one that is configured for
     /// clients that name none.
     pub fn profile_of<'a>(&'a self, query: &'a ViewQuery) -> Option<&'a str> {
         let default = || {
-            let profiles = self.profiles.iter().filter(|_| !query.of_operator);
+            let profiles = self.profiles.known.iter().filter(|_| !query.of_operator);
             profiles
                 .filter(|(_, profile)| profile.is_default)
                 .map(|(name, _)| name.as_str())
@@ -58,21 +65,29 @@ impl Catalog {
 
     /// Whether preferences of a profile or chat, or bounds, may hold for a client.
     pub fn is_scoped(&self, query: &ViewQuery) -> bool {
-        query.chat.is_some() || self.profile_of(query).is_some()
+        query.chat.is_some() || query.permission.is_some() || self.profile_of(query).is_some()
     }
 
     /// Whether profiles are configured, and clients that name none have none.
     pub(super) fn has_optional_profiles(&self) -> bool {
-        !self.profiles.is_empty() && !self.profiles.values().any(|profile| profile.is_default)
+        !self.profiles.known.is_empty()
+            && !self
+                .profiles
+                .known
+                .values()
+                .any(|profile| profile.is_default)
     }
 
-    /// The bounds of the client's profile, if it has any. A profile that is not known where others
-    /// are may see no tools.
-    pub(super) fn bounds(&self, query: &ViewQuery) -> Option<&Profile> {
-        let name = self.profile_of(query)?;
-        self.profiles
-            .get(name)
-            .or_else(|| self.is_unknown(query).then_some(&NOTHING))
+    /// The bounds of a client: of its profile, and of the level that it names. A profile that is
+    /// not known where others are may see no tools. Everything that a client may see or call is
+    /// judged by them.
+    pub(crate) fn bounds(&self, query: &ViewQuery) -> CallerBounds<'_> {
+        let of_name = |name| {
+            self.profile(name)
+                .or_else(|| self.is_unknown(query).then_some(&NOTHING))
+        };
+        let profile = self.profile_of(query).and_then(of_name);
+        bounds(query.permission, profile, &self.profiles)
     }
 
     /// Set if the client's profile sees no tools because it is not known and others are.
@@ -86,15 +101,16 @@ impl Catalog {
         let Scope::Profile(name) = scope else {
             return None;
         };
-        (!self.profiles.is_empty() && !self.profiles.contains_key(name)).then(|| self.unknown(name))
+        (!self.profiles.known.is_empty() && !self.profiles.known.contains_key(name))
+            .then(|| self.unknown(name))
     }
 
     /// Set if the client's profile may not call: it is not configured, and if no profile is
     /// configured, no preference names it either.
     pub(crate) fn may_not_call(&self, query: &ViewQuery) -> Option<UnknownProfile> {
         let name = query.profile.as_ref()?;
-        let known = self.profiles.contains_key(name)
-            || (self.profiles.is_empty() && self.is_preferred(name));
+        let known = self.profiles.known.contains_key(name)
+            || (self.profiles.known.is_empty() && self.is_preferred(name));
         (!known).then(|| self.unknown(name))
     }
 
@@ -103,7 +119,9 @@ impl Catalog {
     pub(crate) fn knows_scope(&self, scope: &Scope) -> bool {
         match scope {
             Scope::Global | Scope::Chat(_) => true,
-            Scope::Profile(name) => self.profiles.contains_key(name) || self.is_preferred(name),
+            Scope::Profile(name) => {
+                self.profiles.known.contains_key(name) || self.is_preferred(name)
+            }
         }
     }
 
@@ -113,8 +131,8 @@ impl Catalog {
         let Some(name) = &query.profile else {
             return false;
         };
-        if !self.profiles.is_empty() {
-            return !self.profiles.contains_key(name);
+        if !self.profiles.known.is_empty() {
+            return !self.profiles.known.contains_key(name);
         }
         let is_named = || self.is_preferred(name) || self.has_activities_for(name);
         let is_any = || self.preferences().profiles().next().is_some();
@@ -130,13 +148,13 @@ impl Catalog {
     }
 
     fn unknown(&self, name: &str) -> UnknownProfile {
-        let is_bounded = !self.profiles.is_empty();
+        let is_bounded = !self.profiles.known.is_empty();
         let named = self
             .preferences()
             .profiles()
             .chain(self.profiles_of_activities());
         let known: BTreeSet<&str> = if is_bounded {
-            self.profiles.keys().map(String::as_str).collect()
+            self.profiles.known.keys().map(String::as_str).collect()
         } else {
             named.collect()
         };
@@ -146,6 +164,21 @@ impl Catalog {
             is_bounded,
         }
     }
+}
+
+/// Why a tool that requires this permission is beyond these bounds of a client.
+pub(super) fn beyond_level(
+    query: &ViewQuery,
+    bounds: &CallerBounds<'_>,
+    required: Permission,
+) -> String {
+    let level = bounds.permission.unwrap_or_default();
+    let whose = if query.permission == Some(level) {
+        "caller"
+    } else {
+        "profile"
+    };
+    format!("it requires the permission `{required}`, and the {whose} has `{level}`")
 }
 
 impl UnknownProfile {

@@ -42,9 +42,7 @@ impl Catalog {
 
     fn is_shown(&self, query: &ViewQuery, entry: &CatalogEntry) -> bool {
         entry.is_published()
-            && self
-                .bounds(query)
-                .is_none_or(|bounds| bounds.allows_scenario(&entry.name))
+            && self.bounds(query).allows_scenario(&entry.name)
             && (query.scenarios.is_empty() || query.scenarios.contains(&entry.name))
     }
 

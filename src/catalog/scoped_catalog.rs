@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::entry::ContentHasher;
 use super::merge::concerned_tools;
+use super::overrides::ToolAsShown;
 use super::prefer::{RuleLayer, RuleStack};
 use super::resolve::NameResolver;
 use super::{Catalog, CatalogEntry, Revision, ViewQuery, Visibility};
@@ -123,11 +124,18 @@ impl<'a> ScopedCatalog<'a> {
             return Arc::clone(tool);
         }
         let name = self.renamed.get(&tool.id).unwrap_or(&tool.name);
-        let effective = self.rules.effective(&tool.id, &tool.tool);
+        let ToolAsShown {
+            tool: shown,
+            overridden,
+            effective,
+        } = self.rules.shown(&tool.id, tool.offered());
         let companions = self.companions(tool);
         let execution = self.execution(tool);
         if *name == tool.name
             && effective == tool.effective
+            && overridden == tool.overridden
+            && shown.description == tool.tool.description
+            && shown.parameters == tool.tool.parameters
             && companions == tool.companions
             && execution == tool.execution
         {
@@ -137,7 +145,8 @@ impl<'a> ScopedCatalog<'a> {
         let name = name.clone();
         Arc::new(ViewTool {
             id,
-            tool: Arc::clone(&tool.tool),
+            tool: shown,
+            overridden,
             name,
             effective,
             companions,
@@ -229,15 +238,13 @@ impl Catalog {
     pub fn revision_for(&self, query: &ViewQuery) -> Revision {
         let lens = ScopedCatalog::for_query(self, query);
         let bounds = self.bounds(query);
-        if !lens.is_scoped() && bounds.is_none() {
+        if !lens.is_scoped() && bounds.is_open() {
             return self.revision();
         }
         let mut content = ContentHasher::default();
         content.bytes(&self.revision().0.to_le_bytes());
-        if let Some(bounds) = bounds {
-            // They are the configuration's, which may be reloaded.
-            content.text(format_args!("{bounds:?}"));
-        }
+        // They are those of profiles, which may change.
+        content.text(format_args!("{bounds:?}"));
         let own = lens.rules.layers.len() - self.rules.layers.len();
         for rule in lens
             .rules

@@ -3,8 +3,13 @@
 use super::Catalog;
 use crate::model::{PreferenceTarget, ToolId, ViewTool};
 
-/// The beginning of the tags that hints of MCP servers become.
-const HINT_TAG: &str = "hint:";
+/// The tags that hints of MCP servers become.
+const HINT_TAGS: [&str; 4] = [
+    "hint:read-only",
+    "hint:destructive",
+    "hint:idempotent",
+    "hint:open-world",
+];
 
 /// So many tools are named of which it cannot be said whether a target matches them.
 const UNJUDGED_FIRST: usize = 5;
@@ -55,6 +60,6 @@ impl Catalog {
 
 /// Whether the target is a hint, and the tool's server gives none for it.
 fn is_unjudged(tool: &ViewTool, target: &PreferenceTarget) -> bool {
-    let is_hint = matches!(target, PreferenceTarget::Tag(tag) if tag.starts_with(HINT_TAG));
+    let is_hint = matches!(target, PreferenceTarget::Tag(tag) if HINT_TAGS.contains(&tag.as_str()));
     is_hint && tool.tool.facts.unannotated
 }

@@ -265,6 +265,8 @@ fn has_answered(health: &Value) -> bool {
     match output::text(health, "/state").as_str() {
         "removed" => false,
         "connecting" => output::number(health, "/failures_in_a_row") > 0,
+        // One that was removed, or was down at its former place, is down until its first answer.
+        "down" => health["last_error"].is_object(),
         _ => true,
     }
 }

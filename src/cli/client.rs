@@ -52,7 +52,7 @@ pub(super) use commands::{as_commands, word as shell_word};
 pub(super) use event_stream::DaemonEventStream;
 use location::{DaemonAddress, LocatedDaemon, located};
 pub(super) use location::{address_of, parse_url};
-pub(super) use mcp_messages::{McpAnswer, SESSION_ID};
+pub(super) use mcp_messages::{McpAnswer, McpScope, SESSION_ID};
 use refusal::refused;
 pub(super) use requests::{NotListed, tool_segments};
 use socket::SocketWay;

@@ -30,6 +30,9 @@ pub(super) struct ConnectArgs {
     /// Only the tools of this profile.
     #[arg(long)]
     profile: Option<String>,
+    /// As a caller of this level, which lowers that of the profile.
+    #[arg(long, value_name = "LEVEL", value_parser = ["guest", "user", "admin", "owner"], hide_possible_values = true)]
+    permission: Option<String>,
     /// Have the client send requests to the daemon's address, which has to run then. Otherwise the
     /// client starts `callsheet mcp`, which starts the daemon if none runs.
     #[arg(long)]
@@ -123,11 +126,20 @@ impl ConnectArgs {
                 .as_ref()
                 .map(|profile| format!("/{profile}"))
                 .unwrap_or_default();
-            return Ok(ClientConnection::Address(format!("{base}/mcp{below}")));
+            let level = self
+                .permission
+                .as_ref()
+                .map(|level| format!("?permission={level}"))
+                .unwrap_or_default();
+            let address = format!("{base}/mcp{below}{level}");
+            return Ok(ClientConnection::Address(address));
         }
         let mut args = vec!["mcp".to_owned()];
         if let Some(profile) = &self.profile {
             args.extend(["--profile".to_owned(), profile.clone()]);
+        }
+        if let Some(level) = &self.permission {
+            args.extend(["--permission".to_owned(), level.clone()]);
         }
         if let Some(url) = self.remote.address() {
             args.extend(["--url".to_owned(), url]);

@@ -2,7 +2,7 @@
 //! decisions about a scenario.
 
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::client::{DaemonClient, QueryPairs};
 use super::{CommandError, RemoteArgs, output};
@@ -107,7 +107,14 @@ impl UnblockArgs {
 #[derive(Debug, Args)]
 pub(super) struct ForgetArgs {
     /// Which scenario.
-    name: String,
+    #[arg(required_unless_present = "unreachable")]
+    name: Option<String>,
+    /// All that are removed or down.
+    #[arg(long, conflicts_with = "name")]
+    unreachable: bool,
+    /// Only name them, with `--unreachable`.
+    #[arg(long, requires = "unreachable")]
+    preview: bool,
     #[command(flatten)]
     remote: RemoteArgs,
 }
@@ -116,13 +123,16 @@ impl ForgetArgs {
     /// Has the scenario forgotten, and prints the result.
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let daemon = DaemonClient::for_operator(&self.remote)?;
-        let path = ["scenarios", &self.name, "forget"];
+        let Some(name) = &self.name else {
+            return self.all(&daemon).await;
+        };
+        let path = ["scenarios", name.as_str(), "forget"];
         let answer = match daemon
             .send(http::Method::POST, &path, QueryPairs::new(), None, "was")
             .await
         {
             Ok(answer) => answer,
-            Err(refused) => return Err(self.with_next_step(&daemon, refused).await),
+            Err(refused) => return Err(with_next_step(name, &daemon, refused).await),
         };
         if self.remote.json {
             output::answer(&answer.body, &answer.value);
@@ -132,33 +142,71 @@ impl ForgetArgs {
         Ok(())
     }
 
-    /// The refusal with the command that takes the scenario out of the configuration, where that
-    /// names it.
-    async fn with_next_step(&self, daemon: &DaemonClient, refused: CommandError) -> CommandError {
-        let CommandError::Problem {
-            message,
-            document,
-            hint,
-        } = refused
-        else {
-            return refused;
+    /// Forgets all that are removed or down, or names them.
+    async fn all(&self, daemon: &DaemonClient) -> Result<(), CommandError> {
+        let answer = daemon
+            .send(
+                http::Method::POST,
+                &["state", "forget-unreachable"],
+                QueryPairs::new(),
+                Some(&json!({ "preview": self.preview })),
+                "scenarios",
+            )
+            .await?;
+        if self.remote.json {
+            output::answer(&answer.body, &answer.value);
+            return Ok(());
+        }
+        let names = |member: &str| -> Vec<String> {
+            let list = output::list(&answer.value, member).iter();
+            list.filter_map(|name| name.as_str().map(output::sanitize))
+                .collect()
         };
-        let known = daemon
-            .get(&["scenarios", &self.name], QueryPairs::new(), "state")
-            .await;
-        let is_configured = known.is_ok_and(|known| {
+        let scenarios = names("scenarios");
+        if scenarios.is_empty() {
+            output::line("no scenario is removed or down");
+            return Ok(());
+        }
+        let done = if self.preview {
+            "would be forgotten"
+        } else {
+            "forgotten"
+        };
+        output::line(&format!("{done}: {}", scenarios.join(", ")));
+        let still_named = names("still_named");
+        if !still_named.is_empty() {
+            output::note(&format!(
+                "a source still names {}: their tools come back at their next good answer",
+                still_named.join(", ")
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The refusal with the command that takes the scenario out of the configuration, where that names
+/// it.
+async fn with_next_step(name: &str, daemon: &DaemonClient, refused: CommandError) -> CommandError {
+    let CommandError::Problem {
+        message,
+        document,
+        hint,
+    } = refused
+    else {
+        return refused;
+    };
+    let known = daemon
+        .get(&["scenarios", name], QueryPairs::new(), "state")
+        .await;
+    let is_configured = known.is_ok_and(|known| {
             known.value["source"] == SourceId::STATIC.as_str()
                 && matches!(known.value["state"].as_str(), Some(state) if !matches!(state, "blocked" | "pending"))
         });
-        let command = format!(
-            "`callsheet remove {}` takes it out of the configuration first",
-            self.name
-        );
-        CommandError::Problem {
-            message,
-            document,
-            hint: if is_configured { Some(command) } else { hint },
-        }
+    let command = format!("`callsheet remove {name}` takes it out of the configuration first");
+    CommandError::Problem {
+        message,
+        document,
+        hint: if is_configured { Some(command) } else { hint },
     }
 }
 

@@ -34,6 +34,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Decide and follow",
         &[
             "prefs",
+            "profiles",
             "pins",
             "approvals",
             "operations",

@@ -11,6 +11,9 @@ pub(super) struct IdentityArgs {
     /// Of the list with the preferences of this profile.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    /// As a caller of this level, which lowers that of the profile.
+    #[arg(long, value_name = "LEVEL", value_parser = ["guest", "user", "admin", "owner"], hide_possible_values = true)]
+    permission: Option<String>,
     /// Of the list with the preferences of this conversation.
     #[arg(long, value_name = "ID")]
     chat: Option<String>,
@@ -21,7 +24,11 @@ pub(super) struct IdentityArgs {
 impl IdentityArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let daemon = DaemonClient::from_args(&self.remote)?;
-        let scope = [("profile", self.profile), ("chat_id", self.chat)];
+        let scope = [
+            ("profile", self.profile),
+            ("permission", self.permission),
+            ("chat_id", self.chat),
+        ];
         let query: QueryPairs<'_> = scope
             .into_iter()
             .filter_map(|(key, value)| Some((key, value?)))

@@ -329,7 +329,7 @@ fn log_line(line: &Value) -> String {
     }
 }
 
-/// `notes: the process ended with exit code 3 after 5 min 12 s; its last lines on stderr: a | b`.
+/// `notes: after 5 min 12 s the process ended with exit code 3; its last lines on stderr: a | b`.
 fn end_text(end: &Value) -> String {
     let uptime = Duration::from_millis(end["uptime_ms"].as_u64().unwrap_or(0));
     let last: Vec<&str> = output::list(end, "stderr")
@@ -343,10 +343,10 @@ fn end_text(end: &Value) -> String {
         format!("; its last lines on stderr: {}", output::sanitize(&last))
     };
     format!(
-        "{}: {} after {}{errors}",
+        "{}: after {} {}{errors}",
         output::text(end, "/name"),
-        output::text(end, "/reason"),
-        span(uptime)
+        span(uptime),
+        output::text(end, "/reason")
     )
 }
 

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::client::{DaemonClient, McpAnswer, SESSION_ID};
+use super::client::{DaemonClient, McpAnswer, McpScope, SESSION_ID};
 use super::failure::{self, ErrorText};
 use super::{CommandError, RemoteArgs, output, start};
 use crate::json::rpc::{self, RpcError};
@@ -39,6 +39,9 @@ pub(super) struct McpArgs {
     /// Only the tools of this profile.
     #[arg(long)]
     profile: Option<String>,
+    /// As a caller of this level, which lowers that of the profile.
+    #[arg(long, value_name = "LEVEL", value_parser = ["guest", "user", "admin", "owner"], hide_possible_values = true)]
+    permission: Option<String>,
     #[command(flatten)]
     remote: RemoteArgs,
 }
@@ -82,7 +85,7 @@ struct StdioFront {
     daemon: Arc<DaemonClient>,
     /// How the daemon was found.
     remote: Arc<RemoteArgs>,
-    profile: Option<Arc<str>>,
+    scope: McpScope,
     /// The requests under way, by the text of their id.
     running: Arc<Mutex<HashMap<String, RunningLine>>>,
     /// The id of the session that `initialize` began.
@@ -97,7 +100,10 @@ impl McpArgs {
         let front = StdioFront {
             daemon,
             remote: Arc::new(self.remote.clone()),
-            profile: self.profile.map(Into::into),
+            scope: McpScope {
+                profile: self.profile.map(Into::into),
+                permission: self.permission.map(Into::into),
+            },
             running: Arc::default(),
             session: Arc::default(),
             count: Arc::default(),
@@ -248,16 +254,12 @@ impl StdioFront {
     async fn send(&self, text: &str, headers: HeaderMap, id: Option<&str>) {
         let sent = match self
             .daemon
-            .mcp(self.profile.as_deref(), Some(text), headers.clone())
+            .mcp(&self.scope, Some(text), headers.clone())
             .await
         {
             Err(error @ CommandError::Unreachable { .. }) => match self.started_again().await {
                 // The message has not reached the one before.
-                Some(daemon) => {
-                    daemon
-                        .mcp(self.profile.as_deref(), Some(text), headers)
-                        .await
-                }
+                Some(daemon) => daemon.mcp(&self.scope, Some(text), headers).await,
                 None => Err(error),
             },
             sent => sent,
@@ -305,10 +307,8 @@ impl StdioFront {
     async fn follow(&self) {
         loop {
             let headers = self.session_headers();
-            if let Ok((McpAnswer::Stream(mut events), _)) = self
-                .daemon
-                .mcp(self.profile.as_deref(), None, headers)
-                .await
+            if let Ok((McpAnswer::Stream(mut events), _)) =
+                self.daemon.mcp(&self.scope, None, headers).await
             {
                 while let Some(event) = events.next().await {
                     print(&event.data);

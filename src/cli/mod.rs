@@ -18,10 +18,10 @@
 //! Read in this order:
 //!
 //! 1. This file, `exit.rs`, `failure.rs`, `output.rs`, `table.rs`, `paragraph.rs`, `groups.rs`.
-//! 2. `client.rs` (requests to the daemon), `instance.rs` (where it is), `sse.rs`, `watch.rs`.
+//! 2. `client.rs` (requests to the daemon), `instance.rs` (where it is), `watch.rs`.
 //! 3. Through the daemon: `tools.rs`, `search.rs`, `explain.rs`, `history.rs`, `identity.rs`,
-//!    `findings.rs`, `scenarios.rs`, `refresh.rs`, `decide.rs`, `login.rs`, `prefs.rs`, `logs.rs`,
-//!    `call/`, `turn.rs`, `approvals.rs`, `operations.rs`, `by_id.rs`, `bundle/`, `complete.rs`.
+//!    `findings.rs`, `scenarios.rs`, `refresh.rs`, `decide.rs`, `login.rs`, `prefs.rs`,
+//!    `profiles.rs`, `logs.rs`, `call/`, `turn.rs`, `approvals.rs`, `operations.rs`, `by_id.rs`, `bundle/`, `complete.rs`.
 //! 4. The daemon: `serve.rs`, `log.rs`, `otlp.rs`, `watchdog.rs`, `demo/`; `mcp.rs` is a front of
 //!    it, for which `start.rs` starts one.
 //! 5. Files and machine: `check/`, `doctor/`, `listeners.rs`, `init/`, `import/`, `connect.rs`,
@@ -76,12 +76,12 @@ mod output;
 mod paragraph;
 mod pins;
 mod prefs;
+mod profiles;
 mod refresh;
 mod scenarios;
 mod search;
 mod serve;
 mod service;
-mod sse;
 mod start;
 mod state;
 mod table;
@@ -137,6 +137,8 @@ enum Command {
     Turn(turn::TurnArgs),
     /// Show, set and reset preferences.
     Prefs(prefs::PrefsArgs),
+    /// Show, set and remove profiles: what callers that name one may see and call at most.
+    Profiles(profiles::ProfilesArgs),
     /// List calls that wait for approval, and approve or reject them.
     Approvals(approvals::ApprovalsArgs),
     /// List long-running operations, and cancel them.
@@ -278,9 +280,14 @@ const BLOCKING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs the command line. Prints what there is to say and returns the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    run_collected(&arguments.into_iter().collect::<Vec<_>>())
+}
+
+/// The same for one type of arguments. So all commands are compiled with this library: what is
+/// generic is compiled with each program that uses it, and all that it awaits.
+fn run_collected(arguments: &[OsString]) -> ExitCode {
     let parsed = groups::grouped(Cli::command())
-        .try_get_matches_from(&arguments)
+        .try_get_matches_from(arguments)
         .and_then(|matches| {
             if wants_json(&matches) {
                 output::as_json();
@@ -289,7 +296,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         });
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return unparsed(&error, &arguments),
+        Err(error) => return unparsed(&error, arguments),
     };
     if matches!(cli.command, Command::Serve(_)) {
         memory::keep_little();
@@ -353,43 +360,45 @@ fn unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
 }
 
 impl Command {
+    /// Each command is boxed: together they would be nested deeper than the compiler follows.
     async fn run(self) -> Result<(), CommandError> {
         match self {
-            Self::Serve(command) => command.run().await,
-            Self::Demo(command) => command.run().await,
-            Self::Init(command) => command.run().await,
-            Self::Tools(command) => command.run().await,
-            Self::Search(command) => command.run().await,
-            Self::Scenarios(command) => command.run().await,
-            Self::Explain(command) => command.run().await,
-            Self::History(command) => command.run().await,
-            Self::Pins(command) => command.run().await,
-            Self::Identity(command) => command.run().await,
-            Self::Findings(command) => command.run().await,
-            Self::Logs(command) => command.run().await,
-            Self::Call(command) => command.run().await,
-            Self::Turn(command) => command.run().await,
-            Self::Prefs(command) => command.run().await,
-            Self::Approvals(command) => command.run().await,
-            Self::Operations(command) => command.run().await,
-            Self::Bundle(command) => command.run().await,
-            Self::Refresh(command) => command.run().await,
-            Self::Block(command) => command.block().await,
-            Self::Unblock(command) => command.run().await,
-            Self::Trust(command) => command.run().await,
-            Self::Add(command) => command.run().await,
-            Self::Remove(command) => command.run().await,
-            Self::Forget(command) => command.run().await,
-            Self::Login(command) => command.run().await,
-            Self::Logout(command) => command.run().await,
+            Self::Serve(command) => Box::pin(command.run()).await,
+            Self::Demo(command) => Box::pin(command.run()).await,
+            Self::Init(command) => Box::pin(command.run()).await,
+            Self::Tools(command) => Box::pin(command.run()).await,
+            Self::Search(command) => Box::pin(command.run()).await,
+            Self::Scenarios(command) => Box::pin(command.run()).await,
+            Self::Explain(command) => Box::pin(command.run()).await,
+            Self::History(command) => Box::pin(command.run()).await,
+            Self::Pins(command) => Box::pin(command.run()).await,
+            Self::Identity(command) => Box::pin(command.run()).await,
+            Self::Findings(command) => Box::pin(command.run()).await,
+            Self::Logs(command) => Box::pin(command.run()).await,
+            Self::Call(command) => Box::pin(command.run()).await,
+            Self::Turn(command) => Box::pin(command.run()).await,
+            Self::Prefs(command) => Box::pin(command.run()).await,
+            Self::Profiles(command) => Box::pin(command.run()).await,
+            Self::Approvals(command) => Box::pin(command.run()).await,
+            Self::Operations(command) => Box::pin(command.run()).await,
+            Self::Bundle(command) => Box::pin(command.run()).await,
+            Self::Refresh(command) => Box::pin(command.run()).await,
+            Self::Block(command) => Box::pin(command.block()).await,
+            Self::Unblock(command) => Box::pin(command.run()).await,
+            Self::Trust(command) => Box::pin(command.run()).await,
+            Self::Add(command) => Box::pin(command.run()).await,
+            Self::Remove(command) => Box::pin(command.run()).await,
+            Self::Forget(command) => Box::pin(command.run()).await,
+            Self::Login(command) => Box::pin(command.run()).await,
+            Self::Logout(command) => Box::pin(command.run()).await,
             Self::Connect(command) => command.run(),
             Self::Import(command) => command.run(),
-            Self::Mcp(command) => command.run().await,
-            Self::Check(command) => command.run().await,
-            Self::Doctor(command) => command.run().await,
+            Self::Mcp(command) => Box::pin(command.run()).await,
+            Self::Check(command) => Box::pin(command.run()).await,
+            Self::Doctor(command) => Box::pin(command.run()).await,
             Self::Config(command) => command.run(),
-            Self::State(command) => command.run().await,
-            Self::Service(command) => command.run().await,
+            Self::State(command) => Box::pin(command.run()).await,
+            Self::Service(command) => Box::pin(command.run()).await,
             Self::Man(command) => command.run(),
             Self::Version => {
                 output::line(concat!("callsheet ", env!("CALLSHEET_VERSION")));

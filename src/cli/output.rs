@@ -372,11 +372,11 @@ pub(super) fn relative(value: &Value, pointer: &str, now: Timestamp) -> String {
     }
 }
 
-/// When something is due, such as `in 20s`: `now` once that time is there; a dash when there is
-/// none.
+/// When something is due, such as `in 20s`: `now` from the second of that time on; a dash when
+/// there is none.
 pub(super) fn due(value: &Value, pointer: &str, now: Timestamp) -> String {
     match text(value, pointer).parse::<Timestamp>() {
-        Ok(at) if at <= now => "now".to_owned(),
+        Ok(at) if at.as_second() <= now.as_second() => "now".to_owned(),
         _ => relative(value, pointer, now),
     }
 }
@@ -458,8 +458,13 @@ mod tests {
     #[test]
     fn what_was_due_a_moment_ago_is_due_now() {
         let now = Timestamp::from_second(1_000).unwrap();
-        for (at, shown) in [(999, "now"), (1_000, "now"), (1_020, "in 20s")] {
-            let at = Timestamp::from_second(at).unwrap();
+        for (at, shown) in [
+            (999_000, "now"),
+            (1_000_000, "now"),
+            (1_000_900, "now"),
+            (1_020_000, "in 20s"),
+        ] {
+            let at = Timestamp::from_millisecond(at).unwrap();
             assert_eq!(
                 due(&serde_json::json!({"at": at.to_string()}), "/at", now),
                 shown

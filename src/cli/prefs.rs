@@ -49,7 +49,7 @@ struct PreferenceKeyArgs {
 #[derive(Debug, Args)]
 #[command(
     group = ArgGroup::new("settings").required(true).multiple(true),
-    override_usage = "callsheet prefs set [OPTIONS] <TARGET>\n           <--enabled|--approval|--alias|--priority|--pinned|--pins>...",
+    override_usage = "callsheet prefs set [OPTIONS] <TARGET>\n           <--enabled|--approval|--alias|--priority|--pinned|--pins|--description|--parameters>...",
     after_help = EXAMPLES,
 )]
 struct SetPrefsArgs {
@@ -73,17 +73,46 @@ struct SetPrefsArgs {
     /// Whether changed definitions of this scenario are reported, or held until accepted.
     #[arg(long, group = "settings", help_heading = SETTINGS, value_name = "off|warn|hold", value_parser = ["off", "warn", "hold"], hide_possible_values = true)]
     pins: Option<String>,
+    /// What models read in place of a single tool's description.
+    #[arg(long, group = "settings", help_heading = SETTINGS, value_name = "TEXT")]
+    description: Option<String>,
+    /// What replaces parts of a single tool's parameters: a JSON object by their names, each with
+    /// `description`, and with `default` or `fixed`.
+    #[arg(long, group = "settings", help_heading = SETTINGS, value_name = "JSON", value_parser = json_object)]
+    parameters: Option<Value>,
     #[command(flatten)]
     remote: RemoteArgs,
 }
 
+/// A JSON object of the command line.
+fn json_object(text: &str) -> Result<Value, String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err("not a JSON object".to_owned())
+    }
+}
+
 const SETTINGS: &str = "Settings";
 /// The settings as the API writes them.
-const NAMES: [&str; 6] = ["enabled", "approval", "alias", "priority", "pinned", "pins"];
+const NAMES: [&str; 8] = [
+    "enabled",
+    "approval",
+    "alias",
+    "priority",
+    "pinned",
+    "pins",
+    "description",
+    "parameters",
+];
+/// Those that replace parts of a tool. A table only names them.
+const OVERRIDES: [&str; 2] = ["description", "parameters"];
 const EXAMPLES: &str = "\
 Examples:
   callsheet prefs set tool:mail/send_mail --enabled false
-  callsheet prefs set scenario:mail --approval require --scope profile:intern";
+  callsheet prefs set scenario:mail --approval require --scope profile:intern
+  callsheet prefs set tool:mail/send_mail --parameters '{\"from\": {\"fixed\": \"me@example.org\"}}'";
 
 #[derive(Debug, Args)]
 struct ResetPrefsArgs {
@@ -118,6 +147,8 @@ enum SettingArg {
     Priority,
     Pinned,
     Pins,
+    Description,
+    Parameters,
 }
 
 impl PrefsArgs {
@@ -163,6 +194,8 @@ impl SetPrefsArgs {
             ("priority", self.priority.map(Value::from)),
             ("pinned", self.pinned.map(Value::from)),
             ("pins", self.pins.map(Value::from)),
+            ("description", self.description.map(Value::from)),
+            ("parameters", self.parameters),
         ];
         for (key, value) in settings {
             if let Some(value) = value {
@@ -341,7 +374,15 @@ fn done(answer: &DaemonAnswer, json: bool) {
 
 fn show(list: &[Value]) {
     let columns = [
-        "SCOPE", "TARGET", "ENABLED", "APPROVAL", "ALIAS", "PRIORITY", "ALWAYS", "PINS",
+        "SCOPE",
+        "TARGET",
+        "ENABLED",
+        "APPROVAL",
+        "ALIAS",
+        "PRIORITY",
+        "ALWAYS",
+        "PINS",
+        "OVERRIDES",
     ];
     let mut sheet = TextTable::new(&columns.map(|heading| (heading, ColumnFit::Whole)));
     for preference in list {
@@ -350,7 +391,18 @@ fn show(list: &[Value]) {
             Value::String(text) => cell(output::sanitize(text)),
             other => cell(other.to_string()),
         };
-        sheet.row(["scope", "target"].into_iter().chain(NAMES).map(shown));
+        let own = ["scope", "target"].into_iter().chain(NAMES);
+        let own = own.filter(|name| !OVERRIDES.contains(name));
+        let replaced: Vec<&str> = OVERRIDES
+            .into_iter()
+            .filter(|name| !preference[*name].is_null())
+            .collect();
+        let replaced = if replaced.is_empty() {
+            cell("none")
+        } else {
+            cell(replaced.join(", "))
+        };
+        sheet.row(own.map(shown).chain([replaced]));
     }
     sheet.print();
 }

@@ -13,12 +13,9 @@ use super::client::{DaemonClient, QueryPairs};
 use super::table::{ColumnFit, TextTable, cell};
 use super::watch::{self, EventFollower};
 use super::{CommandError, RemoteArgs, output, paragraph};
-use crate::model::ScenarioState;
 use crate::model::text::byte_count;
+use crate::model::{SESSIONLESS_REVISION, ScenarioState};
 use crate::runtime::Clock;
-
-/// The first revision of MCP whose servers keep no sessions.
-const SESSIONLESS_REVISION: &str = "2026-07-28";
 
 /// The most characters of an address where room is short.
 const SHORT_ADDRESS: usize = 24;

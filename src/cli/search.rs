@@ -38,6 +38,9 @@ pub(super) struct SearchArgs {
     /// With the preferences of this profile.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    /// As a caller of this level, which lowers that of the profile.
+    #[arg(long, value_name = "LEVEL", value_parser = ["guest", "user", "admin", "owner"], hide_possible_values = true)]
+    permission: Option<String>,
     /// With the preferences of this conversation.
     #[arg(long, value_name = "ID")]
     chat: Option<String>,
@@ -78,7 +81,11 @@ impl SearchArgs {
         for (key, values) in many {
             query.extend(values.iter().map(|value| (key, value.clone())));
         }
-        let one = [("profile", &self.profile), ("chat_id", &self.chat)];
+        let one = [
+            ("profile", &self.profile),
+            ("permission", &self.permission),
+            ("chat_id", &self.chat),
+        ];
         query.extend(
             one.into_iter()
                 .filter_map(|(key, value)| Some((key, value.clone()?))),

@@ -1,5 +1,7 @@
 //! `callsheet tools`: the list.
 
+mod cost;
+
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::Value;
@@ -30,8 +32,11 @@ pub(super) struct ToolsArgs {
     /// Show for each tool why it is or is not in the list.
     #[arg(long, help_heading = "Output")]
     report: bool,
+    /// Show what the list costs in tokens, by scenario and by tool, and what would save some.
+    #[arg(long, conflicts_with_all = ["watch", "report"], help_heading = "Output")]
+    cost: bool,
     /// Show each tool with its whole description and the schema of its arguments.
-    #[arg(long, conflicts_with_all = ["format", "watch", "report"], help_heading = "Output")]
+    #[arg(long, conflicts_with_all = ["format", "watch", "report", "cost"], help_heading = "Output")]
     schemas: bool,
     /// With the vendor's strict mode, where the format has one.
     #[arg(long, requires = "format", help_heading = "Output")]
@@ -62,6 +67,9 @@ struct FilterArgs {
     /// With the preferences of this profile.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    /// As a caller of this level, which lowers that of the profile.
+    #[arg(long, value_name = "LEVEL", value_parser = ["guest", "user", "admin", "owner"], hide_possible_values = true)]
+    permission: Option<String>,
     /// With the preferences of this conversation.
     #[arg(long, value_name = "ID")]
     chat: Option<String>,
@@ -119,7 +127,7 @@ impl ToolsArgs {
         let flags = [
             ("strict", self.strict),
             ("cache", self.cache),
-            ("report", self.report),
+            ("report", self.report || self.cost),
         ];
         query.extend(
             flags
@@ -135,7 +143,9 @@ impl ToolsArgs {
                 out_of_list.extend(why_out_of_list(&daemon.require_scenario(name).await?));
             }
         }
-        if self.format.is_some() {
+        if self.cost && !self.remote.json {
+            cost::show(&answer.value["report"]);
+        } else if self.format.is_some() {
             output::raw_json(&answer.body);
         } else if self.remote.json {
             output::answer(&answer.body, &answer.value);
@@ -240,6 +250,7 @@ impl FilterArgs {
         let one = [
             ("q", &self.q),
             ("profile", &self.profile),
+            ("permission", &self.permission),
             ("chat_id", &self.chat),
         ];
         query.extend(

@@ -46,6 +46,9 @@ pub(super) struct TurnArgs {
     /// With this profile: its limits and preferences.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    /// As a caller of this level, which lowers that of the profile.
+    #[arg(long, value_name = "LEVEL", value_parser = ["guest", "user", "admin", "owner"], hide_possible_values = true)]
+    permission: Option<String>,
     /// User ID passed on to the scenario, if its protocol supports it.
     #[arg(long, value_name = "ID")]
     user: Option<String>,
@@ -131,7 +134,11 @@ impl TurnArgs {
     }
 
     fn query(&self) -> QueryPairs<'_> {
-        let scope = [("profile", &self.profile), ("chat_id", &self.chat)];
+        let scope = [
+            ("profile", &self.profile),
+            ("permission", &self.permission),
+            ("chat_id", &self.chat),
+        ];
         let scope = scope
             .into_iter()
             .filter_map(|(name, value)| Some((name, value.clone()?)));

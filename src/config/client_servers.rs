@@ -12,7 +12,6 @@ use super::path::KeyPath;
 use super::shape::Shape;
 use super::units::ValueError;
 use super::value_reader::ValueReader;
-use crate::model::ScenarioName;
 
 /// The shortest time without a client after which a program sleeps.
 const SHORTEST_SLEEP_AFTER: Duration = Duration::from_millis(10);
@@ -60,13 +59,15 @@ impl Config {
     /// Whether a key says when programs sleep, for all or for one scenario.
     pub(crate) fn decides_sleep(&self) -> bool {
         let mut scenarios = self.scenarios.iter();
-        self.mcp.sleep_after.is_some() || scenarios.any(|known| known.sleep_after.is_some())
+        let entries = self.mcp.servers.iter();
+        let mut entries = entries.filter_map(|server| server.entry.as_ref().ok());
+        self.mcp.sleep_after.is_some()
+            || scenarios.any(|known| known.sleep_after.is_some())
+            || entries.any(|entry| entry.sleep_after.is_some())
     }
 
-    /// After how long without a client the program of a scenario sleeps; `None` for never.
-    pub fn sleep_after(&self, scenario: &ScenarioName) -> Option<Duration> {
-        let named = self.scenarios.iter().find(|known| known.name == *scenario);
-        let own = named.and_then(|known| known.sleep_after);
+    /// After how long without a client a program sleeps whose entry says this; `None` for never.
+    pub fn sleep_after(&self, own: Option<Option<Duration>>) -> Option<Duration> {
         let after = own.unwrap_or(self.mcp.sleep_after)?;
         // A program may give zero, and then the loop would look at a used program all the time.
         Some(after.max(SHORTEST_SLEEP_AFTER))

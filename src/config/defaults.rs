@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use super::{
     CacheConfig, CallsConfig, Config, DiscoveryConfig, EnvironmentConfig, EventsConfig,
-    HealthConfig, McpConfig, McpFaceConfig, MdnsConfig, ModulesConfig, ProtocolConfig,
-    RefreshConfig, ServerConfig, StateConfig, TurnsConfig, ViewsConfig, VrooliConfig,
+    HealthConfig, McpConfig, McpFaceConfig, MdnsConfig, ModulesConfig, NetworkConfig,
+    ProtocolConfig, RefreshConfig, ServerConfig, StateConfig, TurnsConfig, ViewsConfig,
+    VrooliConfig,
 };
 use crate::bundles::BundleSettings;
 use crate::catalog::NamingStyle;
@@ -24,8 +25,9 @@ const MIB: u32 = 1024 * 1024;
 impl Config {
     /// The defaults with the database at `state`, for tests and for programs that embed the daemon:
     /// change what should differ. No file is read: `discovery.vrooli.path`, which depends on the
-    /// home folder, is absent. No mDNS message is sent unless the program wants it:
-    /// `discovery.mdns.enabled`, which is on for the daemon, is off here.
+    /// home folder, is absent. The environment is not read either, so no proxy is used. No mDNS
+    /// message is sent unless the program wants it: `discovery.mdns.enabled`, which is on for the
+    /// daemon, is off here.
     pub fn for_state(state: impl Into<PathBuf>) -> Self {
         let mut discovery = DiscoveryConfig::default();
         discovery.mdns.enabled = false;
@@ -45,6 +47,7 @@ impl Config {
             default_profile: None,
             definitions: Vec::new(),
             discovery,
+            network: NetworkConfig::default(),
             refresh: RefreshConfig::default(),
             cache: CacheConfig::default(),
             protocol: ProtocolConfig::default(),
@@ -67,6 +70,7 @@ impl Default for ServerConfig {
             max_body: MIB as usize,
             max_connections: 4_096,
             held_bytes: 256 * MIB as usize,
+            list_lifetime: Duration::from_secs(1),
             stop_timeout: Duration::from_secs(10),
             ready_timeout: Duration::from_secs(1),
             rpc_socket: None,

@@ -21,6 +21,14 @@ pub(super) fn values(
     let mut shown = Vec::new();
     for key in KEYS {
         let path = KeyPath::dotted(key.path);
+        if let Some((value, variable)) = of_proxy_variable(key.path, config) {
+            shown.push(EffectiveValue {
+                key: key.path.to_owned(),
+                value: in_toml(&value),
+                origin: ValueOrigin::Environment(variable.to_owned()),
+            });
+            continue;
+        }
         let value = match (key.path, key.shape) {
             ("state.path", _) => Some(text(&config.state.path)),
             ("discovery.vrooli.path", _) => config.discovery.vrooli.path.as_deref().map(text),
@@ -41,6 +49,25 @@ pub(super) fn values(
         }
     }
     shown
+}
+
+/// What the variables of proxies say where the configuration leaves it to them, and which variable
+/// that is.
+fn of_proxy_variable(key: &str, config: &Config) -> Option<(Value, &'static str)> {
+    let network = &config.network;
+    match key {
+        "network.proxy" => {
+            let proxy = network.proxy.as_ref()?;
+            let address = proxy.address.as_ref().ok()?;
+            Some((Value::String(address.to_string()), proxy.variable?))
+        }
+        "network.no_proxy" if network.no_proxy.is_empty() => {
+            let hosts = &network.environment_no_proxy;
+            let hosts: Vec<Value> = hosts.iter().cloned().map(Value::String).collect();
+            (!hosts.is_empty()).then_some((Value::Array(hosts), "NO_PROXY"))
+        }
+        _ => None,
+    }
 }
 
 /// Shows a value, or each value in it where it is a table or a list of tables.

@@ -15,8 +15,8 @@ use super::units::{duration, positive_duration, sleep_after};
 use super::value_reader::ValueReader;
 use super::web::{client_metadata_url, host, web_origin};
 use super::{
-    Config, bundles, cache, client_servers, definitions, mdns, modules, preferences, profiles,
-    scenarios,
+    Config, bundles, cache, client_servers, definitions, mdns, modules, network, preferences,
+    profiles, scenarios,
 };
 
 /// A key of the configuration.
@@ -95,6 +95,7 @@ keys! {
     "server.max_body"                        Restart size(1..=MAX_BODY)       server.max_body;
     "server.max_connections"                 Restart number(1..=MAX_KEPT)             server.max_connections;
     "server.held_bytes"                      Live    size(MIN_HELD_BYTES..=MAX_STORED_SIZE) server.held_bytes;
+    "server.list_lifetime"                   Restart text(duration)               server.list_lifetime;
     "server.stop_timeout"                    Restart text(duration)               server.stop_timeout;
     "server.ready_timeout"                   Restart text(duration)               server.ready_timeout;
     "server.rpc_socket"                      Restart path_or_none()               server.rpc_socket;
@@ -152,6 +153,8 @@ keys! {
     "discovery.mdns.announce"                Live    switch()                     discovery.mdns.announce;
     "discovery.mdns.name"                    Live    text(mdns::instance_name)    discovery.mdns.name;
     "discovery.mdns.id"                      Restart text(mdns::id)               discovery.mdns.id;
+    "network.proxy"                          Live    custom(Shape::Text, network::proxy) network.proxy;
+    "network.no_proxy"                       Live    custom(Shape::TEXTS, network::no_proxy) network.no_proxy;
     "refresh.min_interval"                   Live    text(positive_duration)               refresh.min_interval;
     "refresh.max_interval"                   Live    text(positive_duration)               refresh.max_interval;
     "refresh.default_lifetime"               Live    text(duration)               refresh.default_lifetime;

@@ -221,6 +221,9 @@ impl ShapeCheck<'_> {
     }
 }
 
+/// A longer list of keys would hide the guess before it.
+const LISTED_BESIDE_A_GUESS: usize = 8;
+
 /// The hint for an unknown key of the table at `path`.
 fn did_you_mean(key: &str, path: &KeyPath, sibling: Option<&str>, siblings: &[&str]) -> String {
     if let Some(name) = sibling {
@@ -233,6 +236,9 @@ fn did_you_mean(key: &str, path: &KeyPath, sibling: Option<&str>, siblings: &[&s
         .find(|known| known.path.rsplit('.').next() == Some(key))
     {
         Some(known) if path.to_string().is_empty() => format!("did you mean `{}`?", known.path),
+        Some(known) if siblings.len() > LISTED_BESIDE_A_GUESS => {
+            format!("did you mean `{}`?", known.path)
+        }
         Some(known) => format!("did you mean `{}`? {known_here}", known.path),
         None => known_here,
     }

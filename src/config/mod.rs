@@ -28,7 +28,7 @@
 //! 4. One file for each section of many rules: `scenarios.rs` (with `address.rs`, `header.rs`,
 //!    `auth.rs`, `secret_value.rs`, `interaction.rs`), `client_servers.rs`, `modules.rs`,
 //!    `calls.rs`, `cache.rs`, `bundles.rs`, `definitions.rs`, `profiles.rs`, `preferences.rs`,
-//!    `mdns.rs`, `web.rs`.
+//!    `mdns.rs`, `network.rs`, `web.rs`.
 //! 5. `client_files/` (files of MCP clients), `edit/` (changes of the file).
 
 use std::collections::BTreeMap;
@@ -44,6 +44,7 @@ use crate::model::{
 use crate::protocols::definitions::Definition;
 use crate::transports::http::credentials::oauth::LoginSettings;
 
+mod additions;
 mod address;
 mod auth;
 mod bundles;
@@ -65,6 +66,7 @@ mod layer;
 mod load;
 mod mdns;
 mod modules;
+mod network;
 mod options;
 mod origin;
 mod path;
@@ -82,6 +84,10 @@ mod value_reader;
 mod web;
 
 pub use crate::model::Subnet;
+pub use additions::{
+    ADDITIONS_MAX, ActivityEntry, AddedDefinition, AdditionChange, Additions, DefinitionEntry,
+    EntryError, ProfileActivity, ProfileEntry,
+};
 pub(crate) use address::{web_address, without_route};
 pub use cache::CacheConfig;
 pub use calls::{CallsConfig, TurnsConfig};
@@ -95,6 +101,7 @@ pub(crate) use mdns::is_id;
 pub use mdns::{MdnsConfig, MdnsTrust, TrustPattern};
 pub(crate) use modules::MODULE;
 pub use modules::ModulesConfig;
+pub use network::{ConfiguredProxy, NetworkConfig};
 pub use options::LoadOptions;
 pub use origin::{EffectiveValue, Position, ValueOrigin};
 pub use reload::Reloaded;
@@ -136,6 +143,8 @@ pub struct Config {
     pub definitions: Vec<Definition>,
     /// `[discovery]`
     pub discovery: DiscoveryConfig,
+    /// `[network]`
+    pub network: NetworkConfig,
     /// `[refresh]`
     pub refresh: RefreshConfig,
     /// `[cache]`
@@ -174,6 +183,9 @@ pub struct ServerConfig {
     /// `held_bytes`: bytes that are held for clients at once: bodies being read, calls that wait,
     /// turns, results, answers being written.
     pub held_bytes: usize,
+    /// `list_lifetime`: how long clients may use the list of tools without a request, in whole
+    /// seconds.
+    pub list_lifetime: Duration,
     /// `stop_timeout`: how long requests that are being answered may take after a stop was
     /// requested.
     pub stop_timeout: Duration,

@@ -14,7 +14,7 @@ use super::shape::Shape;
 use super::units::ValueError;
 use super::value_reader::ValueReader;
 use super::{Config, StaticScenario};
-use crate::model::{ScenarioName, SecretSource, Target};
+use crate::model::{HttpTarget, ScenarioName, SecretSource};
 use crate::protocols::module;
 
 /// A token of modules; `module_settings.tokens` has one of these for each name.
@@ -78,7 +78,11 @@ impl Config {
             .iter()
             .map(|(name, url)| StaticScenario {
                 name: name.clone(),
-                target: Target::at(url.clone()),
+                target: HttpTarget {
+                    may_use_proxy: true,
+                    ..HttpTarget::at(url.clone())
+                }
+                .into(),
                 protocol: Some(MODULE.to_owned()),
                 sleep_after: None,
             });

@@ -10,7 +10,8 @@ use super::units::ValueError;
 use super::value_reader::ValueReader;
 use super::{CallsConfig, Config};
 use crate::model::{
-    ApprovalPolicy, PreferenceSet, PreferenceTarget, PublishedName, Scope, Settings,
+    ApprovalPolicy, InvalidOverride, ParameterOverrides, PreferenceSet, PreferenceTarget,
+    PublishedName, Scope, Settings, WithNextStep as _, override_description,
 };
 
 /// The shape of the list.
@@ -23,6 +24,8 @@ pub(super) const SHAPE: Shape = Shape::List(&Shape::Table(&[
     ("priority", Shape::Integer),
     ("pinned", Shape::Switch),
     ("pins", Shape::Text),
+    ("description", Shape::Text),
+    ("parameters", Shape::Text),
 ]));
 
 impl Config {
@@ -79,8 +82,35 @@ pub(super) fn tag(text: &str) -> Result<String, ValueError> {
     }
 }
 
+/// An override that cannot be, at its key.
+fn of_override(wrong: &InvalidOverride) -> ValueError {
+    let next = wrong.next_step().unwrap_or_default();
+    ValueError::new(wrong.what_is_wrong(), next)
+}
+
+/// An override, which needs a single tool.
+fn of_tool<T>(is_tool: bool, value: T) -> Result<T, ValueError> {
+    if is_tool {
+        Ok(value)
+    } else {
+        Err(ValueError::new(
+            "an override needs a single tool",
+            "write `target = \"tool:SCENARIO/TOOL\"`",
+        ))
+    }
+}
+
 /// The keys that set something.
-const SETTINGS: [&str; 6] = ["enabled", "approval", "alias", "priority", "pinned", "pins"];
+const SETTINGS: [&str; 8] = [
+    "enabled",
+    "approval",
+    "alias",
+    "priority",
+    "pinned",
+    "pins",
+    "description",
+    "parameters",
+];
 
 /// Reads the preferences, and takes those that keep the rules.
 pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
@@ -112,7 +142,7 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
             if SETTINGS.iter().any(|key| at.key(key).value.is_some()) {
                 return;
             }
-            let hint = "add `enabled`, `approval`, `alias`, `priority`, `pinned` or `pins` to it";
+            let hint = "add `enabled`, `approval`, `alias`, `priority`, `pinned`, `pins`, `description` or `parameters` to it";
             at.reject(ValueError::new("this preference sets nothing", hint));
         } else if !seen.insert((scope.clone(), target.clone())) {
             let message = format!("`{target}` has a preference in the scope `{scope}` already");
@@ -135,13 +165,29 @@ fn settings(
     let mut settings = Settings::default();
     at.key("pins").text(&mut settings.pins, |text| {
         let mode = pin_mode(text)?;
-        match target.map(|target| Settings::check_place(Some(mode), scope, target)) {
+        let placed = Settings {
+            pins: Some(mode),
+            ..Settings::default()
+        };
+        match target.map(|target| placed.check_place(scope, target)) {
             Some(Err(wrong)) => Err(ValueError::new(
                 wrong.to_string(),
                 "write `scope = \"global\"` and `target = \"scenario:NAME\"`",
             )),
             Some(Ok(())) | None => Ok(mode),
         }
+    });
+    let is_tool = matches!(target, Some(PreferenceTarget::Tool(_)));
+    at.key("description")
+        .text(&mut settings.description, |text| {
+            override_description(text)
+                .map_err(|wrong| of_override(&wrong))
+                .and_then(|text| of_tool(is_tool, text))
+        });
+    at.key("parameters").text(&mut settings.parameters, |text| {
+        ParameterOverrides::parse(text)
+            .map_err(|wrong| of_override(&wrong))
+            .and_then(|parameters| of_tool(is_tool, parameters))
     });
     at.key("enabled").optional_switch(&mut settings.enabled);
     at.key("pinned").optional_switch(&mut settings.pinned);

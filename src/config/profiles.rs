@@ -7,7 +7,7 @@ use super::rules::scenario_name;
 use super::shape::Shape;
 use super::units::ValueError;
 use super::value_reader::ValueReader;
-use crate::model::{Permission, Profile, ScenarioName, Scope, UnknownLevel};
+use crate::model::{Permission, Profile, Profiles, ScenarioName, Scope, UnknownLevel};
 
 /// The shape of the list.
 pub(super) const SHAPE: Shape = Shape::List(&Shape::Table(&[
@@ -89,7 +89,7 @@ pub(super) fn unknown_default(config: &Config) -> Option<ValueError> {
 
 impl Config {
     /// The profiles, with the mark of the one that holds for clients that name none.
-    pub fn marked_profiles(&self) -> BTreeMap<String, Profile> {
+    pub fn marked_profiles(&self) -> Profiles {
         let marked = self.profiles.iter().map(|(name, profile)| {
             let is_default = profile.is_default || self.default_profile.as_ref() == Some(name);
             (
@@ -100,7 +100,10 @@ impl Config {
                 },
             )
         });
-        marked.collect()
+        Profiles {
+            known: marked.collect(),
+            unknown: self.unknown_level,
+        }
     }
 }
 

@@ -127,7 +127,9 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
                 _ => {}
             }
             if let Target::Http(http) = &mut target {
-                Arc::make_mut(http).login = Some(name.clone());
+                let http = Arc::make_mut(http);
+                http.login = Some(name.clone());
+                http.may_use_proxy = true;
             }
             indices.insert(name.clone(), i);
             // One of `[[preferences]]` for the same scenario goes before it.

@@ -41,8 +41,11 @@ impl ValueReader<'_> {
         match source {
             SecretSource::Text(secret) => Some(secret),
             SecretSource::File { path, key } => {
-                let hint =
-                    "put the text alone into it, of at most 65536 bytes, readable by the daemon";
+                let hint = if key.is_some() {
+                    "write the text under that key into this file of TOML, readable by the daemon"
+                } else {
+                    "put the text alone into it, of at most 65536 bytes, readable by the daemon"
+                };
                 let read = read_secret(&path, key.as_deref());
                 let read = read
                     .map_err(|error| ValueError::of_this_process(error.to_string(), hint))

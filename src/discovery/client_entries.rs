@@ -17,6 +17,7 @@ pub(super) fn endpoint(
         // The operator named the file that it stands in.
         Target::Http(target) => HttpTarget {
             login: Some(server.name.clone()),
+            may_use_proxy: true,
             ..HttpTarget::clone(&target)
         }
         .into(),
@@ -29,6 +30,7 @@ pub(super) fn endpoint(
         Endpoint {
             name,
             protocol,
+            sleep_after: server.entry.sleep_after,
             ..Endpoint::new(target, trust)
         },
     ))

@@ -27,6 +27,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
@@ -41,6 +42,7 @@ mod client_entries;
 pub mod embedded;
 pub mod mcp_files;
 pub mod mdns;
+pub mod registered;
 pub mod static_list;
 pub mod vrooli;
 
@@ -73,6 +75,9 @@ pub struct Endpoint {
     /// that. The scenario is then shown as down and not polled, because another program may have
     /// its port by now.
     pub ended: Option<Arc<str>>,
+    /// After how long without a client its program sleeps, `Some(None)` for never; `None` as all
+    /// others (`mcp.sleep_after`).
+    pub sleep_after: Option<Option<Duration>>,
 }
 
 impl Endpoint {
@@ -99,6 +104,7 @@ impl Endpoint {
             boot: None,
             identity: None,
             ended: None,
+            sleep_after: None,
         }
     }
 }
@@ -181,7 +187,7 @@ impl KnownSources {
     pub(crate) fn with(others: impl IntoIterator<Item = SourceId>) -> Self {
         let ours = SOURCES.iter().map(|factory| factory.id);
         Self(
-            ours.chain([SourceId::EMBEDDED, SourceId::BUNDLES])
+            ours.chain([SourceId::EMBEDDED, SourceId::BUNDLES, SourceId::REGISTERED])
                 .chain(others)
                 .collect(),
         )

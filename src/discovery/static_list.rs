@@ -87,13 +87,14 @@ impl StaticList {
                 name,
                 target,
                 protocol,
-                ..
+                sleep_after,
             } = scenario;
             (
                 id,
                 Endpoint {
                     name: Some(name),
                     protocol,
+                    sleep_after,
                     ..Endpoint::new(target, SourceTrust::Trusted)
                 },
             )
@@ -139,19 +140,7 @@ impl StaticList {
     /// Adds the scenario inside this process that the definitions become.
     #[must_use]
     pub fn with_definitions(mut self) -> Self {
-        let endpoint = || {
-            let name = DEFINITIONS.parse().ok()?;
-            let url = format!("local:{DEFINITIONS}").parse().ok()?;
-            let protocol = Some(DEFINITIONS.to_owned());
-            Some(Endpoint {
-                name: Some(name),
-                protocol,
-                ..Endpoint::at(url, SourceTrust::Trusted)
-            })
-        };
-        self.set
-            .endpoints
-            .extend(endpoint().map(|endpoint| (EndpointId(DEFINITIONS.into()), endpoint)));
+        self.set.endpoints.extend(definitions_endpoint());
         self
     }
 
@@ -188,6 +177,18 @@ impl StaticList {
         }
         self
     }
+}
+
+/// The scenario inside this process that definitions become.
+pub(super) fn definitions_endpoint() -> Option<(EndpointId, Endpoint)> {
+    let name = DEFINITIONS.parse().ok()?;
+    let url = format!("local:{DEFINITIONS}").parse().ok()?;
+    let endpoint = Endpoint {
+        name: Some(name),
+        protocol: Some(DEFINITIONS.to_owned()),
+        ..Endpoint::at(url, SourceTrust::Trusted)
+    };
+    Some((EndpointId(DEFINITIONS.into()), endpoint))
 }
 
 impl Source for StaticList {

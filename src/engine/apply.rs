@@ -71,7 +71,8 @@ impl Core {
             let Some(record) = self.fleet.get_mut(name) else {
                 continue;
             };
-            if record.poll_by(now.mono + within.mul_f64(fastrand::f64()), now) {
+            let at = now.mono + within.mul_f64(fastrand::f64());
+            if record.poll_by(at, now) || record.relist_by(at, &self.parts.config, now) {
                 self.reevaluate(name, now, ChangeKind::Same);
             }
         }

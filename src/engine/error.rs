@@ -1,6 +1,7 @@
 //! Errors of requests to the engine.
 
 use crate::catalog::pins::PinsChanged;
+use crate::config::ADDITIONS_MAX;
 use crate::model::{ScenarioName, ScenarioState, Scope};
 use crate::state::{
     CLIENT_PREFERENCES_MAX, CLIENT_PREFERENCES_OF_SCOPE_MAX, PREFERENCES_MAX, StateError,
@@ -50,6 +51,9 @@ pub enum EngineError {
          approvals"
     )]
     TooManyClientPreferencesOfScope(Scope),
+    /// The largest number of additions of one kind is reached.
+    #[error("there are {ADDITIONS_MAX} of these already, as many as are kept")]
+    TooManyAdditions,
     /// The change could not be stored, so it was not made.
     #[error(transparent)]
     State(#[from] StateError),

@@ -10,7 +10,7 @@ use super::persist::kept_preferences::GaveWay;
 use super::poll_task::PollResult;
 use super::sessions::news::SessionNews;
 use crate::catalog::pins::PinAcceptance;
-use crate::config::Config;
+use crate::config::{Additions, Config};
 use crate::discovery::{EndpointSet, SourceError};
 use crate::model::{
     Awaited, ConfigState, Health, PreferenceSet, ScenarioName, ScenarioState, Settings, SourceId,
@@ -78,6 +78,15 @@ pub(super) enum EngineEvent {
         settings: Vec<Settings>,
         /// Where the settings are sent when they are published.
         reply: ReplySender<Vec<Settings>>,
+    },
+    /// Operators added other profiles or definitions, or took some away, and it is durable.
+    AdditionsChanged {
+        /// All additions.
+        additions: Arc<Additions>,
+        /// Whether there was one of the name before.
+        was_there: bool,
+        /// Where that is sent when they are published.
+        reply: ReplySender<bool>,
     },
     /// An operator decided, and it is durable.
     Decided(

@@ -28,7 +28,7 @@
 //! 3. `fleet.rs` and `scenario/`: all scenarios, and one; `partition.rs`: is the daemon cut off?
 //! 4. `poller.rs`, `poll_task.rs`, `polling.rs`, `sessions/`: listing a scenario.
 //! 5. `publish/`, `routes.rs`, `first_lists.rs`: what readers, calls and first lists get.
-//! 6. `persist/` (the store), `configure.rs` (a reload).
+//! 6. `persist/` (the store), `configure.rs` (a reload), `forget.rs`.
 //!
 //! Never done here: decoding, rendering, the merge of tools (`catalog`).
 
@@ -39,7 +39,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::catalog::pins::{AcceptedPin, Baseline};
 use crate::catalog::{CatalogReader, Snapshot};
-use crate::config::Config;
+use crate::config::{AdditionChange, Additions, Config};
 use crate::discovery::Source;
 use crate::metrics::{ConfigLoads, Fetches, Listings};
 use crate::model::{
@@ -47,6 +47,7 @@ use crate::model::{
     ScopePattern, Settings, SettingsPatch,
 };
 use crate::protocols::Protocols;
+use crate::protocols::definitions::DefinitionRegistry;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
 use crate::state::{Decision, Restored, StateStore, TrustDecision};
 use crate::transports::http::{Client, HttpResponse};
@@ -62,6 +63,7 @@ mod effects;
 mod error;
 mod first_lists;
 mod fleet;
+mod forget;
 mod message;
 mod now;
 mod partition;
@@ -94,6 +96,7 @@ pub use call_report::CallReport;
 pub use error::EngineError;
 pub(crate) use first_lists::FIRST_LIST_TIMEOUT;
 pub use message::Forgotten;
+pub use persist::mutations::AdditionBoard;
 pub use pins::PinReport;
 pub use routes::CallRoute;
 
@@ -113,6 +116,8 @@ pub struct Setup {
     pub store: Arc<dyn StateStore>,
     /// What the store remembered at the start.
     pub restored: Restored,
+    /// What operators added besides the configuration.
+    pub additions: AdditionBoard,
     /// Sends the requests to scenarios.
     pub client: Arc<Client>,
     /// The child processes; the caller waits for their end.
@@ -141,6 +146,7 @@ pub struct EngineHandle {
     first_lists: Readiness,
     tasks: Tasks,
     pins: PinBoard,
+    added: AdditionBoard,
 }
 
 /// Counters of the engine's work. Cheap to clone.
@@ -175,6 +181,7 @@ pub fn start(setup: Setup, stop: &Stop) -> Started {
         config,
         store,
         restored,
+        additions,
         client,
         children,
         protocols,
@@ -187,6 +194,7 @@ pub fn start(setup: Setup, stop: &Stop) -> Started {
         store: Arc::clone(&store),
         preferences: KeptPreferences::restored(&restored),
         gave_way: GaveWay::default(),
+        additions: additions.clone(),
         clock,
         tasks: tasks.clone(),
         operations,
@@ -238,7 +246,8 @@ pub fn start(setup: Setup, stop: &Stop) -> Started {
         routes: routes.clone(),
         first_lists: first_lists.clone(),
     };
-    let (core, reader) = run::Core::new(parts, poller, &events, restored, ids, &readiness);
+    let added = additions.current();
+    let (core, reader) = run::Core::new(parts, poller, &events, restored, added, ids, &readiness);
     let first = reader.snapshot();
     let pins = core.pins.board();
     for source in sources {
@@ -257,6 +266,7 @@ pub fn start(setup: Setup, stop: &Stop) -> Started {
         first_lists,
         tasks,
         pins,
+        added: additions,
     };
     Started {
         engine,
@@ -283,6 +293,10 @@ impl EngineHandle {
             first_lists: Readiness::new(),
             tasks,
             pins: PinBoard::default(),
+            added: AdditionBoard::new(
+                Additions::default(),
+                DefinitionRegistry::new(Vec::new(), &[]),
+            ),
         }
     }
 
@@ -464,46 +478,6 @@ impl EngineHandle {
         let _ = self.commands.send(EngineCommand::AwaitNewTools(name)).await;
     }
 
-    /// Removes everything known of a scenario that is removed or down: its health, its tools with
-    /// their names, its stored manifest, and for a removed one the trust that an operator gave it.
-    /// A scenario that a source still names is polled as a new one.
-    ///
-    /// # Errors
-    ///
-    /// [`EngineError::NotForgettable`] for a scenario in any other state,
-    /// [`EngineError::UnknownScenario`] for an unknown one.
-    pub async fn forget(&self, name: ScenarioName) -> Result<Forgotten, EngineError> {
-        let this = self.clone();
-        // If the client went away between the steps, the operator's decision would stay.
-        self.tasks
-            .run_to_completion(async move { this.forget_whole(name).await })
-            .await
-    }
-
-    async fn forget_whole(&self, name: ScenarioName) -> Result<Forgotten, EngineError> {
-        let (reply, answer) = oneshot::channel();
-        self.commands
-            .send(EngineCommand::Forget(name.clone(), reply))
-            .await
-            .map_err(|_| EngineError::Stopping)?;
-        let forgotten = answer.await.map_err(|_| EngineError::Stopping)??;
-        if forgotten.approval_ended {
-            match self
-                .operate(|reply| Mutation::Decide(name.clone(), None, reply))
-                .await
-            {
-                // There is no health left to show.
-                Ok(_) | Err(EngineError::UnknownScenario(_)) => {}
-                Err(error) => {
-                    // Fails only when the loop is gone.
-                    let _ = self.commands.send(EngineCommand::Unforget(name)).await;
-                    return Err(error);
-                }
-            }
-        }
-        Ok(forgotten)
-    }
-
     /// Changes settings; settings that the patch does not contain stay. Acknowledged when durable
     /// and published. Returns the settings after the change.
     pub async fn prefer(
@@ -555,6 +529,21 @@ impl EngineHandle {
             })
             .await?;
         Ok(reset.len())
+    }
+
+    /// What operators added besides the configuration, as far as it is durable.
+    pub fn additions(&self) -> Arc<Additions> {
+        self.added.current()
+    }
+
+    /// Adds a profile or a definition, or takes one away. Acknowledged when durable and published,
+    /// a definition when the next listing shows it. Returns whether there was one of its name.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::TooManyAdditions`] if as many of its kind are kept as may be.
+    pub async fn add(&self, change: AdditionChange) -> Result<bool, EngineError> {
+        self.operate(|reply| Mutation::Add(change, reply)).await
     }
 
     async fn operate<T>(

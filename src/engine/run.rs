@@ -28,7 +28,7 @@ use super::scenario::poll_result::{program_end, reached};
 use super::scenario::schedule::PollGrid;
 use super::sessions::Sessions;
 use crate::catalog::CatalogReader;
-use crate::config::Config;
+use crate::config::{Additions, Config};
 use crate::discovery::KnownSources;
 use crate::model::{PinMode, ScenarioName, SourceId};
 use crate::runtime::{Latch, Readiness, Stop};
@@ -73,6 +73,7 @@ impl Core {
         poller: Poller,
         events: &mpsc::Sender<EngineEvent>,
         restored: Restored,
+        additions: Arc<Additions>,
         sources: BTreeSet<SourceId>,
         readiness: &Readiness,
     ) -> (Self, CatalogReader) {
@@ -127,6 +128,7 @@ impl Core {
             &mut pins,
             StoredParts {
                 preferences: Arc::new(preferences),
+                additions,
                 revision,
                 findings,
             },
@@ -335,6 +337,15 @@ impl Core {
                 self.publisher.after_publish(move |_| {
                     let _ = reply.send(Ok(settings));
                 });
+            }
+            EngineEvent::AdditionsChanged {
+                additions,
+                was_there,
+                reply,
+            } => {
+                self.publisher.add(additions, &self.parts.config);
+                self.publisher
+                    .after_publish(move |_| _ = reply.send(Ok(was_there)));
             }
             EngineEvent::Decided(name, ruling, reply) => {
                 self.decided(&name, ruling, now);

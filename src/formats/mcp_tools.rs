@@ -13,6 +13,8 @@ use crate::model::{MCP_NAME_MAX, PublishedName, ViewTool};
 pub(crate) const GET_OPERATION: &str = "get_operation";
 /// The tool of callsheet that searches the tools of the view.
 pub(crate) const FIND_TOOLS: &str = "find_tools";
+/// The tool of callsheet that gives whole schemas of tools.
+pub(crate) const DESCRIBE_TOOLS: &str = "describe_tools";
 /// The tool of callsheet that calls a tool which was found.
 pub(crate) const CALL_TOOL: &str = "call_tool";
 
@@ -21,7 +23,7 @@ pub(crate) const CALL_TOOL: &str = "call_tool";
 pub(crate) struct McpToolList {
     /// Published names where they are short enough, in place of names that never change.
     pub(crate) published_names: bool,
-    /// With the tools that search and call.
+    /// With the tools that search, describe and call.
     pub(crate) search: bool,
     /// With the tool that gives the state of an operation.
     pub(crate) operations: bool,
@@ -35,8 +37,17 @@ macro_rules! get_operation {
 
 macro_rules! search_tools {
     () => {
-        r#"{"name":"find_tools","description":"Finds tools by what they are for. More tools can be called than this list shows: search here first, then call what was found by its name, or through `call_tool`.","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"What the tool should do, in a few words."},"max_tokens":{"type":"integer","minimum":1,"description":"Answer with as many of the best tools as fit in so many tokens; 2000 if it is left out."}},"required":["query"]},"annotations":{"readOnlyHint":true,"openWorldHint":false}},{"name":"call_tool","description":"Calls a tool that `find_tools` found.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"The name of the tool, as `find_tools` gives it."},"arguments":{"type":"object","description":"The arguments, which fit the tool's `inputSchema`."}},"required":["name"]}}"#
+        concat!(
+            r#"{"name":"find_tools","description":"Finds tools by what they are for, and gives a line for each. More tools can be called than this list shows: search here first, then call what was found by its name, or through `call_tool`.","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"What the tool should do, in a few words."},"max_tokens":{"type":"integer","minimum":1,"description":"Answer with as many of the best tools as fit in so many tokens; 2000 if it is left out."},"detail":{"enum":["signature","full"],"description":"`full`: whole schemas in place of lines."}},"required":["query"]},"annotations":{"readOnlyHint":true,"openWorldHint":false}},"#,
+            r#"{"name":"describe_tools","description":"Gives the whole descriptions and schemas of tools.","inputSchema":{"type":"object","properties":{"names":{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":20,"description":"Names, as `find_tools` gives them."}},"required":["names"]},"annotations":{"readOnlyHint":true,"openWorldHint":false}},"#,
+            r#"{"name":"call_tool","description":"Calls a tool that `find_tools` found.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"The name of the tool, as `find_tools` gives it."},"arguments":{"type":"object","description":"The arguments, which fit the tool's parameters."}},"required":["name"]}}"#
+        )
     };
+}
+
+/// The bytes that the tools which search take in a list.
+pub(crate) fn search_tools_bytes() -> usize {
+    search_tools!().len()
 }
 
 /// The lists of one way of naming: plain, with operations, with search, with both.
@@ -100,6 +111,11 @@ pub(crate) fn mcp_tools(list: McpToolList) -> &'static dyn Format {
 }
 
 /// The name of a tool in a list.
+pub(crate) fn mcp_name(tool: &ViewTool, list: McpToolList) -> PublishedName {
+    name(tool, list.published_names)
+}
+
+/// The same by the way of naming alone.
 fn name(tool: &ViewTool, published_names: bool) -> PublishedName {
     let is_wanted = if published_names {
         !is_own(tool.name.as_str())
@@ -115,7 +131,7 @@ fn name(tool: &ViewTool, published_names: bool) -> PublishedName {
 
 /// Whether this is the name of a tool of callsheet itself.
 fn is_own(name: &str) -> bool {
-    [GET_OPERATION, FIND_TOOLS, CALL_TOOL].contains(&name)
+    [GET_OPERATION, FIND_TOOLS, DESCRIBE_TOOLS, CALL_TOOL].contains(&name)
 }
 
 /// Whether a preference gave the tool its name: all other names follow from its identity.

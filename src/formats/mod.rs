@@ -23,7 +23,8 @@
 //! 2. [`schema`]; `strict.rs` (strict modes), `latent.rs` and `lost_output.rs` (results).
 //! 3. The other vendors: `openai_responses.rs`, `anthropic.rs`, `gemini.rs`, `bedrock.rs`,
 //!    `chat.rs` (Mistral, Cohere), `ollama.rs`, `calls.rs`.
-//! 4. For other programs: `native.rs` (another daemon), `mcp.rs` with `mcp_tools.rs`,
+//! 4. `signature.rs`: a tool in one line, in no vendor's shape.
+//! 5. For other programs: `native.rs` (another daemon), `mcp.rs` with `mcp_tools.rs`,
 //!    `json_rpc.rs`.
 //!
 //! To add one: a file here, a row in [`limits`], a line in [`FORMATS`], expected files under
@@ -51,12 +52,17 @@ mod ollama;
 pub mod openai;
 mod openai_responses;
 pub mod schema;
+mod signature;
 mod strict;
 mod vendor;
 
 pub(crate) use json_rpc::json_rpc_tools;
 pub use limits::FormatLimits;
-pub(crate) use mcp_tools::{CALL_TOOL, FIND_TOOLS, GET_OPERATION, McpToolList, mcp_tools};
+pub(crate) use mcp_tools::{
+    CALL_TOOL, DESCRIBE_TOOLS, FIND_TOOLS, GET_OPERATION, McpToolList, mcp_name, mcp_tools,
+    search_tools_bytes,
+};
+pub use signature::signature;
 pub use strict::Spent;
 
 /// The options of a format.

@@ -49,6 +49,19 @@ const OWN_TEXTS: OwnTexts = OwnTexts {
     instructions: "/scenario/instructions",
 };
 
+/// The rest of a sentence that says why a value does not fit a schema; `None` if it fits, or if
+/// that cannot be judged from the keywords of the protocol.
+pub(crate) fn value_misfit(schema: &str, value: &str) -> Option<String> {
+    let schema = Json::parse(schema)?;
+    let value = Json::parse(value)?;
+    let misfit = fit::misfit(&schema, &value, &mut fit::StepBudget::new())?;
+    Some(if misfit.at.is_empty() {
+        misfit.what
+    } else {
+        format!("is unfit at {}: {}", misfit.at, misfit.what)
+    })
+}
+
 /// Checks a manifest by the rules of its protocol: what is a mistake in one is not in another.
 pub fn check_by_protocol(manifest: &Manifest) -> Vec<Finding> {
     if Manifest::is_revision_of_mcp(&manifest.protocol_version) {

@@ -7,13 +7,14 @@ use super::family::{Family, MetricKind};
 use super::histogram::DurationHistogram;
 
 /// All outcomes: an answer, or the kind of the error. Any other outcome counts as the last one.
-const OUTCOMES: [&str; 11] = [
+const OUTCOMES: [&str; 12] = [
     "ok",
     "not-modified",
     "refused",
     "unresolved",
     "timeout",
     "broken",
+    "proxy",
     "status",
     "too-large",
     "redirect",

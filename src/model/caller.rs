@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::profile::Permission;
+
 /// Where a call comes from, as far as its caller says. An approval is bound to all of it but the
 /// client.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -10,6 +12,8 @@ pub struct CallerInfo {
     pub chat: Option<Arc<str>>,
     /// The profile (a persona, a role).
     pub profile: Option<Arc<str>>,
+    /// The level that it says it has.
+    pub permission: Option<Permission>,
     /// The user, as the caller names him.
     pub user_id: Option<Arc<str>>,
     /// The client: the name of an MCP client, or the `User-Agent` of another one.

@@ -195,18 +195,47 @@ impl fmt::Display for NamedVersion {
     }
 }
 
-/// The version of one tool, computed when it is first needed. A clone computes its own, since it is
-/// made to be changed; it does not make two tools different. The version is apart from the tool:
-/// while a document is read, a tool has none yet, and many small tools have to fit its budget.
+/// What follows from the definition of one tool, each part made when it is first needed: its
+/// version and its signature. A clone makes its own, since it is made to be changed; it does not
+/// make two tools different. The parts are apart from the tool: while a document is read, a tool
+/// has none yet, and many small tools have to fit its budget.
 #[derive(Default)]
-pub struct VersionCell(OnceLock<Box<DefinitionVersion>>);
+pub struct VersionCell(OnceLock<Box<DerivedParts>>);
+
+/// See [`VersionCell`].
+#[derive(Default)]
+struct DerivedParts {
+    version: OnceLock<DefinitionVersion>,
+    /// What stands behind the name in the signature.
+    signature: OnceLock<Box<str>>,
+}
 
 impl VersionCell {
+    /// The parts of a tool that keeps this version, whatever it shows.
+    pub(super) fn with_version(version: DefinitionVersion) -> Self {
+        let cell = Self::default();
+        // An empty cell always takes it.
+        _ = cell.parts().version.set(version);
+        cell
+    }
+
     /// The version of the definition with these parts, which are those of its tool.
     pub(super) fn version(&self, parts: &DefinitionParts<'_>) -> DefinitionVersion {
-        **self
-            .0
-            .get_or_init(|| Box::new(DefinitionVersion::from_parts(parts)))
+        *self
+            .parts()
+            .version
+            .get_or_init(|| DefinitionVersion::from_parts(parts))
+    }
+
+    /// What stands behind the name in the signature of the tool; `make` writes it the first time.
+    pub(crate) fn signature(&self, make: impl FnOnce() -> String) -> &str {
+        self.parts()
+            .signature
+            .get_or_init(|| make().into_boxed_str())
+    }
+
+    fn parts(&self) -> &DerivedParts {
+        self.0.get_or_init(Box::default)
     }
 }
 

@@ -117,6 +117,8 @@ codes! {
     GeneratedAt = "generated-at", Info;
     /// Switched off by a preference or by the manifest's default.
     Disabled = "disabled", Info;
+    /// An override of a description or a parameter does not fit the tool as it is offered now.
+    OverrideDoesNotFit = "override-does-not-fit", Warning;
     /// Not published because of the scenario's state.
     Withdrawn = "withdrawn", Warning;
     /// The scenario answers 401 or 403: a credential is missing, or the one that was sent is not

@@ -23,12 +23,13 @@
 //! 2. `source.rs`, `target.rs`, `stdio_target.rs`, `credential.rs`, `secret.rs`, `host_rule.rs`,
 //!    `subnet.rs`, `public_address.rs`: where a scenario is, and how it is reached.
 //! 3. `scenario.rs`, `program_end.rs`, `awaited.rs`: its health.
-//! 4. `preference.rs`, `profile.rs`, `activity.rs`: what users and definitions want.
+//! 4. `preference.rs`, `profile.rs`, `activity.rs`, `addition.rs`: what users and definitions want.
 //! 5. `approval.rs`, `operation.rs`, `turn.rs`, `call_event.rs`, `interaction.rs`, `caller.rs`,
 //!    `usage.rs`: calls.
 //! 6. `finding.rs`, `next_step.rs`, `config_state.rs`, `text.rs`: what people are shown.
 
 pub mod activity;
+mod addition;
 pub mod approval;
 mod awaited;
 pub mod call_event;
@@ -61,6 +62,7 @@ mod subnet;
 pub mod target;
 pub(crate) mod text;
 pub mod tool;
+mod tool_override;
 pub mod turn;
 pub mod usage;
 pub mod version;
@@ -68,6 +70,7 @@ pub mod view;
 
 pub use crate::json::JsonText;
 pub use activity::{ActivityChoice, BoundActivity, DEFINITIONS, Execution, META_FIELDS};
+pub use addition::AdditionKind;
 pub use approval::{
     ApprovalDecision, ApprovalRequest, ApprovalState, CalledDefinition, StoredAnswer,
 };
@@ -100,11 +103,12 @@ pub use preference::{
     ApprovalPolicy, InvalidPreference, PreferenceAuthor, PreferenceSet, PreferenceTarget, Scope,
     Settings, SettingsPatch,
 };
-pub use profile::{Permission, Profile, UnknownLevel};
+pub use profile::{CallerBounds, Permission, Profile, Profiles, UnknownLevel, bounds};
 pub use program_cost::{MemoryMeasure, ProgramCost};
 pub use program_end::{ProgramEnd, RecordedEnd};
 pub use public_address::is_public_address;
 pub use relayed::{RelayedKind, RelayedOffer, RelayedOffers};
+pub(crate) use scenario::SESSIONLESS_REVISION;
 pub use scenario::{
     Freshness, Health, Isolated, LastError, PeerIdentity, SHOWN_NAME, SHOWN_TEXT, ScenarioState,
     StateTransition, ToolCounts,
@@ -117,7 +121,10 @@ pub(crate) use target::redacted_url;
 pub use target::{BundleId, HttpTarget, InProcessId, Target};
 pub(crate) use tool::PROVIDER_VERSION;
 pub use tool::{ACTIVITY, Extra, Facts, TOOL_NAME_MAX, Tool, gives_hints};
+pub use tool_override::{
+    InvalidOverride, OverrideValue, ParameterOverride, ParameterOverrides, override_description,
+};
 pub use turn::StoredTurn;
 pub use usage::ToolUsage;
 pub use version::{AcceptedVersions, ProtocolVersion, VersionVerdict};
-pub use view::{CompanionName, Effective, Provenance, ViewTool};
+pub use view::{CompanionName, Effective, OverriddenTool, Provenance, UnfitOverride, ViewTool};

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use imbl::OrdMap;
 
@@ -13,6 +14,7 @@ use super::name::{InvalidName, PublishedName, ScenarioName, ToolId};
 use super::next_step::WithNextStep;
 use super::pins::PinMode;
 use super::tool::TOOL_NAME_MAX;
+use super::tool_override::{InvalidOverride, ParameterOverrides};
 
 /// Where a preference holds. Chat beats profile beats global beats the manifest's default.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,6 +80,10 @@ pub struct Settings {
     /// What happens with definitions that were not accepted. Only for a scenario, in the global
     /// scope.
     pub pins: Option<PinMode>,
+    /// What models read in place of the tool's own description. Only for a single tool.
+    pub description: Option<Arc<str>>,
+    /// What replaces parts of its parameters. Only for a single tool.
+    pub parameters: Option<ParameterOverrides>,
 }
 
 /// A change to some settings: `None` leaves a setting as it is, `Some(None)` makes it inherit
@@ -96,6 +102,10 @@ pub struct SettingsPatch {
     pub pinned: Option<Option<bool>>,
     /// See [`Settings::pins`].
     pub pins: Option<Option<PinMode>>,
+    /// See [`Settings::description`].
+    pub description: Option<Option<Arc<str>>>,
+    /// See [`Settings::parameters`]. All of them are one setting.
+    pub parameters: Option<Option<ParameterOverrides>>,
 }
 
 /// All preferences, by scope and target. Empty settings are never kept. Cheap to clone: a changed
@@ -135,6 +145,12 @@ pub enum InvalidPreference {
     /// A mode of pins for something else than a whole scenario, or for some of its clients.
     #[error("pins are for a whole scenario and all clients, not for `{0}`: {OF_SCENARIO}")]
     PinsTarget(String),
+    /// An override for a target that is not a single tool.
+    #[error("a description or parameters need a single tool, but `{0}` is not one: {OF_TOOL}")]
+    OverrideTarget(String),
+    /// An override that cannot be.
+    #[error(transparent)]
+    Override(#[from] InvalidOverride),
     /// The name of a tool that no tool can have.
     #[error("no tool is called `{0}...`: names of tools have 1 to {TOOL_NAME_MAX} bytes")]
     Tool(String),
@@ -154,7 +170,8 @@ impl WithNextStep for InvalidPreference {
             Self::Scope(_) => Some(OF_SCOPE.into()),
             Self::Target(_) => Some(OF_TARGET.into()),
             Self::Approval(_) => Some(OF_APPROVAL.into()),
-            Self::AliasTarget(_) => Some(OF_TOOL.into()),
+            Self::AliasTarget(_) | Self::OverrideTarget(_) => Some(OF_TOOL.into()),
+            Self::Override(error) => error.next_step(),
             Self::PinsTarget(_) => Some(OF_SCENARIO.into()),
             Self::Name(error) => error.next_step(),
             Self::Tool(_) | Self::Text(_) => None,
@@ -179,8 +196,15 @@ impl Settings {
             priority: _,
             pinned: _,
             pins,
+            description,
+            parameters,
         } = self;
-        enabled.is_none() && approval.is_none() && alias.is_none() && pins.is_none()
+        enabled.is_none()
+            && approval.is_none()
+            && alias.is_none()
+            && pins.is_none()
+            && description.is_none()
+            && parameters.is_none()
     }
 
     /// These settings with a change applied; settings that the change does not name stay.
@@ -193,6 +217,14 @@ impl Settings {
             priority: patch.priority.unwrap_or(self.priority),
             pinned: patch.pinned.unwrap_or(self.pinned),
             pins: patch.pins.unwrap_or(self.pins),
+            description: patch
+                .description
+                .clone()
+                .unwrap_or_else(|| self.description.clone()),
+            parameters: patch
+                .parameters
+                .clone()
+                .unwrap_or_else(|| self.parameters.clone()),
         }
     }
 }
@@ -208,6 +240,14 @@ impl Settings {
             priority: self.priority.or(lower.priority),
             pinned: self.pinned.or(lower.pinned),
             pins: self.pins.or(lower.pins),
+            description: self
+                .description
+                .clone()
+                .or_else(|| lower.description.clone()),
+            parameters: match (&self.parameters, &lower.parameters) {
+                (Some(own), Some(below)) => Some(own.over(below)),
+                (own, below) => own.as_ref().or(below.as_ref()).cloned(),
+            },
         }
     }
 }
@@ -222,6 +262,8 @@ impl SettingsPatch {
             priority: Some(None),
             pinned: Some(None),
             pins: Some(None),
+            description: Some(None),
+            parameters: Some(None),
         }
     }
 }
@@ -390,21 +432,25 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// The pins of something else than a whole scenario for all clients.
+    /// The pins of something else than a whole scenario for all clients, and an override of
+    /// something else than a single tool.
     pub fn check_place(
-        pins: Option<PinMode>,
+        &self,
         scope: &Scope,
         target: &PreferenceTarget,
     ) -> Result<(), InvalidPreference> {
-        let may = matches!(
+        let may_have_pins = matches!(
             (scope, target),
             (Scope::Global, PreferenceTarget::Scenario(_))
         );
-        if pins.is_none() || may {
-            Ok(())
-        } else {
-            Err(InvalidPreference::PinsTarget(format!("{scope} {target}")))
+        if self.pins.is_some() && !may_have_pins {
+            return Err(InvalidPreference::PinsTarget(format!("{scope} {target}")));
         }
+        let overrides = self.description.is_some() || self.parameters.is_some();
+        if overrides && !matches!(target, PreferenceTarget::Tool(_)) {
+            return Err(InvalidPreference::OverrideTarget(target.to_string()));
+        }
+        Ok(())
     }
 }
 

@@ -1,7 +1,8 @@
 //! The bounds of a profile (a persona, a role): which tools it may see at all. Preferences choose
 //! within it and never widen it.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -51,12 +52,100 @@ pub struct Profile {
     pub is_default: bool,
 }
 
+/// The profiles that are known, and how levels are read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Profiles {
+    /// By name. If there are any, a profile that is not here may see no tools.
+    pub known: BTreeMap<String, Profile>,
+    /// How tools that require an unknown level are treated, for callers that name a level.
+    pub unknown: UnknownLevel,
+}
+
+/// What a caller may see and call at most. What is absent allows all, what is empty allows none,
+/// and bounds only intersect.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CallerBounds<'a> {
+    /// Only tools of these scenarios.
+    pub scenarios: Option<Cow<'a, BTreeSet<ScenarioName>>>,
+    /// Only tools that require at most this permission.
+    pub permission: Option<Permission>,
+    /// How tools that require an unknown level are treated, if `permission` is set.
+    pub unknown: UnknownLevel,
+}
+
+/// The bounds of a caller: of the profile that it names, and of its own level. Both are
+/// independent of each other, and neither widens the other.
+pub fn bounds<'a>(
+    level: Option<Permission>,
+    profile: Option<&'a Profile>,
+    profiles: &Profiles,
+) -> CallerBounds<'a> {
+    let of_caller = CallerBounds {
+        scenarios: None,
+        permission: level,
+        unknown: profiles.unknown,
+    };
+    profile
+        .map_or_else(CallerBounds::default, Profile::bounds)
+        .and(of_caller)
+}
+
 /// A text that is not a level of permission.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a level of permission: use `guest`, `user`, `admin` or `owner`")]
 pub struct InvalidPermission(pub String);
 
 impl Profile {
+    /// What its callers may see and call at most.
+    pub fn bounds(&self) -> CallerBounds<'_> {
+        CallerBounds {
+            scenarios: self.scenarios.as_ref().map(Cow::Borrowed),
+            permission: self.permission,
+            unknown: self.unknown,
+        }
+    }
+}
+
+impl From<BTreeMap<String, Profile>> for Profiles {
+    fn from(known: BTreeMap<String, Profile>) -> Self {
+        Self {
+            known,
+            unknown: UnknownLevel::default(),
+        }
+    }
+}
+
+impl CallerBounds<'_> {
+    /// What both allow.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let scenarios = match (self.scenarios, other.scenarios) {
+            (Some(one), Some(two)) => Some(Cow::Owned(&*one & &*two)),
+            (one, two) => one.or(two),
+        };
+        let (permission, unknown) = match (self.permission, other.permission) {
+            (Some(one), Some(two)) => {
+                let unknown = match (self.unknown, other.unknown) {
+                    (UnknownLevel::Guest, UnknownLevel::Guest) => UnknownLevel::Guest,
+                    _ => UnknownLevel::Refuse,
+                };
+                (Some(one.min(two)), unknown)
+            }
+            (Some(one), None) => (Some(one), self.unknown),
+            (None, two) => (two, other.unknown),
+        };
+        Self {
+            scenarios,
+            permission,
+            unknown,
+        }
+    }
+
+    /// Whether everything is allowed.
+    pub fn is_open(&self) -> bool {
+        self.scenarios.is_none() && self.permission.is_none()
+    }
+
     /// Whether tools of this scenario may be seen.
     pub fn allows_scenario(&self, name: &ScenarioName) -> bool {
         self.scenarios
@@ -74,6 +163,9 @@ impl Profile {
 }
 
 impl Permission {
+    /// The levels that a profile or a caller may have, lowest first.
+    pub const NAMED: [Self; 4] = [Self::Guest, Self::User, Self::Admin, Self::Owner];
+
     /// The level as it is written.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -91,7 +183,7 @@ impl FromStr for Permission {
     type Err = InvalidPermission;
 
     fn from_str(text: &str) -> Result<Self, InvalidPermission> {
-        [Self::Guest, Self::User, Self::Admin, Self::Owner]
+        Self::NAMED
             .into_iter()
             .find(|level| level.as_str() == text)
             .ok_or_else(|| InvalidPermission(text.chars().take(120).collect()))
@@ -123,7 +215,7 @@ mod tests {
             };
             for (wanted, other) in levels.into_iter().enumerate() {
                 assert_eq!(
-                    profile.allows_permission(other),
+                    profile.bounds().allows_permission(other),
                     wanted <= had,
                     "{level} asked for {other}"
                 );
@@ -137,21 +229,61 @@ mod tests {
             permission: Some(Permission::Owner),
             ..Profile::default()
         };
-        assert!(!owner.allows_permission(Permission::Unknown));
+        assert!(!owner.bounds().allows_permission(Permission::Unknown));
         assert!(
             Profile {
                 unknown: UnknownLevel::Guest,
                 ..owner
             }
+            .bounds()
             .allows_permission(Permission::Unknown)
         );
         assert!(
-            Profile::default().allows_permission(Permission::Unknown),
+            CallerBounds::default().allows_permission(Permission::Unknown),
             "without a level nothing is asked"
         );
         assert!(
             "unknown".parse::<Permission>().is_err(),
             "nobody can be given it"
         );
+    }
+
+    #[test]
+    fn bounds_only_intersect() {
+        let names = |names: &[&str]| {
+            let names = names
+                .iter()
+                .map(|name| name.parse::<ScenarioName>().unwrap());
+            names.collect::<BTreeSet<_>>()
+        };
+        let persona = Profile {
+            scenarios: Some(names(&["a", "b"])),
+            permission: Some(Permission::Admin),
+            ..Profile::default()
+        };
+        let profiles = Profiles::default();
+        let level = |level| bounds(Some(level), Some(&persona), &profiles).permission;
+        assert_eq!(level(Permission::User), Some(Permission::User));
+        assert_eq!(
+            level(Permission::Owner),
+            Some(Permission::Admin),
+            "a caller lowers and never raises"
+        );
+        let alone = bounds(Some(Permission::Guest), None, &profiles);
+        assert!(!alone.is_open() && alone.scenarios.is_none());
+        assert!(bounds(None, None, &profiles).is_open());
+        let other = Profile {
+            scenarios: Some(names(&["b", "c"])),
+            ..Profile::default()
+        };
+        let both = persona.bounds().and(other.bounds());
+        assert_eq!(both.scenarios.as_deref(), Some(&names(&["b"])));
+        assert_eq!(both.permission, Some(Permission::Admin));
+        let nothing = Profile {
+            scenarios: Some(BTreeSet::new()),
+            ..Profile::default()
+        };
+        let none = both.and(nothing.bounds());
+        assert!(!none.allows_scenario(&"b".parse().unwrap()));
     }
 }

@@ -77,6 +77,10 @@ impl fmt::Display for ScenarioState {
     }
 }
 
+/// The first revision of MCP whose servers keep no sessions, so that the end of their programs
+/// loses none.
+pub(crate) const SESSIONLESS_REVISION: &str = "2026-07-28";
+
 /// The status of one scenario as operators see it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Health {

@@ -45,6 +45,9 @@ pub struct HttpTarget {
     pub url: Url,
     /// Where to connect instead of looking up the host of `url`.
     pub dial: Option<SocketAddr>,
+    /// Whether the way there may be the proxy of the configuration: the operator named the address.
+    /// What was only discovered is reached directly.
+    pub may_use_proxy: bool,
     /// The credential that every request carries.
     pub auth: Option<Auth>,
     /// Further headers that go with every request.
@@ -179,6 +182,7 @@ impl HttpTarget {
         Self {
             url,
             dial: None,
+            may_use_proxy: false,
             auth: None,
             headers: Vec::new(),
             login: None,

@@ -198,6 +198,17 @@ impl Tool {
             .map(|(_, json)| json)
     }
 
+    /// This tool with another description and other parameters, as an operator wants it shown. Its
+    /// version stays that of its own definition.
+    pub(crate) fn shown_as(&self, description: Arc<str>, parameters: JsonText) -> Self {
+        Self {
+            description,
+            parameters,
+            version: VersionCell::with_version(self.version()),
+            ..self.clone()
+        }
+    }
+
     /// The facts, to be changed for this tool alone.
     pub fn facts_mut(&mut self) -> &mut Facts {
         Arc::make_mut(&mut self.facts)

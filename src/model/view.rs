@@ -8,14 +8,17 @@ use super::activity::Execution;
 use super::name::{PublishedName, ScenarioName, ToolId};
 use super::preference::{PreferenceTarget, Scope};
 use super::tool::Tool;
+use super::tool_override::OverrideValue;
 
 /// A tool within a view.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ViewTool {
     /// Identity: the owning scenario and the tool's original name.
     pub id: ToolId,
-    /// The tool as offered.
+    /// The tool as the client gets it: as offered, unless an operator replaced parts of it.
     pub tool: Arc<Tool>,
+    /// What an operator replaced, if so.
+    pub overridden: Option<Arc<OverriddenTool>>,
     /// The name it is published under in this view.
     pub name: PublishedName,
     /// What preferences made of it.
@@ -27,6 +30,18 @@ pub struct ViewTool {
 }
 
 impl ViewTool {
+    /// The tool as its scenario offers it.
+    pub fn offered(&self) -> &Arc<Tool> {
+        self.overridden
+            .as_ref()
+            .map_or(&self.tool, |overridden| &overridden.offered)
+    }
+
+    /// Why it is withheld, if the value of a fixed parameter does not fit it any more.
+    pub fn withheld_reason(&self) -> Option<&UnfitOverride> {
+        self.overridden.as_ref()?.withheld_reason()
+    }
+
     /// Whether no LLM sees it: its scenario marks it as internal, or it is the activity of a
     /// definition. It is still found by name.
     pub fn is_internal(&self) -> bool {
@@ -43,6 +58,41 @@ impl ViewTool {
                 self.tool.own_activity().unwrap_or(self.name.as_str())
             }
         }
+    }
+}
+
+/// What an operator replaced of a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OverriddenTool {
+    /// The tool as its scenario offers it.
+    pub offered: Arc<Tool>,
+    /// The values that its calls get, by parameter.
+    pub values: Box<[(Arc<str>, OverrideValue)]>,
+    /// The overrides that do not fit the tool as it is now. The tool is without them.
+    pub unfit: Box<[UnfitOverride]>,
+}
+
+/// An override that does not fit its tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnfitOverride {
+    /// The parameter.
+    pub parameter: Arc<str>,
+    /// Why it does not fit: the rest of a sentence that begins with the parameter.
+    pub why: String,
+    /// Whether the value is fixed: then the tool cannot be called without it.
+    pub is_fixed: bool,
+}
+
+impl OverriddenTool {
+    /// The override because of which the tool is withheld, if there is one.
+    pub fn withheld_reason(&self) -> Option<&UnfitOverride> {
+        self.unfit.iter().find(|unfit| unfit.is_fixed)
+    }
+}
+
+impl fmt::Display for UnfitOverride {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the parameter `{}` {}", self.parameter, self.why)
     }
 }
 
@@ -88,6 +138,8 @@ pub enum Provenance {
     Manifest,
     /// A preference. Shared: one preference may apply to many tools.
     Preference(Arc<(Scope, PreferenceTarget)>),
+    /// A preference whose fixed value for a parameter does not fit the tool any more.
+    UnfitOverride(Arc<(Scope, PreferenceTarget)>),
 }
 
 impl Provenance {
@@ -96,6 +148,9 @@ impl Provenance {
         match self {
             Self::Manifest => format!("{scenario} disables it by default"),
             Self::Preference(_) => format!("the preference {self} disables it"),
+            Self::UnfitOverride(_) => {
+                format!("a value that the preference {self} fixes does not fit it any more")
+            }
         }
     }
 }
@@ -105,7 +160,9 @@ impl fmt::Display for Provenance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Manifest => f.write_str("manifest"),
-            Self::Preference(place) => write!(f, "{} {}", place.0, place.1),
+            Self::Preference(place) | Self::UnfitOverride(place) => {
+                write!(f, "{} {}", place.0, place.1)
+            }
         }
     }
 }

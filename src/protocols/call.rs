@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::InputRound;
-use crate::model::JsonText;
+use crate::model::{CallerInfo, JsonText};
 use crate::transports::http::{HttpResponse, Unanswered};
 use crate::transports::{TransportError, status_text};
 
@@ -24,6 +24,9 @@ pub struct Call {
     pub arguments: JsonText,
     /// The user for whom the call is made, where a protocol passes that on.
     pub user_id: Option<Arc<str>>,
+    /// Where the call comes from, for functions of the program that callsheet runs in. No other
+    /// scenario gets it.
+    pub caller: CallerInfo,
     /// The timeout of the tool in the list. Without it the protocol's own default holds.
     pub timeout: Option<Duration>,
     /// The longest time for any call, whatever the tool or the protocol says.

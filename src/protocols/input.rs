@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::call_log::LogLevel;
@@ -61,8 +61,10 @@ pub struct InputRound {
     pub state: Option<String>,
 }
 
-/// Why a question of a tool was declined without its user. Its text ends with the next step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+/// Why a question of a tool was declined without its user. Its text ends with the next step. Its
+/// names are stored with turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum DeclinedInput {
     /// Several calls were under way, and it may be a question of each.
     #[error(

@@ -5,12 +5,17 @@
 
 use std::fmt;
 
+use callsheet_provide::ToolFuture;
 use futures_util::future::BoxFuture;
+use serde_json::Value;
+use tokio::time::Instant;
 
 use super::call_log::CallLog;
 use super::input::{CallerOffers, DeclinedInput, InputWanted};
 use super::trace::TraceContext;
-use crate::model::JsonText;
+use crate::bundles::CallContext;
+use crate::model::{CallerInfo, JsonText};
+use crate::runtime::StopTrigger;
 
 /// The caller's side of one call. A face implements it for its callers, and the session that runs
 /// the call uses it. Every method has a default for callers that take no part.
@@ -95,6 +100,32 @@ pub(crate) fn cancelled_by_caller(io: &dyn CallIo) -> impl Future<Output = ()> +
         if cancelled.await == Cancelled::CallerGone {
             std::future::pending::<()>().await;
         }
+    }
+}
+
+/// Runs a function of the program within a limit, and informs it when its caller cancels the call.
+/// `None` if it took longer. A function that ignores that runs to its end.
+pub(crate) async fn run_function(
+    function: impl FnOnce(CallContext) -> ToolFuture + Send,
+    caller: CallerInfo,
+    deadline: Instant,
+    io: &dyn CallIo,
+) -> Option<Result<Value, String>> {
+    let (trigger, cancelled) = StopTrigger::new();
+    let context = CallContext {
+        caller,
+        deadline: Some(deadline),
+        cancelled,
+    };
+    let running = tokio::time::timeout_at(deadline, function(context));
+    let informed = async {
+        cancelled_by_caller(io).await;
+        trigger.stop();
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        ended = running => ended.ok(),
+        () = informed => None,
     }
 }
 

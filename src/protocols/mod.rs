@@ -61,10 +61,12 @@ pub mod tool_discovery;
 mod trace;
 mod validity;
 
+pub use crate::bundles::{CallContext, ContextFunction, context_function, without_context};
 pub use call::{Call, CallError, Fault, Outcome, RunningCall};
 pub use call_log::{CallLog, LogLevel};
 pub use input::{CallerOffers, DeclinedInput, InputMethod, InputRound, InputWanted};
 pub(crate) use io::cancelled_by_caller;
+pub(crate) use io::run_function;
 pub use io::{CallIo, CallProgress, Cancelled, NoCaller};
 pub use listing::{ConnectError, Known, ListError, ListRequest, Listing};
 pub use session::{EndReason, Hint, Relay, RelayMethod, Session};

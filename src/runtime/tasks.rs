@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
@@ -285,6 +286,9 @@ impl Tasks {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
+        // Boxed, so that all futures with the same output are one type to the runtime. It would
+        // compile all of its handling of a task for each type of future, up to four times.
+        let future: BoxFuture<'static, F::Output> = Box::pin(future);
         self.tracker.spawn(future)
     }
 
@@ -308,6 +312,8 @@ impl Tasks {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
+        // Boxed for the same reason as futures are.
+        let work: Box<dyn FnOnce() -> T + Send> = Box::new(work);
         self.tracker.spawn_blocking(work)
     }
 

@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use bytes::Bytes;
 use futures_util::{FutureExt, future};
 use http::header::{
@@ -67,6 +68,8 @@ struct HttpServiceInner {
     router: Router,
     counters: RequestCounters,
     bytes: ClientBytes,
+    /// Of the bodies of routes that do not say otherwise.
+    body_limit: DefaultBodyLimit,
 }
 
 /// The counters of the requests that the router does not get.
@@ -98,7 +101,7 @@ impl HttpService {
     /// The service in front of the router of all routes. Request bodies have at most `max_body`
     /// bytes.
     pub(super) fn new(guard: Guard, shared: SharedState, max_body: usize) -> Self {
-        let router = routes::router(Arc::clone(&shared), max_body);
+        let router = routes::router(Arc::clone(&shared));
         let place = |route| shared.requests.route(route);
         let places = RequestCounters {
             list: place(LIST),
@@ -113,6 +116,7 @@ impl HttpService {
             router,
             counters: places,
             bytes,
+            body_limit: DefaultBodyLimit::max(max_body),
         });
         Self {
             inner,
@@ -301,6 +305,7 @@ impl HttpServiceInner {
         let route = field::Empty;
         let status = field::Empty;
         let span = tracing::debug_span!("request", method = %request.method(), route, status);
+        self.body_limit.apply(&mut request);
         request.extensions_mut().insert(let_go);
         request.extensions_mut().insert(bytes.clone());
         let routed = Box::pin(tower::Service::call(&mut self.router.clone(), request));

@@ -48,6 +48,7 @@ use crate::engine::EngineHandle;
 use crate::events::Hub;
 use crate::metrics::Requests;
 use crate::model::Secret;
+use crate::protocols::definitions::DefinitionRegistry;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
 use crate::transports::http::credentials::oauth::OAuthTokens;
 use crate::views::ViewCache;
@@ -66,6 +67,7 @@ mod mcp;
 mod openapi;
 mod readable_arguments;
 mod rendered;
+mod route_layer;
 mod route_refusals;
 mod route_spec;
 mod routes;
@@ -87,6 +89,8 @@ pub struct ServerParts {
     pub logins: Arc<OAuthTokens>,
     /// The stored tools.
     pub bundles: BundleStore,
+    /// The definitions of this daemon.
+    pub definitions: DefinitionRegistry,
     /// Publishes events.
     pub events: Hub,
     /// The state for `/readyz`.
@@ -150,6 +154,7 @@ struct ServerState {
     calls: Calls,
     logins: Arc<OAuthTokens>,
     bundles: BundleStore,
+    definitions: DefinitionRegistry,
     archives: compat::bundles::ArchiveLimit,
     events: Hub,
     readiness: Readiness,
@@ -195,6 +200,7 @@ impl ServerState {
             calls,
             logins,
             bundles,
+            definitions,
             events,
             readiness,
             config,
@@ -222,6 +228,7 @@ impl ServerState {
             calls,
             logins,
             bundles,
+            definitions,
             archives: compat::bundles::ArchiveLimit::default(),
             events,
             readiness,

@@ -4,10 +4,11 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::MethodRouter;
 
 use crate::server::SharedState;
-use crate::server::auth::{ConfigWatch, require_right};
+use crate::server::auth::ConfigWatch;
 use crate::server::http::guard::BodyRule;
 use crate::server::http::params::Param;
 use crate::server::openapi::OperationSpec;
+use crate::server::route_layer::require_right;
 
 /// One path and its operations.
 pub(super) struct RouteSpec {

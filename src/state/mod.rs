@@ -1,6 +1,7 @@
 //! What outlives the process: last good manifests, preferences, operator decisions, calls that wait
-//! for approval, operations under way, turns, usage counts of tools, histories of
-//! their definitions, what was accepted of them, logins, and the key of the server.
+//! for approval, operations under way, turns, usage counts of tools, histories of their
+//! definitions, what was accepted of them, what operators added to the configuration, logins, and
+//! the key of the server.
 //!
 //! A write is acknowledged only when it is durable. A store never interprets its content and never
 //! loses entries that it cannot read: they are moved aside and reported.
@@ -14,9 +15,9 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
 use crate::model::{
-    ApprovalRequest, Finding, Operation, PeerIdentity, PreferenceAuthor, PreferenceSet,
-    PreferenceTarget, ScenarioName, Scope, Secret, Settings, StoredTurn, ToolId, ToolUsage,
-    WithNextStep,
+    AdditionKind, ApprovalRequest, Finding, Operation, PeerIdentity, PreferenceAuthor,
+    PreferenceSet, PreferenceTarget, ScenarioName, Scope, Secret, Settings, StoredTurn, ToolId,
+    ToolUsage, WithNextStep,
 };
 
 pub mod manifest;
@@ -68,6 +69,8 @@ pub struct Restored {
     pub log: Vec<LogRow>,
     /// What else is known of that log, also of lines that are deleted.
     pub earlier_log: Option<EarlierLog>,
+    /// What operators added besides the configuration, in order of kind and name.
+    pub additions: Vec<StoredAddition>,
     /// What was lost and not accepted by an operator yet.
     pub loss: Option<StateLoss>,
     /// Entries that could not be read, and where they were moved.
@@ -197,6 +200,17 @@ pub struct StoredPins {
     pub document: Box<str>,
 }
 
+/// What an operator added while the daemon ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredAddition {
+    /// Its kind.
+    pub kind: AdditionKind,
+    /// Its name, which no other one of its kind has.
+    pub name: String,
+    /// What was added, as one JSON object.
+    pub document: Box<str>,
+}
+
 /// What an operator decided about a scenario; replaces an earlier decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
@@ -259,6 +273,10 @@ pub enum Write {
     Pins(StoredPins),
     /// Deletes what was accepted of a scenario.
     ForgetPins(ScenarioName),
+    /// Replaces an addition.
+    Addition(StoredAddition),
+    /// Deletes the addition of this kind with this name.
+    ForgetAddition(AdditionKind, String),
     /// Adds lines to the log, or replaces those of the same numbers.
     Log(Vec<LogRow>),
     /// Deletes the lines of a kind with these numbers. No other lines are looked at.

@@ -32,6 +32,16 @@ pub enum TransportError {
         /// How.
         message: String,
     },
+    /// The proxy on the way did not lead there. No byte of the request was sent.
+    #[error("the proxy {proxy} did not connect: {message} ({url})")]
+    Proxy {
+        /// The address.
+        url: String,
+        /// The proxy, without its name and password.
+        proxy: String,
+        /// Why.
+        message: String,
+    },
     /// An answer that is no success.
     #[error("HTTP {} from {url}{}", status_text(*status), said.as_ref().map(|said| format!(" ({said})")).unwrap_or_default())]
     Status {
@@ -109,6 +119,7 @@ impl TransportError {
             Self::Unresolved(_) => "unresolved",
             Self::Timeout { .. } => "timeout",
             Self::Broken { .. } => "broken",
+            Self::Proxy { .. } => "proxy",
             Self::Status { .. } => "status",
             Self::Credential { .. } => "credential",
             Self::TooLarge { .. } => "too-large",
@@ -126,7 +137,9 @@ impl TransportError {
         match &mut self {
             Self::Timeout { url, .. }
             | Self::TooLarge { url, .. }
-            | Self::Credential { url, .. } => cover(url),
+            | Self::Credential { url, .. }
+            // The other texts are not the server's.
+            | Self::Proxy { url, .. } => cover(url),
             Self::Broken { url, message } => {
                 cover(url);
                 cover(message);

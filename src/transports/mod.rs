@@ -19,7 +19,7 @@ pub(crate) use error::status_text;
 pub(crate) use mask::Mask;
 
 use http::credentials::CredentialError;
-use http::{Client, Upstream};
+use http::{Client, ProxyRules, Upstream};
 use stdio::{ChildProcess, Children};
 
 /// Every way to reach a scenario. Cheap to clone.
@@ -46,6 +46,11 @@ impl Transports {
     /// can be sent there.
     pub fn http(&self, target: &HttpTarget) -> Result<Upstream, TransportError> {
         self.client.upstream_to(target)
+    }
+
+    /// Which requests to hosts that are judged by their callers take a proxy.
+    pub fn proxies(&self) -> ProxyRules {
+        self.client.proxies()
     }
 
     /// Reads a secret now.

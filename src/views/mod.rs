@@ -19,7 +19,7 @@
 //! - An entity tag is of exactly the bytes, so two codings of one list have two tags.
 //!
 //! Read in this order: this file ([`ViewCache`]), `render.rs` with `latest_lists.rs` and
-//! `categories.rs`, `coding.rs`, `etag.rs`, `prepared.rs`, `report.rs` (why each tool is in a
+//! `categories.rs`, `coding.rs`, `etag.rs`, `prepared.rs`, `cost.rs`, `report.rs` (why each tool is in a
 //! list), `tagged.rs` (which revision a tag was of). The errors are in `docs/design/views.md`.
 //!
 //! Never done here: deciding what is in a view.
@@ -44,11 +44,13 @@ use crate::runtime::{
 
 pub mod categories;
 pub mod coding;
+mod cost;
 pub mod etag;
 mod prepared;
 pub mod render;
 mod report;
 
+pub(crate) use cost::CostJson;
 pub(crate) use report::{FindingJson, ReportJson, finding};
 mod latest_lists;
 mod tagged;

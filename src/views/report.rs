@@ -7,6 +7,7 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
+use super::cost::{CostJson, ToolCost};
 use super::latest_lists::WrittenTool;
 use super::render::Rendered;
 use crate::catalog::{Catalog, ToolMark, View, ViewNote, ViewQuery};
@@ -77,6 +78,8 @@ pub(crate) struct ReportJson<'a> {
     listed: Vec<ListedJson<'a>>,
     /// Every other published tool, each with its one reason.
     left_out: Vec<AbsentJson>,
+    /// What the list costs, and what would save tokens.
+    cost: Box<CostJson<'a>>,
     /// What a limit or the format left out or changed.
     findings: Vec<FindingJson<'a>>,
 }
@@ -121,7 +124,8 @@ struct ListedJson<'a> {
     /// `scenario/tool`.
     id: String,
     /// Estimated.
-    tokens: usize,
+    #[serde(flatten)]
+    cost: ToolCost,
     /// Why it is in the list.
     why: &'static str,
     /// Its place in what was chosen.
@@ -177,6 +181,7 @@ impl ReportBuilder<'_> {
             notes: self.spelled(rendered),
             listed: self.listed(rendered),
             left_out: self.left_out(catalog, rendered),
+            cost: Box::new(self.cost(rendered)),
             findings: rendered.findings.iter().map(finding).collect(),
         };
         let mut body = br#"{"tools":"#.to_vec();
@@ -203,13 +208,22 @@ impl ReportBuilder<'_> {
         ListedJson {
             name: tool.name.as_str(),
             id: tool.id.to_string(),
-            tokens: self.format.limits().tokens(line.bytes as usize),
+            cost: ToolCost::new(tool, line.bytes as usize, self.format),
             // Without a selection, every tool that the client may see is in the list.
             why: pick.map_or("all", |pick| pick.why.as_str()),
             rank: pick.map(|pick| pick.rank),
             score: pick.and_then(|pick| pick.score).map(rounded),
             deferred: pick.is_some_and(|pick| pick.deferred),
         }
+    }
+
+    /// What the list costs.
+    fn cost(&self, rendered: &Rendered) -> CostJson<'_> {
+        let bytes = rendered
+            .lines
+            .iter()
+            .map(|line| line.map(|line| line.bytes as usize));
+        CostJson::new(self.view, self.format, bytes)
     }
 
     /// Every other published tool, in order, each with one reason.

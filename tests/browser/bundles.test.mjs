@@ -136,3 +136,36 @@ test('with a token only the operator imports', async (t) => {
   await page.locator('#toasts p', { hasText: 'Imported Net tools' }).waitFor();
   await close(page);
 });
+
+test('a tool is built from a curl command and from its parts, and tried before it is stored', async () => {
+  const page = await open(browser, `${daemon.url}/dashboard/bundles`);
+  const { id } = (await bundles()).find((bundle) => bundle.isEnabled);
+  await section(page, id).getByRole('link', { name: 'Add a tool' }).click();
+  const form = page.locator('#draft-tool'), text = page.locator('#document'), tried = page.locator('#draft-tried');
+  const before = sent.length;
+  await form.locator('[name=curl]').fill(`curl 'http://127.0.0.1:${api.address().port}/v2?place=Oslo' -H 'Authorization: Bearer hidden-secret'`);
+  await form.getByRole('button', { name: 'Write the document' }).click();
+  await page.locator('#draft-notes', { hasText: '[bundles.secrets]' }).waitFor();
+  const written = JSON.parse(await text.inputValue());
+  assert.deepEqual(written.impl.query, { place: '${place}' });
+  assert.equal((await text.inputValue()).includes('hidden-secret'), false);
+
+  // Without the credential, which is not configured here.
+  await form.locator('[name=curl]').fill('');
+  await form.locator('[name=address]').fill(`http://127.0.0.1:${api.address().port}/v2`);
+  await form.locator('[name=values]').fill('place = Oslo');
+  await form.getByRole('button', { name: 'Write the document' }).click();
+  await page.waitForFunction(() => !document.querySelector('#document').value.includes('"auth"'));
+  await page.locator('#trial-arguments').fill('{"place": "Bergen"}');
+  await page.locator('#try-draft').getByRole('button', { name: 'Try' }).click();
+  await tried.getByText('Sunny in Bergen').waitFor();
+  assert.deepEqual(sent.slice(before), ['/v2?place=Bergen']);
+  assert.deepEqual((await daemon.listed()).filter((name) => name.startsWith('v2')), [], 'nothing is stored');
+  await shoot(page, 'tool-draft');
+  assert.deepEqual(await barriers(page), []);
+
+  await page.locator('#store-tool button').click();
+  await section(page, id).locator('tr[data-tool=v2_v1]').waitFor();
+  await until('it is in the list', async () => (await daemon.listed()).includes('v2_v1'));
+  await close(page);
+});

@@ -159,6 +159,139 @@ async fn a_request_is_what_the_file_says() {
     daemon.stop().await;
 }
 
+/// S1-83: what is signed is what is sent, and the key is neither sent nor shown. The first two are
+/// the examples of RFC 4231 (4.3).
+#[tokio::test]
+async fn a_signed_request_has_the_signature_of_what_is_sent() {
+    use base64::Engine as _;
+    use base64::prelude::BASE64_STANDARD;
+    use ring::hmac;
+
+    let api = Api::saying(&json!({})).await;
+    let home = Home::new();
+    let mut config = config(&home);
+    let secrets = &mut config.bundles.secrets;
+    secrets.insert("KEY".into(), secret("Jefe", "127.0.0.1"));
+    let body = "what do ya want for nothing?";
+    let with = |auth: Value| {
+        http_tool(&json!({
+            "method": "POST", "urlTemplate": api.at("/v1/${city}?q=${q}"), "auth": auth,
+            "headers": {"Content-Type": "text/plain"}, "body": body,
+        }))
+    };
+    let short = with(
+        json!({"type": "hmac", "secret": "${KEY}", "header": "X-Signature", "prefix": "sha256="}),
+    );
+    let long = with(
+        json!({"type": "hmac", "algorithm": "sha512", "secret": "${KEY}", "header": "X-Signature"}),
+    );
+    let whole = with(json!({
+        "type": "hmac", "secret": "${KEY}", "header": "X-Signature", "encoding": "base64",
+        "signs": "${timestamp}.${method} ${path} ${query} ${host}\n${body}", "timestampHeader": "X-Timestamp",
+    }));
+    let daemon = with_tools(
+        config,
+        &[("short", short), ("long", long), ("whole", whole)],
+    )
+    .await;
+    for name in ["short", "long", "whole"] {
+        let (status, answer) = invoke(&daemon, name, &json!({"city": "a b", "q": "c&d"})).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+    let seen = api.server.requests();
+    assert_eq!(
+        seen[0].header("x-signature"),
+        Some("sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843")
+    );
+    assert_eq!(
+        seen[1].header("x-signature"),
+        Some(concat!(
+            "164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea250554",
+            "9758bf75c05a994a6d034f65f8f0e6fdcaeab1a34d4a6b4b636e070a38bce737"
+        ))
+    );
+    let time = seen[2].header("x-timestamp").unwrap();
+    assert!(time.parse::<u64>().unwrap() > 1_700_000_000, "{time}");
+    let (path, query) = seen[2].target().split_once('?').unwrap();
+    let host = seen[2].header("host").unwrap();
+    let signed = format!("{time}.POST {path} {query} {host}\n{body}");
+    let key = hmac::Key::new(hmac::HMAC_SHA256, b"Jefe");
+    let tag = BASE64_STANDARD.encode(hmac::sign(&key, signed.as_bytes()));
+    assert_eq!(seen[2].header("x-signature"), Some(tag.as_str()));
+    for request in &seen {
+        assert_eq!(request.header("authorization"), None);
+        assert!(
+            !format!("{request:?}").contains("Jefe"),
+            "the key is not sent"
+        );
+    }
+    daemon.stop().await;
+}
+
+/// A key that the caller could choose, and forms that cannot be, are refused.
+#[tokio::test]
+async fn a_signature_that_proves_nothing_is_refused() {
+    let api = Api::saying(&json!({})).await;
+    let home = Home::new();
+    let mut config = config(&home);
+    config
+        .bundles
+        .secrets
+        .insert("KEY".into(), secret("s3cr3t", "127.0.0.1"));
+    let daemon = with_tools(config, &[]).await;
+    let put = async |name: &str, auth: Value| {
+        let content = http_tool(&json!({"urlTemplate": api.at("/"), "auth": auth}));
+        let stored = daemon
+            .send_json("PUT", &tool(NET, name, "v1"), &content)
+            .await;
+        (stored.status, stored.json())
+    };
+    for (auth, named) in [
+        (json!({"type": "hmac", "header": "X-S"}), "secret"),
+        (
+            json!({"type": "hmac", "header": "X-S", "secret": "s3cr3t"}),
+            "one placeholder",
+        ),
+        (
+            json!({"type": "hmac", "header": "Host", "secret": "${KEY}"}),
+            "no header",
+        ),
+        (
+            json!({"type": "hmac", "header": "X-S", "secret": "${KEY}", "algorithm": "md5"}),
+            "sha256",
+        ),
+        (
+            json!({"type": "hmac", "header": "X-S", "secret": "${KEY}", "signs": "${timestamp}"}),
+            "signs",
+        ),
+        (
+            json!({"type": "hmac", "header": "X-S", "secret": "${KEY}", "signs": "${timestamp}${body}"}),
+            "timestampHeader",
+        ),
+        (
+            json!({"type": "hmac", "header": "X-S", "secret": "${KEY}", "signs": "${city}"}),
+            "names no part",
+        ),
+    ] {
+        let (status, refused) = put("bad", auth).await;
+        assert_eq!(status, 400, "{refused}");
+        assert!(refused.to_string().contains(named), "{named}: {refused}");
+    }
+    // An argument called like the secret is no key.
+    let mut content = http_tool(&json!({
+        "urlTemplate": api.at("/"), "auth": {"type": "hmac", "header": "X-S", "secret": "${KEY}"},
+    }));
+    content["argSchema"] = json!({"type": "object", "properties": {"KEY": {"type": "string"}}});
+    let stored = daemon
+        .send_json("PUT", &tool(NET, "chosen", "v1"), &content)
+        .await;
+    assert_eq!(stored.status, 201, "{stored:?}");
+    let (_, answer) = invoke(&daemon, "chosen", &json!({"KEY": "mine"})).await;
+    assert_eq!(answer["ok"], false, "{answer}");
+    assert!(api.server.requests().is_empty());
+    daemon.stop().await;
+}
+
 /// Numbers may have more digits than any number type holds.
 #[tokio::test]
 async fn numbers_reach_the_api_with_the_digits_of_the_caller() {

@@ -306,6 +306,61 @@ async fn functions_are_called_by_their_qualified_names() {
     daemon.stop().await;
 }
 
+/// S1-72: a function may learn who calls it, until when its answer is waited for, and that its
+/// caller cancelled the call.
+#[tokio::test]
+async fn a_function_learns_of_its_caller_its_deadline_and_the_end_of_its_call() {
+    use callsheet::Callsheet;
+    use callsheet::bundles::CallContext;
+    use callsheet::model::Permission;
+    use tokio::sync::mpsc;
+
+    use crate::support::in_process::InProcess;
+    use crate::support::serving::ask;
+    let home = Home::new();
+    let name = "github.com/acme/agent/tools.Wait";
+    write(&home, "bundle.json", &bundle_file(NET));
+    let mut file = tool_file("wait");
+    file["type"] = json!("go");
+    file["impl"] = json!({"goFunc": name});
+    file["argSchema"] = json!({"type": "object"});
+    write(&home, "wait.json", &file.to_string());
+    let (begun, mut begins) = mpsc::unbounded_channel();
+    let (ended, mut ends) = mpsc::unbounded_channel();
+    let run = move |_: Value, context: CallContext| {
+        let begun = begun.clone();
+        let ended = ended.clone();
+        async move {
+            begun.send(context.clone()).unwrap();
+            context.cancelled.wait().await;
+            ended.send(()).unwrap();
+            Err::<Value, _>("it was cancelled")
+        }
+    };
+    let builder = Callsheet::builder(config(&home)).function_with_context(name, run);
+    let running = InProcess::start(builder).await;
+    let address = running.serve().await;
+    let json = [("content-type", "application/json")];
+    let body = json!({"tool_name": "wait_v1", "arguments": {}, "permission": "user",
+        "chat_id": "7", "user_id": "kim", "call_id": "call-of-kim"})
+    .to_string();
+    let calling =
+        tokio::spawn(
+            async move { ask(address, "POST", "/api/v1/tools/execute", &json, &body).await },
+        );
+    let context = begins.recv().await.unwrap();
+    assert_eq!(context.caller.chat.as_deref(), Some("7"));
+    assert_eq!(context.caller.user_id.as_deref(), Some("kim"));
+    assert_eq!(context.caller.permission, Some(Permission::User));
+    assert!(context.deadline.is_some());
+    assert!(!context.cancelled.is_stopped());
+    let cancelled = ask(address, "DELETE", "/api/v1/calls/call-of-kim", &json, "").await;
+    assert!((200..300).contains(&cancelled.status), "{cancelled:?}");
+    ends.recv().await.unwrap();
+    let _ = calling.await.unwrap();
+    running.finish().await;
+}
+
 /// S1-88: as many tools as the configuration says.
 #[tokio::test]
 async fn tools_beyond_the_limit_are_refused_and_left_out() {

@@ -20,6 +20,7 @@ mod hostile;
 mod hosts;
 mod page;
 mod processes;
+mod proxies;
 mod repeats;
 mod routes;
 mod templates;

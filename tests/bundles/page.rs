@@ -234,3 +234,66 @@ async fn without_a_folder_the_page_says_what_to_set() {
     );
     daemon.stop().await;
 }
+
+/// S1-92: a request becomes a document, without its credential, and is tried before it is stored.
+#[tokio::test]
+async fn a_tool_is_built_from_a_request_and_tried_before_it_is_stored() {
+    let api = crate::calls::Api::answering(|target, _| {
+        let body = json!({"target": target}).to_string();
+        crate::support::upstream_server::answer(
+            "200 OK",
+            &["Content-Type: application/json"],
+            body.as_bytes(),
+        )
+    })
+    .await;
+    let home = Home::new();
+    let daemon = with_tools(config(&home), &[]).await;
+    let at = format!("/dashboard/bundles/{NET}");
+    let send = async |what: &str, body: &Value| {
+        let answer = daemon
+            .send_json("POST", &format!("{at}/{what}"), body)
+            .await;
+        (answer.status, String::from_utf8(answer.body).unwrap())
+    };
+    let command = format!("curl '{}?q=lemons' -H 'X-Api-Key: hidden'", api.at("/find"));
+    let (status, field) = send("draft", &json!({"curl": command})).await;
+    assert_eq!(status, 200, "{field}");
+    assert!(
+        field.contains("${q}") && field.contains("${API_TOKEN}"),
+        "{field}"
+    );
+    assert!(field.contains("[bundles.secrets]"), "{field}");
+    assert!(!field.contains("hidden"), "{field}");
+    for (body, named) in [
+        (json!({}), "neither a command nor an address"),
+        (json!({"curl": "wget x"}), "does not begin with `curl`"),
+        (json!({"address": "ftp://x"}), "no address of http"),
+    ] {
+        let (status, refused) = send("draft", &body).await;
+        assert_eq!(status, 400, "{refused}");
+        assert!(refused.contains(named), "{refused}");
+    }
+
+    let document = json!({
+        "slug": "find", "version": "v1", "displayName": "Find", "description": "", "type": "http",
+        "argSchema": {"type": "object", "properties": {"q": {"type": "string"}}},
+        "impl": {"urlTemplate": api.at("/find"), "query": {"q": "${q}"}},
+    });
+    let trial = json!({"document": document.to_string(), "arguments": "{\"q\": \"a b\"}"});
+    let (status, shown) = send("try", &trial).await;
+    assert_eq!(status, 200, "{shown}");
+    assert!(shown.contains("/find?q=a%20b"), "{shown}");
+    assert_eq!(api.server.requests().len(), 1);
+    let stored = daemon.get(&tool(NET, "find", "v1")).await;
+    assert_eq!(stored.status, 404, "nothing is stored");
+    // The hosts of a tool are judged before it is tried, too.
+    let mut far = document.clone();
+    far["impl"]["urlTemplate"] = json!("http://far.example/");
+    let (status, refused) = send("try", &json!({"document": far.to_string()})).await;
+    assert_eq!(status, 400, "{refused}");
+    assert!(refused.contains("far.example"), "{refused}");
+    let (status, refused) = send("try", &json!({"document": "{"})).await;
+    assert_eq!(status, 400, "{refused}");
+    daemon.stop().await;
+}

@@ -10,6 +10,7 @@
 mod support;
 
 mod accesses;
+mod additions;
 mod approval_room;
 mod approvals;
 mod audit;
@@ -26,6 +27,7 @@ mod log;
 mod mcp_operations;
 mod name_resolution;
 mod operations;
+mod overrides;
 mod pins;
 mod pins_steps;
 mod properties;

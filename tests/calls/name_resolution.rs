@@ -136,7 +136,7 @@ async fn a_name_of_an_older_list_means_what_it_meant_there() {
         unreachable!("it is gone")
     };
     assert_eq!(id.to_string(), "files/read".to_owned());
-    assert_eq!(revision, first.clone());
+    assert_eq!(revision, Some(first.clone()));
     assert_eq!(ran(&mails), ["read"], "only the call that meant it");
     assert!(house.request(old("write", &first)).await.is_ok());
     // An identity means the same in every list.

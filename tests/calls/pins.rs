@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use callsheet::config::Config;
-use callsheet::model::{PinMode, PreferenceTarget, Scope, Settings};
+use callsheet::discovery::SourceTrust;
+use callsheet::model::{PinMode, PreferenceTarget, ScenarioState, Scope, Settings};
+use callsheet::state::Decision;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -12,6 +15,7 @@ use crate::call_end_faces::{Face, Wanted, post};
 use crate::support::assert_empty;
 use crate::support::callee::{Callee, manifest, tool_with};
 use crate::support::daemon::{Daemon, Home, configured, names_of};
+use crate::support::house::{House, scenario};
 use crate::support::serving::Answer;
 
 /// A daemon with one scenario, whose tools the test changes.
@@ -406,6 +410,13 @@ async fn no_face_lists_or_runs_what_is_held() {
             );
         }
     }
+    // Its history is looked for exactly then.
+    for tool in ["pay", "bank%2Fpay"] {
+        let history = format!("/api/v1/tools/{tool}/history");
+        let text = stage.daemon.get(&history).await;
+        let text = String::from_utf8_lossy(&text.body).into_owned();
+        assert!(text.contains("callsheet pins bank"), "{tool}: {text}");
+    }
     // A name of an older list, and a call that was approved after the change.
     let old = json!({"tool_name": "pay", "arguments": {}, "revision": revision});
     let refused = post(stage.address(), "/api/v1/tools/execute", &old).await;
@@ -432,4 +443,42 @@ async fn no_face_lists_or_runs_what_is_held() {
     assert!(!text.contains("drain"), "{text}");
     assert_empty!(stage.callee.ran());
     stage.stop().await;
+}
+
+#[tokio::test]
+async fn tools_that_follow_a_trust_are_accepted_and_later_ones_are_held() {
+    let callee = Callee::echo(offer(&FIRST[..1])).await;
+    let house = House::with(&[], |config| {
+        config.pins = PinMode::Hold;
+        config.refresh.forced_gap = Duration::from_millis(1);
+    })
+    .await;
+    house.place("bank", callee.url(), SourceTrust::Untrusted);
+    house.until_state("bank", ScenarioState::Pending).await;
+    house
+        .until_health("bank", "was looked at", |health| {
+            health.last_success.is_some()
+        })
+        .await;
+    // It shows one more tool as soon as it is trusted.
+    callee.lists(offer(&FIRST));
+    let decided = house
+        .app
+        .engine()
+        .decide(scenario("bank"), Some(Decision::Trusted));
+    decided.await.unwrap();
+    house.until_state("bank", ScenarioState::Live).await;
+    for _ in 0..2 {
+        house.refresh("bank").await;
+    }
+    assert_eq!(house.names(), ["ask", "pay"]);
+    // After that its operator is not there any more.
+    let mut more = FIRST.to_vec();
+    more.push(("drain", "Pays it all"));
+    callee.lists(offer(&more));
+    for _ in 0..2 {
+        house.refresh("bank").await;
+    }
+    assert_eq!(house.names(), ["ask", "pay"]);
+    house.finish().await;
 }

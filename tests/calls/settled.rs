@@ -263,6 +263,7 @@ async fn the_call_of_a_turn_is_found_by_its_id_once_it_is_over() {
         response: JsonText::parse(&response).unwrap(),
         id: None,
         owner: FULL_ACCESS.into(),
+        permission: None,
         profile: None,
         chat: None,
         user_id: None,

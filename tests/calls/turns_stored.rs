@@ -80,6 +80,7 @@ fn turn(id: &str) -> TurnRequest {
         response: JsonText::parse(&response).unwrap(),
         id: Some(id.to_owned()),
         owner: "full".into(),
+        permission: None,
         profile: None,
         chat: None,
         user_id: None,

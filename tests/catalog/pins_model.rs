@@ -2,9 +2,10 @@
 //! whole texts: a call never runs under another version than its caller named, one with the same
 //! version is never refused, and what is held is neither listed nor run.
 //!
-//! `CALLSHEET_INTERLEAVINGS` sets how many there are.
+//! `CALLSHEET_INTERLEAVINGS` sets how many there are; they are shared among the processors.
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::sync::Arc;
 
 use callsheet::catalog::pins::{
@@ -216,10 +217,17 @@ fn random_texts(rng: &mut Rng) -> Texts {
 fn no_interleaving_lists_or_runs_what_was_not_accepted() {
     let wanted = std::env::var("CALLSHEET_INTERLEAVINGS");
     let interleavings = wanted.map_or(INTERLEAVINGS, |text| text.parse().unwrap());
-    for seed in 0..interleavings {
-        let mut world = World::new(u64::try_from(seed).unwrap());
-        for _ in 0..STEPS {
-            world.step();
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    std::thread::scope(|scope| {
+        for first in 0..threads {
+            scope.spawn(move || {
+                for seed in (first..interleavings).step_by(threads) {
+                    let mut world = World::new(u64::try_from(seed).unwrap());
+                    for _ in 0..STEPS {
+                        world.step();
+                    }
+                }
+            });
         }
-    }
+    });
 }

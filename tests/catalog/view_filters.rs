@@ -126,24 +126,27 @@ fn a_profile_sees_its_scenarios_and_what_its_permission_allows() {
     ];
     put(&mut inputs, offer("house", &house));
     let named = |names: &[&str]| Some(names.iter().map(|name| name.parse().unwrap()).collect());
-    inputs.profiles = Arc::new(BTreeMap::from([
-        (
-            "clerk".to_owned(),
-            Profile {
-                scenarios: named(&["house", "mail"]),
-                permission: Some(Permission::User),
-                ..Profile::default()
-            },
-        ),
-        (
-            "nobody".to_owned(),
-            Profile {
-                scenarios: named(&[]),
-                ..Profile::default()
-            },
-        ),
-        ("anyone".to_owned(), Profile::default()),
-    ]));
+    inputs.profiles = Arc::new(
+        BTreeMap::from([
+            (
+                "clerk".to_owned(),
+                Profile {
+                    scenarios: named(&["house", "mail"]),
+                    permission: Some(Permission::User),
+                    ..Profile::default()
+                },
+            ),
+            (
+                "nobody".to_owned(),
+                Profile {
+                    scenarios: named(&[]),
+                    ..Profile::default()
+                },
+            ),
+            ("anyone".to_owned(), Profile::default()),
+        ])
+        .into(),
+    );
     let catalog = build(&inputs);
     let profile = |name: &str| ViewQuery {
         profile: Some(name.to_owned()),

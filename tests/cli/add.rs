@@ -567,6 +567,36 @@ fn a_scenario_is_replaced_and_the_rest_of_the_file_stays() {
     assert!(added.starts_with("added to "), "{added}");
 }
 
+/// What failed at the former place is no answer of the new one.
+#[test]
+fn what_is_added_again_elsewhere_is_waited_for_at_its_new_place() {
+    let scenario = notes();
+    let home = Home::with("# Of Ada.\n");
+    let _daemon = home.serve(&[]);
+    for _ in 0..2 {
+        let gone = written_and_failed(home.run(&["add", "notes", &nobody()]));
+        assert!(gone.contains("refused"), "{gone}");
+        home.run(&["remove", "notes"]).ok();
+        let added = home.run(&["add", "notes", &scenario.url]).ok();
+        assert!(added.contains("\nnotes is live: 1 tool; "), "{added}");
+        home.run(&["remove", "notes"]).ok();
+    }
+}
+
+/// The classic mistake of a server that prints and ends.
+#[test]
+fn the_first_line_of_a_program_that_ended_silently_is_shown() {
+    let home = Home::with("# Of Ada.\n");
+    let _daemon = home.serve(&[]);
+    let says = ["add", "says", "--", "sh", "-c", "echo Welcome to Says"];
+    let failed = written_and_failed(home.run(&says));
+    let text = failed.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("exit code 0; its first line on stdout is no message: `Welcome to Says`"),
+        "{failed}"
+    );
+}
+
 #[cfg(unix)]
 #[test]
 fn an_entry_has_a_path_only_where_the_daemon_would_not_find_the_program() {
@@ -581,7 +611,8 @@ fn an_entry_has_a_path_only_where_the_daemon_would_not_find_the_program() {
     );
     for (name, command, kept) in [("usual", "sh", false), ("own", "own-server", true)] {
         let mut add = home.command(&["add", name, "--", command]);
-        crate::support::command::run(add.env("PATH", &path)).ok();
+        let twice = format!("{path}:/usr/bin:/bin");
+        crate::support::command::run(add.env("PATH", twice)).ok();
         let written = fs::read_to_string(home.path("callsheet.toml")).unwrap();
         let entry = written.split("[[scenarios]]").last().unwrap();
         assert_eq!(entry.contains("PATH = "), kept, "{written}");
@@ -589,7 +620,10 @@ fn an_entry_has_a_path_only_where_the_daemon_would_not_find_the_program() {
     }
     // It is no secret, and often the reason that a program does not start.
     let shown = home.run(&["config", "show"]).ok();
-    assert!(shown.contains(&path), "{shown}");
+    assert!(
+        shown.contains(&format!("\"{path}\"")),
+        "each folder once: {shown}"
+    );
 }
 
 #[test]

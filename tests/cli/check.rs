@@ -320,6 +320,27 @@ fn the_demo_is_clean() {
     }
 }
 
+/// A daemon's own list has the values that count beside those within `metadata`.
+#[test]
+fn the_list_of_a_daemon_has_no_misplaced_members() {
+    let home = Home::new();
+    let demo = Running::start(
+        home.command(&["demo", "--turn", "600"]),
+        "callsheet listens on ",
+    );
+    demo.line(|line| line.starts_with("try in another terminal"));
+    let checked = home.run(&["check", &demo.url]).ok();
+    assert!(!checked.contains("unknown-key"), "{checked}");
+    let misplaced = r#"{"protocol_version":"1.0","scenario":{"name":"notes","version":"1.0.0","description":"Notes"},
+        "tools":[{"name":"add_note","description":"Writes a note down","parameters":{"type":"object"},"requires_approval":true,
+        "metadata":{"enabled_by_default":true}}],"categories":[],"generated_at":"2026-01-01T00:00:00Z"}"#;
+    let out = file(misplaced, &[]).out;
+    assert!(
+        out.contains("`requires_approval` has no effect here"),
+        "{out}"
+    );
+}
+
 #[test]
 fn how_a_list_is_served_is_judged() {
     let runtime = tokio::runtime::Builder::new_multi_thread()

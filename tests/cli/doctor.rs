@@ -307,6 +307,39 @@ fn a_state_that_cannot_be_written_is_an_error() {
     assert_eq!(look(&home.path("kept")), [], "it made something");
 }
 
+/// What `serve` would move aside is not called well before.
+#[test]
+fn a_damaged_state_is_an_error_and_the_start_says_what_became_of_it() {
+    let home = home_at(&free_port(), "");
+    let mut daemon = home.serve(&[]);
+    daemon.signal("TERM");
+    daemon.ended();
+    let state = home.path(".state/callsheet/state.db");
+    let sound = fs::read(&state).unwrap();
+    let mut damaged = sound.clone();
+    damaged[100..120].fill(b'x');
+    fs::write(&state, &damaged).unwrap();
+    let before = look(&home.path(".state/callsheet"));
+    let [status, _, message, hint] = only(&doctor(&home, 1), "state");
+    assert_eq!(status, "error");
+    assert!(message.starts_with("it is damaged: "), "{message}");
+    assert!(hint.contains("`callsheet state import FILE`"), "{hint}");
+    assert_eq!(
+        look(&home.path(".state/callsheet")),
+        before,
+        "it changed something"
+    );
+    let mut daemon = home.serve(&[]);
+    daemon.signal("TERM");
+    let (_, log) = daemon.ended();
+    assert!(
+        log.contains("was damaged") && log.contains(".damaged-"),
+        "{log}"
+    );
+    fs::write(&state, &sound).unwrap();
+    assert_eq!(only(&doctor(&home, 0), "state")[0], "ok");
+}
+
 /// The command as a user without privileges.
 fn as_somebody(home: &Home) -> Command {
     let command = home.command(&["doctor", "--json"]);

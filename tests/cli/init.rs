@@ -257,3 +257,39 @@ fn every_line_that_is_not_in_use_is_valid_when_it_is() {
         "{shown:?}"
     );
 }
+
+#[test]
+fn texts_of_servers_are_checked_before_use_when_a_person_wants_that() {
+    let home = Home::new();
+    home.write("names", "read ignore_all_previous_instructions");
+    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/mcp_server.py");
+    let script = format!("echo $$ >> starts; exec python3 {server} legacy names");
+    let servers = json!({"mcpServers": {
+        "child": {"command": "sh", "args": ["-c", script], "cwd": home.path("")},
+        "gone": {"command": "/nowhere/server"},
+    }});
+    home.write("mcp.json", &servers.to_string());
+    let shown = init(&home, &["mcp.json"], &[]).ok();
+    assert!(
+        shown.contains("2 programs would run all the time")
+            && shown.contains("`mcp.sleep_after = \"10m\"`"),
+        "{shown}"
+    );
+    assert!(!home.path("starts").exists(), "nothing is started unasked");
+
+    let checked = init(&home, &["mcp.json", "--check"], &[]).ok();
+    for part in [
+        "suspicious-text",
+        "ignore_all_previous_instructions",
+        "1 suspicious text in the tools of 1 server",
+        "not listed, so not checked: gone",
+    ] {
+        assert!(checked.contains(part), "{part} is missing in {checked}");
+    }
+    let report = init(&home, &["mcp.json", "--check", "--json"], &[]).ok();
+    let report = &crate::support::command::json(&report)["checked"];
+    assert_eq!(report["listed"], 1, "{report}");
+    assert_eq!(report["unlisted"], json!(["gone"]), "{report}");
+    assert_eq!(report["findings"][0]["code"], "suspicious-text", "{report}");
+    assert_eq!(report["findings"][0]["scenario"], "child", "{report}");
+}

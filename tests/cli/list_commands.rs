@@ -107,6 +107,56 @@ fn tools_are_filtered() {
 }
 
 #[test]
+fn the_cost_of_a_list_is_shown_by_scenario_and_tool() {
+    let (home, daemon, _scenarios) = office();
+    let report = ask(&home, &daemon, &["tools", "--cost", "--json"]).ok();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let report = &report["report"];
+    let cost = &report["cost"];
+    let sum = |rows: &serde_json::Value, member: &str| -> u64 {
+        let rows = rows.as_array().unwrap().iter();
+        rows.map(|row| row[member].as_u64().unwrap()).sum()
+    };
+    for member in ["tokens", "description_tokens", "schema_tokens"] {
+        assert_eq!(
+            sum(&cost["scenarios"], member),
+            sum(&report["listed"], member)
+        );
+        assert_eq!(cost[member], sum(&report["listed"], member), "{member}");
+    }
+    assert_eq!(cost["tokens"], report["tokens"]);
+    let saved = cost["saved"]["signatures"].as_u64().unwrap();
+    assert!(
+        saved > 0 && saved < cost["tokens"].as_u64().unwrap(),
+        "{cost}"
+    );
+
+    let out = ask(&home, &daemon, &["tools", "--cost", "--format", "openai"]).ok();
+    let lines = rows(&out);
+    assert_eq!(lines[0], ["SCENARIO", "TOKENS", "DESCRIPTION", "SCHEMA"]);
+    assert!(
+        lines.contains(&vec!["TOOL", "TOKENS", "DESCRIPTION", "SCHEMA"]),
+        "{out}"
+    );
+    for id in [
+        "mail/search",
+        "mail/send_mail",
+        "notes/add_note",
+        "notes/search",
+    ] {
+        assert!(
+            lines.iter().any(|line| line.first() == Some(&id)),
+            "{id}: {out}"
+        );
+    }
+    assert!(
+        out.contains("tokens for 4 tools as `format=openai`"),
+        "{out}"
+    );
+    assert!(out.contains("`mode=search` at /mcp"), "{out}");
+}
+
+#[test]
 fn a_choice_is_told_and_carried_on() {
     let (home, daemon, _scenarios) = office();
     let output = ask(
@@ -393,6 +443,10 @@ fn the_verdict_and_its_cause_come_first() {
         assert!(
             line.contains("(notes/add_note): not in the list: notes is hidden: "),
             "{name}: {line}"
+        );
+        assert!(
+            line.starts_with("add_note ("),
+            "it has no published name: {line}"
         );
     }
     let unknown = ask(&home, &daemon, &["explain", "fly_away"]).failed(1);

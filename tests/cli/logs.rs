@@ -350,11 +350,11 @@ fn why_a_program_ended_is_known_after_its_restart_and_that_of_the_daemon() {
             .ok();
         let line = text
             .lines()
-            .find(|line| line.contains("  child: the process ended"))
+            .find(|line| line.contains("  child: after "))
             .unwrap_or_else(|| panic!("{text}"))
             .to_owned();
         assert!(
-            line.contains("  child: the process ended with exit code 3 after "),
+            line.contains(" the process ended with exit code 3; its last lines on stderr: "),
             "{line}"
         );
         assert!(line.contains("it hurts"), "{line}");

@@ -39,6 +39,8 @@ mod mcp_front;
 mod message_cost;
 mod operator_commands;
 mod operator_token;
+mod pins;
+mod proxies;
 mod search;
 mod serve;
 mod service;

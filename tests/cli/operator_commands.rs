@@ -35,7 +35,15 @@ fn assert_set(home: &Home, daemon: &Running) {
     )
     .ok();
     let heads = [
-        "SCOPE", "TARGET", "ENABLED", "APPROVAL", "ALIAS", "PRIORITY", "ALWAYS", "PINS",
+        "SCOPE",
+        "TARGET",
+        "ENABLED",
+        "APPROVAL",
+        "ALIAS",
+        "PRIORITY",
+        "ALWAYS",
+        "PINS",
+        "OVERRIDES",
     ];
     assert_eq!(
         rows(&set),
@@ -49,7 +57,8 @@ fn assert_set(home: &Home, daemon: &Running) {
                 "inherit",
                 "-5",
                 "inherit",
-                "inherit"
+                "inherit",
+                "none"
             ]
         ]
     );
@@ -73,7 +82,8 @@ fn assert_reset(home: &Home, daemon: &Running) {
             "inherit",
             "-5",
             "inherit",
-            "inherit"
+            "inherit",
+            "none"
         ]
     );
     let wholly = ask(home, daemon, &["prefs", "reset", "tool:notes/wipe"]).ok();
@@ -133,7 +143,8 @@ fn preferences_are_set_listed_and_reset() {
                 "erase",
                 "-5",
                 "inherit",
-                "inherit"
+                "inherit",
+                "none"
             ],
             vec![
                 "profile:intern",
@@ -143,7 +154,8 @@ fn preferences_are_set_listed_and_reset() {
                 "inherit",
                 "inherit",
                 "inherit",
-                "inherit"
+                "inherit",
+                "none"
             ],
         ]
     );
@@ -462,4 +474,85 @@ fn forget_ends_a_down_scenario_and_refuses_a_live_one() {
             .failed(1)
             .contains("no scenario is called `nothing`")
     );
+}
+
+#[test]
+fn forget_takes_all_that_is_unreachable_after_a_preview() {
+    let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note", "writing")]);
+    let home = Home::with(&format!(
+        "health.failures = 1\nrefresh.backoff_base = \"1m\"\n[[scenarios]]\nname = \"notes\"\nurl = \"{}\"\n\
+         [[scenarios]]\nname = \"attic\"\nurl = \"{}\"\n",
+        notes.url,
+        nobody()
+    ));
+    let daemon = home.serve(&[]);
+    let named = ask(&home, &daemon, &["forget", "--unreachable", "--preview"]).ok();
+    assert_eq!(named, "would be forgotten: attic\n");
+    let state = json(&ask(&home, &daemon, &["scenarios", "attic", "--json"]).ok());
+    assert_eq!(state["state"], "down", "a preview changes nothing");
+    let done = ask(&home, &daemon, &["forget", "--unreachable", "--json"]).ok();
+    let done = json(&done);
+    assert_eq!(done["scenarios"], serde_json::json!(["attic"]));
+    assert_eq!(done["still_named"], serde_json::json!(["attic"]));
+    assert_eq!(listed(&home, &daemon, &[]), ["add_note"]);
+    // One name, or all: not neither, and not both.
+    ask(&home, &daemon, &["forget"]).failed(2);
+    ask(&home, &daemon, &["forget", "attic", "--unreachable"]).failed(2);
+}
+
+#[test]
+fn profiles_are_set_listed_shown_and_removed() {
+    let (home, daemon, _scenarios) = office();
+    let none = ask(&home, &daemon, &["profiles"]).ok();
+    assert!(none.starts_with("no profiles: every client"), "{none}");
+    let set = [
+        "profiles",
+        "set",
+        "intern",
+        "--scenario",
+        "notes",
+        "--permission",
+        "user",
+    ];
+    let ran = ask(&home, &daemon, &set);
+    let heads = ["NAME", "SCENARIOS", "PERMISSION", "MCP MODE", "FROM"];
+    assert_eq!(
+        rows(&ran.ok()),
+        [
+            heads.to_vec(),
+            vec!["intern", "notes", "user", "as all", "store"]
+        ]
+    );
+    ask(
+        &home,
+        &daemon,
+        &["profiles", "set", "nobody", "--no-scenarios"],
+    )
+    .ok();
+    assert_eq!(
+        listed(&home, &daemon, &["--profile", "nobody"]),
+        Vec::<String>::new()
+    );
+    let all = json(&ask(&home, &daemon, &["profiles", "list", "--json"]).ok());
+    assert_eq!(all["profiles"].as_array().unwrap().len(), 2);
+    let one = json(&ask(&home, &daemon, &["profiles", "show", "nobody", "--json"]).ok());
+    assert_eq!(one["profiles"][0]["scenarios"], serde_json::json!([]));
+    let refused = ask(&home, &daemon, &["profiles", "show", "absent"]).failed(1);
+    assert!(
+        refused.contains("no profile is called `absent`"),
+        "{refused}"
+    );
+    let removed = ask(&home, &daemon, &["profiles", "remove", "nobody"]).ok();
+    assert!(removed.starts_with("nobody is taken away: "), "{removed}");
+    let refused = ask(&home, &daemon, &["profiles", "remove", "nobody"]).failed(1);
+    assert!(
+        refused.contains("no profile is called `nobody`"),
+        "{refused}"
+    );
+    ask(
+        &home,
+        &daemon,
+        &["profiles", "set", "x", "--permission", "root"],
+    )
+    .failed(2);
 }

@@ -76,7 +76,7 @@ work/callsheet.toml:9:9: preferences[1].alias: an alias needs a single tool
 work/callsheet.toml:10:12: preferences[1].priority: 3000000000 is out of range
   hint: write -2147483648 to 2147483647
 work/callsheet.toml:12:1: preferences[2]: this preference sets nothing
-  hint: add `enabled`, `approval`, `alias`, `priority`, `pinned` or `pins` to it
+  hint: add `enabled`, `approval`, `alias`, `priority`, `pinned`, `pins`, `description` or `parameters` to it
 work/callsheet.toml:15:1: preferences[3].target: this preference has no target
   hint: add `target = "tool:SCENARIO/TOOL"` to it
 work/callsheet.toml:23:10: preferences[5].target: `tag:z` has a preference in the scope `global` already
@@ -127,6 +127,10 @@ fn unknown_keys_are_refused_wherever_they_stand() {
         "work/callsheet.toml:2:1: state.redis: unknown key\n  hint: known here: path",
     );
     refuses(
+        "[calls]\nsleep_after = \"10m\"\n",
+        "work/callsheet.toml:2:1: calls.sleep_after: unknown key\n  hint: did you mean `mcp.sleep_after`?",
+    );
+    refuses(
         "[discovery.vroli]\nenabled = true\n",
         "work/callsheet.toml:1:12: discovery.vroli: unknown key\n  hint: did you mean `vrooli`?",
     );
@@ -134,6 +138,28 @@ fn unknown_keys_are_refused_wherever_they_stand() {
         "scenarios = [\n  { name = \"a\", url = \"http://h\" },\n  { name = \"b\", url = \"http://h\", prtocol = \"x\" },\n]\n",
         "work/callsheet.toml:3:35: scenarios[1].prtocol: unknown key\n  hint: did you mean `protocol`?",
     );
+}
+
+#[test]
+fn a_secret_in_a_file_that_is_not_there_has_its_own_next_step() {
+    let entry = |place: &str| {
+        format!(
+            "[[scenarios]]\nname = \"a\"\ncommand = \"sh\"\nenv = {{ TOKEN = {{ {place} }} }}\n"
+        )
+    };
+    for (place, step) in [
+        (
+            "file = \"/no/such\"",
+            "put the text alone into it, of at most 65536 bytes, readable by the daemon",
+        ),
+        (
+            "file = \"/no/such.toml\", key = \"a.TOKEN\"",
+            "write the text under that key into this file of TOML, readable by the daemon",
+        ),
+    ] {
+        let error = Machine::new().file(&entry(place)).error();
+        assert!(error.ends_with(step), "{error}");
+    }
 }
 
 #[test]

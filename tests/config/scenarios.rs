@@ -1,5 +1,6 @@
 //! `[[scenarios]]`: programs to start, and credentials for addresses.
 
+use callsheet::config::StaticScenario;
 use callsheet::model::{Auth, Secret, StdioTarget, Target};
 
 use crate::support::config::Machine;
@@ -286,6 +287,7 @@ fn the_profile_of_clients_that_name_none_is_one_of_the_profiles() {
     let config = Machine::new().file(&text).config();
     let marked = config.marked_profiles();
     let defaults: Vec<_> = marked
+        .known
         .iter()
         .filter(|(_, profile)| profile.is_default)
         .map(|(name, _)| name)
@@ -315,12 +317,15 @@ fn programs_sleep_as_configured_for_all_and_for_one() {
         entry("other", "")
     );
     let config = Machine::new().file(&text).config();
-    let sleeps = |name: &str| config.sleep_after(&name.parse().unwrap());
+    let sleeps = |name: &str| {
+        let named = |known: &&StaticScenario| known.name.as_str() == name;
+        config.sleep_after(config.scenarios.iter().find(named).unwrap().sleep_after)
+    };
     assert_eq!(sleeps("own"), Some(std::time::Duration::from_secs(600)));
     assert_eq!(sleeps("never"), None);
     assert_eq!(sleeps("other"), Some(std::time::Duration::from_secs(3_600)));
     let silent = Machine::new().file(&entry("other", "")).config();
-    assert_eq!(silent.sleep_after(&"other".parse().unwrap()), None);
+    assert_eq!(silent.sleep_after(silent.scenarios[0].sleep_after), None);
 
     let url = "[[scenarios]]\nname = \"far\"\nurl = \"http://h/mcp\"\nsleep_after = \"1h\"\n";
     let error = Machine::new().file(url).error();

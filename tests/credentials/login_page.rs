@@ -22,10 +22,15 @@ struct Dashboard {
 
 impl Dashboard {
     async fn start() -> Self {
+        Self::with("").await
+    }
+
+    /// The same with further keys.
+    async fn with(keys: &str) -> Self {
         let server = LoginServer::start().await;
         let home = Home::with(&format!(
             "discovery.vrooli.enabled = false\nstate.path = \"state.db\"\nrefresh.backoff_base = \"10ms\"\n\
-             refresh.backoff_max = \"10ms\"\n[[scenarios]]\nname = \"tickets\"\nurl = \"{0}\"\n\
+             refresh.backoff_max = \"10ms\"\n{keys}[[scenarios]]\nname = \"tickets\"\nurl = \"{0}\"\n\
              [[scenarios]]\nname = \"keyed\"\nurl = \"{0}keyed\"\nauth = \"key\"\n",
             server.url()
         ));
@@ -66,6 +71,32 @@ impl Dashboard {
         let answer = self.ask("POST", &format!("{PAGE}/login"), &[]).await;
         assert_eq!(answer.status, 204, "{answer:?}");
         Url::parse(answer.header("hx-redirect")).unwrap()
+    }
+
+    /// Logs in, as a browser would do it.
+    async fn log_in(&self) {
+        let authorization = self.begin().await;
+        let came = say_yes(&authorization).await;
+        let (status, page) = self.page(&format!("/login/callback?{came}")).await;
+        assert_eq!(status, 200, "{page}");
+    }
+
+    /// The tools that are listed.
+    async fn tools(&self) -> Vec<String> {
+        let list: Value = self.ask("GET", "/api/v1/tools", &[]).await.json();
+        let tools = list["tools"].as_array().unwrap().iter();
+        tools
+            .map(|tool| tool["original_name"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// Polls the scenario twice, since the second listing of a process counts as a whole one.
+    async fn refresh(&self) {
+        for _ in 0..2 {
+            let target = "/api/v1/scenarios/tickets/refresh";
+            let polled = self.ask("POST", target, &[]).await;
+            assert_eq!(polled.status, 200, "{polled:?}");
+        }
     }
 
     async fn state(&self) -> String {
@@ -321,4 +352,26 @@ async fn the_browser_comes_back_the_way_it_came() {
         assert_eq!(answer.status, 400, "{redirect}");
         assert!(answer.problem().contains("loopback"), "{redirect}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_that_a_login_brings_are_accepted_and_later_ones_are_held() {
+    let dashboard =
+        Dashboard::with("pins.default = \"hold\"\nrefresh.forced_gap = \"1ms\"\n").await;
+    dashboard.log_in().await;
+    dashboard.refresh().await;
+    assert_eq!(dashboard.tools().await, ["find"]);
+    // Another account of the same server has a tool more.
+    let ended = dashboard
+        .ask("DELETE", "/api/v1/scenarios/tickets/login", &[])
+        .await;
+    assert_eq!(ended.status, 200, "{ended:?}");
+    dashboard.server.set(|server| server.tools.push("write"));
+    dashboard.log_in().await;
+    dashboard.refresh().await;
+    assert_eq!(dashboard.tools().await, ["find", "write"]);
+    // Nobody logged in for this one.
+    dashboard.server.set(|server| server.tools.push("wipe"));
+    dashboard.refresh().await;
+    assert_eq!(dashboard.tools().await, ["find", "write"]);
 }

@@ -42,6 +42,8 @@ pub(crate) struct Inner {
     /// How many bytes a token has more than it needs.
     pub(crate) padding: usize,
     pub(crate) tokens: usize,
+    /// The tools that it lists.
+    pub(crate) tools: Vec<&'static str>,
     /// What a token has to allow; it is told when it does not.
     pub(crate) wants: Option<&'static str>,
     /// Where its page sends the browser on to, with these members of the query replaced.
@@ -80,6 +82,7 @@ impl LoginServer {
             revocation: Revocation::Accepted,
             padding: 0,
             tokens: 0,
+            tools: vec!["find"],
             wants: None,
             sends_on: None,
             came: Vec::new(),
@@ -305,7 +308,7 @@ impl Inner {
                 "Bearer scope=\"read\"".to_owned()
             }
             Some(scope) => format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\""),
-            None => return said(200, &manifest("tickets", &["find"])),
+            None => return said(200, &manifest("tickets", &self.tools)),
         };
         let status = if self.wants.is_some() && !challenge.contains("read") {
             403

@@ -10,6 +10,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod behind_proxy;
 mod configured;
 mod echoed;
 mod hidden;

@@ -67,7 +67,7 @@ async fn preferences(daemon: &Daemon) -> Value {
 fn preference(scope: &str, target: &str, settings: [Value; 4]) -> Value {
     let [enabled, approval, alias, priority] = settings;
     json!({"scope": scope, "target": target, "enabled": enabled, "approval": approval, "alias": alias, "priority": priority,
-        "pinned": null, "pins": null})
+        "pinned": null, "pins": null, "description": null, "parameters": null})
 }
 
 const NULL: Value = Value::Null;
@@ -1067,7 +1067,8 @@ async fn a_table_that_clients_filled_under_an_earlier_version_leaves_the_operato
     let columns = "ALTER TABLE preferences DROP COLUMN by_client; ALTER TABLE approvals DROP COLUMN client; \
                    ALTER TABLE operations DROP COLUMN access; ALTER TABLE approvals DROP COLUMN called; \
                    ALTER TABLE approvals DROP COLUMN called_version; DROP TABLE histories; DROP TABLE pins; \
-                   ALTER TABLE preferences DROP COLUMN pins";
+                   ALTER TABLE preferences DROP COLUMN pins; DROP TABLE additions; \
+                   ALTER TABLE approvals DROP COLUMN permission";
     earlier
         .execute_batch(&format!("{columns}; PRAGMA user_version = 13"))
         .unwrap();
@@ -1294,6 +1295,8 @@ async fn a_change_says_how_many_tools_match_and_how_many_give_no_hints() {
     assert_eq!(told["unjudged"], 2, "{told}");
     let words = "1 tool matches; 2 cannot be judged, because their servers give no hints (see `permissions.unannotated`): disk/move, disk/write";
     assert_eq!(told["summary"], json!(words));
+    let told = put(&daemon, "tag:hint:destructiv").await;
+    assert_eq!(told["summary"], json!("0 tools match"), "it is no hint");
     let told = put(&daemon, "scenario:disk").await;
     assert_eq!(told["matched"], 3, "{told}");
     assert_eq!(told["unjudged"], 0, "{told}");

@@ -21,6 +21,7 @@ mod lifecycle;
 mod lost_sources;
 mod operator_forget;
 mod restart;
+mod sleeping;
 mod unsettled_sources;
 mod unusable_answers;
 mod versions;

@@ -129,6 +129,32 @@ async fn a_tools_own_failure_is_200_and_what_goes_on_is_202() {
     house.finish().await;
 }
 
+/// The tool would run without them.
+#[tokio::test]
+async fn arguments_under_another_name_are_refused() {
+    let files = obedient().await;
+    let house = House::of(&[("files", files.url())]).await;
+    let address = house.serve().await;
+    for name in ["args", "input", "parameters", "params"] {
+        let answer = execute(address, &json!({"tool_name": "say", name: {"a": 1}})).await;
+        assert_eq!(answer.status, 400);
+        let text = answer.json()["error"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        assert_eq!(
+            text,
+            format!("`{name}` is no member of a call; name the arguments of the tool `arguments`")
+        );
+    }
+    let both = json!({"tool_name": "say", "arguments": {"a": 1}, "params": 7});
+    assert_eq!(
+        execute(address, &both).await.json()["result"],
+        json!({"a": 1})
+    );
+    house.finish().await;
+}
+
 /// Status, code and whether the tool was run.
 async fn refused(address: SocketAddr, body: &Value) -> (u16, String) {
     let answer = execute(address, body).await;

@@ -248,7 +248,7 @@ async fn preferences_are_listed_by_scope_and_target() {
     let all = server.get("/api/v1/preferences").await.json();
     assert_eq!(texts(&all["preferences"], "scope"), ["global", "chat:7"]);
     let expected = json!({"scope": "chat:7", "target": "tool:files/wipe", "enabled": null, "approval": "skip",
-        "alias": null, "priority": null, "pinned": null, "pins": null});
+        "alias": null, "priority": null, "pinned": null, "pins": null, "description": null, "parameters": null});
     assert_eq!(
         server.get("/api/v1/preferences?scope=chat:7").await.json()["preferences"],
         json!([expected])

@@ -589,3 +589,35 @@ async fn a_tool_is_described_as_it_is_listed_with_all_that_is_known_of_it() {
     }
     daemon.stop().await;
 }
+
+#[tokio::test]
+async fn the_capabilities_name_methods_versions_and_limits() {
+    let (_home, daemon, _callee) = serving().await;
+    let capabilities = json(&daemon, "server/capabilities", &json!({})).await["result"].clone();
+    assert_eq!(capabilities["protocol_version"], "1.0");
+    assert_eq!(capabilities["capabilities"]["definition_versions"], true);
+    assert_eq!(capabilities["limits"]["batch_messages"], 1000);
+    for method in capabilities["methods"].as_array().unwrap() {
+        let method = method.as_str().unwrap();
+        let answer = json(&daemon, method, &json!({"name": "agent_list"})).await;
+        assert!(answer["error"].is_null(), "{method}: {answer}");
+    }
+    // The first of the client's versions that is spoken here.
+    let wanted = json!({"protocol_versions": ["2.0", "1.0"]});
+    let common = json(&daemon, "server/capabilities", &wanted).await;
+    assert_eq!(common["result"]["protocol_version"], "1.0");
+    let wanted = json!({"protocol_versions": ["2.0"]});
+    let none = json(&daemon, "server/capabilities", &wanted).await;
+    assert_eq!(
+        none["error"],
+        json!({"code": -32602, "message": "no common protocol version", "data": {"protocol_versions": ["1.0"]}})
+    );
+    let wrong = json(
+        &daemon,
+        "server/capabilities",
+        &json!({"protocol_versions": "1.0"}),
+    )
+    .await;
+    assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+    daemon.stop().await;
+}

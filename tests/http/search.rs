@@ -83,6 +83,54 @@ async fn the_best_comes_first_with_why() {
 }
 
 #[tokio::test]
+async fn signatures_are_lines_in_the_same_order() {
+    let server = served().await;
+    for query in ["q=read%20file", "q=letter&chat_id=7", "q=fil&mode=palette"] {
+        let whole = server
+            .get(&format!("/api/v1/tools/search?{query}&detail=full"))
+            .await
+            .json();
+        let short = server
+            .get(&format!("/api/v1/tools/search?{query}&detail=signature"))
+            .await
+            .json();
+        let names: Vec<&str> = whole["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|found| found["name"].as_str().unwrap())
+            .collect();
+        let lines: Vec<&str> = short["signatures"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|line| line.as_str().unwrap())
+            .collect();
+        let of_lines: Vec<&str> = lines
+            .iter()
+            .filter_map(|line| Some(line.split_once('(')?.0))
+            .collect();
+        assert_eq!(of_lines, names, "{query}");
+        assert!(!names.is_empty(), "{query}");
+        for member in ["query", "mode", "revision"] {
+            assert_eq!(short[member], whole[member], "{query} {member}");
+        }
+        assert!(short.get("results").is_none());
+    }
+    let first = server
+        .get("/api/v1/tools/search?q=read%20file&detail=signature&limit=1")
+        .await
+        .json();
+    assert_eq!(first["signatures"], json!(["read_file() - Reads one file"]));
+    for refused in ["detail=some", "detail=signature&format=openai"] {
+        let answer = server
+            .get(&format!("/api/v1/tools/search?q=read&{refused}"))
+            .await;
+        assert_eq!(answer.status, 400, "{refused}");
+    }
+}
+
+#[tokio::test]
 async fn filters_and_scopes_hold() {
     let server = served().await;
     for (query, expected) in [

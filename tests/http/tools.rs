@@ -80,7 +80,7 @@ async fn the_list_is_what_is_enabled_in_order() {
     assert_eq!(native.header("callsheet-tools"), "7");
     assert_eq!(native.header("callsheet-left-out"), "");
     assert_eq!(native.header("callsheet-revision").len(), 16);
-    assert_eq!(native.header("cache-control"), "private, no-cache");
+    assert_eq!(native.header("cache-control"), "private, max-age=1");
     let openai = server.get("/api/v1/tools?format=openai&max_tools=2").await;
     assert!(openai.json().is_array());
     assert_eq!(names(&openai), ["files__get", "write"]);
@@ -117,7 +117,7 @@ async fn a_profile_gets_no_tool_outside_its_bounds() {
         scenarios: Some(["odd".parse().unwrap()].into()),
         ..Profile::default()
     };
-    all.profiles = Arc::new(BTreeMap::from([("narrow".to_owned(), bounds)]));
+    all.profiles = Arc::new(BTreeMap::from([("narrow".to_owned(), bounds)]).into());
     let server = serve_inputs(&all).await;
     assert_eq!(
         names(&server.get("/api/v1/tools?profile=narrow").await),

@@ -43,6 +43,12 @@ fn text(result: &Value) -> &str {
 /// The id under which a call waits.
 async fn waits(client: &McpClient, call: &Value) -> String {
     let waiting = client.result("tools/call", call.clone()).await;
+    let until = text(&waiting).split_once(", until ").unwrap_or_default().1;
+    let second = until.get(.."2026-03-01 09:30:00 UTC.".len());
+    assert!(
+        second.is_some_and(|text| text.ends_with(" UTC.")),
+        "{until}"
+    );
     waiting_id(&waiting).unwrap_or_else(|| panic!("{waiting}"))
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callsheet::discovery::{Endpoint, SourceTrust};
-use callsheet::model::{Secret, StdioTarget, Target};
+use callsheet::model::{Interaction, Secret, StdioTarget, Target};
 use callsheet::runtime::Tasks;
 use serde_json::{Value, json};
 
@@ -405,8 +405,15 @@ async fn the_question_of_a_call_is_shown_to_and_answered_by_its_caller_and_opera
 
 /// A house with a program whose tool `ask` needs the name of its user. Its questions name no call.
 async fn asking_program() -> House {
+    asking_program_that_may(Interaction::default()).await
+}
+
+/// The same, with the input that it may request.
+async fn asking_program_that_may(interaction: Interaction) -> House {
     let upstream = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/mcp_upstream.py");
-    let program = StdioTarget::new("python3").with_args([upstream, "stdio-legacy"]);
+    let program = StdioTarget::new("python3")
+        .with_args([upstream, "stdio-legacy"])
+        .with_interaction(interaction);
     let house = House::of(&[]).await;
     let endpoint = Endpoint::at("http://127.0.0.1:1/".parse().unwrap(), SourceTrust::Trusted);
     house.place_endpoint(
@@ -483,6 +490,67 @@ async fn a_question_that_callsheet_declines_is_no_answer_of_a_user() {
         page.contains("the client of this call answers no questions"),
         "{page}"
     );
+    house.finish().await;
+}
+
+/// A person may take minutes to answer the question of another client's call.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_answers_no_questions_does_not_wait_for_the_person_of_another_one() {
+    let house = asking_program().await;
+    let address = house.serve().await;
+    let (status, first) =
+        execute(address, json!({"tool_name": "ask", "call_id": "my-call-1"})).await;
+    assert_eq!(status, 202, "{first}");
+    let client = McpClient::legacy(address, "2025-11-25", json!({})).await;
+    let calling = client.result("tools/call", json!({"name": "files__ask"}));
+    let done = tokio::time::timeout(PATIENCE, calling)
+        .await
+        .expect("an answer while the first call waits for its person");
+    assert_eq!(done["content"][0]["text"], "decline", "{done}");
+    let why = done["content"][1]["text"].as_str().unwrap_or_default();
+    assert!(
+        why.contains("the client of this call answers no questions"),
+        "{done}"
+    );
+    let id = first["interaction"]["id"].as_str().unwrap();
+    let given = json!({"action": "accept", "content": {"name": "Ada"}});
+    let target = format!("/api/v1/interactions/{id}");
+    let (_, answered) = send(address, "POST", &target, &given).await;
+    assert_eq!(answered["result"], "Ada", "{answered}");
+    assert_eq!(answered["declined"], Value::Null, "{answered}");
+    house.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn json_rpc_and_turns_say_that_no_user_declined() {
+    let house = asking_program_that_may(Interaction {
+        elicitation: false,
+        ..Interaction::default()
+    })
+    .await;
+    let address = house.serve().await;
+    let why = "callsheet declined a question of the tool, and no user did: the configuration does not let its server ask; add \"elicitation\" to `interaction` of its scenario";
+
+    let call =
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "ask"}});
+    let (_, answer) = send(address, "POST", "/rpc", &call).await;
+    let expected = json!({"jsonrpc": "2.0", "id": 7, "result": "decline", "declined": why});
+    assert_eq!(answer, expected);
+    let (_, batch) = send(address, "POST", "/rpc", &json!([call])).await;
+    assert_eq!(batch, json!([expected]));
+
+    let tool_call =
+        json!({"id": "c", "type": "function", "function": {"name": "ask", "arguments": "{}"}});
+    let response = json!({"role": "assistant", "content": null, "tool_calls": [tool_call]});
+    let body = json!({"response": response, "turn_id": "declined-1"});
+    let target = "/api/v1/turns?format=openai";
+    let (status, turn) = send(address, "POST", target, &body).await;
+    assert_eq!(status, 200, "{turn}");
+    assert_eq!(turn["calls"][0]["declined"], why, "{turn}");
+    let said = turn["messages"][0]["content"].as_str().unwrap_or_default();
+    assert!(said.starts_with("decline") && said.contains(why), "{turn}");
+    let (_, kept) = send(address, "GET", "/api/v1/turns/declined-1", &Value::Null).await;
+    assert_eq!(kept["calls"][0]["declined"], why, "{kept}");
     house.finish().await;
 }
 

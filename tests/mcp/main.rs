@@ -30,5 +30,6 @@ mod search_mode;
 mod served;
 mod sessions;
 mod sleeping;
+mod sleeping_requests;
 mod stdio;
 mod taking_part;

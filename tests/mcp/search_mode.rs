@@ -57,7 +57,7 @@ async fn a_search_takes_the_place_of_the_list_and_every_tool_can_be_called() {
     let searching = client.at("/mcp?mode=search");
     let list =
         |client: McpClient| async move { names(&client.request("tools/list", json!({})).await.1) };
-    let fixed = ["find_tools", "call_tool", "files__pin"];
+    let fixed = ["find_tools", "describe_tools", "call_tool", "files__pin"];
     assert_eq!(
         list(client.clone()).await,
         ["files__pin", "files__read", "files__weather"],
@@ -75,21 +75,56 @@ async fn a_search_takes_the_place_of_the_list_and_every_tool_can_be_called() {
     );
 
     let found = called(&searching, "find_tools", json!({"query": "read a file"})).await;
-    let best = &found["structuredContent"]["tools"][0];
-    assert_eq!(best["name"], "files__read", "{found}");
-    assert_eq!(best["inputSchema"]["properties"]["path"]["type"], "string");
-    let tight = called(
+    let line = "files__read(path?: string) - Reads a file from the disk.";
+    assert_eq!(found["structuredContent"]["signatures"][0], line, "{found}");
+    let text = found["content"][0]["text"].as_str().unwrap();
+    assert_eq!(text.lines().next(), Some(line), "a line for each tool");
+    let whole = called(
         &searching,
         "find_tools",
-        json!({"query": "read a file", "max_tokens": 1}),
+        json!({"query": "read a file", "detail": "full"}),
     )
     .await;
-    assert_eq!(tight["structuredContent"]["tools"], json!([]));
-    assert_eq!(tight["structuredContent"]["others"][0], "files__read");
+    let best = &whole["structuredContent"]["tools"][0];
+    assert_eq!(best["name"], "files__read", "{whole}");
+    assert_eq!(best["inputSchema"]["properties"]["path"]["type"], "string");
+    for detail in ["signature", "full"] {
+        let tight = called(
+            &searching,
+            "find_tools",
+            json!({"query": "read a file", "max_tokens": 1, "detail": detail}),
+        )
+        .await;
+        assert_eq!(tight["structuredContent"]["others"][0], "files__read");
+        let text = tight["content"][0]["text"].as_str().unwrap();
+        assert!(
+            text.contains("files__read") && text.contains("`max_tokens`"),
+            "{text}"
+        );
+    }
+    let described = called(
+        &client,
+        "describe_tools",
+        json!({"names": ["files__weather", "files/read", "files__nothing"]}),
+    )
+    .await;
+    let described = &described["structuredContent"];
+    assert_eq!(described["tools"][0]["description"], "Forecast of rain.");
+    assert_eq!(described["tools"][1], *best, "the same as the search gives");
+    assert_eq!(described["unknown"], json!(["files__nothing"]));
+    for names in [
+        json!([]),
+        json!(vec!["files__read"; 21]),
+        json!("files__read"),
+    ] {
+        let refused = called(&client, "describe_tools", json!({"names": names})).await;
+        assert_eq!(refused["isError"], true, "{refused}");
+    }
     for arguments in [
         json!({}),
         json!({"query": " "}),
         json!({"query": "read", "max_tokens": "many"}),
+        json!({"query": "read", "detail": "some"}),
     ] {
         assert_eq!(
             called(&searching, "find_tools", arguments).await["isError"],
@@ -134,6 +169,81 @@ async fn a_search_takes_the_place_of_the_list_and_every_tool_can_be_called() {
         })
         .await;
     assert_eq!(list(searching).await, fixed);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_are_answered_with_the_schema_to_clients_that_search() {
+    let server = McpServer::start(modern(&json!([about("read", "Reads a file.")]))).await;
+    let house = House::of(&[("files", server.url())]).await;
+    let client = McpClient::modern(house.serve().await, json!({}));
+    let unfit = json!({"path": 7});
+    let through = json!({"name": "files__read", "arguments": unfit});
+    let schema_of = |result: Value| {
+        assert_eq!(result["isError"], true, "{result}");
+        let reason = result["content"][0]["text"].as_str().unwrap().to_owned();
+        assert!(
+            reason.contains("/path") && reason.contains("is not of type \"string\""),
+            "{reason}"
+        );
+        let shown = result["content"][1]["text"].as_str();
+        shown.map(|text| serde_json::from_str::<Value>(text).unwrap())
+    };
+    let expected = json!({"name": "files__read", "description": "Reads a file.",
+        "inputSchema": {"type": "object", "properties": {"path": {"type": "string", "description": "Where it is."}}}});
+    let answered = schema_of(called(&client, "call_tool", through).await);
+    assert_eq!(answered, Some(expected.clone()));
+    let searching = client.at("/mcp?mode=search");
+    let answered = schema_of(called(&searching, "files__read", unfit.clone()).await);
+    assert_eq!(answered, Some(expected));
+    let answered = schema_of(called(&client, "files__read", unfit).await);
+    assert_eq!(answered, None, "its list has the schema");
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn the_longest_definitions_have_short_lines_and_answers_with_a_limit() {
+    let properties: serde_json::Map<String, Value> = (0..400)
+        .map(|n| (format!("parameter_{n}"), json!({"type": "string"})))
+        .collect();
+    let required: Vec<&String> = properties.keys().collect();
+    let values: Vec<String> = (0..10_000).map(|n| format!("value-{n}")).collect();
+    let tools = json!([
+        {"name": "many", "description": "Many parameters.",
+            "inputSchema": {"type": "object", "properties": properties, "required": required}},
+        {"name": "choice", "description": "Many values.",
+            "inputSchema": {"type": "object", "properties": {"one": {"enum": values}}, "required": ["one"]}},
+        {"name": "prose", "description": format!("Many words {}", "and more ".repeat(11_000)),
+            "inputSchema": {"type": "object"}},
+    ]);
+    let server = McpServer::start(modern(&tools)).await;
+    let house = House::of(&[("large", server.url())]).await;
+    let client = McpClient::modern(house.serve().await, json!({}));
+    let query = json!({"query": "many", "max_tokens": 10_000});
+    let found = called(&client, "find_tools", query).await;
+    let lines = found["structuredContent"]["signatures"].as_array().unwrap();
+    let line = |name: &str| {
+        let begins = format!("large__{name}(");
+        let mut lines = lines.iter().filter_map(Value::as_str);
+        lines.find(|line| line.starts_with(&begins)).unwrap()
+    };
+    assert!(
+        required
+            .iter()
+            .all(|name| line("many").contains(name.as_str()))
+    );
+    assert!(line("many").len() < 8_000);
+    assert!(line("choice").len() < 250 && line("choice").contains("|..."));
+    assert!(line("prose").len() < 250, "{}", line("prose"));
+    let whole = called(
+        &client,
+        "describe_tools",
+        json!({"names": ["large__choice", "large__many", "large__prose"]}),
+    )
+    .await;
+    let whole = &whole["structuredContent"];
+    assert_eq!(whole["others"], json!(["large__prose"]), "beyond the limit");
+    assert_eq!(whole["tools"].as_array().unwrap().len(), 2);
     house.finish().await;
 }
 

@@ -26,6 +26,7 @@ mod decoding_round_trip;
 mod json_rpc_tools;
 mod polling;
 mod polling_limits;
+mod proxies;
 mod sessions;
 mod suspicious;
 mod tls;

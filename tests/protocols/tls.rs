@@ -9,7 +9,6 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,9 +21,6 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -33,6 +29,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::support::assert_empty;
 use crate::support::callee::PATIENCE;
+use crate::support::tls_server;
 use crate::support::upstream_server::{client, limits, upstream};
 
 /// Tells the process that a test starts where the servers are.
@@ -42,8 +39,7 @@ const SERVERS: &str = "CALLSHEET_TEST_SERVERS";
 /// the host that it names.
 type Seen = (usize, Method, Version, String);
 
-/// A server with a certificate for `host-a.local` and `127.0.0.1`, which the machine does not trust
-/// by itself.
+/// A server with the certificate of [`tls_server`], which the machine does not trust by itself.
 struct Server {
     address: SocketAddr,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -58,21 +54,7 @@ impl Server {
     /// With `floods` it speaks HTTP/2 and answers the first request of each connection with interim
     /// responses without end.
     async fn started(protocol: &'static [u8], floods: bool) -> Self {
-        let certificates = CertificateDer::pem_file_iter(file("server.pem"))
-            .unwrap()
-            .map(Result::unwrap)
-            .collect();
-        let key = PrivateKeyDer::from_pem_file(file("server.key")).unwrap();
-        let ring = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ServerConfig::builder_with_provider(ring)
-            .with_safe_default_protocol_versions()
-            .unwrap();
-        let mut config = builder
-            .with_no_client_auth()
-            .with_single_cert(certificates, key)
-            .unwrap();
-        config.alpn_protocols = vec![protocol.to_vec()];
-        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let acceptor = tls_server::acceptor(protocol);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let seen = Arc::<Mutex<Vec<Seen>>>::default();
@@ -167,24 +149,21 @@ async fn flood(stream: &mut TlsStream<TcpStream>) {
     while stream.write_all(&hints).await.is_ok() {}
 }
 
-fn file(name: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "tests/support/tls", name]
-        .iter()
-        .collect()
-}
-
 /// Runs a test again where only the certificates of this file are trusted.
 async fn run_with(certificates: &str, test: &str, servers: &[&Server]) {
-    let servers: Vec<String> = servers
-        .iter()
-        .map(|server| server.address.to_string())
-        .collect();
+    let servers: Vec<SocketAddr> = servers.iter().map(|server| server.address).collect();
+    run_again(certificates, test, &servers).await;
+}
+
+/// The same with servers of any kind.
+pub(crate) async fn run_again(certificates: &str, test: &str, servers: &[SocketAddr]) {
+    let servers: Vec<String> = servers.iter().map(SocketAddr::to_string).collect();
     let mut child = tokio::process::Command::new(std::env::current_exe().unwrap());
     child
         .args(["--exact", test])
         .env(SERVERS, servers.join(" "));
     child
-        .env("SSL_CERT_FILE", file(certificates))
+        .env("SSL_CERT_FILE", tls_server::file(certificates))
         .env_remove("SSL_CERT_DIR");
     let output = tokio::time::timeout(PATIENCE, child.kill_on_drop(true).output())
         .await
@@ -198,7 +177,7 @@ async fn run_with(certificates: &str, test: &str, servers: &[&Server]) {
 }
 
 /// Where the servers are, in the process that a test started.
-fn servers() -> Option<Vec<SocketAddr>> {
+pub(crate) fn servers() -> Option<Vec<SocketAddr>> {
     let named = std::env::var(SERVERS).ok()?;
     Some(
         named

@@ -8,14 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callsheet::model::{
-    ApprovalDecision, ApprovalPolicy, ApprovalRequest, ApprovalState, CalledDefinition, CallerInfo,
-    FindingCode, JsonText, Operation, OperationState, PeerIdentity, PinMode, PreferenceAuthor,
-    PreferenceTarget, Progress, PublishedName, ScenarioName, Scope, Settings, StoredAnswer,
-    StoredTurn, ToolUsage,
+    AdditionKind, ApprovalDecision, ApprovalPolicy, ApprovalRequest, ApprovalState,
+    CalledDefinition, CallerInfo, FindingCode, JsonText, Operation, OperationState,
+    ParameterOverrides, PeerIdentity, Permission, PinMode, PreferenceAuthor, PreferenceTarget,
+    Progress, PublishedName, ScenarioName, Scope, Settings, StoredAnswer, StoredTurn, ToolUsage,
 };
 use callsheet::runtime::Clock;
 use callsheet::state::{
-    Decision, Restored, StateError, StateStore, StoredManifest, TrustDecision, Write, sqlite,
+    Decision, Restored, StateError, StateStore, StoredAddition, StoredManifest, TrustDecision,
+    Write, sqlite,
 };
 use futures_util::future::join_all;
 use jiff::Timestamp;
@@ -98,6 +99,7 @@ fn waiting(id: &str) -> ApprovalRequest {
         caller: CallerInfo {
             chat: text("7f:2"),
             profile: None,
+            permission: Some(Permission::User),
             user_id: text("u"),
             client: text("shop/2"),
         },
@@ -210,6 +212,8 @@ async fn everything_survives_a_reopen() {
         priority: Some(-7),
         pinned: Some(false),
         pins: Some(PinMode::Hold),
+        description: Some("Looks at one file.".into()),
+        parameters: Some(ParameterOverrides::parse(r#"{"depth":{"fixed":1}}"#).unwrap()),
     };
     let since = "2026-05-06T07:08:09.000000001Z".parse().unwrap();
     let writes = vec![
@@ -1159,4 +1163,59 @@ async fn a_load_sees_every_save_that_was_queued_before_it() {
             "{name} was queued before the load, which saw {names:?}"
         );
     }
+}
+
+#[tokio::test]
+async fn additions_are_replaced_and_taken_away_by_kind_and_name() {
+    let (_folder, path) = place();
+    let addition = |kind, name: &str, document: &str| StoredAddition {
+        kind,
+        name: name.to_owned(),
+        document: document.into(),
+    };
+    let profile = addition(AdditionKind::Profile, "a", r#"{"permission":"user"}"#);
+    let definition = addition(AdditionKind::Definition, "a", r#"{"schema":{}}"#);
+    let other = addition(AdditionKind::Profile, "b: any", "{}");
+    let writes = [&profile, &definition, &other].map(|one| Write::Addition(one.clone()));
+    save(&path, writes.into()).await;
+    assert_eq!(
+        load(&path).await.additions,
+        [definition.clone(), profile.clone(), other.clone()],
+        "in order of kind and name"
+    );
+    let changed = addition(AdditionKind::Profile, "a", "{}");
+    save(
+        &path,
+        vec![
+            Write::Addition(changed.clone()),
+            Write::ForgetAddition(AdditionKind::Definition, "a".to_owned()),
+            Write::ForgetAddition(AdditionKind::Definition, "b: any".to_owned()),
+        ],
+    )
+    .await;
+    assert_eq!(load(&path).await.additions, [changed, other]);
+    // One of a kind that this version does not know is kept aside and reported.
+    drop(open(&path));
+    let connection = Connection::open(&path).unwrap();
+    connection
+        .execute(
+            "INSERT INTO additions VALUES ('recipe', 'c', '{}', '2026-03-04T05:06:07Z')",
+            [],
+        )
+        .unwrap();
+    drop(connection);
+    let restored = load(&path).await;
+    assert_eq!(restored.additions.len(), 2);
+    assert!(
+        restored
+            .findings
+            .iter()
+            .any(|finding| finding.code == FindingCode::StateRepaired),
+        "{:?}",
+        restored.findings
+    );
+    assert!(
+        restored.loss.is_some(),
+        "it may have been the bounds of a profile"
+    );
 }

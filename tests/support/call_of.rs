@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callsheet::model::JsonText;
+use callsheet::model::{CallerInfo, JsonText};
 use callsheet::protocols::Call;
 use serde_json::Value;
 
@@ -12,6 +12,7 @@ pub(crate) fn call_of(tool: &str, arguments: &Value) -> Call {
         tool: tool.into(),
         arguments: JsonText::parse(&arguments.to_string()).unwrap(),
         user_id: None,
+        caller: CallerInfo::default(),
         timeout: None,
         longest: Duration::from_secs(30),
         max_body: 64 * 1024,

@@ -110,10 +110,16 @@ impl Home {
             vec![Box::new(ChannelSource(SourceId::MDNS, network.subscribe()))];
         sources.extend((static_list::FACTORY.make)(&config, clock));
         let logins = Arc::new(OAuthTokens::new(&client));
+        let definitions =
+            callsheet::protocols::definitions::DefinitionRegistry::new(Vec::new(), &[]);
         let setup = Setup {
             config: Arc::clone(&config),
             store,
             restored,
+            additions: callsheet::engine::AdditionBoard::new(
+                callsheet::config::Additions::default(),
+                definitions.clone(),
+            ),
             children: Children::new(clock),
             client,
             protocols: Protocols::built_in(),
@@ -130,6 +136,7 @@ impl Home {
             reader: reader.clone(),
             events,
             logins,
+            definitions,
             bundles: BundleStore::new(
                 config.bundles.clone(),
                 Functions::default(),

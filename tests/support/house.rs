@@ -62,6 +62,15 @@ impl House {
         Self::built(change, |builder| builder.protocol(protocol)).await
     }
 
+    /// The same with this clock.
+    pub(crate) async fn speaking_at(
+        clock: Clock,
+        protocol: impl Protocol + 'static,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
+        Self::built(change, |builder| builder.protocol(protocol).clock(clock)).await
+    }
+
     async fn built(change: impl FnOnce(&mut Config), add: impl FnOnce(Builder) -> Builder) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::for_state(folder.path().join("state.db"));

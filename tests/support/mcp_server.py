@@ -14,6 +14,7 @@ import time
 behaviour = sys.argv[1]
 names_file = sys.argv[2] if len(sys.argv) > 2 else None
 modern = behaviour == "modern"
+offering = behaviour == "offering"
 lock = threading.Lock()
 asked = []
 
@@ -73,9 +74,27 @@ def call(request):
         return result(request, {"content": [{"type": "text", "text": "x" * 100_000}]})
     if name == "environment":
         return result(request, {"content": [], "structuredContent": dict(os.environ)})
+    if name == "note":
+        with open("noted", "a") as file:
+            file.write("x")
+        return result(request, {"content": []})
     if name == "pid":
         return result(request, {"content": [], "structuredContent": os.getpid()})
     result(request, {"content": [{"type": "text", "text": "done"}], "structuredContent": request["params"]["arguments"]})
+
+
+def offered(request):
+    """The answer about prompts and resources."""
+    params = request.get("params", {})
+    return {
+        "prompts/list": {"prompts": [{"name": "greet", "arguments": [{"name": "who"}]}]},
+        "prompts/get": {"messages": [{"role": "user", "content": {"type": "text", "text": "Hello"}}]},
+        "resources/list": {"resources": [{"uri": "test://a", "name": "a"}]},
+        "resources/read": {"contents": [{"uri": params.get("uri"), "text": "Content"}]},
+        "resources/subscribe": {},
+        "resources/unsubscribe": {},
+        "completion/complete": {"completion": {"values": ["Ada"]}},
+    }.get(request.get("method"))
 
 
 def handle(request):
@@ -96,10 +115,16 @@ def handle(request):
     if method == "initialize":
         if modern:
             return error(request, -32022, "this connection is modern")
-        return result(request, {"protocolVersion": "2025-06-18", "capabilities": {"tools": {"listChanged": True}},
+        more = {"prompts": {}, "resources": {"subscribe": True}, "completions": {}} if offering else {}
+        return result(request, {"protocolVersion": "2025-06-18", "capabilities": {"tools": {"listChanged": True}, **more},
                                 "serverInfo": {"name": "child", "version": "1"}})
     if method == "tools/list":
         return result(request, {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names()]})
+    if offering and (answer := offered(request)) is not None:
+        result(request, answer)
+        if method == "resources/subscribe":
+            send({"method": "notifications/resources/updated", "params": request["params"]})
+        return
     if method == "subscriptions/listen":
         return send({"method": "notifications/subscriptions/acknowledged", "params": {}})
     if method == "tools/call":

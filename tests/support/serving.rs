@@ -69,6 +69,7 @@ pub(crate) fn configured() -> config::ServerConfig {
         max_body: 1_000,
         max_connections: 4_096,
         held_bytes: 256 << 20,
+        list_lifetime: Duration::from_secs(1),
         stop_timeout: Duration::from_secs(10),
         ready_timeout: Duration::from_secs(10),
         rpc_socket: None,
@@ -173,6 +174,7 @@ pub(crate) async fn serve_following(
     let client = Client::new(limits, 1, Duration::ZERO, Clock::system(), tasks.clone());
     let parts = ServerParts {
         logins: Arc::new(OAuthTokens::new(&client)),
+        definitions: callsheet::protocols::definitions::DefinitionRegistry::new(Vec::new(), &[]),
         bundles: BundleStore::new(
             BundleSettings::default(),
             Functions::default(),

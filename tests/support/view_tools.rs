@@ -53,6 +53,7 @@ pub(crate) fn tool(scenario: &str, name: &str, parameters: &str) -> ViewTool {
             pinned: false,
         },
         companions: Arc::default(),
+        overridden: None,
         execution: Execution::default(),
     }
 }

@@ -22,6 +22,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::oneshot;
 
 use super::servers;
+use crate::manifests;
 
 /// How many servers are asked at once, as the daemon does by default.
 const CONCURRENCY: usize = 32;
@@ -78,13 +79,32 @@ pub(crate) fn play_loop(arguments: &[String]) -> Result<()> {
 
 /// Starts a server, greets and lists it.
 async fn by_lines(at: usize) -> Result<Option<Child>> {
+    let requests = [("server/discover", ""), ("tools/list", "")];
+    by_requests(at, &requests).await.map(Some)
+}
+
+/// Starts a server, greets and lists it, and calls its first tool, as a client without a daemon
+/// does.
+pub(crate) async fn first_call(at: usize) -> Result<()> {
+    let tool = manifests::tool(at, 0);
+    let members = format!(r#""name":"{tool}","arguments":{},"#, super::ARGUMENTS);
+    let requests = [
+        ("server/discover", ""),
+        ("tools/list", ""),
+        ("tools/call", members.as_str()),
+    ];
+    by_requests(at, &requests).await.map(drop)
+}
+
+/// Starts a server and makes these requests, with their members, one after the other.
+async fn by_requests(at: usize, requests: &[(&str, &str)]) -> Result<Child> {
     let mut child = child(at)?;
     let mut input = child.stdin.take().context("no input")?;
     let output = child.stdout.take().context("no output")?;
     let mut output = BufReader::new(output);
-    for (id, method) in (1..).zip(["server/discover", "tools/list"]) {
+    for (id, (method, members)) in (1..).zip(requests) {
         input
-            .write_all(format!("{}\n", message(id, method, "")).as_bytes())
+            .write_all(format!("{}\n", message(id, method, members)).as_bytes())
             .await?;
         let mut line = String::new();
         ensure!(
@@ -94,7 +114,7 @@ async fn by_lines(at: usize) -> Result<Option<Child>> {
     }
     // Its input stays open, so that it lives on.
     child.stdin = Some(input);
-    Ok(Some(child))
+    Ok(child)
 }
 
 async fn by_posts(client: &reqwest::Client, address: &str) -> Result<()> {

@@ -39,9 +39,12 @@ const ACKNOWLEDGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/subscript
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
+/// The role of this program as a child process.
+pub(crate) const CHILD: &str = "play-mcp-child";
+
 /// The arguments with which this program is server number `at` as a child process.
 pub(crate) fn child_arguments(at: usize) -> [String; 2] {
-    ["play-mcp-child".to_owned(), at.to_string()]
+    [CHILD.to_owned(), at.to_string()]
 }
 
 /// A process full of servers over HTTP.

@@ -100,6 +100,7 @@ impl Calls {
             caller: CallerInfo {
                 chat: request.chat.as_deref().map(Into::into),
                 profile: request.profile.as_deref().map(Into::into),
+                permission: request.permission,
                 user_id: request.user_id.clone(),
                 client: request.shown_client(),
             },

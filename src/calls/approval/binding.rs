@@ -77,6 +77,9 @@ pub fn call(request: &ApprovalRequest) -> Arc<str> {
         hash_part(&mut hash, called.id.to_string().as_bytes());
         hash_part(&mut hash, called.version.to_string().as_bytes());
     }
+    if let Some(level) = caller.permission {
+        hash_part(&mut hash, level.as_str().as_bytes());
+    }
     hexadecimal(&hash.finalize()).into()
 }
 

@@ -120,6 +120,7 @@ mod tests {
             tool: Arc::new(tool),
             effective,
             companions: Arc::default(),
+            overridden: None,
             execution: Execution::default(),
         }
     }

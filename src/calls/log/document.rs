@@ -12,36 +12,46 @@ use crate::calls::requester::FULL_ACCESS;
 use crate::model::{ProgramEnd, RecordedEnd, ScenarioState, StateTransition};
 use crate::state::{LogKind, LogRow};
 
-/// A call in its stored form.
+/// A call in its stored form. What it does not have is left out: each call writes one.
 #[derive(Serialize, Deserialize)]
-struct StoredCall {
+struct StoredCall<'a> {
     number: u64,
     at: String,
     ended: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
-    name: String,
-    chat: Option<String>,
-    profile: Option<String>,
-    user: Option<String>,
-    client: Option<String>,
+    name: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    chat: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    profile: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    client: Option<Cow<'a, str>>,
     #[serde(default)]
-    access: Option<String>,
-    outcome: String,
-    error: Option<String>,
-    code: Option<String>,
+    access: Option<Cow<'a, str>>,
+    outcome: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    code: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     took_us: u64,
     attempts: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    call_id: Option<String>,
-    approval: Option<String>,
+    call_id: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    definition_version: Option<String>,
+    approval: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    definition_version: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     activity: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    note: Option<String>,
+    note: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    payload: Option<CallPayload>,
+    payload: Option<Cow<'a, CallPayload>>,
 }
 
 /// A change of a state in its stored form.
@@ -94,26 +104,31 @@ fn call_row(numbered: &NumberedCall) -> LogRow {
         at: call.at.to_string(),
         ended: numbered.ended.to_string(),
         tool: call.tool.as_ref().map(ToString::to_string),
-        name: call.name.clone(),
-        chat: call.chat.clone(),
-        profile: call.profile.clone(),
-        user: call.user.clone(),
-        client: call.client.clone(),
-        access: Some(call.access.to_string()),
-        outcome: call.outcome.clone().into_owned(),
-        error: call.error.clone(),
-        code: call.code.clone(),
+        name: borrowed(&call.name),
+        chat: call.chat.as_deref().map(borrowed),
+        profile: call.profile.as_deref().map(borrowed),
+        user: call.user.as_deref().map(borrowed),
+        client: call.client.as_deref().map(borrowed),
+        access: Some(borrowed(&call.access)),
+        outcome: borrowed(&call.outcome),
+        error: call.error.as_deref().map(borrowed),
+        code: call.code.as_deref().map(borrowed),
         status: call.status,
         took_us: u64::try_from(call.took.as_micros()).unwrap_or(u64::MAX),
         attempts: call.attempts,
-        call_id: call.call_id.as_deref().map(str::to_owned),
-        approval: call.approval.as_deref().map(str::to_owned),
-        definition_version: call.definition_version.clone(),
+        call_id: call.call_id.as_deref().map(borrowed),
+        approval: call.approval.as_deref().map(borrowed),
+        definition_version: call.definition_version.as_deref().map(borrowed),
         activity: call.activity.as_ref().map(ToString::to_string),
-        note: call.note.clone(),
-        payload: numbered.payload.as_deref().cloned(),
+        note: call.note.as_deref().map(borrowed),
+        payload: numbered.payload.as_deref().map(Cow::Borrowed),
     };
     row(numbered.line, LogKind::Call, &stored)
+}
+
+/// A text of a call, which is not copied to be written.
+fn borrowed(text: &str) -> Cow<'_, str> {
+    Cow::Borrowed(text)
 }
 
 /// The row of a change of a state.
@@ -177,30 +192,30 @@ pub(super) fn entry(row: &LogRow) -> Option<LogEntry> {
 }
 
 fn call(row: &LogRow) -> Option<NumberedCall> {
-    let stored: StoredCall = serde_json::from_str(&row.document).ok()?;
+    let stored: StoredCall<'_> = serde_json::from_str(&row.document).ok()?;
     let ended = stored.ended.parse().ok()?;
     let call = EndedCall {
         at: stored.at.parse().ok()?,
         tool: stored.tool.and_then(|tool| tool.parse().ok()),
-        name: stored.name,
-        chat: stored.chat,
-        profile: stored.profile,
-        user: stored.user,
-        client: stored.client,
+        name: stored.name.into_owned(),
+        chat: stored.chat.map(Cow::into_owned),
+        profile: stored.profile.map(Cow::into_owned),
+        user: stored.user.map(Cow::into_owned),
+        client: stored.client.map(Cow::into_owned),
         access: stored.access.map_or_else(|| FULL_ACCESS.into(), Into::into),
-        outcome: Cow::Owned(stored.outcome),
-        error: stored.error,
-        code: stored.code,
+        outcome: Cow::Owned(stored.outcome.into_owned()),
+        error: stored.error.map(Cow::into_owned),
+        code: stored.code.map(Cow::into_owned),
         status: stored.status,
         took: Duration::from_micros(stored.took_us),
         attempts: stored.attempts,
         call_id: stored.call_id.map(Into::into),
         approval: stored.approval.map(Into::into),
-        definition_version: stored.definition_version,
+        definition_version: stored.definition_version.map(Cow::into_owned),
         activity: stored.activity.and_then(|tool| tool.parse().ok()),
-        note: stored.note,
+        note: stored.note.map(Cow::into_owned),
     };
-    let payload = stored.payload.map(Arc::new);
+    let payload = stored.payload.map(|payload| Arc::new(payload.into_owned()));
     Some(NumberedCall {
         number: stored.number,
         line: row.number,

@@ -88,12 +88,12 @@ impl Turn {
             blocks,
             value: None,
         };
-        if !is_cut && settled.note.is_none() && !has_files {
+        if !is_cut && !has_files {
             answer.value.clone_from(&settled.result);
         }
-        if let Some(note) = &settled.note {
-            answer.blocks.push(ModelBlock::Text(note.clone()));
-        }
+        add_text(&mut answer, settled.note.as_deref());
+        let declined = settled.declined.map(|why| why.to_string());
+        add_text(&mut answer, declined.as_deref());
         (answer, is_cut)
     }
 }

@@ -7,7 +7,7 @@ use super::vendors::TurnFormat;
 use crate::calls::call_mode::CallMode;
 use crate::calls::{Request, Requester};
 use crate::catalog::ViewQuery;
-use crate::model::JsonText;
+use crate::model::{JsonText, Permission};
 
 /// The length of an id that a caller gives: the id of each of its calls is a little longer.
 const ID_LENGTH: std::ops::RangeInclusive<usize> = 8..=90;
@@ -27,6 +27,8 @@ pub struct TurnRequest {
     pub owner: Arc<str>,
     /// The profile.
     pub profile: Option<String>,
+    /// The level that the caller says it has.
+    pub permission: Option<Permission>,
     /// The chat.
     pub chat: Option<String>,
     /// The user, for protocols that pass it on.
@@ -53,6 +55,7 @@ impl TurnRequest {
     pub(super) fn scope(&self) -> ViewQuery {
         ViewQuery {
             profile: self.profile.clone(),
+            permission: self.permission,
             chat: self.chat.clone(),
             ..ViewQuery::default()
         }
@@ -63,6 +66,7 @@ impl TurnRequest {
         Request {
             chat: self.chat.clone(),
             profile: self.profile.clone(),
+            permission: self.permission,
             user_id: self.user_id.clone(),
             ..Request::new(
                 name,
@@ -80,6 +84,7 @@ impl TurnRequest {
             response,
             owner,
             profile,
+            permission,
             chat,
             user_id,
             list,
@@ -90,8 +95,10 @@ impl TurnRequest {
         } = self;
         let scope = (owner, profile, chat, user_id);
         format!(
-            "{} {scope:?} {list:?} {mode} {own_tools:?} {tells_approvals} {:?} {}",
+            "{} {scope:?}{} {list:?} {mode} {own_tools:?} {tells_approvals} {:?} {}",
             format.id(),
+            // What a turn of an earlier version was is not changed by a level that it has not.
+            permission.map_or_else(String::new, |level| format!(" {level}")),
             self.text_bytes,
             response.get()
         )

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::calls::{GoingOn, ToolAnswer, Violation};
 use crate::model::JsonText;
+use crate::protocols::DeclinedInput;
 
 /// The state of a call in a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +117,9 @@ pub struct Settled {
     /// The definition that was called, if an activity ran it, as `scenario/tool`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
+    /// Why a question of the tool was declined without its user, if one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declined: Option<DeclinedInput>,
 }
 
 impl From<&Settled> for ToolAnswer {
@@ -138,6 +142,7 @@ impl From<&Settled> for ToolAnswer {
             going: going.map_or(GoingOn::No, GoingOn::As),
             approval: settled.approval_id.clone(),
             adjusted: settled.adjusted.clone(),
+            declined: settled.declined,
             ..Self::failed()
         }
     }
@@ -160,6 +165,7 @@ impl Settled {
             took_ms: None,
             adjusted: Vec::new(),
             definition: None,
+            declined: None,
         }
     }
 
@@ -237,6 +243,7 @@ mod tests {
                 pointer: "/a".into(),
                 message: "is no number".into(),
             }],
+            declined: Some(DeclinedInput::NotGiven),
             ..Settled::with_text(
                 TurnCallStatus::UnknownOutcome,
                 "unknown_outcome",

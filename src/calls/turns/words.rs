@@ -59,6 +59,7 @@ pub(super) fn of_answer(answer: &ToolAnswer) -> Settled {
         took_ms: answer.took_ms,
         adjusted: answer.adjusted.clone(),
         approval_id: answer.approval.clone(),
+        declined: answer.declined,
         definition: answer
             .response
             .as_ref()

@@ -164,7 +164,18 @@ impl ArgumentValidator {
         arguments: &JsonText,
         limits: CheckLimits<'_>,
     ) -> Result<(), ExecuteError> {
-        let schema = &tool.tool.parameters;
+        self.check_against(tool, &tool.tool.parameters, arguments, limits)
+            .await
+    }
+
+    /// The same against another schema than the one that is shown of the tool.
+    pub(super) async fn check_against(
+        &self,
+        tool: &ViewTool,
+        schema: &JsonText,
+        arguments: &JsonText,
+        limits: CheckLimits<'_>,
+    ) -> Result<(), ExecuteError> {
         match self
             .judge(tool, schema, arguments, CompiledSchema::check, limits)
             .await?
@@ -425,6 +436,7 @@ mod tests {
             tool: Arc::new(tool),
             effective,
             companions: Arc::default(),
+            overridden: None,
             execution: Execution::default(),
         }
     }

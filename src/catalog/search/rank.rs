@@ -233,8 +233,8 @@ impl Scored {
 struct ToolPositions {
     /// By position in the entry; `None` when both are the same.
     by_entry: Option<Vec<Option<u32>>>,
-    /// Tools that the view names otherwise than the entry, by position in the part, each with an
-    /// index of its own.
+    /// Tools that the view names or describes otherwise than the entry, by position in the part,
+    /// each with an index of its own.
     renamed: Vec<(u32, SearchIndex)>,
 }
 
@@ -256,7 +256,10 @@ impl ToolPositions {
             else {
                 continue;
             };
-            if Arc::ptr_eq(global, tool) || global.name == tool.name {
+            let reads_alike = global.name == tool.name
+                && global.overridden == tool.overridden
+                && global.tool.description == tool.tool.description;
+            if Arc::ptr_eq(global, tool) || reads_alike {
                 by_entry[at] = Some(position);
             } else {
                 renamed.push((

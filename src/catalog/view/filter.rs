@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::absence::Absence;
 use super::query::ViewQuery;
 use crate::catalog::entry::is_listed;
+use crate::catalog::profiles::beyond_level;
 use crate::catalog::scoped_catalog::ScopedCatalog;
 use crate::catalog::{Catalog, CatalogEntry, UnknownProfile, Visibility};
-use crate::model::{Execution, Profile, ViewTool};
+use crate::model::{CallerBounds, Execution, ViewTool};
 
 /// One scenario's share of a view.
 #[derive(Debug, Clone)]
@@ -31,8 +32,8 @@ pub(super) struct ViewFilter<'a> {
     query: &'a ViewQuery,
     /// Whether the query filters by scenario, category or tag.
     chooses: bool,
-    /// The bounds of the client's profile.
-    bounds: Option<&'a Profile>,
+    /// The bounds of the client.
+    bounds: CallerBounds<'a>,
     /// Why the profile sees no tools, if it is not known.
     unknown: Option<UnknownProfile>,
 }
@@ -50,10 +51,7 @@ impl<'a> ViewFilter<'a> {
 
     /// The part of a published entry; `None` if it has no place in the view.
     pub(super) fn part(&self, lens: &ScopedCatalog<'_>, entry: &Arc<CatalogEntry>) -> Option<Part> {
-        if self
-            .bounds
-            .is_some_and(|bounds| !bounds.allows_scenario(&entry.name))
-        {
+        if !self.bounds.allows_scenario(&entry.name) {
             return None;
         }
         let whole = || Part {
@@ -66,9 +64,7 @@ impl<'a> ViewFilter<'a> {
         }
         let query = self.query;
         let by_content = !(query.categories.is_empty() && query.tags.is_empty());
-        let leveled = self
-            .bounds
-            .is_some_and(|bounds| bounds.permission.is_some());
+        let leveled = self.bounds.permission.is_some();
         let plain = !by_content
             && !leveled
             && !query.pinned_only
@@ -111,10 +107,7 @@ impl<'a> ViewFilter<'a> {
             }
             Visibility::Published => {}
         }
-        if self
-            .bounds
-            .is_some_and(|bounds| !bounds.allows_scenario(&entry.name))
-        {
+        if !self.bounds.allows_scenario(&entry.name) {
             let out_of_profile = || format!("the profile may not see scenario {}", entry.name);
             return Some(Absence::Profile(
                 self.unknown
@@ -133,14 +126,9 @@ impl<'a> ViewFilter<'a> {
         let query = self.query;
         let offered = &*tool.tool;
         let required = offered.facts.required_permission;
-        if let Some(bounds) = self
-            .bounds
-            .filter(|bounds| !bounds.allows_permission(required))
-        {
-            let level = bounds.permission.unwrap_or_default();
-            return Some(Absence::Profile(format!(
-                "it requires the permission `{required}`, and the profile has `{level}`"
-            )));
+        if !self.bounds.allows_permission(required) {
+            let why = beyond_level(query, &self.bounds, required);
+            return Some(Absence::Profile(why));
         }
         if tool.is_internal() && !query.include_internal {
             return Some(match &tool.execution {

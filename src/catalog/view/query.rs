@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::sticky::StickyTools;
-use crate::model::ScenarioName;
+use crate::model::{Permission, ScenarioName};
 
 /// The scope, filters and limits of a view. Equal queries on equal catalogs give equal views.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -14,6 +14,8 @@ use crate::model::ScenarioName;
 pub struct ViewQuery {
     /// Preferences of this profile apply, and its bounds (see [`crate::model::Profile`]).
     pub profile: Option<String>,
+    /// The level that the client says it has. It lowers that of its profile and never raises it.
+    pub permission: Option<Permission>,
     /// It is a view for operators: if it names no profile, it has none, also where the
     /// configuration has one for clients that name none.
     pub of_operator: bool,
@@ -68,6 +70,11 @@ impl ViewQuery {
             self.max_tokens.is_some(),
         ];
         given.contains(&true) || self.defer.is_some() || self.sticky.is_some()
+    }
+
+    /// Whether the client names what may bound it.
+    pub fn names_bounds(&self) -> bool {
+        self.profile.is_some() || self.permission.is_some()
     }
 
     /// Whether tools compete for places, so that one tool's change may bring another one in or out.

@@ -19,6 +19,8 @@ pub(super) struct SentCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) profile: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) permission: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) user_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) revision: Option<&'a str>,

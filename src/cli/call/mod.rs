@@ -83,6 +83,9 @@ pub(super) struct CallArgs {
     /// With this profile: its limits and preferences.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    /// As a caller of this level, which lowers that of the profile.
+    #[arg(long, value_name = "LEVEL", value_parser = ["guest", "user", "admin", "owner"], hide_possible_values = true)]
+    permission: Option<String>,
     /// User ID passed on to the scenario, if its protocol supports it.
     #[arg(long, value_name = "ID")]
     user: Option<String>,
@@ -275,8 +278,12 @@ impl CallArgs {
             None
         };
         let scenario = tool.map(|tool| output::text(&tool, "/scenario"));
-        let hint = scenario.map(|scenario| {
-            format!("`callsheet scenarios {scenario}` shows what is wrong with it")
+        let hint = scenario.map(|scenario| match document["code"].as_str() {
+            // It was not sent, most often because its scenario is being connected.
+            Some("unavailable") => format!(
+                "make the call again in a moment; `callsheet scenarios {scenario}` shows how it stands"
+            ),
+            _ => format!("`callsheet scenarios {scenario}` shows what is wrong with it"),
         });
         CommandError::Problem {
             message,
@@ -287,7 +294,11 @@ impl CallArgs {
 
     /// Whose list is meant.
     fn scope(&self) -> QueryPairs<'static> {
-        let scope = [("profile", &self.profile), ("chat_id", &self.chat)];
+        let scope = [
+            ("profile", &self.profile),
+            ("permission", &self.permission),
+            ("chat_id", &self.chat),
+        ];
         scope
             .into_iter()
             .filter_map(|(key, value)| Some((key, value.clone()?)))
@@ -320,6 +331,7 @@ impl CallArgs {
             scenario: self.scenario.as_deref(),
             chat_id: self.chat.as_deref(),
             profile: self.profile.as_deref(),
+            permission: self.permission.as_deref(),
             user_id: self.user.as_deref(),
             revision: self.revision.as_deref(),
             definition_version: None,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::{CommandError, output, watchdog};
+use super::client;
 use crate::config::Config;
 use crate::config::client_files::{ClientServers, LeftOutReason, Variables, read_client_file};
 use crate::model::{Awaited, Finding, FindingCode, REPORTED_AFTER, Target};
@@ -14,7 +15,6 @@ use crate::protocols::mcp::{Mcp, McpSession};
 use crate::protocols::tool_discovery::Inspected;
 use crate::protocols::{ListError, Session as _};
 use crate::runtime::{Clock, Tasks};
-use crate::transports::http::Client;
 use crate::transports::stdio::Children;
 use crate::transports::{TransportError, Transports};
 
@@ -40,12 +40,13 @@ pub(in crate::cli) async fn inspect_server(
 ) -> Result<Inspected, Unlisted> {
     let clock = Clock::system();
     let tasks = Tasks::new();
-    let client = Client::new(config.http_limits(), 1, config.cache_rules(), clock, tasks);
+    let client = client::of_daemon(config, clock, tasks);
     let children = Children::watched(clock, watchdog::command());
     let transports = Transports::new(client).with_children(Arc::clone(&children));
     let inspected = match Mcp::default().session(target, &transports) {
         Ok(session) => {
-            let inspected = inspect_patiently(&session, target, clock).await;
+            // It is nested deeply, and so are the commands that await it.
+            let inspected = Box::pin(inspect_patiently(&session, target, clock)).await;
             inspected.map_err(|error| Unlisted {
                 error,
                 stderr: session.recent_errors(),
@@ -143,11 +144,13 @@ impl Unlisted {
         next.to_owned()
     }
 
-    /// Prints what the program wrote last, which mostly says what is wrong.
-    pub(in crate::cli) fn print_stderr(&self) {
+    /// Prints what the program wrote last, which mostly says what is wrong. `of` is its name, where
+    /// several are checked.
+    pub(in crate::cli) fn print_stderr(&self, of: Option<&str>) {
         let last = &self.stderr[self.stderr.len().saturating_sub(LAST_LINES)..];
         for line in last {
-            output::note(&format!("stderr: {}", output::sanitize(line)));
+            let of = of.map(|name| format!("{name}: ")).unwrap_or_default();
+            output::note(&format!("{of}stderr: {}", output::sanitize(line)));
         }
     }
 
@@ -159,7 +162,7 @@ impl Unlisted {
 
     /// The same as the failure of the whole command.
     pub(in crate::cli) fn into_failure(self) -> CommandError {
-        self.print_stderr();
+        self.print_stderr(None);
         CommandError::Refused {
             message: self.message(),
             hint: Some(self.hint()),
@@ -201,13 +204,7 @@ mod tests {
     async fn a_program_that_never_answers_is_given_up_after_two_minutes() {
         let config = Config::for_state("state.db");
         let clock = Clock::system();
-        let client = Client::new(
-            config.http_limits(),
-            1,
-            config.cache_rules(),
-            clock,
-            Tasks::new(),
-        );
+        let client = client::of_daemon(&config, clock, Tasks::new());
         let children = Children::new(clock);
         let transports = Transports::new(client).with_children(Arc::clone(&children));
         let target = Target::Stdio(Arc::new(

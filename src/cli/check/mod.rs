@@ -16,7 +16,7 @@
 //! - The exit code says whether there is an error, whatever form the report has.
 //!
 //! Read in this order: this file (what the argument is), `serving.rs` (a manifest at an address),
-//! `mcp.rs`, `json_rpc.rs`, then `report.rs` and `position.rs` (lines of a file).
+//! `mcp.rs`, `json_rpc.rs`, `client.rs`, then `report.rs` and `position.rs` (lines of a file).
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -27,12 +27,13 @@ use url::Url;
 use super::add::variables;
 use super::{CommandError, output};
 use crate::config::client_files::{ClientServer, EntryTarget};
-use crate::config::{Config, web_address, without_route};
+use crate::config::{Config, LoadOptions, NetworkConfig, web_address, without_route};
 use crate::model::{AcceptedVersions, HttpTarget, Severity, Target};
 use crate::protocols::mcp::Mcp;
 use crate::protocols::tool_discovery::{self, Inspected};
 use crate::protocols::{Fits, Protocol as _, module};
 
+mod client;
 mod json_rpc;
 pub(super) mod mcp;
 mod position;
@@ -82,7 +83,11 @@ pub(super) enum ReportForm {
 
 impl CheckArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
-        let config = Config::for_state(PathBuf::new());
+        let network = NetworkConfig::from_environment(&LoadOptions::from_process());
+        let config = Config {
+            network,
+            ..Config::for_state(PathBuf::new())
+        };
         let subject = self.subject.clone().unwrap_or_default();
         if let Some(target) = self.program()? {
             let inspected = mcp::inspect_server(&target, &config)
@@ -95,7 +100,11 @@ impl CheckArgs {
             ));
         }
         if let Some(base) = address(&subject)? {
-            let (subject, inspected) = inspect_address(HttpTarget::at(base), &config).await?;
+            let target = HttpTarget {
+                may_use_proxy: true,
+                ..HttpTarget::at(base)
+            };
+            let (subject, inspected) = inspect_address(target, &config).await?;
             return self.finish(&CheckReport::new(subject, inspected, self.strict));
         }
         let body = read(&subject)?;
@@ -209,35 +218,35 @@ pub(super) async fn inspect_address(
     let target = Target::from(http.clone());
     let looks_like_mcp = matches!(Mcp::default().fits(&target), Fits::ProbeFirst { .. });
     if looks_like_mcp {
-        let inspected = mcp::inspect_server(&target, config).await;
+        let inspected = Box::pin(mcp::inspect_server(&target, config)).await;
         return inspected
             .map(|inspected| (target.to_string(), inspected))
             .map_err(mcp::Unlisted::into_failure);
     }
-    let served = serving::inspect_scenario(http, config).await;
+    let served = Box::pin(serving::inspect_scenario(http, config)).await;
     if served
         .as_ref()
         .is_ok_and(|(_, inspected)| inspected.manifest.is_some())
     {
         return served;
     }
-    if let Ok(inspected) = mcp::inspect_server(&target, config).await {
+    if let Ok(inspected) = Box::pin(mcp::inspect_server(&target, config)).await {
         return Ok((target.to_string(), inspected));
     }
-    match json_rpc::inspect_server(&target, config).await {
+    match Box::pin(json_rpc::inspect_server(&target, config)).await {
         Some(inspected) => Ok((target.to_string(), inspected)),
         None => served,
     }
 }
 
 /// Checks one server of a client's file.
-async fn inspect_entry(server: &ClientServer, config: &Config) -> (String, Inspected) {
+pub(super) async fn inspect_entry(server: &ClientServer, config: &Config) -> (String, Inspected) {
     let inspected = match server.entry.target.to_target() {
         Ok(target) => {
             let inspected = mcp::inspect_server(&target, config).await;
             inspected.unwrap_or_else(|unlisted| {
                 if let Target::Stdio(_) = target {
-                    unlisted.print_stderr();
+                    unlisted.print_stderr(Some(server.name.as_str()));
                 }
                 unlisted.into_inspected()
             })

@@ -2,19 +2,19 @@
 //! times, then conditionally, then single tools; for a module, its health route instead of single
 //! tools.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::ETAG;
 
 use super::super::CommandError;
+use super::client;
 use crate::config::Config;
 use crate::lint::serving::{self, ListResponse, ToolResponse};
 use crate::model::{AcceptedVersions, Finding, FindingCode, HttpTarget};
 use crate::protocols::module;
 use crate::protocols::tool_discovery::{Inspected, PATH};
 use crate::runtime::{Clock, Tasks};
-use crate::transports::http::{Client, HttpResponse, HttpValidators, Upstream};
+use crate::transports::http::{HttpResponse, HttpValidators, Upstream};
 use crate::transports::{TransportError, Transports};
 
 /// A stamp in whole seconds shows whether it moves only after one has passed.
@@ -184,13 +184,7 @@ impl ServingProbe {
 
 /// A client for a scenario, within the limits of the configuration.
 fn upstream(target: &HttpTarget, config: &Config) -> Result<Upstream, TransportError> {
-    let client: Arc<Client> = Client::new(
-        config.http_limits(),
-        1,
-        config.cache_rules(),
-        Clock::system(),
-        Tasks::new(),
-    );
+    let client = client::of_daemon(config, Clock::system(), Tasks::new());
     Transports::new(client).http(target)
 }
 

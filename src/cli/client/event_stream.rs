@@ -1,13 +1,28 @@
 //! The events of a daemon, as they come over one connection.
 
+use bytes::Bytes;
+
 use super::MAX_ANSWER;
-use crate::cli::sse;
+use crate::transports::http::EventParser;
 
 /// Events as they come.
 #[derive(Debug)]
 pub(in crate::cli) struct DaemonEventStream {
     response: reqwest::Response,
-    reader: sse::SseParser,
+    /// What came and was not read yet.
+    rest: Bytes,
+    parser: EventParser,
+}
+
+/// One event.
+#[derive(Debug)]
+pub(in crate::cli) struct DaemonEvent {
+    /// The latest id that the stream gave; empty when none.
+    pub(in crate::cli) id: String,
+    /// Its name.
+    pub(in crate::cli) event: String,
+    /// Its data.
+    pub(in crate::cli) data: String,
 }
 
 impl DaemonEventStream {
@@ -15,21 +30,23 @@ impl DaemonEventStream {
     pub(super) fn new(response: reqwest::Response) -> Self {
         Self {
             response,
-            reader: sse::SseParser::default(),
+            rest: Bytes::new(),
+            parser: EventParser::new(MAX_ANSWER),
         }
     }
 
-    /// The next event; `None` when the stream has ended, for any reason. Cancel-safe.
-    pub(in crate::cli) async fn next(&mut self) -> Option<sse::SseEvent> {
+    /// The next event; `None` when the stream has ended, for any reason, or has an event that is
+    /// too large. Cancel-safe.
+    pub(in crate::cli) async fn next(&mut self) -> Option<DaemonEvent> {
         loop {
-            if let Some(received) = self.reader.next() {
-                return Some(received);
+            if let Some(received) = self.parser.read(&mut self.rest) {
+                return (!received.cut).then(|| DaemonEvent {
+                    id: self.parser.last_id(),
+                    event: received.event,
+                    data: received.data,
+                });
             }
-            let chunk = self.response.chunk().await.ok()??;
-            self.reader.push(&chunk);
-            if self.reader.buffered() > MAX_ANSWER {
-                return None;
-            }
+            self.rest = self.response.chunk().await.ok()??;
         }
     }
 }

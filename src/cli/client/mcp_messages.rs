@@ -1,5 +1,7 @@
 //! Messages of MCP to and from a daemon. What they say is not known here.
 
+use std::sync::Arc;
+
 use http::HeaderName;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 
@@ -20,18 +22,33 @@ pub(in crate::cli) enum McpAnswer {
 /// The header with the id of a session.
 pub(in crate::cli) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
+/// Whose tools an MCP client gets.
+#[derive(Debug, Clone, Default)]
+pub(in crate::cli) struct McpScope {
+    /// The profile.
+    pub(in crate::cli) profile: Option<Arc<str>>,
+    /// The level of the client's user.
+    pub(in crate::cli) permission: Option<Arc<str>>,
+}
+
 impl DaemonClient {
     /// Sends a message of MCP, or opens the stream of changes where there is none. Gives the id of
     /// the session too, if the answer begins one.
     pub(in crate::cli) async fn mcp(
         &self,
-        profile: Option<&str>,
+        scope: &McpScope,
         message: Option<&str>,
         headers: http::HeaderMap,
     ) -> Result<(McpAnswer, Option<HeaderValue>), CommandError> {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().push("mcp").extend(profile);
+            segments
+                .pop_if_empty()
+                .push("mcp")
+                .extend(scope.profile.as_deref());
+        }
+        if let Some(level) = &scope.permission {
+            url.query_pairs_mut().append_pair("permission", level);
         }
         let request = match message {
             Some(message) => {

@@ -1,21 +1,21 @@
 //! `callsheet doctor`: what keeps the daemon or a scenario from working, and what to do about it.
 //!
 //! ```text
-//! configuration -> port -> socket -> state -> mdns -> scenarios -> approvals
+//! configuration -> port -> socket -> state -> mdns -> proxy -> scenarios -> approvals
 //!       | cannot be used                each adds to DoctorReport: ok, skipped, warning, error
 //!       `-> daemon (one that runs with an earlier configuration) -> scenarios -> approvals
 //! ```
 //!
 //! What is kept true here:
 //!
-//! - The checks only read: they create no file, send no message to the local network, and fetch
-//!   only the tools of scenarios.
+//! - The checks only read: they create no file, send no message to the local network, fetch only
+//!   the tools of scenarios, and request no tunnel of a proxy.
 //! - A check whose requirement is missing is reported as skipped.
 //! - What is wrong has a next step beside it.
 //!
 //! Read in this order: this file (the order of the checks), `report.rs`, then one file per check:
 //! `configuration.rs`, `port.rs` with `port_owner.rs`, `socket.rs`, `state.rs`, `mdns.rs`,
-//! `scenarios.rs`, `approvals.rs`; `daemon.rs` finds the daemon that they speak to.
+//! `proxy.rs`, `scenarios.rs`, `approvals.rs`; `daemon.rs` finds the daemon that they speak to.
 
 use std::path::{Path, PathBuf};
 
@@ -32,6 +32,7 @@ mod daemon;
 mod mdns;
 mod port;
 mod port_owner;
+mod proxy;
 mod report;
 mod scenarios;
 mod socket;
@@ -71,6 +72,7 @@ impl DoctorArgs {
             let daemon = named.as_ref().or(here.as_ref());
             state::check(&config.state.path, here.is_some(), &mut report);
             mdns::check(&config.discovery.mdns, &mut report);
+            proxy::check(&config.network, config.refresh.connect_timeout, &mut report).await;
             scenarios::check(config, daemon, &mut report).await;
             approvals::check(daemon, &mut report).await;
         } else {

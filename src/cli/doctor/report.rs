@@ -23,6 +23,8 @@ pub(super) enum CheckArea {
     State,
     /// The local network.
     Mdns,
+    /// The proxy to public hosts.
+    Proxy,
     /// The scenarios.
     Scenarios,
     /// The right to decide approvals.
@@ -67,6 +69,7 @@ impl CheckArea {
             Self::Socket => "socket",
             Self::State => "state",
             Self::Mdns => "mdns",
+            Self::Proxy => "proxy",
             Self::Scenarios => "scenarios",
             Self::Approvals => "approvals",
         }

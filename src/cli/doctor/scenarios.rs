@@ -268,6 +268,7 @@ fn start(scenario: &Value) -> String {
         _ if is_program => format!("run its command by hand: {url}"),
         "refused" | "" => format!("start it, or fix its address {url}"),
         "unresolved" | "address" | "redirect" => format!("fix its address {url}"),
+        "proxy" => "look at the proxy, or add the host to `network.no_proxy`".to_owned(),
         "timeout" => format!(
             "it does not answer in time at {url}: look at its log, or raise `refresh.timeout`"
         ),

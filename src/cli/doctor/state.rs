@@ -1,5 +1,5 @@
-//! Checks the place of the database: whether it exists or can be created, is writable, has free
-//! space, and is not used by another process.
+//! Checks the place of the database: whether it exists or can be created, is writable and sound,
+//! has free space, and is not used by another process.
 
 use std::path::Path;
 
@@ -29,6 +29,7 @@ pub(super) fn check(path: &Path, running: bool, report: &mut DoctorReport) {
         ),
         Err((message, hint)) => report.error(CheckArea::State, &subject, message, hint),
     }
+    check_damage(path, &subject, report);
     check_disk_space(&subject, folder, &mut notes, report);
     check_lock(path, running, &mut notes, report);
     if report.is_well(CheckArea::State) {
@@ -70,6 +71,23 @@ fn check_file(path: &Path, folder: &Path) -> Result<bool, (String, &'static str)
             .map_err(|error| (format!("it cannot be written to: {error}"), ELSEWHERE))?;
     }
     Ok(there)
+}
+
+/// Whether the file is sound. While a daemon runs on it, that one would have found damage at its
+/// start.
+fn check_damage(path: &Path, subject: &str, report: &mut DoctorReport) {
+    const HINT: &str = "put a backup in its place with `callsheet state import FILE`; without one, `callsheet serve` moves it aside and begins with what can be read of it";
+    if sqlite::holder(path).is_some() {
+        return;
+    }
+    if let Some(what) = sqlite::damage(path) {
+        report.error(
+            CheckArea::State,
+            subject,
+            format!("it is damaged: {what}"),
+            HINT,
+        );
+    }
 }
 
 /// How much room is left.

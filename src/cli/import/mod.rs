@@ -92,7 +92,7 @@ impl ImportArgs {
         for server in &servers.taken {
             // What tells two servers of one name apart.
             let comment = format!("From {}.", servers.shown(&server.from));
-            edit.add_of_client(server.name.as_str(), &server.entry.target, &comment)
+            edit.add_of_client(server.name.as_str(), &server.entry, &comment)
                 .map_err(edited::failed)?;
         }
         let written = edit.write().map_err(edited::failed)?;

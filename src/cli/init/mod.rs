@@ -1,6 +1,6 @@
 //! `callsheet init`: finds what offers tools on this machine, shows it, and writes a first
-//! configuration with a comment on everything. Starts and contacts nothing that it finds, and
-//! changes no file that is there.
+//! configuration with a comment on everything. Starts and contacts nothing that it finds unless a
+//! person wants its texts checked, and changes no file that is there.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,16 @@ use serde_json::json;
 use super::import::{self, ImportedServers};
 use super::table::{ColumnFit, TextTable, cell};
 use super::{CommandError, config_place, edited, output};
+use crate::config::client_files::{ClientServer, EntryTarget};
 use crate::config::edit::{ConfigEdit, WrittenConfig};
 use crate::config::{self, LoadOptions};
 use crate::runtime::Clock;
 
 mod sources;
+mod texts;
 
 use sources::{FoundEndpoint, ScannedSources};
+use texts::CheckedTexts;
 
 /// The text that a new file begins with.
 const BEGINNING: &str = include_str!("beginning.toml");
@@ -32,6 +35,10 @@ pub(super) struct InitArgs {
     /// Write the file.
     #[arg(long)]
     write: bool,
+    /// Start or contact the servers of clients, and show suspicious texts before a model reads
+    /// them.
+    #[arg(long)]
+    check: bool,
     /// Configuration file to write, as `serve` takes it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -54,10 +61,18 @@ impl InitArgs {
             output::note("listening to the local network for a few seconds");
         }
         let found = sources::scan(&loaded.config, Clock::system()).await;
+        let checked = if self.check {
+            Some(CheckedTexts::of(&servers, &loaded.config).await)
+        } else {
+            None
+        };
         if self.json {
-            return self.run_for_program(&place, &servers, &found);
+            return self.run_for_program(&place, &servers, &found, checked.as_ref());
         }
         print(&servers, &found);
+        if let Some(checked) = &checked {
+            checked.print();
+        }
         if place.exists() {
             return exists(&place, self.write);
         }
@@ -87,6 +102,7 @@ impl InitArgs {
         place: &Path,
         servers: &ImportedServers,
         found: &ScannedSources,
+        checked: Option<&CheckedTexts>,
     ) -> Result<(), CommandError> {
         let was_there = place.exists();
         if self.write {
@@ -105,6 +121,9 @@ impl InitArgs {
             json!({"name": found.name, "where": found.place, "source": source, "trusted": is_trusted})
         };
         report["found"] = found.endpoints.iter().map(endpoint).collect();
+        if let Some(checked) = checked {
+            report["checked"] = checked.to_json();
+        }
         report["file"] = place.display().to_string().into();
         report["was_there"] = was_there.into();
         report["written"] = self.write.into();
@@ -123,7 +142,7 @@ impl InitArgs {
         });
         for server in &servers.taken {
             let comment = format!("From {}.", servers.shown(&server.from));
-            edit.add_of_client(server.name.as_str(), &server.entry.target, &comment)
+            edit.add_of_client(server.name.as_str(), &server.entry, &comment)
                 .map_err(edited::failed)?;
         }
         edit.write().map_err(edited::failed)
@@ -143,14 +162,12 @@ impl InitArgs {
             .as_ref()
             .map(|file| format!(" --config {}", file.display()))
             .unwrap_or_default();
-        let checked = servers
-            .taken
-            .first()
-            .map(|server| format!("callsheet check {}", servers.shown(&server.from)));
-        let check = checked.map(|command| {
+        let is_unchecked = !self.check && !servers.taken.is_empty();
+        let check = is_unchecked.then(|| {
+            let files = self.files.iter().map(|file| format!(" {}", file.display()));
             (
-                command,
-                "starts its servers, and shows suspicious texts before a model reads them",
+                format!("callsheet init --check{}", files.collect::<String>()),
+                "starts the servers, and shows suspicious texts before a model reads them",
             )
         });
         output::line("\nnext:");
@@ -223,8 +240,25 @@ fn print(servers: &ImportedServers, scanned: &ScannedSources) {
     if !found.is_empty() {
         output::line("the daemon finds those without a file by itself: they need no entry");
     }
+    print_sleep_hint(servers);
     if found.iter().any(|endpoint| !endpoint.is_trusted) {
         output::line("one that is not trusted waits until `callsheet trust NAME`");
+    }
+}
+
+/// How programs sleep, and where a person sees what that saves and which lose no session by it.
+fn print_sleep_hint(servers: &ImportedServers) {
+    let is_program =
+        |server: &&ClientServer| matches!(server.entry.target, EntryTarget::Program { .. });
+    let programs = servers.taken.iter().filter(is_program).count();
+    if programs > 0 {
+        let many = output::count(programs, "program");
+        output::wrapped(
+            "",
+            &format!(
+                "{many} would run all the time; with `mcp.sleep_after = \"10m\"` those that no client uses end, and start for the next call; `callsheet scenarios --wide` shows what they cost and which lose no session by it"
+            ),
+        );
     }
 }
 

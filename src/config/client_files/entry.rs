@@ -2,19 +2,20 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use url::Url;
 
 use super::variables::Variables;
-use crate::config::units::ValueError;
+use crate::config::units::{self, ValueError};
 use crate::config::{header, secret_value};
 use crate::model::{HttpTarget, Secret, StdioTarget, Target};
 
 /// The members that name an address.
 const ADDRESSES: [&str; 3] = ["url", "serverUrl", "httpUrl"];
 /// The members that have a meaning here.
-const KNOWN: [&str; 13] = [
+const KNOWN: [&str; 14] = [
     "command",
     "args",
     "env",
@@ -28,7 +29,10 @@ const KNOWN: [&str; 13] = [
     "source",
     "disabled",
     "enabled",
+    SLEEP_AFTER,
 ];
+/// The member that no client has: when its program sleeps, as the key of a scenario.
+const SLEEP_AFTER: &str = "sleep_after";
 
 /// An entry that can become a scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +41,8 @@ pub struct ClientEntry {
     pub target: EntryTarget,
     /// Whether the client does not use it now.
     pub disabled: bool,
+    /// `sleep_after`: when its program sleeps, `Some(None)` for never; `None` as all others.
+    pub sleep_after: Option<Option<Duration>>,
     /// Members without a meaning here, such as a client's own rules.
     pub ignored: Vec<String>,
 }
@@ -163,6 +169,7 @@ pub(super) fn read(
         .cloned()
         .collect();
     Ok(ClientEntry {
+        sleep_after: reader.sleep_after(&target)?,
         target,
         disabled: is("disabled") == Some(true) || is("enabled") == Some(false),
         ignored,
@@ -188,6 +195,21 @@ impl EntryReader<'_> {
             Some(Value::String(text)) => self.expand(member, text).map(Some),
             Some(_) => Err(format!("`{member}` is not a text")),
         }
+    }
+
+    /// When the program of a target sleeps, if the entry says so.
+    fn sleep_after(&self, target: &EntryTarget) -> Result<Option<Option<Duration>>, String> {
+        let Some(text) = self.text(SLEEP_AFTER)? else {
+            return Ok(None);
+        };
+        if let EntryTarget::Address { .. } = target {
+            return Err(format!(
+                "`{SLEEP_AFTER}` belongs to an entry with a `command`"
+            ));
+        }
+        let read = units::sleep_after(&text);
+        read.map(Some)
+            .map_err(|wrong| format!("`{SLEEP_AFTER}`: {}; {}", wrong.message, wrong.hint))
     }
 
     fn texts(&self, member: &str) -> Result<Vec<String>, String> {

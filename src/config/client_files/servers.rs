@@ -195,6 +195,7 @@ mod tests {
             let entry = ClientEntry {
                 target,
                 disabled: false,
+                sleep_after: None,
                 ignored: Vec::new(),
             };
             ReadEntry {

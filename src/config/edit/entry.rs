@@ -1,7 +1,11 @@
 //! The text of a scenario's entry, and the secrets that it refers to.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::SignedDuration;
 
 use crate::config::client_files::EntryTarget;
 
@@ -10,6 +14,19 @@ pub(super) const SECRETS: &str = "secrets.toml";
 
 /// Why an entry has a `PATH`.
 const PATH_COMMENT: &str = "# PATH: the command is in none of the folders where a service looks, nor may be what it starts.";
+
+/// A scenario that an entry is written for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NewEntry<'a> {
+    /// Its name.
+    pub(super) name: &'a str,
+    /// Where it is.
+    pub(super) target: &'a EntryTarget,
+    /// Its protocol; an address without one is probed.
+    pub(super) protocol: Option<&'a str>,
+    /// When its program sleeps, where it says so.
+    pub(super) sleep_after: Option<Option<Duration>>,
+}
 
 /// One entry as text.
 #[derive(Debug)]
@@ -22,14 +39,14 @@ pub(super) struct EntryText {
 
 impl EntryText {
     /// The entry of a scenario. `search` is the `PATH` of the person who adds it, and `kept_path`
-    /// the same if the entry has to have it. With a `protocol`, an address is not probed.
-    pub(super) fn new(
-        name: &str,
-        target: &EntryTarget,
-        protocol: Option<&str>,
-        search: Option<&str>,
-        kept_path: Option<&str>,
-    ) -> Self {
+    /// the same if the entry has to have it.
+    pub(super) fn new(entry: NewEntry<'_>, search: Option<&str>, kept_path: Option<&str>) -> Self {
+        let NewEntry {
+            name,
+            target,
+            protocol,
+            sleep_after,
+        } = entry;
         let mut text = format!("[[scenarios]]\nname = {}\n", quoted(name));
         let (key, secrets) = match target {
             EntryTarget::Program {
@@ -70,11 +87,14 @@ impl EntryText {
         if let (EntryTarget::Program { env, .. }, Some(search)) = (target, kept_path)
             && env.iter().all(|(own, _)| own != "PATH")
         {
-            members.push(format!("PATH = {}", quoted(search)));
+            members.push(format!("PATH = {}", quoted(&each_once(search))));
             let _ = writeln!(text, "{PATH_COMMENT}");
         }
         if !members.is_empty() {
             let _ = writeln!(text, "{key} = {{ {} }}", members.join(", "));
+        }
+        if let Some(sleep_after) = sleep_after {
+            let _ = writeln!(text, "sleep_after = {}", quoted(&as_written(sleep_after)));
         }
         Self {
             text,
@@ -83,10 +103,26 @@ impl EntryText {
     }
 }
 
+/// A time after which a program sleeps, as the key has it.
+fn as_written(sleep_after: Option<Duration>) -> String {
+    let span = sleep_after.and_then(|after| SignedDuration::try_from(after).ok());
+    span.map_or_else(|| "never".to_owned(), |span| format!("{span:#}"))
+}
+
 /// The absolute path of a command that is found in PATH now, so that another PATH finds it too.
 fn located(command: &str, search: Option<&str>) -> String {
     let file = command_file(command, search).filter(|_| !command.contains('/'));
     file.map_or_else(|| command.to_owned(), |file| file.display().to_string())
+}
+
+/// A `PATH` without the folders that stand in it before.
+fn each_once(search: &str) -> String {
+    let mut seen = BTreeSet::new();
+    let folders = std::env::split_paths(search).filter(|folder| seen.insert(folder.clone()));
+    let joined = std::env::join_paths(folders).ok();
+    joined
+        .and_then(|path| path.into_string().ok())
+        .unwrap_or_else(|| search.to_owned())
 }
 
 /// The file of a command: its own path, or the first of this name in the folders of a `PATH`.

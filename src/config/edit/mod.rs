@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 
 use toml_edit::{DocumentMut, value};
 
-use super::client_files::{EntryTarget, is_own_address};
+use super::client_files::{ClientEntry, EntryTarget, is_own_address};
 use super::load::load_text;
 use super::options::LoadOptions;
 use super::{Config, MCP, StaticScenario};
@@ -39,7 +39,7 @@ mod replace;
 
 use entries::{FileEntries, without};
 pub(crate) use entry::command_file;
-use entry::{EntryText, SECRETS};
+use entry::{EntryText, NewEntry, SECRETS};
 pub(crate) use error::EditError;
 use file_edit::FileEdit;
 pub(crate) use replace::{FileReaders, replace};
@@ -167,7 +167,13 @@ impl ConfigEdit {
         target: &EntryTarget,
         comment: Option<&str>,
     ) -> Result<(), EditError> {
-        self.insert(name, target, None, comment)
+        let entry = NewEntry {
+            name,
+            target,
+            protocol: None,
+            sleep_after: None,
+        };
+        self.insert(entry, comment)
     }
 
     /// The same for an entry of a file of an MCP client, whose server needs no probing.
@@ -177,35 +183,33 @@ impl ConfigEdit {
     pub(crate) fn add_of_client(
         &mut self,
         name: &str,
-        target: &EntryTarget,
+        entry: &ClientEntry,
         comment: &str,
     ) -> Result<(), EditError> {
-        self.insert(name, target, Some(MCP), Some(comment))
+        let entry = NewEntry {
+            name,
+            target: &entry.target,
+            protocol: Some(MCP),
+            sleep_after: entry.sleep_after,
+        };
+        self.insert(entry, Some(comment))
     }
 
-    fn insert(
-        &mut self,
-        name: &str,
-        target: &EntryTarget,
-        protocol: Option<&str>,
-        comment: Option<&str>,
-    ) -> Result<(), EditError> {
+    fn insert(&mut self, entry: NewEntry<'_>, comment: Option<&str>) -> Result<(), EditError> {
+        let name = entry.name;
         if self.by_hand == TAKE_OUT {
             self.by_hand = PASTE;
         }
         let search = self.options.set_variable("PATH");
         let kept_path = search
             .as_deref()
-            .filter(|search| self.needs_path(target, search));
-        let EntryText {
-            text: entry,
-            secrets,
-        } = EntryText::new(name, target, protocol, search.as_deref(), kept_path);
+            .filter(|search| self.needs_path(entry.target, search));
+        let EntryText { text, secrets } = EntryText::new(entry, search.as_deref(), kept_path);
         let comment = comment
             .map(|comment| format!("# {comment}\n"))
             .unwrap_or_default();
         let gap = if self.lines.is_empty() { "" } else { "\n" };
-        self.lines = format!("{}{gap}{comment}{entry}", self.lines);
+        self.lines = format!("{}{gap}{comment}{text}", self.lines);
         let entries = self.entries()?;
         if entries.spans.contains_key(name) {
             let path = self.file.path().to_owned();
@@ -222,7 +226,7 @@ impl ConfigEdit {
             text if text.ends_with('\n') => "\n",
             _ => "\n\n",
         };
-        self.text = format!("{}{gap}{comment}{entry}", self.text);
+        self.text = format!("{}{gap}{comment}{text}", self.text);
         let owned = |(key, secret)| (name.to_owned(), key, secret);
         self.secrets.extend(secrets.into_iter().map(owned));
         Ok(())

@@ -4,17 +4,21 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
 
 use crate::catalog::pins::{Baseline, PinAcceptance};
+use crate::config::{AdditionChange, Additions};
+use crate::engine::error::EngineError;
 use crate::engine::message::{EngineEvent, ReplySender, SavedScenarios};
 use crate::engine::persist::kept_preferences::{GaveWay, KeptPreferences};
 use crate::model::{
     Health, PreferenceAuthor, PreferenceTarget, ScenarioName, Scope, ScopePattern, Settings,
     SettingsPatch,
 };
+use crate::protocols::definitions::DefinitionRegistry;
 use crate::runtime::{Clock, Stop, Tasks};
-use crate::state::{StateError, StateStore, StoredPins, TrustDecision, Write};
+use crate::state::{StateError, StateStore, StoredAddition, StoredPins, TrustDecision, Write};
 
 /// A change that a client requested.
 #[derive(Debug)]
@@ -31,6 +35,8 @@ pub(in crate::engine) enum Mutation {
         preview: bool,
         reply: ReplySender<Vec<Settings>>,
     },
+    /// Adds a profile or a definition, or takes one away. Answered with whether there was one.
+    Add(AdditionChange, ReplySender<bool>),
     Decide(
         ScenarioName,
         Option<TrustDecision>,
@@ -45,12 +51,42 @@ pub(in crate::engine) enum Mutation {
     },
 }
 
+/// What operators added, for everyone. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct AdditionBoard {
+    current: Arc<ArcSwap<Additions>>,
+    /// Gets the definitions among them.
+    definitions: DefinitionRegistry,
+}
+
+impl AdditionBoard {
+    /// What was added until now. The registry gets the definitions among them.
+    pub fn new(additions: Additions, definitions: DefinitionRegistry) -> Self {
+        definitions.register(additions.registered());
+        Self {
+            current: Arc::new(ArcSwap::from_pointee(additions)),
+            definitions,
+        }
+    }
+
+    /// What is durable.
+    pub(in crate::engine) fn current(&self) -> Arc<Additions> {
+        self.current.load_full()
+    }
+
+    fn replace(&self, additions: Arc<Additions>) {
+        self.definitions.register(additions.registered());
+        self.current.store(additions);
+    }
+}
+
 /// Handles changes one after the other, so that two changes of the same preference cannot overwrite
 /// each other.
 pub(in crate::engine) struct MutationWriter {
     pub(in crate::engine) store: Arc<dyn StateStore>,
     pub(in crate::engine) preferences: KeptPreferences,
     pub(in crate::engine) gave_way: GaveWay,
+    pub(in crate::engine) additions: AdditionBoard,
     pub(in crate::engine) clock: Clock,
     pub(in crate::engine) tasks: Tasks,
     pub(in crate::engine) operations: mpsc::Receiver<Mutation>,
@@ -78,6 +114,7 @@ impl MutationWriter {
                     preview,
                     reply,
                 } => self.reset(&scopes, preview, reply).await,
+                Mutation::Add(change, reply) => self.add(&change, reply).await,
                 Mutation::Decide(name, ruling, reply) => self.decide(name, ruling, reply).await,
                 Mutation::AcceptPins {
                     name,
@@ -176,6 +213,40 @@ impl MutationWriter {
         }
         self.prefer(PreferenceAuthor::Operator, changes, reply)
             .await
+    }
+
+    /// Makes a change of the additions. One that changes what is there only is not limited.
+    async fn add(
+        &mut self,
+        change: &AdditionChange,
+        reply: ReplySender<bool>,
+    ) -> Option<EngineEvent> {
+        let mut next = Additions::clone(&self.additions.current());
+        let was_there = next.change(change);
+        if next.is_full() && !was_there {
+            let _ = reply.send(Err(EngineError::TooManyAdditions));
+            return None;
+        }
+        let name = change.name().to_owned();
+        let write = match change.document() {
+            Some(document) => Write::Addition(StoredAddition {
+                kind: change.kind(),
+                name,
+                document: document.into(),
+            }),
+            None => Write::ForgetAddition(change.kind(), name),
+        };
+        if let Err(error) = self.save(vec![write]).await {
+            let _ = reply.send(Err(error.into()));
+            return None;
+        }
+        let additions = Arc::new(next);
+        self.additions.replace(Arc::clone(&additions));
+        Some(EngineEvent::AdditionsChanged {
+            additions,
+            was_there,
+            reply,
+        })
     }
 
     async fn decide(

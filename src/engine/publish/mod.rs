@@ -17,7 +17,7 @@ use crate::catalog::{
     self, CatalogEntry, CatalogReader, CatalogWriter, Change, FormerNames, Inputs, Offer,
     ProgramEnds, Snapshot, StateTransitions, Visibility, catalog_store,
 };
-use crate::config::Config;
+use crate::config::{Additions, Config};
 use crate::engine::now::Now;
 use crate::engine::parts::EngineParts;
 use crate::engine::persist::kept_preferences::GaveWay;
@@ -103,6 +103,8 @@ impl NextSnapshot {
 pub(in crate::engine) struct StoredParts {
     /// The preferences.
     pub(in crate::engine) preferences: Arc<PreferenceSet>,
+    /// What operators added besides the configuration.
+    pub(in crate::engine) additions: Arc<Additions>,
     /// The last published revision, and its time of origin.
     pub(in crate::engine) revision: Option<(String, Timestamp)>,
     /// What was found while it was read.
@@ -133,6 +135,7 @@ pub(in crate::engine) struct SnapshotPublisher {
     stored: Vec<Finding>,
     /// The preferences of the store; those of the configuration are below them.
     stored_preferences: Arc<PreferenceSet>,
+    additions: Arc<Additions>,
     /// The preferences that gave way to others since the start.
     gave_way: GaveWay,
     sources: Vec<Finding>,
@@ -163,6 +166,7 @@ impl SnapshotPublisher {
     ) -> (Self, CatalogReader) {
         let StoredParts {
             preferences: stored_preferences,
+            additions,
             revision,
             findings: stored,
         } = stored;
@@ -179,7 +183,7 @@ impl SnapshotPublisher {
                 offers.insert(record.name.clone(), pinned.offer);
             }
         }
-        let profiles = Arc::new(parts.config.marked_profiles());
+        let profiles = Arc::new(parts.config.profiles_with(&additions));
         let catalog = catalog::build(&Inputs {
             offers,
             preferences,
@@ -219,6 +223,7 @@ impl SnapshotPublisher {
             quiet_until: None,
             stored,
             stored_preferences,
+            additions,
             gave_way: GaveWay::default(),
             sources: Vec::new(),
             scenarios: BTreeMap::new(),
@@ -259,6 +264,16 @@ impl SnapshotPublisher {
             config.effective_preferences(&preferences),
         ));
         self.stored_preferences = preferences;
+        self.changed = true;
+    }
+
+    /// Activates these additions beside a configuration.
+    pub(in crate::engine) fn add(&mut self, additions: Arc<Additions>, config: &Config) {
+        let profiles = config.profiles_with(&additions);
+        if *self.catalog.profiles() != profiles {
+            self.catalog = self.catalog.with(Change::Profiles(Arc::new(profiles)));
+        }
+        self.additions = additions;
         self.changed = true;
     }
 
@@ -350,11 +365,7 @@ impl SnapshotPublisher {
                 now.effective_preferences(&self.stored_preferences),
             ));
         }
-        if before.marked_profiles() != now.marked_profiles() {
-            self.catalog = self
-                .catalog
-                .with(Change::Profiles(Arc::new(now.marked_profiles())));
-        }
+        self.add(Arc::clone(&self.additions), now);
         self.former_names.keep_for(now.health.forget);
         self.changed = true;
     }

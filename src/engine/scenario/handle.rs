@@ -188,6 +188,8 @@ impl Scenario {
             effects.publish.push(Dirty::Cleared(self.name.clone()));
         }
         let known = self.place.replace(place.clone());
+        // Its entry may say so now.
+        self.start_if_it_may_not_sleep(config, now);
         let was_absent = self.is_absent();
         self.presence = SourcePresence::Named;
         self.silenced = None;
@@ -257,6 +259,10 @@ impl Scenario {
         };
         match transports.check(&target) {
             Ok(()) => {
+                if self.is_trusted() && self.target.as_ref() != Some(&target) {
+                    // What failed at the former place says nothing of this one.
+                    self.last_error = None;
+                }
                 self.target = Some(target);
                 self.silent_since = None;
                 if self.start_asleep(transports, config, now) {

@@ -484,10 +484,10 @@ fn connecting(record: &Scenario) -> String {
 }
 
 fn failing(record: &Scenario) -> String {
-    let what = record
-        .last_error
-        .as_ref()
-        .map_or("no good answer", |error| error.message.as_str());
+    let Some(error) = &record.last_error else {
+        return "it moved, and is being polled at its new place for the first time".to_owned();
+    };
+    let what = error.message.as_str();
     match record.failures {
         // The sentence about a wait stays the same from poll to poll.
         _ if record.silent_since.is_some() => what.to_owned(),
@@ -507,6 +507,9 @@ fn down(record: &Scenario) -> String {
             "a source names it again, but it has given no good answer yet: {}",
             error.message
         ),
+        None if record.polls.under_way.is_some() => {
+            "a source names it again, and it is being polled".into()
+        }
         None => "a source names it again, but it has given no good answer yet".into(),
     }
 }

@@ -31,6 +31,7 @@ pub(in crate::engine) fn apply(
     random: f64,
 ) {
     record.polls.under_way = None;
+    record.polls.confirms_wake = false;
     let awaited = record.take_wait();
     let followed = answered.followed;
     match answered.result {
@@ -51,6 +52,7 @@ pub(in crate::engine) fn apply(
             let foreign = refuse_foreign_base(record, &mut manifest);
             count_age(record, &manifest, &mut validity);
             let restarted = shows_restart(record, &manifest, &validity);
+            let is_short = record.is_asleep() && record.lacks_tools(&manifest);
             let plan = succeeded(record, protocol, &validity, followed, config, now, random);
             confirm(record, restarted, config, now);
             let mut findings = named(findings, record, &manifest);
@@ -58,6 +60,9 @@ pub(in crate::engine) fn apply(
             accept_manifest(record, manifest, findings, quarantined, &validity, plan);
             // Also while another answer is to confirm it: this one is of the new process.
             record.polls.note_listing();
+            if is_short {
+                record.list_again_before_sleep(&config.refresh, now);
+            }
         }
         Err(error) => {
             failed(record, &error, config, absence_is_believed, now, random);
@@ -504,6 +509,7 @@ pub(in crate::engine) fn reached<T>(result: &Result<T, ListError>) -> bool {
                 | TransportError::Unresolved(_)
                 | TransportError::Timeout { .. }
                 | TransportError::Broken { .. }
+                | TransportError::Proxy { .. }
                 | TransportError::Credential { .. }
                 | TransportError::CommandNotFound { .. }
                 | TransportError::NotStarted { .. }

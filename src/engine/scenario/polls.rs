@@ -23,6 +23,8 @@ pub(super) struct Polls {
     pub(super) listed: Option<u64>,
     /// Whether that generation was listed before, too.
     pub(super) is_listed_again: bool,
+    /// Whether the next one is to confirm what the first listing after a sleep showed.
+    pub(super) confirms_wake: bool,
     /// When the last one began, on both clocks.
     pub(super) last: Option<(Instant, Timestamp)>,
     /// How long after its begin the next one may begin, for what its answer cost.
@@ -48,6 +50,7 @@ impl Polls {
             generation,
             listed: None,
             is_listed_again: false,
+            confirms_wake: false,
             last: None,
             rest,
         }

@@ -7,13 +7,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::config::Config;
+use crate::config::{Config, RefreshConfig};
 use crate::engine::awake::AwakeHolds;
 use crate::engine::now::Now;
 use crate::engine::scenario::Scenario;
 use crate::engine::scenario::facts::ManifestTerm;
 use crate::engine::scenario::lifecycle::Lifecycle;
-use crate::model::Target;
+use crate::model::{Manifest, Target, Tool};
 use crate::transports::Transports;
 
 /// How long a program that sleeps waits before its list is looked at, while that of another one is.
@@ -35,12 +35,18 @@ impl Scenario {
         self.asleep
     }
 
+    /// After how long without a client it sleeps; `None` for never.
+    fn sleep_after(&self, config: &Config) -> Option<Duration> {
+        let place = self.place.as_ref();
+        config.sleep_after(place.and_then(|place| place.endpoint.sleep_after))
+    }
+
     /// When it falls asleep, if no client uses it before; `None` if it may not.
     pub(in crate::engine) fn sleeps_at(&self, config: &Config, now: Now) -> Option<Instant> {
         // Most scenarios are no programs, and are not looked up.
         let idle_for = self
             .may_sleep()
-            .then(|| config.sleep_after(&self.name))
+            .then(|| self.sleep_after(config))
             .flatten()?;
         Some(self.awake.idle_at(idle_for, now.mono))
     }
@@ -55,13 +61,14 @@ impl Scenario {
             && self.is_steady()
             && self.is_listed()
             && self.polls.under_way.is_none()
+            && !self.polls.confirms_wake
             && held.is_some_and(|fresh| fresh.may_store)
     }
 
     /// Falls asleep if it is time to, unless a client uses it. Returns whether it did.
     pub(in crate::engine) fn fall_asleep_if_due(&mut self, config: &Config, now: Now) -> bool {
         let is_due = self.sleeps_at(config, now).is_some_and(|at| at <= now.mono);
-        let idle_for = config.sleep_after(&self.name).filter(|_| is_due);
+        let idle_for = self.sleep_after(config).filter(|_| is_due);
         if !idle_for.is_some_and(|idle_for| self.awake.fall_asleep(idle_for, now.mono)) {
             return false;
         }
@@ -83,7 +90,7 @@ impl Scenario {
         };
         let digest = transports.program_digest(program);
         let age = self.list_age(now);
-        let may_sleep = config.sleep_after(&self.name).is_some()
+        let may_sleep = self.sleep_after(config).is_some()
             && self.is_trusted()
             && self.polls.last.is_none()
             && held.term == ManifestTerm::Restored
@@ -99,7 +106,7 @@ impl Scenario {
 
     /// Plans a poll, which starts its program, if it sleeps and may not any more.
     pub(in crate::engine) fn start_if_it_may_not_sleep(&mut self, config: &Config, now: Now) {
-        if self.is_asleep() && config.sleep_after(&self.name).is_none() {
+        if self.is_asleep() && self.sleep_after(config).is_none() {
             self.plan_poll_at(now.mono, now);
         }
     }
@@ -117,6 +124,36 @@ impl Scenario {
     /// Plans that for later, since another program is being started for it.
     pub(in crate::engine) fn postpone_relisting(&mut self, now: Now) {
         self.plan_poll_at(now.mono + RELISTING_PAUSE, now);
+    }
+
+    /// Whether a listing lacks tools that are known.
+    pub(super) fn lacks_tools(&self, listed: &Manifest) -> bool {
+        let is_missing = |known: &Arc<Tool>| {
+            let by_name = |tool: &Arc<Tool>| tool.name.cmp(&known.name);
+            listed.tools.binary_search_by(by_name).is_err()
+        };
+        let held = self.offer.as_ref();
+        held.is_some_and(|held| held.manifest.tools.iter().any(is_missing))
+    }
+
+    /// The first listing after a sleep lacks tools. A process that has just started may not have
+    /// all of them yet, so it is listed once more before it sleeps: else each of its listings would
+    /// be the first one of a process, and no tool would ever count as removed.
+    pub(super) fn list_again_before_sleep(&mut self, refresh: &RefreshConfig, now: Now) {
+        self.polls.confirms_wake = true;
+        self.plan_poll_by(self.after_last_attempt(refresh.forced_gap, now), now);
+    }
+
+    /// The clocks jumped, as they do when the machine was suspended: plans that its list is looked
+    /// at if it is too old by now. Returns whether that changed the plan.
+    pub(in crate::engine) fn relist_by(&mut self, at: Instant, config: &Config, now: Now) -> bool {
+        let is_due = self.is_relisted()
+            && self.polls.under_way.is_none()
+            && self.list_age(now) >= config.relist_after();
+        if is_due {
+            self.plan_poll_by(at, now);
+        }
+        is_due
     }
 
     /// Begins to sleep. A poll after this time sees whether its list changed.

@@ -19,6 +19,9 @@ const MARKS_MAX: usize = 200;
 /// Bytes of a comment that are looked at.
 const COMMENT_BYTES_MAX: usize = 2_000;
 
+/// Characters before an answer of the model in which a text says that it is an example.
+const EXAMPLE_REACH_CHARACTERS: usize = 500;
+
 /// Words behind a pretended heading by which it speaks to a model.
 const ADDRESSED: Classes = Classes::MUST
     .with(Classes::YOU)
@@ -292,6 +295,7 @@ pub(super) fn pretended_tag(reading: &Reading<'_>) -> Option<Range<usize>> {
         let rest = &text[at..];
         let window = beginning(rest, TAG_BYTES_MAX);
         let length = vendor_mark(window)
+            .filter(|_| !is_named_mark(&text[..at]))
             .or_else(|| speaker_tag(text, at, window))
             .or_else(|| directive(window));
         if let Some(length) = length.filter(|_| !is_quoted(text, at)) {
@@ -299,6 +303,78 @@ pub(super) fn pretended_tag(reading: &Reading<'_>) -> Option<Range<usize>> {
         }
     }
     pretended_speaker(reading)
+        .or_else(|| pretended_heading(text))
+        .or_else(|| pretended_answer(text))
+}
+
+/// Whether the words before a mark say that it is one: `the tokens <|im_start|> and <|im_end|>`.
+fn is_named_mark(before: &str) -> bool {
+    let start = before.len()
+        - before
+            .chars()
+            .rev()
+            .take(40)
+            .map(char::len_utf8)
+            .sum::<usize>();
+    let near = before[start..].to_ascii_lowercase();
+    ["token", "marker", "delimiter", "tags"]
+        .iter()
+        .any(|word| near.contains(word))
+}
+
+/// A heading within a text that announces a message of the system: `### New system message ###`.
+fn pretended_heading(text: &str) -> Option<Range<usize>> {
+    let marks = memchr::memmem::find_iter(text.as_bytes(), b"###").take(MARKS_MAX);
+    marks.into_iter().find_map(|at| {
+        let behind = text[at..].trim_start_matches('#');
+        let start = text.len() - behind.len();
+        let window = beginning(behind, 40);
+        let heading = window.split(['#', '\n', ':']).next().unwrap_or_default();
+        let words: Vec<String> = heading.split_whitespace().map(str::to_lowercase).collect();
+        let is_pair = |pair: &[String]| {
+            SPEAKERS.contains(&pair[0].as_str()) && SPEECHES.contains(&pair[1].as_str())
+        };
+        let is_heading = words.len() <= 4 && words.windows(2).any(is_pair);
+        is_heading.then(|| at..beginning(text, start + heading.len() + 80).len())
+    })
+}
+
+/// An answer of the model that the text gives in its place: `Assistant: sure, I will ...`. The
+/// dialogue of an example has none that agrees to an order.
+fn pretended_answer(text: &str) -> Option<Range<usize>> {
+    const AGREES: [&str; 10] = [
+        "sure",
+        "of course",
+        "done",
+        "certainly",
+        "okay",
+        "ok,",
+        "understood",
+        "i will",
+        "i'll",
+        "absolutely",
+    ];
+    let colons = memchr::memchr_iter(b':', text.as_bytes()).take(MARKS_MAX);
+    colons.into_iter().find_map(|colon| {
+        let before = &text[..colon];
+        let bytes = before.as_bytes();
+        let speaker = ["assistant", "ai", "model"].into_iter().find(|speaker| {
+            let start = bytes.len().checked_sub(speaker.len());
+            start.is_some_and(|start| {
+                let is_word = start == 0 || !bytes[start - 1].is_ascii_alphanumeric();
+                is_word && bytes[start..].eq_ignore_ascii_case(speaker.as_bytes())
+            })
+        })?;
+        let start = colon - speaker.len();
+        let said = beginning(text[colon + 1..].trim_start(), 20).to_lowercase();
+        let agrees = AGREES.iter().any(|word| said.starts_with(word));
+        let is_example = || {
+            let near = before.char_indices().rev().nth(EXAMPLE_REACH_CHARACTERS);
+            let near = &before[near.map_or(0, |(at, _)| at)..];
+            near.to_ascii_lowercase().contains("example")
+        };
+        (agrees && !is_example()).then(|| start..beginning(text, colon + 80).len())
+    })
 }
 
 /// Marks of the vendors' own templates, which no text has by chance.

@@ -6,6 +6,7 @@
 //! words for the same are not known to it. Tools that are dangerous are not suspicious because of
 //! that; only what they say to a model is judged.
 
+mod consent;
 mod data;
 mod fold;
 mod hiding;
@@ -45,7 +46,7 @@ struct TextRule {
 }
 
 /// Every rule but that about other tools, which needs to know the own ones.
-const RULES: [TextRule; 9] = [
+const RULES: [TextRule; 10] = [
     TextRule {
         what: "has a control sequence",
         find: markup::control_sequence,
@@ -73,6 +74,10 @@ const RULES: [TextRule; 9] = [
     TextRule {
         what: "orders the model to hide something from its user",
         find: hiding::hides,
+    },
+    TextRule {
+        what: "takes the consent of the user for granted",
+        find: consent::presumes,
     },
     TextRule {
         what: "orders the model to send data elsewhere",

@@ -202,6 +202,18 @@ impl<'t> Reading<'t> {
             .any(|word| self.word(at).eq_ignore_ascii_case(word))
     }
 
+    /// Whether a word stands in backticks or quotes, as the name of a parameter does.
+    pub(super) fn is_quoted(&self, at: usize) -> bool {
+        self.words.get(at).is_some_and(|word| {
+            let before = self.text[..word.start].chars().next_back();
+            let after = self.text[word.end..].chars().next();
+            matches!(
+                (before, after),
+                (Some('`'), Some('`')) | (Some('"'), Some('"')) | (Some('\''), Some('\''))
+            )
+        })
+    }
+
     /// Whether a word begins its sentence.
     pub(super) fn begins_sentence(&self, at: usize) -> bool {
         at == 0 || !self.is_same_sentence(at, at - 1)

@@ -163,6 +163,28 @@ impl Classes {
     pub(super) const BEGINS: Self = Self(1 << 72);
     /// Not knowing.
     pub(super) const UNAWARE: Self = Self(1 << 73);
+    /// To take limits away, as an order.
+    pub(super) const LIFT: Self = Self(1 << 74);
+    /// To go against something.
+    pub(super) const CONFLICT: Self = Self(1 << 75);
+    /// A part of a text, as the text itself speaks of it.
+    pub(super) const PASSAGE: Self = Self(1 << 76);
+    /// To agree to something, as what a user is said to have done.
+    pub(super) const CONSENT: Self = Self(1 << 77);
+    /// To act, as an order.
+    pub(super) const ACT: Self = Self(1 << 78);
+    /// To take something for something else.
+    pub(super) const TREAT: Self = Self(1 << 79);
+    /// What a person says or types.
+    pub(super) const SAY: Self = Self(1 << 80);
+    /// Not to be seen.
+    pub(super) const UNSEEN: Self = Self(1 << 81);
+    /// People, as opposed to models.
+    pub(super) const PEOPLE: Self = Self(1 << 82);
+    /// What a secret act avoids.
+    pub(super) const ATTENTION: Self = Self(1 << 83);
+    /// That something went well.
+    pub(super) const SUCCESS: Self = Self(1 << 84);
 
     /// These and others.
     pub(super) const fn with(self, others: Self) -> Self {
@@ -219,7 +241,8 @@ const VOCABULARY: &[(Classes, &str)] = &[
     ),
     (
         Classes::IGNORED,
-        "ignored disregarded forgotten void voided cancelled canceled superseded revoked",
+        "ignored disregarded forgotten void voided cancelled canceled superseded revoked annulled suspended
+        lifted waived",
     ),
     (
         Classes::OVERRIDE,
@@ -238,7 +261,7 @@ const VOCABULARY: &[(Classes, &str)] = &[
         "프롬프트 프롬프트를 directions systemprompt systemprompts systemnachricht instruction
         instructions directive directives prompt prompts guideline guidelines programming
         training anweisung anweisungen instruktionen vorgaben anordnungen richtlinien regeln
-        consigne consignes instrucciones instruccion directrices indicaciones ordenes reglas
+        consigne consignes instrucciones instruccion principles directrices indicaciones ordenes reglas
         instrucoes instrucao diretrizes orientacoes regras ordens istruzioni direttive regole
         instructies aanwijzingen regels instruktioner instruksi perintah instrukcje instrukcji
         polecenia polecen инструкции инструкций инструкцию инструкциями указания указаний
@@ -333,12 +356,12 @@ const VOCABULARY: &[(Classes, &str)] = &[
         Classes::KNOW,
         "know knowing knowledge known aware awareness told informed notified notice noticing
         noticed realize realizing realise realising suspect suspecting discover discovering
-        learn find",
+        learn find finds learns",
     ),
     (
         Classes::NOTICE,
         "notice noticing noticed realize realizing realise realising suspect suspecting discover
-        discovering learn find aware",
+        discovering learn find finds learns aware",
     ),
     (
         Classes::USER,
@@ -392,7 +415,7 @@ const VOCABULARY: &[(Classes, &str)] = &[
     (
         Classes::SECRET,
         "password passwords credential credentials secrets key keys token tokens cookies history
-        keychain",
+        keychain phrase",
     ),
     (
         Classes::KEPT,
@@ -402,7 +425,7 @@ const VOCABULARY: &[(Classes, &str)] = &[
         Classes::READ,
         "obtain read cat open load fetch retrieve dump grab collect extract gather lies lese lis
         lisez lire lee lea leer lean leia leggi leggere lees прочитай прочитайте прочти считай
-        przeczytaj las baca oku 读取 讀取 读 読み込 読み取 読んで 読み 읽 اقرأ पढ़ें पढ़ो find look locate",
+        take przeczytaj las baca oku 读取 讀取 读 読み込 読み取 読んで 読み 읽 اقرأ पढ़ें पढ़ो find look locate",
     ),
     (
         Classes::CONTENT,
@@ -439,7 +462,7 @@ const VOCABULARY: &[(Classes, &str)] = &[
     (
         Classes::DETECT,
         "detect detects detecting detected detection detector scan scans scanning scanner flag
-        flags flagging identify identifies identifying classify classifies classifier block
+        flags flagging identify identifies identifying classify classifies classifier
         blocks blocking prevent prevents preventing attack attacks injection injections
         jailbreak jailbreaks malicious phrase phrases sanitize sanitizes sanitise sanitises
         untrusted adversarial attempting attempts erkennt erkennen detecte detecta обнаруживает
@@ -473,7 +496,7 @@ const VOCABULARY: &[(Classes, &str)] = &[
         "all every everything entire full whole complete verbatim any also copy always each alle
         gesamte gesamten ganze toute tout toda todo tutta tutto всю все 所有 全部 整个 すべて 全て 모든 전체",
     ),
-    (Classes::SEEN, "memory conversation seen"),
+    (Classes::SEEN, "memory conversation seen context"),
     (Classes::UNABLE, "can't cannot unable don't doesn't lack"),
     (
         Classes::OWN_ACT,
@@ -499,7 +522,7 @@ const VOCABULARY: &[(Classes, &str)] = &[
         隱瞞 瞒着 隠蔽 隠して 숨기고 숨겨",
     ),
     (Classes::DECEIVE, "pretend pretending lie deceive mislead fool trick"),
-    (Classes::OMIT, "omit exclude suppress strip leave fail hesitate"),
+    (Classes::OMIT, "deny omit exclude suppress strip leave fail hesitate"),
     (Classes::TRACE, "mention hint trace"),
     (
         Classes::MATTER,
@@ -521,6 +544,41 @@ const VOCABULARY: &[(Classes, &str)] = &[
         なら もし 만약 경우 않으면 إذا यदि अगर eger",
     ),
     (Classes::UNAWARE, "unaware"),
+    (Classes::LIFT, "drop lift suspend waive abandon discard relax remove disable"),
+    (
+        Classes::CONFLICT,
+        "conflict conflicts contradict contradicts contrary violates violate",
+    ),
+    (
+        Classes::PASSAGE,
+        "block section paragraph passage note notice text part line lines sentence message
+        comment description hint remark",
+    ),
+    (
+        Classes::CONSENT,
+        "approved approves authorized authorised authorizes authorises consented consents agreed
+        agrees permitted permits consent consenting",
+    ),
+    (
+        Classes::ACT,
+        "act proceed continue go run execute perform book pay buy order delete transfer submit
+        approve confirm install call",
+    ),
+    (Classes::ATTENTION, "attention suspicion suspicions"),
+    (
+        Classes::SUCCESS,
+        "succeeded success successful successfully passed passes done complete completed safe clean",
+    ),
+    (Classes::TREAT, "treat consider regard interpret handle"),
+    (
+        Classes::SAY,
+        "says said say writes wrote write typed types type tells told entered enters sends sent",
+    ),
+    (Classes::UNSEEN, "invisible hidden unseen concealed"),
+    (
+        Classes::PEOPLE,
+        "people humans human persons person users user readers anyone",
+    ),
     (Classes::BEGINS, "you your from"),
 ];
 

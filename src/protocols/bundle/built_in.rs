@@ -272,16 +272,14 @@ async fn fetch(
     if !url.username().is_empty() || url.password().is_some() {
         return Err("`url` has a name or password in it".to_owned());
     }
-    let dial = destination::find(&url, &settings.allowed_hosts, timeout)
+    let hosts = &settings.allowed_hosts;
+    let destination = destination::find(&url, hosts, timeout, &transports.proxies())
         .await
         .map_err(|none| none.to_string())?;
-    let target = HttpTarget {
-        dial: Some(dial),
-        ..HttpTarget::at(url.clone())
-    };
     let upstream = transports
-        .http(&target)
-        .map_err(|error| error.to_string())?;
+        .http(&HttpTarget::at(url.clone()))
+        .map_err(|error| error.to_string())?
+        .with_destination(destination);
     let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/*, */*;q=0.5"))]);
     let limits = CallLimits {
         timeout,

@@ -18,7 +18,7 @@ use crate::bundles::{
     ToolImplementation, WrittenValue,
 };
 use crate::model::{Auth, HttpTarget, JsonText, LoginCallback, OAuthClient, Secret};
-use crate::protocols::{Call, CallError, Outcome};
+use crate::protocols::{Call, CallError, CallIo, Outcome, run_function};
 use crate::transports::TransportError;
 use crate::transports::http::destination::{self, NoDestination};
 use crate::transports::http::{CallLimits, HttpResponse, Unanswered};
@@ -52,7 +52,7 @@ impl From<RefusedValue> for ToolFailure {
 
 impl BundleSession {
     /// Runs a tool.
-    pub(super) async fn run(&self, call: &Call) -> Result<Outcome, CallError> {
+    pub(super) async fn run(&self, call: &Call, io: &dyn CallIo) -> Result<Outcome, CallError> {
         let gone = |why: &str| CallError::NotCallable(why.to_owned());
         let bundle = self
             .bundle()
@@ -61,7 +61,12 @@ impl BundleSession {
             return Err(gone("its bundle is disabled"));
         }
         let tool = bundle.tools.iter().find(|tool| tool.name() == *call.tool);
-        let tool = tool.ok_or_else(|| gone("its bundle has no such tool any more"))?;
+        let tool = tool
+            .cloned()
+            .or_else(|| self.store.take_trial(self.id, &call.tool));
+        let tool = tool
+            .as_deref()
+            .ok_or_else(|| gone("its bundle has no such tool any more"))?;
         let unread = |_| gone("the arguments are no JSON object");
         let members =
             || serde_json::from_str::<Map<String, Value>>(call.arguments.get()).map_err(unread);
@@ -99,10 +104,7 @@ impl BundleSession {
                     Err(why) => ToolFailure("failed", why).into(),
                 }
             }
-            ToolImplementation::Function(name) => {
-                self.function(name, members()?, call.limit(FUNCTION_TIMEOUT))
-                    .await
-            }
+            ToolImplementation::Function(name) => self.function(name, members()?, call, io).await,
         })
     }
 
@@ -121,16 +123,20 @@ impl BundleSession {
         &self,
         name: &str,
         arguments: Map<String, Value>,
-        limit: Duration,
+        call: &Call,
+        io: &dyn CallIo,
     ) -> Outcome {
         let Some(function) = self.store.functions().get(name) else {
             let why = format!("the function `{name}` is not registered in this program");
             return ToolFailure("unavailable", why).into();
         };
-        match tokio::time::timeout(limit, function(Value::Object(arguments))).await {
-            Ok(Ok(value)) => self.done(value).await,
-            Ok(Err(message)) => Outcome::failed(None, message, None),
-            Err(_) => ToolFailure("timeout", format!("`{name}` took longer than {limit:?}")).into(),
+        let limit = call.limit(FUNCTION_TIMEOUT);
+        let deadline = self.transports.clock().now() + limit;
+        let run = |context| function(Value::Object(arguments), context);
+        match run_function(run, call.caller.clone(), deadline, io).await {
+            Some(Ok(value)) => self.done(value).await,
+            Some(Err(message)) => Outcome::failed(None, message, None),
+            None => ToolFailure("timeout", format!("`{name}` took longer than {limit:?}")).into(),
         }
     }
 
@@ -164,7 +170,8 @@ impl BundleSession {
                 secrets: &secrets,
                 tool: (tool.slug.as_str(), tool.version.as_str()),
             };
-            let request = http.prepare(&values, settings.max_request)?;
+            let now = self.transports.clock().wall();
+            let request = http.prepare(&values, settings.max_request, now)?;
             self.sent(http, &settings, &secrets, &request, call.max_body)
                 .await
         };
@@ -247,8 +254,10 @@ impl BundleSession {
         limits: &CallLimits,
     ) -> Result<Result<HttpResponse, Unanswered>, ToolFailure> {
         let origin = http.url.origin();
-        let dial = match destination::find(origin, &settings.allowed_hosts, limits.timeout).await {
-            Ok(dial) => dial,
+        let hosts = &settings.allowed_hosts;
+        let proxies = self.transports.proxies();
+        let destination = match destination::find(origin, hosts, limits.timeout, &proxies).await {
+            Ok(destination) => destination,
             Err(NoDestination::Unresolved(error)) => {
                 return Ok(Err(Unanswered { error, sent: false }));
             }
@@ -259,13 +268,14 @@ impl BundleSession {
         };
         let auth = client(http, settings);
         let target = HttpTarget {
-            dial: Some(dial),
             auth,
             ..HttpTarget::at(origin.clone())
         };
         let upstream = self.transports.http(&target);
         let upstream = upstream.map_err(|error| ToolFailure(error.kind(), error.to_string()))?;
-        let upstream = upstream.hiding(secrets.values());
+        let upstream = upstream
+            .with_destination(destination)
+            .hiding(secrets.values());
         Ok(upstream
             .request(
                 request.method.clone(),

@@ -142,9 +142,9 @@ impl Session for BundleSession {
     fn call<'a>(
         &'a self,
         call: &'a Call,
-        _io: &'a dyn CallIo,
+        io: &'a dyn CallIo,
     ) -> BoxFuture<'a, Result<Outcome, CallError>> {
-        Box::pin(self.run(call))
+        Box::pin(self.run(call, io))
     }
 
     /// Every change of the bundle and of the settings.

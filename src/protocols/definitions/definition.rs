@@ -152,6 +152,11 @@ impl Definition {
         &self.name
     }
 
+    /// What it does.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
     /// The tool that is listed for it.
     pub(super) fn tool(&self) -> Tool {
         let facts = Facts {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::{
@@ -33,9 +34,20 @@ const LIFETIME: std::time::Duration = std::time::Duration::from_secs(60);
 /// The definitions in use, by name. Clones share them.
 #[derive(Debug, Clone)]
 pub struct DefinitionRegistry {
-    /// Those of the embedding program.
-    own: Arc<[Definition]>,
+    parts: Arc<Mutex<RegistryParts>>,
     all: watch::Sender<Arc<BTreeMap<String, Definition>>>,
+    has_registered: watch::Sender<bool>,
+}
+
+/// The definitions by where they come from.
+#[derive(Debug, Default)]
+struct RegistryParts {
+    /// Those of the embedding program.
+    own: Vec<Definition>,
+    /// Those that operators added. They go before the program's.
+    registered: Vec<Definition>,
+    /// Those of the configuration. They go before all others.
+    configured: Vec<Definition>,
 }
 
 impl DefinitionRegistry {
@@ -43,22 +55,43 @@ impl DefinitionRegistry {
     /// one counts.
     pub fn new(own: Vec<Definition>, configured: &[Definition]) -> Self {
         let registry = Self {
-            own: own.into(),
+            parts: Arc::default(),
             all: watch::Sender::default(),
+            has_registered: watch::Sender::default(),
         };
-        registry.configure(configured);
+        registry.change(|parts| {
+            parts.own = own;
+            parts.configured = configured.to_vec();
+        });
         registry
     }
 
-    /// Replaces those of the configuration, each of which goes before one of the embedding program
-    /// with its name.
+    /// Replaces those of the configuration, each of which goes before every other one with its
+    /// name.
     pub fn configure(&self, configured: &[Definition]) {
-        let all = self
-            .own
+        self.change(|parts| parts.configured = configured.to_vec());
+    }
+
+    /// Replaces those that operators added.
+    pub fn register(&self, registered: Vec<Definition>) {
+        self.change(|parts| parts.registered = registered);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut RegistryParts)) {
+        let mut parts = self.parts.lock();
+        change(&mut parts);
+        let RegistryParts {
+            own,
+            registered,
+            configured,
+        } = &*parts;
+        let all = own
             .iter()
+            .chain(registered)
             .chain(configured)
             .map(|one| (one.name().to_owned(), one.clone()));
         let all: BTreeMap<String, Definition> = all.collect();
+        self.has_registered.send_replace(!registered.is_empty());
         self.all.send_if_modified(|known| {
             let is_changed = **known != all;
             *known = Arc::new(all);
@@ -68,7 +101,17 @@ impl DefinitionRegistry {
 
     /// Whether the embedding program has any.
     pub fn has_own(&self) -> bool {
-        !self.own.is_empty()
+        !self.parts.lock().own.is_empty()
+    }
+
+    /// Those of the embedding program.
+    pub fn own(&self) -> Vec<Definition> {
+        self.parts.lock().own.clone()
+    }
+
+    /// Whether operators added any, now and with each change.
+    pub fn has_registered(&self) -> watch::Receiver<bool> {
+        self.has_registered.subscribe()
     }
 }
 

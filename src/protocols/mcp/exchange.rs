@@ -20,7 +20,7 @@ use super::notes::Note;
 use super::request::{McpRequest, RequestError};
 use crate::json::rpc::{self, RpcRequest};
 use crate::model::Interaction;
-use crate::protocols::{CallIo, DeclinedInput, cancelled_by_caller};
+use crate::protocols::{CallIo, CallerOffers, DeclinedInput, cancelled_by_caller};
 use crate::transports::TransportError;
 
 /// Notes that wait for one caller; further ones are dropped.
@@ -50,8 +50,9 @@ struct Pending<A> {
     answer: A,
     notes: mpsc::Sender<Note>,
     requests: mpsc::Sender<ForCall>,
-    /// Whether it is a call, whose caller may be meant by what names no request.
-    is_call: bool,
+    /// What the caller of a call offers, who may be meant by what names no request. `None` if it is
+    /// no call.
+    caller: Option<CallerOffers>,
     /// How many requests of the server its caller was given and has not answered.
     unanswered: usize,
 }
@@ -280,8 +281,9 @@ impl<A> RequestsUnderWay<A> {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// From now on something may come for a new request, whose answer is given to `answer`.
-    pub(super) fn expect(&self, answer: A, is_call: bool) -> Expected<'_, A> {
+    /// From now on something may come for a new request, whose answer is given to `answer`. Of a
+    /// call, `caller` is what its caller offers.
+    pub(super) fn expect(&self, answer: A, caller: Option<CallerOffers>) -> Expected<'_, A> {
         let id = self.next_id();
         let (notes, received_notes) = mpsc::channel(NOTES_MAX);
         // Room for those that waited for their turn, too.
@@ -292,7 +294,7 @@ impl<A> RequestsUnderWay<A> {
                 answer,
                 notes,
                 requests,
-                is_call,
+                caller,
                 unanswered: 0,
             },
         );
@@ -392,8 +394,25 @@ impl<A> RequestsUnderWay<A> {
 impl<A> UnderWayTable<A> {
     /// The ids of the calls.
     fn calls(&self) -> BTreeSet<u64> {
-        let calls = self.pending.iter().filter(|(_, request)| request.is_call);
+        let calls = self.pending.iter();
+        let calls = calls.filter(|(_, request)| request.caller.is_some());
         calls.map(|(id, _)| *id).collect()
+    }
+
+    /// The calls of these whose callers are not answering a request of the server now. One whose
+    /// caller is, most likely waits for that, so another request is not its own.
+    fn not_asking(&self, calls: &BTreeSet<u64>) -> Vec<u64> {
+        let is_asking = |id: &u64| self.pending.get(id).is_some_and(|call| call.unanswered > 0);
+        let calls = calls.iter().copied();
+        calls.filter(|id| !is_asking(id)).collect()
+    }
+
+    /// Whether none of these calls has a caller that can give what is requested, so that there is
+    /// no use in waiting.
+    fn none_can_answer(&self, calls: &[u64], request: &RpcRequest) -> bool {
+        let offers = |id| self.pending.get(id).and_then(|call| call.caller);
+        let can_answer = |id| offers(id).is_some_and(|caller| inputs::is_offered(request, caller));
+        !calls.is_empty() && !calls.iter().any(can_answer)
     }
 
     /// Gives a request of the server to the caller of this call. It comes back if that one has too
@@ -417,18 +436,20 @@ impl<A> UnderWayTable<A> {
     }
 
     /// Keeps a request that may belong to each of these calls until only one of them is left. It
-    /// comes back where that would never be: if each of them may wait for input, and no person is
-    /// answering one.
+    /// comes back where that would never be, since each of them may wait for input and no person is
+    /// answering one, and where no caller that may be meant can answer it.
     fn hold(
         &mut self,
         request: RpcRequest,
         calls: BTreeSet<u64>,
         interaction: &Interaction,
     ) -> Result<(), RpcRequest> {
-        let is_asking = |id: &u64| self.pending.get(id).is_some_and(|call| call.unanswered > 0);
-        let one_will_end = calls.iter().any(is_asking) || self.held.len() + 1 < calls.len();
+        let likely = self.not_asking(&calls);
+        let one_will_end = likely.len() < calls.len() || self.held.len() + 1 < calls.len();
         let has_room = self.held.len() < REQUESTS_MAX;
-        if inputs::needs_caller(&request, interaction) && one_will_end && has_room {
+        let in_vain = self.none_can_answer(&likely, &request);
+        let needs_caller = inputs::needs_caller(&request, interaction);
+        if needs_caller && one_will_end && has_room && !in_vain {
             self.held.push(HeldRequest {
                 request,
                 calls,
@@ -437,12 +458,12 @@ impl<A> UnderWayTable<A> {
             return Ok(());
         }
         if inputs::is_question(&request) {
-            // A call whose caller is answering most likely waits for that.
-            for id in calls.iter().filter(|id| !is_asking(id)) {
-                if let Some(call) = self.pending.get(id) {
-                    let note = Note::Declined(DeclinedInput::SeveralCalls);
-                    let _ = call.notes.try_send(note);
-                }
+            let why = match likely.as_slice() {
+                [_] if in_vain => DeclinedInput::NotOffered,
+                _ => DeclinedInput::SeveralCalls,
+            };
+            for call in likely.iter().filter_map(|id| self.pending.get(id)) {
+                let _ = call.notes.try_send(Note::Declined(why));
             }
         }
         Err(request)
@@ -522,7 +543,15 @@ mod tests {
         RpcRequest {
             id: JsonText::parse("1").unwrap(),
             method: "elicitation/create".to_owned(),
-            params: None,
+            params: Some(JsonText::known("{}")),
+        }
+    }
+
+    /// A caller that answers questions.
+    fn answers() -> CallerOffers {
+        CallerOffers {
+            elicitation_form: true,
+            ..CallerOffers::default()
         }
     }
 
@@ -544,9 +573,9 @@ mod tests {
     async fn what_names_no_call_is_for_the_only_one() {
         let all = RequestsUnderWay::new();
         assert!(give(&all).is_err());
-        let list = all.expect((), false);
+        let list = all.expect((), None);
         assert!(give(&all).is_err());
-        let mut first = all.expect((), true);
+        let mut first = all.expect((), Some(answers()));
         give(&all).unwrap();
         assert!(matches!(first.next::<()>().await, Arrived::Request(given) if given == request()));
         all.has_answered(first.id);
@@ -564,10 +593,10 @@ mod tests {
     #[tokio::test]
     async fn what_may_belong_to_two_calls_waits_until_one_of_them_is_answered() {
         let all = RequestsUnderWay::new();
-        let mut first = all.expect((), true);
+        let mut first = all.expect((), Some(answers()));
         give(&all).unwrap();
         assert!(matches!(came(&mut first).await, Some(Arrived::Request(_))));
-        let mut second = all.expect((), true);
+        let mut second = all.expect((), Some(answers()));
         give(&all).unwrap();
         assert!(came(&mut first).await.is_none());
         assert!(came(&mut second).await.is_none());
@@ -576,17 +605,40 @@ mod tests {
             "a person answers the first call"
         );
         // Begun after the request came, so it is not its own.
-        let mut third = all.expect((), true);
+        let mut third = all.expect((), Some(answers()));
         all.take(Some(first.id)).unwrap();
         assert!(matches!(came(&mut second).await, Some(Arrived::Request(_))));
         assert!(came(&mut third).await.is_none());
     }
 
+    /// A person may take ten minutes to answer another client's question: a client that answers
+    /// none must not wait for that.
+    #[tokio::test]
+    async fn what_no_caller_that_may_be_meant_can_answer_does_not_wait() {
+        let all = RequestsUnderWay::new();
+        let mut first = all.expect((), Some(answers()));
+        give(&all).unwrap();
+        assert!(matches!(came(&mut first).await, Some(Arrived::Request(_))));
+        let mut second = all.expect((), Some(CallerOffers::default()));
+        assert!(give(&all).is_err(), "the second client answers none");
+        assert!(matches!(
+            came(&mut second).await,
+            Some(Arrived::Note(Note::Declined(DeclinedInput::NotOffered)))
+        ));
+        assert!(came(&mut first).await.is_none());
+        let mut third = all.expect((), Some(answers()));
+        give(&all).unwrap();
+        assert!(
+            came(&mut third).await.is_none(),
+            "it may be its own: it waits"
+        );
+    }
+
     #[tokio::test]
     async fn what_may_be_of_a_call_that_was_given_up_is_declined() {
         let all = RequestsUnderWay::new();
-        let mut first = all.expect((), true);
-        let second = all.expect((), true);
+        let mut first = all.expect((), Some(answers()));
+        let second = all.expect((), Some(answers()));
         give(&all).unwrap();
         drop(second);
         assert!(matches!(
@@ -598,8 +650,8 @@ mod tests {
     #[tokio::test]
     async fn calls_that_would_wait_for_each_other_do_not() {
         let all = RequestsUnderWay::new();
-        let mut first = all.expect((), true);
-        let mut second = all.expect((), true);
+        let mut first = all.expect((), Some(answers()));
+        let mut second = all.expect((), Some(answers()));
         give(&all).unwrap();
         assert!(give(&all).is_err(), "no call would end");
         for call in [&mut first, &mut second] {
@@ -618,8 +670,8 @@ mod tests {
     #[test]
     fn an_answer_without_an_id_is_for_the_only_request() {
         let all = RequestsUnderWay::new();
-        let _first = all.expect(1, true);
-        let second = all.expect(2, true);
+        let _first = all.expect(1, Some(answers()));
+        let second = all.expect(2, Some(answers()));
         assert_eq!(all.take(None), None);
         let id = second.id;
         assert_eq!(all.take(Some(id)), Some(2));

@@ -102,7 +102,8 @@ impl HttpConnection {
         request: &McpRequest,
         io: &dyn CallIo,
     ) -> Result<Answered, RequestError> {
-        let own = self.under_way.expect((), request.progress);
+        let caller = request.progress.then(|| io.offers());
+        let own = self.under_way.expect((), caller);
         let id = own.id;
         let body = rpc::request(id, request.method, &request.params(self.revision(), id));
         let limits = CallLimits {

@@ -48,8 +48,7 @@ async fn given(
     if let Some(folders) = configured_folders(method, interaction) {
         return Some(folders);
     }
-    let params = params.cloned().unwrap_or_else(|| JsonText::known("{}"));
-    let wanted = InputWanted { method, params };
+    let wanted = wanted(method, params);
     let given = if !is_allowed(method, interaction) {
         Err(DeclinedInput::NotAllowed)
     } else if !wanted.is_offered(io.offers()) {
@@ -73,6 +72,19 @@ pub(super) fn needs_caller(request: &RpcRequest, interaction: &Interaction) -> b
     InputMethod::parse(&request.method).is_some_and(|method| {
         is_allowed(method, interaction) && configured_folders(method, interaction).is_none()
     })
+}
+
+/// Whether a caller with these offers can give what the server requests.
+pub(super) fn is_offered(request: &RpcRequest, offers: CallerOffers) -> bool {
+    InputMethod::parse(&request.method)
+        .is_some_and(|method| wanted(method, request.params.as_ref()).is_offered(offers))
+}
+
+fn wanted(method: InputMethod, params: Option<&JsonText>) -> InputWanted {
+    InputWanted {
+        method,
+        params: params.cloned().unwrap_or_else(|| JsonText::known("{}")),
+    }
 }
 
 /// Whether a request of the server is a question to the user.

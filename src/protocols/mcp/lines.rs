@@ -24,7 +24,8 @@ use super::revision::McpRevision;
 use super::server::is_change;
 use super::update_signals::{UPDATED, UpdateSignals};
 use crate::json::rpc::{self, RpcError, RpcMessage};
-use crate::model::{Interaction, JsonText};
+use crate::model::finding::quoted_excerpt;
+use crate::model::{Interaction, JsonText, ProgramEnd};
 use crate::protocols::{CallIo, EndReason, InputMethod};
 use crate::runtime::Clock;
 use crate::transports::TransportError;
@@ -158,8 +159,27 @@ impl Incoming {
 
     /// Records that the connection ended: no answer comes any more.
     pub(super) fn end(&self, reason: EndReason) {
+        let reason = self.with_first_line(reason);
         self.ended.send_replace(Some(reason));
         self.under_way.take_all();
+    }
+
+    /// The reason of an end. A program that wrote no line on standard error may have written on
+    /// standard output why it ended.
+    fn with_first_line(&self, reason: EndReason) -> EndReason {
+        let is_silent = |end: &Arc<ProgramEnd>| end.stderr.is_empty();
+        let first = self.noise().first.into_iter().next();
+        match first.filter(|_| reason.program.as_ref().is_some_and(is_silent)) {
+            Some(first) => EndReason {
+                text: format!(
+                    "{}; its first line on stdout is no message: {}",
+                    reason.text,
+                    quoted_excerpt(&first)
+                ),
+                ..reason
+            },
+            None => reason,
+        }
     }
 
     /// Ends all requests under way with this error.
@@ -252,7 +272,8 @@ impl Lines {
         io: &dyn CallIo,
     ) -> Result<Reply, RequestError> {
         let (sender, reply) = oneshot::channel();
-        let expected = self.incoming.under_way.expect(sender, request.progress);
+        let caller = request.progress.then(|| io.offers());
+        let expected = self.incoming.under_way.expect(sender, caller);
         if let Some(reason) = self.incoming.end_reason() {
             return Err(RequestError::Unsent(self.broken(&reason)));
         }

@@ -157,6 +157,7 @@ fn is_final(error: &TransportError) -> bool {
         | TransportError::Unresolved(_)
         | TransportError::Timeout { .. }
         | TransportError::Broken { .. }
+        | TransportError::Proxy { .. }
         | TransportError::ProcessEnded { .. } => false,
         TransportError::Credential { error, .. } => error.needs_operator(),
     }

@@ -104,9 +104,13 @@ pub(in crate::protocols) fn near_misses(
 }
 
 /// Adds a finding for each member of a tool that the protocol has within `metadata` only: beside
-/// it, `requires_approval` would not have a person decide about the tool's calls.
+/// it, `requires_approval` would not have a person decide about the tool's calls. A tool that has
+/// it there too, such as one in the list of a callsheet daemon, has none misplaced.
 fn misplaced(tool: &Value, place: &str, name: Option<&str>, found: &mut CappedFindings) {
-    for key in keys(tool).filter(|key| is_known(key, METADATA)) {
+    let metadata = tool.get("metadata").unwrap_or(&Value::Null);
+    let is_there = |key: &str| keys(metadata).any(|known| plain(known) == plain(key));
+    let is_misplaced = |key: &&str| is_known(key, METADATA) && !is_there(*key);
+    for key in keys(tool).filter(is_misplaced) {
         let message = format!("`{key}` has no effect here: the protocol has it within `metadata`");
         let hint = format!("move `{key}` into the `metadata` of the tool");
         found.push(unknown(message, hint, place, key, name));
@@ -131,6 +135,11 @@ fn unknown(message: String, hint: String, place: &str, key: &str, tool: Option<&
     }
 }
 
+/// A name without what may differ between spellings: hyphens and letter case.
+fn plain(text: &str) -> String {
+    text.replace(['_', '-'], "").to_lowercase()
+}
+
 /// Whether a name is known, in either spelling.
 fn is_known(key: &str, known: &[&str]) -> bool {
     known
@@ -142,8 +151,6 @@ fn is_known(key: &str, known: &[&str]) -> bool {
 /// and for one that is too far from all.
 fn nearest<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
     const KEY_BYTES_MAX: usize = 40;
-    // What differs in hyphens and letter case alone is the same word.
-    let plain = |text: &str| text.replace(['_', '-'], "").to_lowercase();
     if key.len() > KEY_BYTES_MAX || is_known(key, known) {
         return None;
     }

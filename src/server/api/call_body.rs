@@ -7,10 +7,11 @@ use serde_json::value::RawValue;
 
 use crate::calls::active::checked_id;
 use crate::calls::{GivenArgumentsError, Request, Requester, parse_arguments};
-use crate::model::{JsonText, NamedVersion, Scope};
+use crate::model::{JsonText, NamedVersion, Permission, Scope};
 use crate::protocols::LogLevel;
 use crate::server::http::error::{Problem, excerpt};
 use crate::server::http::params::grammar;
+use crate::server::http::query;
 use crate::server::http::typed_body::parse_body;
 
 /// A call of a tool. Further members are ignored; a text that is empty or null is as good as none.
@@ -43,6 +44,12 @@ pub(in crate::server) struct CallBody<'a> {
         schema_with = "profile_schema"
     )]
     profile: Option<String>,
+    /// The level of the client's user. It lowers that of the profile and never raises it.
+    #[schemars(
+        skip_serializing_if = "Option::is_none",
+        schema_with = "permission_schema"
+    )]
+    permission: Option<String>,
     /// User ID passed on to the scenario, if its protocol supports it.
     #[schemars(skip_serializing_if = "Option::is_none")]
     user_id: Option<String>,
@@ -92,6 +99,19 @@ fn log_level_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"enum": known})
 }
 
+/// What other APIs call the arguments of a call.
+#[derive(Deserialize)]
+struct OtherNames<'a> {
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    parameters: Option<&'a RawValue>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+}
+
 fn argument_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": ["object", "string", "null"]})
 }
@@ -102,6 +122,14 @@ fn scenario_schema(_: &mut SchemaGenerator) -> Schema {
 
 fn profile_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"anyOf": [{"type": "string", "pattern": grammar::FREE}, {"type": "null"}]})
+}
+
+fn permission_schema(_: &mut SchemaGenerator) -> Schema {
+    let mut known = Permission::NAMED
+        .map(|level| Value::from(level.as_str()))
+        .to_vec();
+    known.push(Value::Null);
+    json_schema!({"enum": known})
 }
 
 fn chat_schema(_: &mut SchemaGenerator) -> Schema {
@@ -120,10 +148,10 @@ pub(in crate::server) fn parse_request(
 /// are wanted. An empty text counts as left out, but not an empty profile: it usually comes from a
 /// variable that was not set, and would lift the bounds that were meant.
 pub(super) fn parse_call(
-    body: &[u8],
+    text: &[u8],
     requester: Requester,
 ) -> Result<(Request, Option<String>, LogLevel), Problem> {
-    let body: CallBody<'_> = parse_body(body).map_err(|error| {
+    let body: CallBody<'_> = parse_body(text).map_err(|error| {
         Problem::from(error).and_next("a call is {\"tool_name\": ..., \"arguments\": {...}}")
     })?;
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());
@@ -147,11 +175,16 @@ pub(super) fn parse_call(
         None => LogLevel::Info,
         Some(text) => LogLevel::parse(&text).ok_or_else(|| unknown_level(&text))?,
     };
+    if body.arguments.is_none() {
+        refuse_other_names(text)?;
+    }
     let arguments = arguments(body.arguments)?;
     let request = Request {
         scenario: given(body.scenario).map(|name| name.parse()).transpose()?,
         chat: scope("chat", body.chat_id)?,
         profile: scope("profile", body.profile)?,
+        // An empty one is refused like an empty profile.
+        permission: body.permission.as_deref().map(query::level).transpose()?,
         user_id: given(body.user_id).map(Into::into),
         revision: given(body.revision),
         definition_version: given(body.definition_version)
@@ -164,6 +197,25 @@ pub(super) fn parse_call(
         given(body.call_id).map(checked_id).transpose()?,
         level,
     ))
+}
+
+/// Refuses a call whose arguments stand under the name that another API has for them: its tool
+/// would run without them.
+fn refuse_other_names(body: &[u8]) -> Result<(), Problem> {
+    let Ok(other) = serde_json::from_slice::<OtherNames<'_>>(body) else {
+        return Ok(());
+    };
+    let named = [
+        ("args", other.args),
+        ("input", other.input),
+        ("parameters", other.parameters),
+        ("params", other.params),
+    ];
+    let Some((name, _)) = named.into_iter().find(|(_, given)| given.is_some()) else {
+        return Ok(());
+    };
+    let text = format!("`{name}` is no member of a call");
+    Err(Problem::bad_request(text).and_next("name the arguments of the tool `arguments`"))
 }
 
 fn version(text: &str) -> Result<NamedVersion, Problem> {
@@ -241,6 +293,8 @@ mod tests {
             br#"{"tool_name":"t","scenario":"a/b"}"#,
             br#"{"tool_name":"t","arguments":"{"}"#,
             br#"{"tool_name":"t","chat_id":7}"#,
+            br#"{"tool_name":"t","args":{"a":1}}"#,
+            br#"{"tool_name":"t","arguments":null,"params":{}}"#,
         ] {
             assert_eq!(
                 parse_request(body, Requester::full_access())

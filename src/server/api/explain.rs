@@ -351,7 +351,7 @@ struct LoggedName {
 
 /// What the log has of a name. It has the tools of all profiles, so it is not read for one.
 fn logged(shared: &ServerState, scope: &ViewQuery, name: &str) -> Option<LoggedName> {
-    if scope.profile.is_some() {
+    if scope.names_bounds() {
         return None;
     }
     let wanted = LogWanted {

@@ -74,11 +74,12 @@ pub(super) fn answer(
         Err(problem) => problem,
     };
     // The histories have the tools of all profiles, so they are not read for one.
-    let id: Option<ToolId> = name.parse().ok().filter(|_| scope.profile.is_none());
+    let id: Option<ToolId> = name.parse().ok().filter(|_| !scope.names_bounds());
     let known = id
         .map(|id| (shared.calls.history(snapshot, &id), id))
         .filter(|(changes, _)| !changes.is_empty());
     let Some((changes, id)) = known else {
+        let problem = lookup::with_left_out(problem, snapshot, name);
         return Err(lookup::with_unanswered(problem, snapshot, name));
     };
     of_tool(&id, None, &changes)

@@ -25,7 +25,8 @@
 //!    `recent_calls.rs`, `approvals.rs` and `operations.rs` with their shapes in `call_json.rs`,
 //!    `call_event_json.rs` and `call_examples.rs`; `turns.rs` with `turn_json.rs` and
 //!    `turn_examples.rs`.
-//! 4. Settings and running: `preferences.rs`, `configured.rs`, `login.rs`, `log.rs`, `metrics.rs`.
+//! 4. Settings and running: `preferences.rs`, `profiles.rs`, `definitions.rs`, `configured.rs`,
+//!    `login.rs`, `log.rs`, `metrics.rs`.
 
 pub(super) mod active_calls;
 pub(super) mod approvals;
@@ -36,6 +37,7 @@ pub(super) mod call_examples;
 pub(super) mod call_json;
 pub(super) mod calls;
 pub(super) mod configured;
+pub(super) mod definitions;
 pub(super) mod explain;
 pub(super) mod findings;
 pub(super) mod health;
@@ -47,6 +49,7 @@ pub(super) mod metrics;
 pub(super) mod operations;
 pub(super) mod pins;
 pub(super) mod preferences;
+pub(super) mod profiles;
 pub(super) mod program_costs;
 pub(super) mod recent_calls;
 pub(super) mod refused_profiles;

@@ -1,6 +1,8 @@
 //! Preferences by scope and target. Each setting has three values in a change: absent keeps it,
 //! `null` makes it inherit, any other value sets it.
 
+use std::sync::Arc;
+
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -10,8 +12,8 @@ use serde_json::{Number, Value};
 
 use crate::catalog::{NameLookup, Snapshot, TargetMatches, ViewQuery, explain, find_in_scope};
 use crate::model::{
-    ApprovalPolicy, FindingCode, InvalidPreference, NameRef, PinMode, PreferenceTarget,
-    PublishedName, Scope, Settings, SettingsPatch, ToolId,
+    ApprovalPolicy, FindingCode, InvalidPreference, NameRef, ParameterOverrides, PinMode,
+    PreferenceTarget, PublishedName, Scope, Settings, SettingsPatch, ToolId, override_description,
 };
 use crate::server::api::{lookup, shared_json};
 use crate::server::auth::Access;
@@ -24,7 +26,16 @@ use crate::server::{ServerState, SharedState};
 
 /// The most tools that a change names because it takes their name.
 const MOST_DISPLACED: usize = 3;
-const SETTINGS: [&str; 6] = ["enabled", "approval", "alias", "priority", "pinned", "pins"];
+const SETTINGS: [&str; 8] = [
+    "enabled",
+    "approval",
+    "alias",
+    "priority",
+    "pinned",
+    "pins",
+    "description",
+    "parameters",
+];
 
 const SCOPE: Param = once("scope")
     .takes(ParamType::Matching(grammar::SCOPE))
@@ -90,6 +101,19 @@ pub(in crate::server) struct ChangeBody {
     #[serde(default, deserialize_with = "given")]
     #[schemars(skip_serializing_if = "Option::is_none", schema_with = "pin_modes")]
     pins: Option<Option<String>>,
+    /// What models read in place of the tool's own description. For single tools only.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(skip_serializing_if = "Option::is_none", with = "Option<String>")]
+    description: Option<Option<String>>,
+    /// What replaces parts of its parameters, by their names: `description`, and `default` (sent if
+    /// the caller leaves the parameter out) or `fixed` (always sent, and not shown). All of them
+    /// are one setting. For single tools only.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(
+        skip_serializing_if = "Option::is_none",
+        schema_with = "shared_json::parameter_overrides"
+    )]
+    parameters: Option<Option<Value>>,
 }
 
 /// A setting that is in the body: `null` or a value.
@@ -486,6 +510,8 @@ fn parse_reset(raw: Option<&str>) -> Result<(Scope, PreferenceTarget, SettingsPa
             "priority" => patch.priority = Some(None),
             "pinned" => patch.pinned = Some(None),
             "pins" => patch.pins = Some(None),
+            "description" => patch.description = Some(None),
+            "parameters" => patch.parameters = Some(None),
             other => {
                 return Err(bad_value("setting", other, &SETTINGS.join(", "))
                     .with_member("known", SETTINGS.to_vec()));
@@ -507,8 +533,12 @@ impl ChangeBody {
             priority: self.priority,
             pinned: self.pinned,
             pins: self.pins.map(pins).transpose()?,
+            description: self.description.map(description).transpose()?,
+            parameters: self.parameters.map(parameters).transpose()?,
         };
-        Settings::check_place(patch.pins.flatten(), &scope, &target)?;
+        Settings::default()
+            .patched(&patch)
+            .check_place(&scope, &target)?;
         if patch == SettingsPatch::default() {
             let detail = format!(
                 "the body has no setting: give at least one of {}",
@@ -552,6 +582,16 @@ fn pins(given: Option<String>) -> Result<Option<PinMode>, Problem> {
         )
     };
     text.parse().map(Some).map_err(refused)
+}
+
+fn description(given: Option<String>) -> Result<Option<Arc<str>>, InvalidPreference> {
+    let text = given.map(|text| override_description(&text));
+    text.transpose().map_err(InvalidPreference::from)
+}
+
+fn parameters(given: Option<Value>) -> Result<Option<ParameterOverrides>, InvalidPreference> {
+    let parsed = given.map(|value| ParameterOverrides::parse(&value.to_string()));
+    parsed.transpose().map_err(InvalidPreference::from)
 }
 
 fn alias(
@@ -602,6 +642,8 @@ mod tests {
             priority: Some(Some(-3)),
             pinned: None,
             pins: None,
+            description: None,
+            parameters: None,
         };
         assert_eq!(patch, expected);
     }

@@ -7,7 +7,7 @@ use axum::extract::{Extension, Path, RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::catalog::{self, Snapshot};
 use crate::engine::Forgotten;
@@ -21,6 +21,7 @@ use crate::server::http::held::ConnectionBytes;
 use crate::server::http::next_step::NextStep;
 use crate::server::http::params::ParamType;
 use crate::server::http::query::{NoQuery, Param, QueryParams, many, once};
+use crate::server::http::typed_body::ApiJson;
 use crate::server::rendered::rendered;
 use crate::server::{ServerState, SharedState};
 use crate::state::Decision;
@@ -329,6 +330,61 @@ pub(in crate::server) async fn forget(
 ) -> Result<Response, Problem> {
     let name = find(&shared.reader.snapshot(), &name)?.name.clone();
     shared_json::json(&ForgottenJson::new(&shared.engine.forget(name).await?))
+}
+
+/// Whether the scenarios are only named.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ForgetUnreachable")]
+pub(in crate::server) struct ForgetManyBody {
+    /// Whether they are only named, and stay known.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    preview: Option<bool>,
+}
+
+/// The scenarios that were forgotten, or would be.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ForgottenScenarios")]
+pub(in crate::server) struct ForgottenMany {
+    /// Their names, in order.
+    scenarios: Vec<String>,
+    /// Those of them that a source still names: they come back at their next good answer.
+    still_named: Vec<String>,
+    /// Whether they are forgotten; else they were only named.
+    forgotten: bool,
+}
+
+/// `POST /api/v1/state/forget-unreachable`: forgets every scenario that is removed or down, or with
+/// `preview` only names them.
+pub(in crate::server) async fn forget_many(
+    State(shared): State<SharedState>,
+    _: NoQuery,
+    ApiJson(body): ApiJson<ForgetManyBody>,
+) -> Result<Response, Problem> {
+    if body.preview.unwrap_or_default() {
+        let snapshot = shared.reader.snapshot();
+        let names = shared.engine.forgettable();
+        let is_named = |name: &&ScenarioName| {
+            let health = snapshot.health.get(*name);
+            health.is_some_and(|health| health.state == ScenarioState::Down)
+        };
+        return shared_json::json(&ForgottenMany {
+            still_named: names
+                .iter()
+                .filter(is_named)
+                .map(ToString::to_string)
+                .collect(),
+            scenarios: names.iter().map(ToString::to_string).collect(),
+            forgotten: false,
+        });
+    }
+    let forgotten = shared.engine.forget_all().await?;
+    let still_named = forgotten.iter().filter(|one| one.named_by.is_some());
+    shared_json::json(&ForgottenMany {
+        still_named: still_named.map(|one| one.name.to_string()).collect(),
+        scenarios: forgotten.iter().map(|one| one.name.to_string()).collect(),
+        forgotten: true,
+    })
 }
 
 /// The engine checks whether the scenario is known: an operator may decide before it appears.

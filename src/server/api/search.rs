@@ -13,7 +13,7 @@ use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::catalog::{Field, Hit, Snapshot, View, ViewQuery};
-use crate::formats::Format;
+use crate::formats::{Format, signature};
 use crate::model::{ScenarioName, ToolId};
 use crate::server::SharedState;
 use crate::server::api::lookup;
@@ -44,8 +44,12 @@ pub(in crate::server) const PARAMS: &[Param] = &[
     many("recent")
         .takes(ParamType::Matching(params::grammar::TOOL))
         .about("Tools used before, the latest first. With `mode=palette` only, 100 at most.", ""),
+    once("detail")
+        .takes(ParamType::Word(|| vec!["full", "signature"]))
+        .about("`signature` answers a line for each tool: `signatures` in place of `results`. Not with `format`.", "full"),
     params::FORMAT,
     params::PROFILE,
+    params::PERMISSION,
     params::CHAT,
     params::SCENARIOS,
     params::CATEGORIES,
@@ -60,9 +64,68 @@ struct SearchRequest {
     palette: bool,
     limit: usize,
     recent: Vec<ToolId>,
-    /// The format of each tool; `None` gives the members for people only.
-    format: Option<&'static dyn Format>,
+    detail: SearchDetail,
     view: ViewQuery,
+}
+
+/// What is answered of each tool.
+#[derive(Clone, Copy)]
+enum SearchDetail {
+    /// Its signature.
+    Signature,
+    /// The members for people.
+    People,
+    /// The same, with the tool in this format.
+    Format(&'static dyn Format),
+}
+
+impl SearchDetail {
+    fn parse(query: &QueryParams) -> Result<Self, Problem> {
+        let format = query.optional("format");
+        match query.optional("detail") {
+            None | Some("full") => {
+                format.map_or(Ok(Self::People), |_| query.format().map(Self::Format))
+            }
+            Some("signature") if format.is_none() => Ok(Self::Signature),
+            Some("signature") => Err(Problem::bad_request(
+                "`detail=signature` goes without `format`: a signature is the same for all",
+            )),
+            Some(other) => Err(bad_value("detail", other, "`full` or `signature`")),
+        }
+    }
+
+    /// The format, if there is one.
+    fn format(self) -> Option<&'static dyn Format> {
+        match self {
+            Self::Format(format) => Some(format),
+            Self::Signature | Self::People => None,
+        }
+    }
+}
+
+/// The answer to a search.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "SearchAnswer")]
+pub(in crate::server) enum SearchAnswer<'a> {
+    /// Of each tool its members.
+    Results(SearchResults<'a>),
+    /// With `detail=signature`: a line for each tool.
+    Signatures(SearchSignatures<'a>),
+}
+
+/// The signatures of the tools that fit best, the best first.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SearchSignatures")]
+pub(in crate::server) struct SearchSignatures<'a> {
+    /// The query.
+    query: &'a str,
+    /// `rank` or `palette`.
+    mode: &'static str,
+    /// The catalog's revision in the client's scope.
+    revision: String,
+    /// `name(parameter: type, optional?: type) - What it does.`
+    signatures: Vec<String>,
 }
 
 /// The tools that fit best, the best first.
@@ -149,10 +212,7 @@ impl SearchRequest {
             return Err(Problem::bad_request(detail));
         }
         let recent = recent(&query, palette)?;
-        let format = query
-            .optional("format")
-            .map(|_| query.format())
-            .transpose()?;
+        let detail = SearchDetail::parse(&query)?;
         let texts = |name: &str| -> Result<BTreeSet<String>, Problem> {
             Ok(query.list(name)?.into_iter().map(str::to_owned).collect())
         };
@@ -168,7 +228,7 @@ impl SearchRequest {
             include_disabled: query.flag("include_disabled")?,
             ..query.scope()?
         };
-        if view.include_disabled && format.is_some_and(Format::for_llm) {
+        if view.include_disabled && detail.format().is_some_and(Format::for_llm) {
             let disabled = NextStep::parameter("include_disabled", "true");
             let native = NextStep::parameter("format", "native");
             let detail = format!("{disabled} goes with {native} only: LLMs never get such tools");
@@ -181,7 +241,7 @@ impl SearchRequest {
             palette,
             limit: limit(&query)?,
             recent,
-            format,
+            detail,
             view,
         })
     }
@@ -194,18 +254,34 @@ impl SearchRequest {
         } else {
             view.rank(&self.text, self.limit)
         };
-        let answer = SearchResults {
-            query: &self.text,
-            mode: if self.palette { "palette" } else { "rank" },
-            revision: snapshot.catalog.revision_for(&self.view).to_string(),
-            results: hits.iter().map(|hit| self.result(hit)).collect(),
+        let query = &self.text;
+        let mode = if self.palette { "palette" } else { "rank" };
+        let revision = snapshot.catalog.revision_for(&self.view).to_string();
+        let answer = match self.detail {
+            SearchDetail::Signature => SearchAnswer::Signatures(SearchSignatures {
+                query,
+                mode,
+                revision,
+                signatures: hits
+                    .iter()
+                    .map(|hit| signature(hit.tool.name.as_str(), &hit.tool))
+                    .collect(),
+            }),
+            SearchDetail::People | SearchDetail::Format(_) => {
+                SearchAnswer::Results(SearchResults {
+                    query,
+                    mode,
+                    revision,
+                    results: hits.iter().map(|hit| self.result(hit)).collect(),
+                })
+            }
         };
         serde_json::to_string(&answer).map_err(|error| Problem::internal(&error))
     }
 
     fn result<'a>(&self, hit: &'a Hit) -> SearchResult<'a> {
         let tool = &*hit.tool;
-        let definition = self.format.map(|format| {
+        let definition = self.detail.format().map(|format| {
             let json = format.encode(tool).json.unwrap_or_default();
             serde_json::from_slice(&json).unwrap_or_default()
         });

@@ -11,12 +11,13 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 use serde_json::ser::Formatter;
 
 use crate::calls::{BreakerState, Calls, FailureCode, ToolBreakerStatus};
 use crate::model::{
-    ApprovalPolicy, Awaited, ConfigState, Health, Isolated, JsonText, PinMode, PreferenceTarget,
-    ScenarioChanges, ScenarioName, ScenarioState, Scope, Settings,
+    ApprovalPolicy, Awaited, ConfigState, Health, Isolated, JsonText, ParameterOverrides, PinMode,
+    PreferenceTarget, ScenarioChanges, ScenarioName, ScenarioState, Scope, Settings,
 };
 use crate::server::auth::Access;
 use crate::server::http::error::Problem;
@@ -166,6 +167,25 @@ pub(in crate::server) struct PreferenceJson {
     pinned: Option<bool>,
     /// What happens with definitions of a scenario that were not accepted.
     pins: Option<&'static str>,
+    /// What models read in place of the tool's own description.
+    description: Option<String>,
+    /// What replaces parts of its parameters.
+    #[schemars(schema_with = "parameter_overrides")]
+    parameters: Option<Value>,
+}
+
+/// The schema of what replaces parts of parameters.
+pub(in crate::server) fn parameter_overrides(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": ["object", "null"],
+        "additionalProperties": {
+            "type": "object",
+            "properties": {"description": {"type": "string"}, "default": {}, "fixed": {}},
+            "minProperties": 1,
+            "additionalProperties": false,
+            "not": {"required": ["default", "fixed"]},
+        },
+    })
 }
 
 /// A preference in JSON.
@@ -183,6 +203,11 @@ pub(in crate::server) fn preference(
         priority: settings.priority,
         pinned: settings.pinned,
         pins: settings.pins.map(PinMode::as_str),
+        description: settings.description.as_deref().map(str::to_owned),
+        parameters: settings
+            .parameters
+            .as_ref()
+            .map(ParameterOverrides::to_json),
     }
 }
 

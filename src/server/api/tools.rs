@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Extension, State};
 use axum::response::Response;
@@ -46,14 +47,20 @@ const NOTES: HeaderName = HeaderName::from_static("callsheet-notes");
 const AWAITING: HeaderName = HeaderName::from_static("callsheet-awaiting");
 /// Names in [`AWAITING`] at most; three dots stand for the others.
 const AWAITING_NAMES_MAX: usize = 32;
-/// The client may store the answer, but has to revalidate it each time: a 304 costs little, and an
-/// outdated list does harm.
+/// The client may store the answer, but has to revalidate it each time: a list that is not whole
+/// yet is outdated soon.
 const REVALIDATE: HeaderValue = HeaderValue::from_static("private, no-cache");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// The parameters of one tool.
-pub(in crate::server) const ONE: &[Param] = &[params::FORMAT, params::PROFILE, params::CHAT];
+pub(in crate::server) const ONE: &[Param] = &[
+    params::FORMAT,
+    params::PROFILE,
+    params::PERMISSION,
+    params::CHAT,
+];
 /// The parameters of an explanation.
-pub(in crate::server) const EXPLAIN: &[Param] = &[params::PROFILE, params::CHAT];
+pub(in crate::server) const EXPLAIN: &[Param] =
+    &[params::PROFILE, params::PERMISSION, params::CHAT];
 /// The names and descriptions of the list's headers, beside those that every answer has.
 pub(in crate::server) const HEADERS: &[(&str, &str)] = &[
     (
@@ -129,7 +136,8 @@ async fn new_list(
         report: list.report,
     };
     let ready = |prepared: &Prepared| {
-        let ready = Arc::new(list_response(&snapshot, &list, prepared));
+        let lifetime = shared.config.borrow().server.list_lifetime;
+        let ready = Arc::new(list_response(&snapshot, &list, prepared, lifetime));
         shared
             .response_cache
             .insert(&snapshot, query.unwrap_or_default(), coding, &ready);
@@ -171,8 +179,20 @@ pub(in crate::server) fn list_again(
 }
 
 /// The list of a snapshot as a whole answer.
-fn list_response(snapshot: &Snapshot, list: &ListQuery, prepared: &Prepared) -> CachedResponse {
+fn list_response(
+    snapshot: &Snapshot,
+    list: &ListQuery,
+    prepared: &Prepared,
+    lifetime: Duration,
+) -> CachedResponse {
     let mut ready = prepare_response(prepared, revision(snapshot, &list.view));
+    if awaiting(snapshot).is_none() {
+        let lifetime = cache_control(lifetime);
+        ready
+            .not_modified_headers
+            .insert(CACHE_CONTROL, lifetime.clone());
+        ready.ok_headers.insert(CACHE_CONTROL, lifetime);
+    }
     if let Some(names) = awaiting(snapshot) {
         // Also with a 304: the client's list is the current one, and is not whole yet.
         ready.not_modified_headers.insert(AWAITING, names.clone());
@@ -246,6 +266,17 @@ fn revision(snapshot: &Snapshot, query: &ViewQuery) -> Revision {
     }
 }
 
+/// How long a client may use what it has without a request. What belongs to a client's scope is
+/// for its own cache only.
+fn cache_control(lifetime: Duration) -> HeaderValue {
+    match lifetime.as_secs() {
+        0 => REVALIDATE,
+        seconds => {
+            HeaderValue::try_from(format!("private, max-age={seconds}")).unwrap_or(REVALIDATE)
+        }
+    }
+}
+
 /// The headers that a 200 and a 304 share.
 fn caching_headers(etag: &HeaderValue, revision: Revision) -> HeaderMap {
     let mut headers = HeaderMap::new();
@@ -275,7 +306,9 @@ fn tool_answer(
     let body = Bytes::from(encoded(&tool, format)?);
     let etag = HeaderValue::try_from(format!("\"{:032x}\"", xxh3_128(&body)))
         .map_err(|e| Problem::internal(&e))?;
-    let known = caching_headers(&etag, revision(snapshot, &scope));
+    let mut known = caching_headers(&etag, revision(snapshot, &scope));
+    let lifetime = shared.config.borrow().server.list_lifetime;
+    known.insert(CACHE_CONTROL, cache_control(lifetime));
     let mut found = known.clone();
     found.insert(CONTENT_TYPE, JSON);
     let reservation = Arc::default();

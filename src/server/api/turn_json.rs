@@ -139,6 +139,9 @@ struct TurnCallJson<'a> {
     /// JSON pointers to members that were `null` for "not set" and were taken out of the arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     adjusted: Vec<String>,
+    /// Why callsheet declined a question of the tool, and what to do: no user declined it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    declined: Option<String>,
 }
 
 /// A place in arguments that does not fit.
@@ -228,6 +231,7 @@ fn call<'a>(turn: &Turn, number: usize, made: &'a TurnCall, phase: &TurnPhase) -
         interaction: None,
         execution_time_ms: None,
         adjusted: Vec::new(),
+        declined: None,
     };
     match phase {
         TurnPhase::Queued | TurnPhase::Running => json,
@@ -266,6 +270,7 @@ fn call<'a>(turn: &Turn, number: usize, made: &'a TurnCall, phase: &TurnPhase) -
                 operation_id: settled.operation_id.as_deref().map(str::to_owned),
                 execution_time_ms: took_ms,
                 adjusted,
+                declined: settled.declined.map(|why| why.to_string()),
                 ..json
             }
         }

@@ -45,6 +45,7 @@ pub(in crate::server) const PARAMS: &[Param] = &[
         )
         .required(),
     params::PROFILE,
+    params::PERMISSION,
     params::CHAT,
 ];
 /// The parameters of a turn that was begun.
@@ -240,6 +241,7 @@ fn parse(
         id: given(body.turn_id),
         owner: access.owner().into(),
         profile: scope.profile,
+        permission: scope.permission,
         chat: scope.chat,
         user_id: given(body.user_id).map(Into::into),
         list,

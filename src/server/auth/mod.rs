@@ -1,8 +1,9 @@
 //! Rights: what an operation needs, and what the caller of a request may do.
 //!
-//! Every row of the tables of routes names its [`Right`]. [`require_right`] puts one middleware in
-//! front of the handler: it refuses a caller without the right before the handler runs or the body
-//! is read, and gives the handler the caller's [`Access`]. Every caller has every right, unless
+//! Every row of the tables of routes names its [`Right`].
+//! [`require_right`](super::route_layer::require_right) puts one middleware in front of the handler:
+//! it refuses a caller without the right before the handler runs or the body is read, and gives the
+//! handler the caller's [`Access`]. Every caller has every right, unless
 //! `server.operator_token` is configured: then some rights need that token (see
 //! [`Right::reserved`]).
 //!
@@ -12,10 +13,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, Request, State};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
-use axum::routing::MethodRouter;
+use axum::extract::FromRequestParts;
 use http::HeaderMap;
 use http::request::Parts;
 use tokio::sync::watch;
@@ -92,7 +90,7 @@ pub(super) enum Access {
 impl Access {
     /// The access of a request with these headers, under the configuration of now, if it has this
     /// right; else the 401. Every face that calls tools judges its requests by this function:
-    /// routes by [`require_right`], and sockets, whose requests carry no headers, themselves.
+    /// routes by [`require_right`](super::route_layer::require_right), and sockets, whose requests carry no headers, themselves.
     pub(super) fn judge(
         config: &ConfigWatch,
         headers: &HeaderMap,
@@ -196,13 +194,17 @@ impl Access {
             priority,
             pinned,
             pins,
+            description,
+            parameters,
         } = patch;
         let resets = *enabled == Some(None)
             || *approval == Some(None)
             || *alias == Some(None)
             || *priority == Some(None)
             || *pinned == Some(None)
-            || *pins == Some(None);
+            || *pins == Some(None)
+            || *description == Some(None)
+            || *parameters == Some(None);
         let decides = match scope {
             Scope::Profile(_) => resets || !catalog.knows_scope(scope),
             Scope::Global | Scope::Chat(_) => false,
@@ -242,7 +244,8 @@ pub(super) fn example(right: Right) -> Problem {
 
 /// Whether a change may let callers do more than before. A reset counts like the loosest value that
 /// may be inherited, because that may change later. An alias changes which tool a name means. So
-/// does its removal: another tool may get that name from then on.
+/// does its removal: another tool may get that name from then on. An override changes what a model
+/// reads and what a tool gets, so each is an operator's.
 fn loosens(patch: &SettingsPatch) -> bool {
     // All settings are named, so that a new one has to be considered here, too.
     let SettingsPatch {
@@ -252,39 +255,15 @@ fn loosens(patch: &SettingsPatch) -> bool {
         priority: _,
         pinned: _,
         pins,
+        description,
+        parameters,
     } = patch;
     matches!(enabled, Some(None | Some(true)))
         || matches!(approval, Some(None | Some(ApprovalPolicy::Skip)))
         || alias.is_some()
         || pins.is_some()
-}
-
-/// Wraps a handler so that only callers with this right reach it.
-pub(super) fn require_right<S>(
-    handler: MethodRouter<S>,
-    right: Right,
-    config: &ConfigWatch,
-) -> MethodRouter<S>
-where
-    S: Clone + Send + Sync + 'static,
-{
-    handler.route_layer(from_fn_with_state((right, config.clone()), authorize))
-}
-
-/// Refuses a request without the right of its operation. Passes the caller's [`Access`] to the
-/// handler.
-async fn authorize(
-    State((right, config)): State<(Right, ConfigWatch)>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    match Access::judge(&config, request.headers(), right) {
-        Ok(access) => {
-            request.extensions_mut().insert(access);
-            next.run(request).await
-        }
-        Err(problem) => problem.into_response(),
-    }
+        || description.is_some()
+        || parameters.is_some()
 }
 
 impl<S: Sync> FromRequestParts<S> for Access {
@@ -317,7 +296,7 @@ mod tests {
     const TOKEN: &str = "0123456789abcdef-topsecret";
 
     /// What is reserved where a token is configured, by the ids of the operations.
-    const RESERVED: [&str; 24] = [
+    const RESERVED: [&str; 29] = [
         "acceptPins",
         "acceptStateLoss",
         "addScenario",
@@ -329,11 +308,16 @@ mod tests {
         "deleteStoredTool",
         "finishLogin",
         "forgetScenario",
+        "forgetUnreachable",
         "importBundle",
         "logout",
         "putBundle",
+        "putDefinition",
+        "putProfile",
         "putStoredTool",
         "rejectCall",
+        "removeDefinition",
+        "removeProfile",
         "removeScenario",
         "resetPreferences",
         "restoreBundle",

@@ -59,8 +59,8 @@ impl<'a> EffectiveTool<'a> {
         let effective = &tool.effective;
         let approval_override = match (&effective.approval_source, effective.requires_approval) {
             (Provenance::Manifest, _) => "",
-            (Provenance::Preference(_), true) => "require",
-            (Provenance::Preference(_), false) => "skip",
+            (_, true) => "require",
+            (_, false) => "skip",
         };
         Self {
             scenario: tool.id.scenario.as_str(),
@@ -79,7 +79,7 @@ impl<'a> EffectiveTool<'a> {
 fn source(provenance: &Provenance) -> &'static str {
     match provenance {
         Provenance::Manifest => "",
-        Provenance::Preference(place) => match place.0 {
+        Provenance::Preference(place) | Provenance::UnfitOverride(place) => match place.0 {
             Scope::Global => "global",
             Scope::Profile(_) => "profile",
             Scope::Chat(_) => "chat",

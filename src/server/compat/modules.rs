@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::calls::{CallEnd, CallerRole, Failure, FailureCode, WaitLimits};
 use crate::catalog::{Snapshot, ViewQuery};
-use crate::model::{Health, Permission, Profile, ScenarioState, ToolId, ViewTool};
+use crate::model::{Health, Permission, ScenarioState, ToolId, ViewTool};
 use crate::protocols::module;
 use crate::server::api::call_answers::taken_out;
 use crate::server::api::call_body::parse_request;
@@ -261,18 +261,10 @@ fn failure_message(
 /// The reason why a profile may not call a tool, with the texts of the first client of modules
 /// where it has one.
 fn denial_message(snapshot: &Snapshot, scope: &ViewQuery, id: &ToolId, reason: &str) -> String {
-    let profile = snapshot
-        .catalog
-        .profile_of(scope)
-        .and_then(|name| snapshot.catalog.profile(name));
+    let bounds = snapshot.catalog.bounds(scope);
     let required = required_permission(snapshot, id);
-    match profile {
-        Some(
-            profile @ Profile {
-                permission: Some(has),
-                ..
-            },
-        ) if !profile.allows_permission(required) => {
+    match bounds.permission {
+        Some(has) if !bounds.allows_permission(required) => {
             format!(
                 "Permission denied: {} requires '{required}' but user has '{has}'",
                 id.tool

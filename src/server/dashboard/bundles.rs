@@ -11,10 +11,11 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::bundles::{
-    BundleChange, BundleDefinition, BundleError, StoredBundle, StoredTool, ToolContent, new_id,
+    BundleChange, BundleDefinition, BundleError, Slug, StoredBundle, StoredTool, ToolContent,
+    ToolVersion, draft, new_id,
 };
-use crate::model::ToolId;
-use crate::protocols::bundle;
+use crate::model::{CallerInfo, JsonText, ToolId};
+use crate::protocols::{Call, NoCaller, bundle};
 use crate::server::SharedState;
 use crate::server::compat::bundles;
 use crate::server::dashboard::first_value::field_rows;
@@ -240,10 +241,18 @@ pub(super) async fn edit(
     let main = html! {
         h1 { "A tool of " (foreign(&stored.definition.display_name, 100)) }
         p class="lead" { "What is stored is never replaced: write another version. Every member is described in the documents, under bundles." }
+        (draft_form(&id.to_string()))
         form id="store-tool" class="card" hx-post={ (PAGE) "/" (id) "/tool" } hx-swap="none" hx-disabled-elt="find button" {
-            label { "Document (JSON)" textarea name="document" rows=(field_rows(&text)) spellcheck="false" required { (text) } }
+            (document_field(&text))
             button type="submit" class="primary" { "Store" }
             " " a href=(PAGE) { "Back" }
+        }
+        section class="card" id="try-draft" {
+            h2 { "Try it before it is stored" }
+            p { "The request is sent as it would be later, once. The tool is not stored." }
+            label { "Arguments (JSON)" textarea id="trial-arguments" name="arguments" rows="3" spellcheck="false" { "{}" } }
+            button type="button" hx-post={ (PAGE) "/" (id) "/try" } hx-include="#document, #trial-arguments" hx-target="#draft-tried" hx-swap="innerHTML" hx-disabled-elt="this" { "Try" }
+            div id="draft-tried" aria-live="polite" {}
         }
     };
     let page = Page {
@@ -253,6 +262,170 @@ pub(super) async fn edit(
         now,
     };
     html_response(&headers, page.render(&main))
+}
+
+/// The field of the document. A draft takes its place.
+fn document_field(text: &str) -> Markup {
+    html! { label id="document-label" { "Document (JSON)" textarea id="document" name="document" rows=(field_rows(text)) spellcheck="false" required { (text) } } }
+}
+
+/// The form that writes the document of a request.
+fn draft_form(id: &str) -> Markup {
+    html! {
+        form id="draft-tool" class="card filter" hx-post={ (PAGE) "/" (id) "/draft" } hx-target="#document-label" hx-swap="outerHTML" hx-disabled-elt="find button" aria-labelledby="draft-title" {
+            h2 id="draft-title" { "Begin with a request" }
+            label { "A curl command" textarea class="long" name="curl" rows="3" spellcheck="false" placeholder="curl https://api.example.com/search?q=lemons" {} }
+            p class="quiet" { "Or its parts:" }
+            label { "Method" select name="method" { @for method in METHODS { option value=(method) { (method) } } } }
+            label { "Address" input class="long" name="address" autocomplete="off" spellcheck="false" placeholder="https://api.example.com/cities/${city}"; }
+            label { "Named values, one a line" textarea class="long" name="values" rows="3" spellcheck="false" placeholder="city = Oslo" {} }
+            button type="submit" { "Write the document" }
+            p id="draft-notes" class="quiet" aria-live="polite" {}
+        }
+    }
+}
+
+/// The methods that a form offers.
+const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+
+/// What a person wrote of a request.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct DraftForm {
+    curl: Option<String>,
+    method: Option<String>,
+    address: Option<String>,
+    values: Option<String>,
+}
+
+/// A tool that is tried.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct TrialForm {
+    document: String,
+    arguments: Option<String>,
+}
+
+/// `POST /dashboard/bundles/{id}/draft`: the field with the document of a request, from a `curl`
+/// command or from its parts.
+pub(super) async fn draft(
+    Path(id): Path<String>,
+    _: NoQuery,
+    headers: HeaderMap,
+    ApiJson(form): ApiJson<DraftForm>,
+) -> Result<Response, Problem> {
+    bundle_id(&id)?;
+    let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+    let drafted = match (given(&form.curl), given(&form.address)) {
+        (Some(command), _) => draft::from_curl(command.trim()),
+        (None, Some(address)) => draft::from_parts(
+            form.method.as_deref().unwrap_or("GET"),
+            address.trim(),
+            form.values.as_deref().unwrap_or_default(),
+        ),
+        (None, None) => {
+            let problem = Problem::bad_request("there is neither a command nor an address");
+            return Err(problem.and_next("write one of the two"));
+        }
+    };
+    let drafted = drafted.map_err(|error| Problem::bad_request(error.to_string()))?;
+    let text = serde_json::to_string_pretty(&drafted.document)
+        .map_err(|error| Problem::internal(&error))?;
+    let markup = html! {
+        (document_field(&text))
+        p id="draft-notes" class="quiet" hx-swap-oob="true" aria-live="polite" {
+            @for note in &drafted.notes { (foreign(note, 400)) ". " }
+        }
+    };
+    html_response(&headers, markup).map_err(ErrorPage::into_problem)
+}
+
+/// `POST /dashboard/bundles/{id}/try` with `document` and `arguments`: sends the request of a tool
+/// that is not stored, and shows what came of it.
+pub(super) async fn try_draft(
+    State(shared): State<SharedState>,
+    Path(id): Path<String>,
+    _: NoQuery,
+    headers: HeaderMap,
+    ApiJson(form): ApiJson<TrialForm>,
+) -> Result<Response, Problem> {
+    let id = bundle_id(&id)?;
+    let ToolDocument {
+        slug,
+        version,
+        content,
+    } = ToolDocument::parse(&form.document)?;
+    let arguments = form.arguments.filter(|text| !text.trim().is_empty());
+    let arguments = JsonText::parse(arguments.as_deref().unwrap_or("{}"))
+        .map_err(|error| Problem::bad_request(format!("the arguments are no JSON: {error}")))?;
+    let scenario = shared
+        .bundles
+        .set()
+        .bundle(id)
+        .map_err(Problem::from)?
+        .scenario
+        .clone();
+    let name = shared
+        .bundles
+        .begin_trial((id, slug, version), &content)
+        .map_err(Problem::from)?;
+    let route = shared.engine.route(&scenario).ok_or_else(|| {
+        Problem::busy("the bundle is not known to the daemon yet").and_next("try again")
+    })?;
+    let limits = shared.config.borrow().calls.clone();
+    let call = Call {
+        tool: name.into(),
+        arguments,
+        user_id: None,
+        caller: CallerInfo::default(),
+        timeout: None,
+        longest: limits.max_timeout,
+        max_body: limits.max_body.min(TRIAL_BODY_MAX),
+        resumed: None,
+    };
+    let outcome = route.session.call(&call, &NoCaller).await;
+    let shown = match &outcome {
+        Ok(outcome) if outcome.success => {
+            let text = outcome.result.as_ref().map_or("null", JsonText::get);
+            html! { p { "It succeeded:" } pre { (foreign(text, TRIAL_SHOWN_MAX)) } }
+        }
+        Ok(outcome) => {
+            let why = outcome.error.as_deref().unwrap_or("it gave no reason");
+            html! { p { "It failed: " (foreign(why, 1_000)) } }
+        }
+        Err(error) => html! { p { "It failed: " (foreign(&error.to_string(), 1_000)) } },
+    };
+    html_response(&headers, shown).map_err(ErrorPage::into_problem)
+}
+
+/// Bytes of the answer to a request that is tried, at most.
+const TRIAL_BODY_MAX: usize = 1024 * 1024;
+/// Characters of it that are shown.
+const TRIAL_SHOWN_MAX: usize = 20_000;
+
+/// A tool as a person wrote it.
+struct ToolDocument {
+    slug: Slug,
+    version: ToolVersion,
+    content: ToolContent,
+}
+
+impl ToolDocument {
+    fn parse(text: &str) -> Result<Self, Problem> {
+        let document: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
+            Problem::bad_request(format!("the document is no JSON object: {error}"))
+        })?;
+        let part = |name: &str| {
+            document
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        Ok(Self {
+            slug: part("slug").parse().map_err(BundleError::from)?,
+            version: part("version").parse().map_err(BundleError::from)?,
+            content: ToolContent::parse(document).map_err(BundleError::from)?,
+        })
+    }
 }
 
 /// A tool to begin with.
@@ -340,19 +513,11 @@ pub(super) async fn store(
     _: NoQuery,
     ApiJson(body): ApiJson<StoreForm>,
 ) -> Result<Response, Problem> {
-    let document: Map<String, Value> = serde_json::from_str(&body.document).map_err(|error| {
-        Problem::bad_request(format!("the document is no JSON object: {error}"))
-    })?;
-    let part = |name: &str| {
-        document
-            .get(name)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let slug = part("slug").parse().map_err(BundleError::from)?;
-    let version = part("version").parse().map_err(BundleError::from)?;
-    let content = ToolContent::parse(document).map_err(BundleError::from)?;
+    let ToolDocument {
+        slug,
+        version,
+        content,
+    } = ToolDocument::parse(&body.document)?;
     shared
         .bundles
         .put_tool((bundle_id(&id)?, slug, version), content)

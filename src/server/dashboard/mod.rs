@@ -44,10 +44,10 @@ use crate::runtime::{Clock, Stop, Tasks};
 use crate::server::SharedState;
 use crate::server::auth::Right;
 use crate::server::auth::Right::{Call, Operate, Prefer, Read};
-use crate::server::auth::require_right;
 use crate::server::http::error::Problem;
 use crate::server::http::held::ConnectionBytes;
 use crate::server::rendered::rendered;
+use crate::server::route_layer::require_right;
 
 mod add;
 mod assets;
@@ -75,6 +75,7 @@ mod page;
 mod pins;
 mod plots;
 mod preferences;
+mod profiles;
 mod raw_answer;
 mod scenario;
 mod scenario_row;
@@ -221,12 +222,22 @@ pub(super) const PAGE_ROUTES: &[PageRoute] = &[
     part_route("/dashboard/findings/now", || get(findings::part)),
     page_route("/dashboard/preferences", Read, || get(preferences::page)),
     part_route("/dashboard/preferences/now", || get(preferences::part)),
+    other_route("/dashboard/profiles/set", Operate, || post(profiles::set)),
+    other_route("/dashboard/profiles/remove", Operate, || {
+        post(profiles::remove)
+    }),
     page_route("/dashboard/bundles", Read, || get(bundles::page)),
     part_route("/dashboard/bundles/now", || get(bundles::part)),
     other_route("/dashboard/bundles/new", Operate, || post(bundles::create)),
     page_route("/dashboard/bundles/{id}/edit", Read, || get(bundles::edit)),
     other_route("/dashboard/bundles/{id}/tool", Operate, || {
         post(bundles::store)
+    }),
+    other_route("/dashboard/bundles/{id}/draft", Operate, || {
+        post(bundles::draft)
+    }),
+    other_route("/dashboard/bundles/{id}/try", Operate, || {
+        post(bundles::try_draft)
     }),
     other_route("/dashboard/bundles/{id}/switch", Operate, || {
         post(bundles::set_enabled)

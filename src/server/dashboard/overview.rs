@@ -10,7 +10,7 @@ use maud::{Markup, html};
 
 use crate::catalog::Snapshot;
 use crate::model::text::byte_count;
-use crate::model::{Health, ScenarioState};
+use crate::model::{Health, SESSIONLESS_REVISION, ScenarioName, ScenarioState};
 use crate::server::api::program_costs::program_costs;
 use crate::server::dashboard::nav_numbers::WaitingCalls;
 use crate::server::dashboard::page::{ErrorPage, current_snapshot, html_response};
@@ -107,11 +107,22 @@ async fn programs(shared: &ServerState, snapshot: &Snapshot) -> Markup {
     let costs = program_costs(shared, names).await;
     let bytes = costs.values().map(|cost| cost.memory_bytes).sum();
     let is_decided = shared.config.borrow().decides_sleep();
+    let is_sessionless = |name: &&ScenarioName| {
+        let health = snapshot.health.get(*name);
+        let version = health.and_then(|health| health.protocol_version.as_deref());
+        version == Some(SESSIONLESS_REVISION)
+    };
+    let unharmed: Vec<&str> = costs
+        .keys()
+        .filter(is_sessionless)
+        .map(ScenarioName::as_str)
+        .collect();
     html! {
         @if !costs.is_empty() {
             p class="quiet" {
                 (count(costs.len(), "program")) " started by callsheet, " (byte_count(bytes)) " of memory. "
                 @if !is_decided { code { "mcp.sleep_after" } " ends those that no client uses, and starts them for the next call." }
+                @if !is_decided && !unharmed.is_empty() { " Servers without sessions lose none by it: " (unharmed.join(", ")) "." }
             }
         }
     }

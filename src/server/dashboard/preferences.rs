@@ -12,6 +12,7 @@ use crate::catalog::Snapshot;
 use crate::model::{ApprovalPolicy, PinMode, PreferenceSet, PreferenceTarget, Scope, Settings};
 use crate::server::SharedState;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
+use crate::server::dashboard::profiles;
 use crate::server::dashboard::text::{count, foreign, foreign_plain, segment};
 
 /// At most this many preferences of one scope are shown.
@@ -43,6 +44,7 @@ pub(super) async fn page(
         p class="lead" { "A preference of a chat wins over one of a profile, a profile over global, and global over the scenario's own defaults. Within a scope, a tool wins over a tag, a category and a scenario." }
         (form(&of("scope"), &of("target")))
         div id="preferences" hx-get="/dashboard/preferences/now" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (groups(&snapshot, &shared.config.borrow().preferences)) }
+        (profiles::section(&shared))
     };
     let page = Page {
         nav: Some(NavPage::Preferences),
@@ -100,12 +102,23 @@ fn groups(snapshot: &Snapshot, configured: &PreferenceSet) -> Markup {
             section class="card" data-scope=(scope) {
                 h2 { (foreign(&scope.to_string(), 220)) " " span class="quiet" { (count(all.len(), "preference")) } }
                 table class="cards" {
-                    thead { tr { @for head in ["For", "In the list", "Approval", "Alias", "Priority", "Always listed", "Pins", "Actions"] { th scope="col" { (head) } } } }
+                    thead { tr { @for head in ["For", "In the list", "Approval", "Alias", "Priority", "Always listed", "Pins", "Overrides", "Actions"] { th scope="col" { (head) } } } }
                     tbody { @for (target, settings) in all.iter().take(SHOWN) { (row(scope, target, settings, configured.get(scope, target).is_some())) } }
                 }
                 @if all.len() > SHOWN { p class="quiet" { (all.len() - SHOWN) " more: " a href={ "/api/v1/preferences?scope=" (segment(&scope.to_string())) } { "all as JSON" } } }
             }
         }
+    }
+}
+
+/// What the preference puts in place of the tool's texts and parameters.
+fn overrides(settings: &Settings) -> Markup {
+    html! {
+        @if let Some(text) = &settings.description { p { "description: " (foreign(text, 160)) } }
+        @if let Some(parameters) = &settings.parameters {
+            p { "parameters: " code { (foreign(&parameters.to_json().to_string(), 300)) } }
+        }
+        @if settings.description.is_none() && settings.parameters.is_none() { span class="quiet" { "none" } }
     }
 }
 
@@ -130,6 +143,7 @@ fn row(
             td data-label="Priority" { span { @match settings.priority { Some(priority) => (priority), None => (inherits()) } } }
             td data-label="Always listed" { span { @match settings.pinned { Some(true) => "yes", Some(false) => "no", None => (inherits()) } } }
             td data-label="Pins" { span { @match settings.pins { Some(mode) => (mode.as_str()), None => (inherits()) } } }
+            td data-label="Overrides" { span { (overrides(settings)) } }
             td data-label="Actions" class="actions" {
                 button type="button" hx-delete=(at) hx-swap="none" hx-confirm={ "Reset the preference for " (foreign_plain(&target.to_string(), 300)) "?" } { "Reset" }
             }

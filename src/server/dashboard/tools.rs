@@ -25,12 +25,14 @@ use crate::server::dashboard::text::{count, foreign, segment, sentence};
 use crate::server::dashboard::{bulk_bar, links};
 use crate::server::http::error::Problem;
 use crate::server::http::typed_body::ApiJson;
-use crate::views::Coding;
+use crate::views::{Coding, CostJson};
 
 /// Rows of one page.
 const PAGE: usize = 100;
 /// At most this many rows are fetched again at once.
 const REFETCHED_ROWS_MAX: usize = 2_000;
+/// At most this many scenarios are shown with their tokens.
+const COSTS_SHOWN: usize = 100;
 /// At most this many characters of a filter value are used.
 const FILTER_CHARACTERS_MAX: usize = 200;
 
@@ -495,6 +497,31 @@ pub(super) async fn formats(
             } }
         } }
         p class="quiet" { "Tokens are estimated and rather too high: vendors count differently and do not publish how." }
+        (cost(&snapshot))
     };
     html_response(&headers, markup)
+}
+
+/// What the list of MCP clients costs, by scenario, and what would save tokens.
+fn cost(snapshot: &Snapshot) -> Markup {
+    let view = View::select(&snapshot.catalog, &ViewQuery::default());
+    let cost = CostJson::measure(&view, formats::mcp_tools(formats::McpToolList::default()));
+    let over: Vec<String> = cost
+        .caps
+        .iter()
+        .filter(|cap| cap.over > 0)
+        .map(|cap| format!("{} takes {}", cap.format, cap.max_tools))
+        .collect();
+    html! {
+        h3 { "Tokens by scenario, as MCP clients get them" }
+        div class="scroll" tabindex="0" role="region" aria-label="Tokens by scenario" { table {
+            thead { tr { @for head in ["Scenario", "Tools", "Tokens", "Descriptions", "Schemas"] { th scope="col" { (head) } } } }
+            tbody { @for scenario in cost.scenarios.iter().take(COSTS_SHOWN) {
+                tr { th scope="row" { a href={ "/dashboard/scenarios/" (segment(scenario.scenario)) } { (foreign(scenario.scenario, 100)) } }
+                    td { (scenario.tools) } td { (scenario.cost.tokens) } td { (scenario.cost.description_tokens) } td { (scenario.cost.schema_tokens) } }
+            } }
+        } }
+        @if !over.is_empty() { p class="bad" { "More tools than some vendors take at once: " (over.join(", ")) "." } }
+        p class="quiet" { "The search mode of /mcp saves about " (cost.saved.search_mode) " of " (cost.tokens) " tokens, signatures in place of schemas about " (cost.saved.signatures) ". Switching a scenario off saves its tokens." }
+    }
 }

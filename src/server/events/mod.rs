@@ -46,15 +46,15 @@ const NO_ROOM: &str = "the memory for clients is in use (`server.held_bytes`); r
 pub(in crate::server) struct DisconnectTrigger(pub(in crate::server) Arc<StopTrigger>);
 
 /// The parameters: those of a list that can be followed, and the kinds of events.
-pub(in crate::server) const PARAMS: [Param; 15] = {
-    let mut all = [KIND; 15];
+pub(in crate::server) const PARAMS: [Param; ListQuery::FOLLOWED.len() + 3] = {
+    let mut all = [KIND; ListQuery::FOLLOWED.len() + 3];
     let mut at = 0;
     while at < ListQuery::FOLLOWED.len() {
         all[at] = ListQuery::FOLLOWED[at];
         at += 1;
     }
-    all[13] = CURSOR;
-    all[14] = CALL_ID;
+    all[at + 1] = CURSOR;
+    all[at + 2] = CALL_ID;
     all
 };
 const KIND: Param = many("kind")

@@ -36,7 +36,7 @@ mod frames;
 mod listener;
 
 pub(in crate::server) use connections::{ClientWait, ConnectionLoad};
-use connections::{ConnectionTable, ConnectionWork, OpenRequest};
+use connections::{ConnectionTable, OpenRequest};
 pub(in crate::server) use frames::FrameAllowance;
 use frames::MeteredStream;
 pub(in crate::server) use listener::Listener;
@@ -378,36 +378,20 @@ fn has_to_end(
     limits: ConnectionLimits,
     clock: Clock,
 ) -> impl Stream<Item = Duration> + use<> {
-    let is_idle =
-        is_idle_for_long(load.subscribe(), limits, clock).map(move |()| limits.read_timeout);
-    let is_idle = is_idle
-        .into_stream()
-        .take_until(gives_way(load.subscribe()));
-    let gives_way = gives_way(load.subscribe()).map(|()| GIVE_WAY_TIMEOUT);
+    let is_idle = is_idle_for_long(load.clone(), limits, clock).map(move |()| limits.read_timeout);
+    let is_idle = is_idle.into_stream().take_until(load.gives_way());
+    let gives_way = load.gives_way().map(|()| GIVE_WAY_TIMEOUT);
     stream::select(is_idle, gives_way.into_stream())
 }
 
-/// Waits until there was no request for long.
-async fn is_idle_for_long(
-    mut work: watch::Receiver<ConnectionWork>,
-    limits: ConnectionLimits,
-    clock: Clock,
-) {
-    loop {
-        // The sender lives as long as the connection.
-        if work.wait_for(ConnectionWork::is_idle).await.is_err() {
-            return;
-        }
-        tokio::select! {
-            () = clock.sleep(limits.idle_timeout) => return,
-            changed = work.changed() => if changed.is_err() { return },
-        }
+/// Waits until there was no request for long. It looks when that may be, and is not woken by each
+/// request.
+async fn is_idle_for_long(load: ConnectionLoad, limits: ConnectionLimits, clock: Clock) {
+    let mut since = clock.now();
+    while clock.now() < since + limits.idle_timeout {
+        clock.sleep_until(since + limits.idle_timeout).await;
+        since = load.idle_since().unwrap_or_else(|| clock.now());
     }
-}
-
-/// Waits until the connection gives way to another one.
-async fn gives_way(mut work: watch::Receiver<ConnectionWork>) {
-    drop(work.wait_for(ConnectionWork::gives_way).await);
 }
 
 /// The body of an answer; its request is under way as long as it is there.

@@ -393,6 +393,7 @@ impl From<EngineError> for Problem {
                 let problem = conflict().and_next(&format!("{look} shows what differs now")).with_next(look);
                 problem.with_member("code", "pins_changed")
             }
+            EngineError::TooManyAdditions => conflict().and_next("take one away that is not needed first"),
             EngineError::TooManyPreferences => conflict().and_next("reset some that are not needed first"),
             EngineError::TooManyClientPreferences => conflict().and_next(
                 "make the change with the token, or have an operator reset some (`callsheet prefs reset --scope 'chat:*'`)",

@@ -434,6 +434,7 @@ mod tests {
             max_body: 100,
             max_connections: 1,
             held_bytes: 1 << 20,
+            list_lifetime: Duration::ZERO,
             stop_timeout: Duration::ZERO,
             ready_timeout: Duration::ZERO,
             rpc_socket: None,

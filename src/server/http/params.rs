@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::model::SCENARIO_NAME_MAX;
+use crate::model::{Permission, SCENARIO_NAME_MAX};
 
 /// A parameter that a route knows.
 #[derive(Debug, Clone, Copy)]
@@ -165,6 +165,15 @@ pub(in crate::server) const PROFILE: Param = once("profile")
     .about(
         "The client's profile: its preferences and its limits apply.",
         "reviewer",
+    );
+/// The client's level.
+pub(in crate::server) const PERMISSION: Param = once("permission")
+    .takes(ParamType::Word(|| {
+        Permission::NAMED.map(Permission::as_str).to_vec()
+    }))
+    .about(
+        "The level of the client's user. It lowers that of the profile and never raises it.",
+        "user",
     );
 /// The client's conversation.
 pub(in crate::server) const CHAT: Param = once("chat_id")

@@ -9,7 +9,7 @@ use url::form_urlencoded;
 
 use crate::catalog::{Defer, StickyTools, ViewQuery};
 use crate::formats::{self, Format};
-use crate::model::{ScenarioName, Scope};
+use crate::model::{Permission, ScenarioName, Scope};
 use crate::server::http::error::{Problem, excerpt};
 use crate::server::http::next_step::NextStep;
 use crate::server::http::params;
@@ -97,7 +97,8 @@ impl QueryParams {
             .transpose()
     }
 
-    /// The client's scope from `profile` and `chat_id`, as a query for all tools in it.
+    /// The client's scope from `profile`, `permission` and `chat_id`, as a query for all tools in
+    /// it.
     pub(in crate::server) fn scope(&self) -> Result<ViewQuery, Problem> {
         let text = |name: &str, kind: &str| {
             let value = self.optional(name)?;
@@ -111,8 +112,10 @@ impl QueryParams {
         };
         let profile = text("profile", "profile").transpose()?;
         let chat = text("chat_id", "chat").transpose()?;
+        let permission = self.optional("permission").map(level).transpose()?;
         Ok(ViewQuery {
             profile,
+            permission,
             chat,
             ..ViewQuery::default()
         })
@@ -175,9 +178,10 @@ pub(in crate::server) struct ListQuery {
 
 impl ListQuery {
     /// The parameters that the event routes take, too.
-    pub(in crate::server) const FOLLOWED: [Param; 12] = [
+    pub(in crate::server) const FOLLOWED: [Param; 13] = [
         params::FORMAT,
         params::PROFILE,
+        params::PERMISSION,
         params::CHAT,
         params::SCENARIOS,
         params::CATEGORIES,
@@ -201,20 +205,20 @@ impl ListQuery {
             .about("With a mark for the vendor's prompt cache, where the format has it.", "true"),
     ];
     /// All parameters of the list.
-    pub(in crate::server) const KNOWN: [Param; 16] = {
-        let mut all = [MAX_TOKENS; 16];
+    pub(in crate::server) const KNOWN: [Param; 17] = {
+        let mut all = [MAX_TOKENS; 17];
         let mut at = 0;
         while at < Self::FOLLOWED.len() {
             all[at] = Self::FOLLOWED[at];
             at += 1;
         }
-        (all[13], all[14], all[15]) = (DEFER, STICKY, REPORT);
+        (all[14], all[15], all[16]) = (DEFER, STICKY, REPORT);
         all
     };
 
     /// The parameters of a list for MCP clients.
-    pub(in crate::server) const FOR_MCP: [Param; 17] = {
-        let mut all = [MODE; 17];
+    pub(in crate::server) const FOR_MCP: [Param; 18] = {
+        let mut all = [MODE; 18];
         let mut at = 0;
         while at < Self::KNOWN.len() {
             all[at] = Self::KNOWN[at];
@@ -405,6 +409,15 @@ fn scenario(name: &str, value: &str) -> Result<ScenarioName, Problem> {
         .map_err(|error| Problem::bad_request(format!("`{name}`: {error}")))
 }
 
+/// The level that a client says it has. An unknown one is refused, also where one of a profile is
+/// read as `guest`: the client learns of its mistake.
+pub(in crate::server) fn level(text: &str) -> Result<Permission, Problem> {
+    text.parse().map_err(|_| {
+        let names = Permission::NAMED.map(|level| format!("`{level}`"));
+        bad_value("permission", text, &names.join(", "))
+    })
+}
+
 /// 400 for a value that a parameter cannot have.
 pub(in crate::server) fn bad_value(name: &str, value: &str, allowed: &str) -> Problem {
     Problem::bad_request(format!(
@@ -453,7 +466,7 @@ mod tests {
 
     #[test]
     fn every_parameter_is_read() {
-        let raw = "format=native&profile=coder&chat_id=7%20f&scenario=b,a&scenario=c&category=x%2Cy&tag=t\
+        let raw = "format=native&profile=coder&permission=user&chat_id=7%20f&scenario=b,a&scenario=c&category=x%2Cy&tag=t\
             &q=Read++file%20read&max_tools=0&include_disabled=true&include_internal=true\
             &max_tokens=900&defer=relevance&sticky=0123456789ab&report=true";
         let list = ListQuery::parse(Some(raw)).unwrap();
@@ -465,6 +478,7 @@ mod tests {
                 .collect::<BTreeSet<_>>()
         };
         assert_eq!(view.profile.as_deref(), Some("coder"));
+        assert_eq!(view.permission, Some(Permission::User));
         assert_eq!(view.chat.as_deref(), Some("7 f"));
         assert_eq!(
             view.scenarios
@@ -489,7 +503,7 @@ mod tests {
         for (raw, named) in [
             (
                 "fromat=openai",
-                &["`fromat`", "format, profile, chat_id"][..],
+                &["`fromat`", "format, profile, permission, chat_id"][..],
             ),
             (
                 "format=opneai",
@@ -514,6 +528,11 @@ mod tests {
             ("scenario=a,,b", &["`scenario`"]),
             ("scenario=a/b", &["`scenario`", "`a/b`"]),
             ("profile=", &["`profile`", "200 characters"]),
+            (
+                "permission=",
+                &["`permission`", "`guest`, `user`, `admin`, `owner`"],
+            ),
+            ("permission=root", &["`permission`", "`root`"]),
             ("chat_id=%00", &["`chat_id`"]),
             (
                 "format=openai&include_internal=true",

@@ -1,5 +1,6 @@
 //! `tools/call`: the result is what the tool gave back, and a tool that failed is an error with its
-//! text.
+//! text. That callsheet declined a question of the tool stands beside the result, or in the data of
+//! the error.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::model::{ApprovalRequest, JsonText, NamedVersion, NotAVersion};
 use crate::protocols::LogLevel;
 use crate::runtime::tasks::BodyStep;
 use crate::server::api::call_event_json;
-use crate::server::json_rpc::RpcContext;
+use crate::server::json_rpc::{MethodResult, RpcContext};
 
 /// A person has to approve the call first. The codes of callsheet are outside the range that
 /// JSON-RPC reserves.
@@ -30,12 +31,13 @@ const WAITS_FOR_INPUT: i64 = 1002;
 pub(super) async fn call(
     context: &RpcContext,
     params: Option<JsonText>,
-) -> Result<String, AnswerError> {
+) -> Result<MethodResult, AnswerError> {
     let shared = &context.shared;
     let name = name(params.as_ref())?;
     let arguments = arguments(params.as_ref())?;
     let request = Request {
         profile: context.view.profile.clone(),
+        permission: context.view.permission,
         chat: context.view.chat.clone(),
         definition_version: definition_version(params.as_ref())?,
         remembered: true,
@@ -135,29 +137,39 @@ fn definition_version(params: Option<&JsonText>) -> Result<Option<NamedVersion>,
 }
 
 /// The answer of a tool.
-fn answered(answer: &ToolAnswer) -> Result<String, AnswerError> {
-    match &answer.going {
+fn answered(answer: &ToolAnswer) -> Result<MethodResult, AnswerError> {
+    let json = match &answer.going {
         GoingOn::As(operation) => {
-            Ok(json!({"status": "running", "operation_id": &**operation}).to_string())
+            json!({"status": "running", "operation_id": &**operation}).to_string()
         }
-        GoingOn::No | GoingOn::Untracked(_) if answer.success => Ok(answer
+        GoingOn::No | GoingOn::Untracked(_) if answer.success => answer
             .result
             .as_ref()
             .map_or("null", JsonText::get)
-            .to_owned()),
-        GoingOn::No | GoingOn::Untracked(_) => Err(failed_by_tool(answer)),
-    }
+            .to_owned(),
+        GoingOn::No | GoingOn::Untracked(_) => return Err(failed_by_tool(answer)),
+    };
+    Ok(MethodResult {
+        json: json.into(),
+        declined: answer.declined,
+    })
 }
 
 /// A tool that failed.
 fn failed_by_tool(answer: &ToolAnswer) -> AnswerError {
     let failed = AnswerError::invalid_request(answer.error.as_deref().unwrap_or("the tool failed"));
-    match (&answer.operation, &answer.code) {
-        (Some(operation), _) => {
-            failed.with_data(json!({"operation_id": &*operation.id, "state": operation.state}))
-        }
-        (None, Some(code)) => failed.with_data(json!({"code": &**code})),
-        (None, None) => failed,
+    let mut data = match (&answer.operation, &answer.code) {
+        (Some(operation), _) => json!({"operation_id": &*operation.id, "state": operation.state}),
+        (None, Some(code)) => json!({"code": &**code}),
+        (None, None) => json!({}),
+    };
+    if let Some(why) = answer.declined {
+        data["declined"] = why.to_string().into();
+    }
+    if data == json!({}) {
+        failed
+    } else {
+        failed.with_data(data)
     }
 }
 

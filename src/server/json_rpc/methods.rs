@@ -8,27 +8,31 @@ use crate::formats::native::NativeFormat;
 use crate::formats::{Format, json_rpc_tools};
 use crate::model::{JsonText, NameRef, ViewTool};
 use crate::server::http::held::with_reservation;
-use crate::server::json_rpc::RpcContext;
-use crate::server::json_rpc::calls;
+use crate::server::json_rpc::{MethodResult, RpcContext};
+use crate::server::json_rpc::{calls, capabilities};
 use crate::views::{Coding, HeldView, ViewRequest};
 
-/// The result of a method as JSON text. A list is shared by all answers that have it.
+/// The result of a method.
 pub(super) async fn answer(
     context: &RpcContext,
     method: &str,
     params: Option<JsonText>,
-) -> Result<Bytes, AnswerError> {
+) -> Result<MethodResult, AnswerError> {
     match method {
         "tools/list" => {
             let list = list(context).await?;
-            Ok(with_reservation(list.prepared.body.clone(), list.reserved))
+            Ok(with_reservation(list.prepared.body.clone(), list.reserved).into())
         }
-        "tools/call" => calls::call(context, params).await.map(Bytes::from),
-        "tools/describe" => describe(context, params.as_ref()).map(Bytes::from),
+        "tools/call" => calls::call(context, params).await,
+        "tools/describe" => describe(context, params.as_ref()).map(|tool| Bytes::from(tool).into()),
         "server/identity" => {
             let identity = context.shared.identities.of(&list(context).await?.prepared);
             let identity = identity.and_then(|identity| serde_json::to_string(&*identity).ok());
-            identity.map(Bytes::from).ok_or_else(AnswerError::internal)
+            let identity = identity.ok_or_else(AnswerError::internal)?;
+            Ok(Bytes::from(identity).into())
+        }
+        "server/capabilities" => {
+            capabilities::answer(context, params.as_ref()).map(|answer| Bytes::from(answer).into())
         }
         _ => Err(AnswerError::method_not_found()),
     }

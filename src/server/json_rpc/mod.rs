@@ -8,6 +8,7 @@
 //! Never here: sessions, and requests to the client.
 
 mod calls;
+mod capabilities;
 mod identity;
 mod methods;
 #[cfg(unix)]
@@ -26,16 +27,18 @@ use futures_util::{StreamExt as _, stream};
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use parking_lot::Mutex;
+use serde_json::json;
 use tokio::task::yield_now;
 
 use crate::catalog::ViewQuery;
 use crate::model::JsonText;
+use crate::protocols::DeclinedInput;
 use crate::runtime::AnswerBudget;
 use crate::server::SharedState;
 use crate::server::api::lookup;
 use crate::server::auth::Access;
+use crate::server::auth::ConfigWatch;
 use crate::server::auth::Right::Call;
-use crate::server::auth::{ConfigWatch, require_right};
 use crate::server::http::batch::{BatchAnswer, BatchFull, ResultEnvelope, single_answer};
 use crate::server::http::body::RawBody;
 use crate::server::http::error::Problem;
@@ -43,6 +46,7 @@ use crate::server::http::held::ConnectionBytes;
 use crate::server::http::params;
 use crate::server::http::query::{ListQuery, Param, QueryParams, once};
 use crate::server::http::shared_body::SharedBody;
+use crate::server::route_layer::require_right;
 
 pub(super) use identity::Identities;
 #[cfg(unix)]
@@ -53,8 +57,9 @@ const AT_A_TIME: usize = 8;
 /// The path, for the counters.
 pub(super) const PATH: &str = "/rpc";
 /// The parameters of the address.
-const PARAMS: [Param; 7] = [
+const PARAMS: [Param; 8] = [
     params::PROFILE,
+    params::PERMISSION,
     params::CHAT,
     params::SCENARIOS,
     params::CATEGORIES,
@@ -177,22 +182,48 @@ impl RpcContext {
     }
 }
 
+/// The result of a method.
+struct MethodResult {
+    /// Its JSON text. A list is shared by all answers that have it.
+    json: Bytes,
+    /// Why a question of the tool was declined without its user, if one was.
+    declined: Option<DeclinedInput>,
+}
+
+impl From<Bytes> for MethodResult {
+    fn from(json: Bytes) -> Self {
+        Self {
+            json,
+            declined: None,
+        }
+    }
+}
+
 /// The answer to one message.
 struct RpcAnswer {
     id: String,
-    result: Result<Bytes, AnswerError>,
+    result: Result<MethodResult, AnswerError>,
     /// Whether it is the answer to a message that was read and run, and not one of a batch that is
     /// full.
     was_run: bool,
 }
 
 /// What stands before and behind the result in the answer to this message.
-fn result_envelope(id: &str) -> ResultEnvelope {
-    let around = json_rpc::around_result(id);
+fn result_envelope(id: &str, declined: Option<DeclinedInput>) -> ResultEnvelope {
+    let (before, behind) = json_rpc::around_result(id);
     ResultEnvelope {
-        before: around.0.into(),
-        behind: around.1.into(),
+        before: before.into(),
+        behind: match declined {
+            Some(why) => with_declined(&behind, why).into(),
+            None => behind.into(),
+        },
     }
+}
+
+/// The end of an answer with a further member: the result itself stays as the tool gave it.
+fn with_declined(behind: &str, why: DeclinedInput) -> String {
+    let members = behind.strip_suffix('}').unwrap_or(behind);
+    format!(r#"{members},"declined":{}}}"#, json!(why.to_string()))
 }
 
 impl RpcAnswer {
@@ -210,7 +241,10 @@ impl RpcAnswer {
     /// says so.
     fn into_body(self, budget: &AnswerBudget) -> SharedBody {
         let answer = match self.result {
-            Ok(result) => single_answer(&result_envelope(&self.id), result, budget),
+            Ok(result) => {
+                let envelope = result_envelope(&self.id, result.declined);
+                single_answer(&envelope, result.json, budget)
+            }
             Err(error) => {
                 let none = ResultEnvelope {
                     before: "".into(),
@@ -227,7 +261,10 @@ impl RpcAnswer {
 
     fn add_to(self, batch: &mut BatchAnswer) {
         let added = match self.result {
-            Ok(result) => batch.add(&result_envelope(&self.id), &result),
+            Ok(result) => {
+                let envelope = result_envelope(&self.id, result.declined);
+                batch.add(&envelope, &result.json)
+            }
             Err(error) if self.was_run => {
                 batch.add_error(json_rpc::answer(&self.id, Err(error)).as_bytes())
             }

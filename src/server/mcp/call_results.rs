@@ -59,15 +59,20 @@ pub(super) fn awaits_approval(awaited: &AwaitedApproval) -> String {
             "The call of `{tool}` was approved under the id {id} and is under way; the same call gives its outcome later."
         ));
     }
+    let until = expires_at.strftime("%Y-%m-%d %H:%M:%S UTC");
     failed(&format!(
-        "The call of `{tool}` waits for the approval of a person, under the id {id}. It is decided on the dashboard, or by `callsheet approvals approve {id}`, until {expires_at}. Tell the user; once it is decided, the same call gives its outcome."
+        "The call of `{tool}` waits for the approval of a person, under the id {id}. It is decided on the dashboard, or by `callsheet approvals approve {id}`, until {until}. Tell the user; once it is decided, the same call gives its outcome."
     ))
 }
 
-/// A call that was not made, not approved, or got no valid answer.
-pub(super) fn of_failure(failure: &Failure) -> String {
+/// A call that was not made, not approved, or got no valid answer. With `definition` that of its
+/// tool is behind the reason.
+pub(super) fn of_failure(failure: &Failure, definition: Option<Value>) -> String {
     if let Some(tool) = &failure.present {
-        return stale(&failure.to_string(), native::written(tool));
+        return with_definition(&failure.to_string(), native::written(tool));
+    }
+    if definition.is_some() {
+        return with_definition(&failure.to_string(), definition);
     }
     failed(
         &failure
@@ -76,8 +81,8 @@ pub(super) fn of_failure(failure: &Failure) -> String {
     )
 }
 
-/// A call that was made for another definition than the present one, which the model gets too.
-fn stale(text: &str, present: Option<Value>) -> String {
+/// What went wrong, and the definition of the tool as it is now.
+fn with_definition(text: &str, present: Option<Value>) -> String {
     let mut content = vec![json!({"type": "text", "text": text})];
     content.extend(present.map(|tool| json!({"type": "text", "text": tool.to_string()})));
     json!({"resultType": "complete", "isError": true, "content": content}).to_string()

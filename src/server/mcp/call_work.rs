@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::calls::{
-    AwaitedApproval, CallEnd, CallerRole, FailureCode, Request, ToolAnswer, WaitLimits,
+    AwaitedApproval, CallEnd, CallerRole, Failure, FailureCode, Request, ToolAnswer, WaitLimits,
 };
 use crate::model::text::marked;
 use crate::model::{ApprovalRequest, JsonText};
@@ -17,6 +17,7 @@ use crate::server::auth::Access;
 use crate::server::mcp::adjusted::{with_adjusted, with_text};
 use crate::server::mcp::call_results as results;
 use crate::server::mcp::caller::McpCaller;
+use crate::server::mcp::find_tools::ClientTools;
 use crate::server::mcp::held::{LongRequestEnd, LongRequestResult};
 use crate::server::mcp::refusal::Refusal;
 use crate::server::readable_arguments::ReadableArguments;
@@ -26,6 +27,9 @@ pub(super) struct CallWork {
     pub(super) shared: SharedState,
     pub(super) caller: Arc<McpCaller>,
     pub(super) access: Access,
+    /// What the schema of the tool is looked up in if the arguments do not fit, where the client
+    /// may not have read it.
+    pub(super) tools: Option<ClientTools>,
 }
 
 /// The form in which a person approves a call.
@@ -37,6 +41,7 @@ impl CallWork {
     /// Makes the call.
     pub(super) async fn run(self, request: Request) -> LongRequestEnd {
         let calls = &self.shared.calls;
+        let name = request.name.clone();
         let limits = WaitLimits::for_work(self.shared.config.borrow().mcp_face.wait);
         let role = CallerRole::Connected(Arc::<McpCaller>::clone(&self.caller));
         let mut end = calls.settle(request, role, limits).await;
@@ -65,9 +70,23 @@ impl CallWork {
                 Err(Refusal::invalid(format!("Unknown tool: {name}")))
             }
             CallEnd::Failed(failure) => {
-                Ok(complete(results::of_failure(&failure), &failure.adjusted))
+                let schema = self.missing_schema(&failure, &name);
+                Ok(complete(
+                    results::of_failure(&failure, schema),
+                    &failure.adjusted,
+                ))
             }
         }
+    }
+
+    /// The definition of the tool, if the call failed because the arguments do not fit it, and the
+    /// client may not have read it.
+    fn missing_schema(&self, failure: &Failure, name: &str) -> Option<Value> {
+        let tools = self
+            .tools
+            .as_ref()
+            .filter(|_| failure.code == FailureCode::InvalidArguments)?;
+        tools.definition_of(&self.shared.reader.snapshot(), name)
     }
 
     /// Whether a person decided about the call in a form.

@@ -12,7 +12,9 @@ use crate::model::{JsonText, NameRef};
 use crate::server::mcp::answer::Answer;
 use crate::server::mcp::call_work::CallWork;
 use crate::server::mcp::context::{McpClient, McpContext};
+use crate::server::mcp::find_tools::ClientTools;
 use crate::server::mcp::long_request::{AnswerWriter, RequestParts};
+use crate::server::mcp::own_tools::MeantCall;
 use crate::server::mcp::param_headers;
 use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::request_state::StateBinding;
@@ -30,7 +32,10 @@ pub(super) async fn call(
     context: &McpContext,
     client: McpClient,
     id: &JsonText,
-    params: Option<JsonText>,
+    MeantCall {
+        params,
+        through_call_tool,
+    }: MeantCall,
 ) -> Result<Answer, Refusal> {
     let text = params.as_ref().map_or("{}", JsonText::get);
     let unreadable = |error| Refusal::invalid(format!("no call can be read: {error}"));
@@ -48,6 +53,7 @@ pub(super) async fn call(
     let view = &context.list.view;
     let bound = StateBinding {
         profile: view.profile.clone(),
+        permission: view.permission,
         tool: sent.name.clone(),
         arguments: arguments.clone(),
     };
@@ -58,6 +64,7 @@ pub(super) async fn call(
     };
     let request = Request {
         profile: view.profile.clone(),
+        permission: view.permission,
         chat: view.chat.clone(),
         definition_version: parts.definition_version()?,
         remembered: true,
@@ -67,11 +74,15 @@ pub(super) async fn call(
     };
     let shared = Arc::clone(&context.shared);
     let access = context.access;
+    // A model that searches has not read the schema of what it calls.
+    let searches = through_call_tool || view.pinned_only;
+    let tools = searches.then(|| ClientTools::for_client(context, &shared.reader.snapshot()));
     let work = |caller, resumed| {
         CallWork {
             shared,
             caller,
             access,
+            tools,
         }
         .run(Request { resumed, ..request })
     };

@@ -105,10 +105,10 @@ async fn common(
             .await
             .map(Answer::Result),
         "tools/call" => {
-            let params = own_tools::meant(params);
-            match own_tools::call(context, params.as_ref()).await {
+            let meant = own_tools::meant(params);
+            match own_tools::call(context, meant.params.as_ref()).await {
                 Some(own) => own.map(|result| Answer::Result(result.into())),
-                None => calls::call(context, client, id, params).await,
+                None => calls::call(context, client, id, meant).await,
             }
         }
         "prompts/list" => relayed::list(context, RelayedKind::Prompts, params.as_ref())

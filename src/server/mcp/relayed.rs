@@ -175,6 +175,7 @@ pub(super) async fn send(
     let tool = format!("{} {scenario} {subject}", method.as_str());
     let bound = StateBinding {
         profile: scope.profile.clone(),
+        permission: scope.permission,
         tool,
         arguments: params.clone(),
     };

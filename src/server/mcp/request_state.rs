@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::model::JsonText;
+use crate::model::{JsonText, Permission};
 use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::sealing::Sealer;
 
@@ -38,6 +38,8 @@ struct SealedState {
 /// What a state is bound to.
 pub(super) struct StateBinding {
     pub(super) profile: Option<String>,
+    /// The level that the caller named.
+    pub(super) permission: Option<Permission>,
     /// The tool, or what a relayed request is about.
     pub(super) tool: String,
     pub(super) arguments: JsonText,
@@ -50,7 +52,12 @@ impl StateBinding {
         let arguments = self.arguments.get();
         let plain = serde_json::from_str::<Value>(arguments)
             .map_or_else(|_| arguments.to_owned(), |value| value.to_string());
-        serde_json::json!([self.profile, self.tool, plain]).to_string()
+        match self.permission {
+            None => serde_json::json!([self.profile, self.tool, plain]).to_string(),
+            Some(level) => {
+                serde_json::json!([self.profile, self.tool, plain, level.as_str()]).to_string()
+            }
+        }
     }
 }
 
@@ -102,6 +109,7 @@ mod tests {
         let arguments = JsonText::parse(arguments).unwrap();
         StateBinding {
             profile: profile.map(str::to_owned),
+            permission: None,
             tool: tool.to_owned(),
             arguments,
         }

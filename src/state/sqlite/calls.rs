@@ -10,8 +10,8 @@ use rusqlite::{Row, Transaction, params};
 
 use super::columns::{bad, column, flag, parsed, party};
 use crate::model::{
-    ApprovalDecision, ApprovalRequest, CalledDefinition, CallerInfo, JsonText, Operation, Progress,
-    StoredAnswer, StoredTurn, ToolId,
+    ApprovalDecision, ApprovalRequest, CalledDefinition, CallerInfo, JsonText, Operation,
+    Permission, Progress, StoredAnswer, StoredTurn, ToolId,
 };
 
 pub(super) fn put_approval(
@@ -24,9 +24,9 @@ pub(super) fn put_approval(
         .prepare_cached(
             "INSERT INTO approvals (id, tool, name, arguments, chat, profile, user_id, identity, origin, definition,
                 digest, idempotent, asked_at, expires_at, state, decided_by, decided_at, reason, ended_at, success,
-                result, error, code, took_ms, operation, access, client, called, called_version)
+                result, error, code, took_ms, operation, access, client, called, called_version, permission)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
-                ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)
+                ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30)
              ON CONFLICT (id) DO UPDATE SET state = excluded.state, decided_by = excluded.decided_by,
                 decided_at = excluded.decided_at, reason = excluded.reason, ended_at = excluded.ended_at,
                 success = excluded.success, result = excluded.result, error = excluded.error, code = excluded.code,
@@ -62,6 +62,7 @@ pub(super) fn put_approval(
             approval.caller.client.as_deref(),
             approval.called.as_ref().map(|called| called.id.to_string()),
             approval.called.as_ref().map(|called| called.version.to_string()),
+            approval.caller.permission.map(Permission::as_str),
         ])
 }
 
@@ -73,6 +74,7 @@ pub(super) fn approval(row: &Row<'_>) -> Result<ApprovalRequest, String> {
         arguments: json(row, "arguments")?,
         caller: CallerInfo {
             client: later(row, "client")?,
+            permission: level(row)?,
             ..caller(row)?
         },
         access: later(row, "access")?,
@@ -88,6 +90,15 @@ pub(super) fn approval(row: &Row<'_>) -> Result<ApprovalRequest, String> {
         ended_at: maybe_time(row, "ended_at")?,
         answer: answer(row)?,
     })
+}
+
+/// The level that the caller named.
+fn level(row: &Row<'_>) -> Result<Option<Permission>, String> {
+    let Some(text) = later(row, "permission")? else {
+        return Ok(None);
+    };
+    let parsed = text.parse().map_err(|error| bad("permission", error));
+    parsed.map(Some)
 }
 
 fn called(row: &Row<'_>) -> Result<Option<CalledDefinition>, String> {
@@ -228,6 +239,7 @@ fn caller(row: &Row<'_>) -> Result<CallerInfo, String> {
         profile: maybe(row, "profile")?,
         user_id: maybe(row, "user_id")?,
         client: None,
+        permission: None,
     })
 }
 

@@ -25,6 +25,7 @@
 //! 3. `file.rs`, `salvage.rs`, `read_only.rs`, `backup.rs`, `failure.rs`: the file, and what may be
 //!    wrong with it.
 
+mod additions;
 mod backup;
 mod calls;
 mod columns;
@@ -87,6 +88,12 @@ pub fn holder(path: &Path) -> Option<LockHolder> {
     file::holder(path)
 }
 
+/// What is damaged in the state at `path`; `None` if it is sound, or not there. Changes no file,
+/// and is for a time in which no daemon runs on it.
+pub fn damage(path: &Path) -> Option<String> {
+    read_only::damage(path)
+}
+
 fn open_writable(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, StateError> {
     let mut lock = file::lock(path)?;
     let file::OpenedFile {
@@ -96,6 +103,9 @@ fn open_writable(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, State
     let damage = damage
         .map(|damage| salvage::take_over(&mut connection, path, &damage, clock.wall()))
         .transpose()?;
+    if let Some(damage) = &damage {
+        tracing::error!(hint = damage.hint.as_deref(), "{}", damage.message);
+    }
     let findings = Vec::from_iter(damage);
     lock.note_use();
     let (jobs, queue) = mpsc::channel(QUEUE);

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::file::has_log;
+use super::file::{has_log, is_damage};
 use super::schema::{self, FileOwner};
 use super::{SAVE, rows};
 use crate::model::{Finding, FindingCode};
@@ -99,6 +99,21 @@ pub(super) fn connect(path: &Path, way: &str) -> rusqlite::Result<Connection> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
     Ok(connection)
+}
+
+/// What is damaged in the file; `None` if it is sound, not there or cannot be read at all.
+pub(super) fn damage(path: &Path) -> Option<String> {
+    if !fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() > 0) {
+        return None;
+    }
+    let way = if has_log(path) { WITH_LOG } else { WITHOUT_LOG };
+    let check = |connection: Connection| {
+        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0))
+    };
+    match connect(path, way).and_then(check) {
+        Ok(answer) => Some(answer).filter(|answer| answer != "ok"),
+        Err(error) => is_damage(&error).then(|| error.to_string()),
+    }
 }
 
 fn read(path: &Path, way: &str, clock: Clock) -> rusqlite::Result<Restored> {

@@ -11,11 +11,11 @@ use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 use serde_json::{Map, Value, json};
 
 use super::columns::{bad, column, flag, parsed, party};
-use super::{calls, history, log, pins, schema, usage};
+use super::{additions, calls, history, log, pins, schema, usage};
 use crate::model::text::hexadecimal;
 use crate::model::{
-    Finding, FindingCode, PeerIdentity, PinMode, PreferenceAuthor, PreferenceTarget, PublishedName,
-    ScenarioName, Scope, Secret, Settings,
+    Finding, FindingCode, ParameterOverrides, PeerIdentity, PinMode, PreferenceAuthor,
+    PreferenceTarget, PublishedName, ScenarioName, Scope, Secret, Settings,
 };
 use crate::runtime::Clock;
 use crate::state::{Decision, Restored, StateLoss, StoredManifest, TrustDecision, Write};
@@ -79,6 +79,8 @@ pub(super) fn apply(
         Write::TrimHistory(most) => history::trim(transaction, *most),
         Write::Pins(stored) => pins::put(transaction, stored, &now),
         Write::ForgetPins(scenario) => pins::forget(transaction, scenario),
+        Write::Addition(stored) => additions::put(transaction, stored, &now),
+        Write::ForgetAddition(kind, name) => additions::forget(transaction, *kind, name),
         Write::Log(rows) => log::put(transaction, rows),
         Write::TrimLog(kind, numbers) => log::trim(transaction, *kind, numbers),
         Write::ForgetLogPayloads => log::forget_payloads(transaction),
@@ -100,8 +102,8 @@ fn put_preference(
 ) -> rusqlite::Result<usize> {
     transaction
         .prepare_cached(
-            "INSERT OR REPLACE INTO preferences (scope, target, enabled, approval, alias, priority, pinned, updated_at, by_client, pins)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            "INSERT OR REPLACE INTO preferences (scope, target, enabled, approval, alias, priority, pinned, updated_at, by_client, pins, description, parameters)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?
         .execute(params![
             key.0.to_string(),
@@ -114,6 +116,11 @@ fn put_preference(
             now,
             author == PreferenceAuthor::Client,
             settings.pins.map(PinMode::as_str),
+            settings.description.as_deref(),
+            settings
+                .parameters
+                .as_ref()
+                .map(|parameters| parameters.to_json().to_string()),
         ])
 }
 
@@ -202,6 +209,7 @@ pub(super) fn load(
         usage: read(connection, &USAGE, usage::from_row, &mut torn)?,
         histories: read(connection, &HISTORIES, history::from_row, &mut torn)?,
         pins: read(connection, &PINS, pins::from_row, &mut torn)?,
+        additions: read(connection, &ADDITIONS, additions::from_row, &mut torn)?,
         log: read(connection, &LOG, log::from_row, &mut torn)?,
         earlier_log: read(connection, &LOG_NUMBERS, log::earlier_from_row, &mut torn)?.pop(),
         revision: read(connection, &REVISION, revision, &mut torn)?.pop(),
@@ -296,6 +304,11 @@ const HISTORIES: TableQuery = TableQuery {
     name: "histories",
     key_columns: 1,
     filter: "ORDER BY changed_at DESC",
+};
+const ADDITIONS: TableQuery = TableQuery {
+    name: "additions",
+    key_columns: 2,
+    filter: "ORDER BY kind, name",
 };
 const PINS: TableQuery = TableQuery {
     name: "pins",
@@ -395,9 +408,14 @@ fn read<T>(
 /// What operators decided and cannot be read: without it, a tool could run that they disabled or
 /// blocked, or that needs an approval.
 fn lost_decisions(torn: &[UnreadableRow], place: &Path, now: Timestamp) -> Option<StateLoss> {
-    let mut lost = torn
-        .iter()
-        .filter(|row| [PREFERENCES.name, DECISIONS.name, PINS.name].contains(&row.table));
+    let decided = [
+        PREFERENCES.name,
+        DECISIONS.name,
+        PINS.name,
+        // The bounds of a profile.
+        ADDITIONS.name,
+    ];
+    let mut lost = torn.iter().filter(|row| decided.contains(&row.table));
     let first = lost.next()?;
     let others = match lost.count() {
         0 => String::new(),
@@ -535,6 +553,17 @@ pub(super) fn preference(row: &Row<'_>) -> Result<StoredPreference, String> {
     } else {
         None
     };
+    let has_overrides = row.as_ref().column_index("parameters").is_ok();
+    let description: Option<String> = if has_overrides {
+        column(row, "description")?
+    } else {
+        None
+    };
+    let parameters: Option<String> = if has_overrides {
+        column(row, "parameters")?
+    } else {
+        None
+    };
     let settings = Settings {
         enabled: enabled.map(|value| flag(value, "enabled")).transpose()?,
         approval: approval
@@ -551,6 +580,11 @@ pub(super) fn preference(row: &Row<'_>) -> Result<StoredPreference, String> {
             .map(|text| text.parse())
             .transpose()
             .map_err(|error| bad("pins", error))?,
+        description: description.map(Into::into),
+        parameters: parameters
+            .map(|text| ParameterOverrides::parse(&text))
+            .transpose()
+            .map_err(|error| bad("parameters", error))?,
     };
     let has_authors = row.as_ref().column_index("by_client").is_ok();
     let is_clients = has_authors && flag(column(row, "by_client")?, "by_client")?;

@@ -198,6 +198,21 @@ const STEPS: &[&str] = &["
         updated_at TEXT NOT NULL
     ) STRICT;
     ALTER TABLE preferences ADD COLUMN pins TEXT;
+", "
+    -- What operators added while the daemon ran, besides the configuration. `kind` is `profile` or `definition`, `document` one JSON object.
+    CREATE TABLE additions (
+        kind       TEXT NOT NULL,
+        name       TEXT NOT NULL,
+        document   TEXT NOT NULL,
+        updated_at TEXT NOT NULL,
+        PRIMARY KEY (kind, name)
+    ) STRICT;
+    -- The level that the caller of a call said it had.
+    ALTER TABLE approvals ADD COLUMN permission TEXT;
+", "
+    -- What operators put in place of parts of a tool. `parameters` is one JSON object.
+    ALTER TABLE preferences ADD COLUMN description TEXT;
+    ALTER TABLE preferences ADD COLUMN parameters TEXT;
 "];
 
 /// The owner of a file, according to its header and tables.

@@ -21,8 +21,9 @@ use url::Url;
 use super::body::{self, BodyError};
 use super::cache_policy::CacheRules;
 use super::connections::{Connections, Spawner, request};
-use super::connector::Connector;
+use super::connector::{Connector, Route};
 use super::credentials::{Credentials, SecretReader, TokenSources};
+use super::proxy::ProxyRules;
 use super::settings::ClientSettings;
 use super::status::{self, ResponseAction};
 use super::{
@@ -49,11 +50,13 @@ enum Take {
     Any,
 }
 
-/// One client for all scenarios: limited concurrency, no proxy from the environment, redirects
-/// within the origin only.
+/// One client for all scenarios: limited concurrency, a proxy only where the operator's rules name
+/// one, redirects within the origin only.
 pub struct Client {
     pub(super) settings: Arc<ArcSwap<ClientSettings>>,
     pub(super) connections: Arc<Connections>,
+    /// Those to hosts that the operator named, which may take a proxy.
+    pub(super) named_connections: Arc<Connections>,
     /// The tasks of all connections, including those to single scenarios.
     connection_tasks: Tasks,
     closing: StopTrigger,
@@ -89,9 +92,11 @@ impl Client {
             end,
         };
         let connections = Connections::new(Connector::new(Arc::clone(&settings)), executor);
+        let named_connections = connections.by(Route::DirectOrProxy);
         Arc::new(Self {
             settings,
             connections,
+            named_connections,
             connection_tasks,
             closing,
             own_id: OnceLock::new(),
@@ -108,6 +113,19 @@ impl Client {
     pub fn adjust(&self, limits: ClientLimits, concurrency: usize, rules: CacheRules) {
         let next = self.settings.load().next(limits, concurrency, rules);
         self.settings.store(Arc::new(next));
+    }
+
+    /// Sets which of the later connections take a proxy. Without it none does.
+    pub fn use_proxies(&self, proxies: ProxyRules) {
+        self.settings.rcu(|settings| ClientSettings {
+            proxies: proxies.clone(),
+            ..ClientSettings::clone(settings)
+        });
+    }
+
+    /// Which connections take a proxy.
+    pub fn proxies(&self) -> ProxyRules {
+        self.settings.load().proxies.clone()
     }
 
     /// Closes every connection and waits for their tasks. It breaks off requests under way, so call
@@ -175,16 +193,20 @@ impl Client {
             reader,
             self.token_sources.get(),
         );
-        let upstream = Upstream {
+        let connections = match (target.dial, target.may_use_proxy) {
+            (Some(dial), _) => self.connections.dialling(dial),
+            (None, true) => Arc::clone(&self.named_connections),
+            (None, false) => Arc::clone(&self.connections),
+        };
+        Ok(Upstream {
             client: Arc::clone(self),
-            connections: Arc::clone(&self.connections),
+            connections,
             address,
             credentials,
             call_timeout: target.call_timeout,
             max_body: None,
             turn: Arc::new(Mutex::new(())),
-        };
-        Ok(upstream.with_dial(target.dial))
+        })
     }
 }
 

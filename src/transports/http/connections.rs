@@ -25,7 +25,7 @@ use tower::ServiceExt as _;
 use tower_http::decompression::{Decompression, DecompressionBody};
 
 use super::Address;
-use super::connector::Connector;
+use super::connector::{Connector, Route};
 use crate::runtime::{Stop, Tasks};
 use crate::transports::TransportError;
 
@@ -74,7 +74,12 @@ impl Connections {
     /// Connections to this socket address, whatever the host name. They are shared with no other
     /// scenario: a name may mean another machine on another network.
     pub(super) fn dialling(&self, address: SocketAddr) -> Arc<Self> {
-        Self::new(self.connector.dialling(address), self.executor.clone())
+        self.by(Route::Fixed(address))
+    }
+
+    /// Connections of their own by this route.
+    pub(super) fn by(&self, route: Route) -> Arc<Self> {
+        Self::new(self.connector.by(route), self.executor.clone())
     }
 
     /// Sends a request over a connection of its own, and waits for the head of the answer. Dropping

@@ -1,37 +1,52 @@
 //! Connecting to a scenario within the limit of time, with TLS where its address says https.
 //!
-//! It sends no request and keeps no connection. A connector can have a fixed socket address: some
-//! names only a source can resolve, and some addresses no URL can write (a link-local IPv6 address
-//! with its interface). The name stays in the request, for the `Host` header and for TLS.
+//! It sends no request and keeps no connection. A connector has one [`Route`]. One of them is a
+//! fixed socket address: some names only a source can resolve, and some addresses no URL can write
+//! (a link-local IPv6 address with its interface). The name stays in the request, for the `Host`
+//! header and for TLS.
 
-use std::error::Error;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::{fmt, io, vec};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use http::Uri;
 use http::uri::Scheme;
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 use tower::Service;
 
+use super::connect_error::{BoxError, ProxyError};
+use super::destination;
 use super::interim::BoundedStream;
+use super::proxy::{HopStream, Proxy, ReachedHop};
+use super::resolver::{Resolver, tcp};
 use super::settings::ClientSettings;
 use super::tls::Tls;
 
-/// What the client and its parts fail with before it is judged.
-pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+/// How a connector reaches the host of an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Route {
+    /// At the addresses that the system has for it.
+    Direct,
+    /// At this address, whatever its name.
+    Fixed(SocketAddr),
+    /// Through the proxy where the rules say so and it has no private address, else as `Direct`.
+    DirectOrProxy,
+    /// Through the proxy, which looks it up. Its addresses were judged before.
+    Proxy,
+}
+
+/// What carries the bytes of a request: TLS or none to the host, over TLS or none to a proxy.
+type HostStream = MaybeHttpsStream<HopStream>;
 
 /// Makes connections. Clones share the limit and the TLS configuration.
 #[derive(Debug, Clone)]
 pub(super) struct Connector {
-    http: HttpConnector<Resolver>,
+    route: Route,
     tls: Tls,
     settings: Arc<ArcSwap<ClientSettings>>,
 }
@@ -41,31 +56,90 @@ impl Connector {
     /// force when they are begun.
     pub(super) fn new(settings: Arc<ArcSwap<ClientSettings>>) -> Self {
         Self {
-            http: tcp(Resolver::System(GaiResolver::new())),
+            route: Route::Direct,
             tls: Tls::default(),
             settings,
         }
     }
 
-    /// The same connector, with this socket address for every host name.
-    pub(super) fn dialling(&self, address: SocketAddr) -> Self {
+    /// The same connector with this route.
+    pub(super) fn by(&self, route: Route) -> Self {
         Self {
-            http: tcp(Resolver::Fixed(address)),
+            route,
             ..self.clone()
+        }
+    }
+
+    async fn connect(self, to: Uri) -> Result<HostStream, BoxError> {
+        let settings = self.settings.load_full();
+        let limit = settings.limits.connect;
+        match self.proxy_for(&to, &settings).await? {
+            None => within(limit, self.connect_directly(to)).await,
+            Some(proxy) => {
+                let http = tcp(Resolver::system());
+                let tunnel = proxy.connect(to.clone(), http, &self.tls, limit).await?;
+                let reached = ReachedHop(Some(tunnel));
+                let mut https = HttpsConnector::from((reached, self.tls.config()));
+                within(limit, https.call(to)).await
+            }
+        }
+    }
+
+    async fn connect_directly(&self, to: Uri) -> Result<HostStream, BoxError> {
+        let mut http = tcp(match self.route {
+            Route::Fixed(address) => Resolver::Fixed(address),
+            Route::Direct | Route::DirectOrProxy | Route::Proxy => Resolver::system(),
+        });
+        let stream = if to.scheme() == Some(&Scheme::HTTPS) {
+            HttpsConnector::from((http, self.tls.config()))
+                .call(to)
+                .await?
+        } else {
+            MaybeHttpsStream::Http(http.call(to).await?)
+        };
+        Ok(MaybeHttpsStream::Http(stream))
+    }
+
+    /// The proxy that leads to the host, if one does.
+    async fn proxy_for(
+        &self,
+        to: &Uri,
+        settings: &ClientSettings,
+    ) -> Result<Option<Proxy>, ProxyError> {
+        let proxy = match self.route {
+            Route::Direct | Route::Fixed(_) => return Ok(None),
+            Route::DirectOrProxy | Route::Proxy => settings.proxies.proxy_for(to),
+        };
+        match (proxy, self.route) {
+            // The address that was judged is the proxy's to find, so no other way is taken.
+            (None, Route::Proxy) => Err(ProxyError {
+                proxy: "of the configuration".to_owned(),
+                message: "it is no longer used for this host".to_owned(),
+            }),
+            (None, _) => Ok(None),
+            (Some(proxy), Route::Proxy) => proxy.map(Some),
+            (Some(proxy), _) => {
+                if destination::is_private(to, settings.limits.connect).await {
+                    return Ok(None);
+                }
+                proxy.map(Some)
+            }
         }
     }
 }
 
-fn tcp(resolver: Resolver) -> HttpConnector<Resolver> {
-    let mut http = HttpConnector::new_with_resolver(resolver);
-    http.set_nodelay(true);
-    // TLS is added to connections that this makes.
-    http.enforce_http(false);
-    http
+/// What this becomes within the limit.
+async fn within<T>(
+    limit: Duration,
+    connecting: impl Future<Output = Result<T, BoxError>>,
+) -> Result<T, BoxError> {
+    tokio::time::timeout(limit, connecting)
+        .await
+        .unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))
 }
 
 impl Service<Uri> for Connector {
-    type Response = TokioIo<BoundedStream<TokioIo<MaybeHttpsStream<TokioIo<TcpStream>>>>>;
+    type Response = TokioIo<BoundedStream<TokioIo<HostStream>>>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
 
@@ -74,81 +148,11 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
-        let Self {
-            mut http,
-            tls,
-            settings,
-        } = self.clone();
-        let limit = settings.load().limits.connect;
-        let connecting = async move {
-            let stream = if to.scheme() == Some(&Scheme::HTTPS) {
-                HttpsConnector::from((http, tls.config())).call(to).await?
-            } else {
-                MaybeHttpsStream::Http(http.call(to).await?)
-            };
-            Ok(TokioIo::new(BoundedStream::new(TokioIo::new(stream))))
-        };
+        let connecting = self.clone().connect(to);
         async move {
-            let late = |_| Err(io::Error::from(io::ErrorKind::TimedOut).into());
-            tokio::time::timeout(limit, connecting)
-                .await
-                .unwrap_or_else(late)
+            let stream = connecting.await?;
+            Ok(TokioIo::new(BoundedStream::new(TokioIo::new(stream))))
         }
         .boxed()
-    }
-}
-
-/// Finds the socket addresses of a host name.
-#[derive(Debug, Clone)]
-enum Resolver {
-    /// The operating system resolves the name.
-    System(GaiResolver),
-    /// Every name has this address.
-    Fixed(SocketAddr),
-}
-
-/// A host name without an address. It distinguishes this failure from those of connecting.
-#[derive(Debug)]
-pub(super) struct Unresolved(io::Error);
-
-impl Service<Name> for Resolver {
-    type Response = vec::IntoIter<SocketAddr>;
-    type Error = Unresolved;
-    type Future = BoxFuture<'static, Result<Self::Response, Unresolved>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Unresolved>> {
-        match self {
-            Self::System(resolver) => resolver.poll_ready(context).map_err(Unresolved),
-            Self::Fixed(_) => Poll::Ready(Ok(())),
-        }
-    }
-
-    fn call(&mut self, name: Name) -> Self::Future {
-        match self {
-            Self::System(resolver) => {
-                let found = resolver.call(name);
-                async move {
-                    Ok(found
-                        .await
-                        .map_err(Unresolved)?
-                        .collect::<Vec<_>>()
-                        .into_iter())
-                }
-                .boxed()
-            }
-            Self::Fixed(address) => std::future::ready(Ok(vec![*address].into_iter())).boxed(),
-        }
-    }
-}
-
-impl fmt::Display for Unresolved {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the host name has no address")
-    }
-}
-
-impl Error for Unresolved {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.0)
     }
 }

@@ -46,16 +46,18 @@ impl Upstream {
         body: impl Into<Bytes>,
         limits: &CallLimits,
     ) -> Result<StreamedResponse, Unanswered> {
-        let address = self.address.join("").map_err(Unanswered::unsent)?;
-        let timeout = TransportError::Timeout {
-            url: address.to_string(),
-            limit: limits.timeout,
-        };
-        let exchange = self.exchange_streamed(address, body.into(), limits);
+        let address = self.address.called("").map_err(Unanswered::unsent)?;
+        let exchange = self.exchange_streamed(address.clone(), body.into(), limits);
         // It may still have been connecting; that is not known here, so the worse is assumed.
+        let timeout = |_| {
+            Err(Unanswered::sent(TransportError::Timeout {
+                url: address.to_string(),
+                limit: limits.timeout,
+            }))
+        };
         let answered = tokio::time::timeout(limits.timeout, exchange)
             .await
-            .unwrap_or(Err(Unanswered::sent(timeout)));
+            .unwrap_or_else(timeout);
         answered.map_err(|failed| failed.masked(&self.credentials.mask()))
     }
 

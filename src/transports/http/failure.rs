@@ -10,7 +10,7 @@ use std::time::Duration;
 use hyper_util::client::legacy;
 
 use super::Address;
-use super::connector::Unresolved;
+use super::connect_error::{ProxyError, Unresolved};
 use crate::transports::TransportError;
 
 /// Names the reason why no head of an answer came. `connect` is the limit that a connect timeout
@@ -22,7 +22,14 @@ pub(super) fn explain(
 ) -> TransportError {
     let url = address.to_string();
     let is = |wanted| error.is_connect() && io_kinds(error).any(|kind| kind == wanted);
-    if causes(error).any(<dyn Error>::is::<Unresolved>) {
+    let by_proxy = causes(error).find_map(|cause| cause.downcast_ref::<ProxyError>());
+    if let Some(ProxyError { proxy, message }) = by_proxy {
+        TransportError::Proxy {
+            url,
+            proxy: proxy.clone(),
+            message: message.clone(),
+        }
+    } else if causes(error).any(<dyn Error>::is::<Unresolved>) {
         TransportError::Unresolved(url)
     } else if is(io::ErrorKind::TimedOut) {
         TransportError::Timeout {
@@ -38,11 +45,15 @@ pub(super) fn explain(
 
 /// The connection or the body broke.
 pub(super) fn broken(address: &Address, error: &(dyn Error + 'static)) -> TransportError {
-    let innermost = causes(error).last().unwrap_or(error);
     TransportError::Broken {
         url: address.to_string(),
-        message: innermost.to_string(),
+        message: innermost(error).to_string(),
     }
+}
+
+/// The innermost cause of an error, or the error itself.
+pub(super) fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    causes(error).last().unwrap_or(error)
 }
 
 /// Whether the connection was closed on us before a whole head of an answer came: the server may

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Upstream -> client (GET) | post (call) | exchange (POST, streams) | sse (events)
-//!               `-> credentials -> connections -> connector (dial, tls) -> interim -> the server
+//!               `-> credentials -> connections -> connector (proxy, tls) -> interim -> the server
 //! answer   <- cache_policy <- status | failure <- body, within its limit <-----------'
 //! ```
 //!
@@ -15,14 +15,18 @@
 //!   may be: then once, with renewed credentials, after the server refused the first ones.
 //! - Limits count the bytes of a body after decoding, and what comes before the head of an answer.
 //! - A host that a server named is looked up once, and the address that was checked is dialled.
+//! - Only public https hosts that the operator named, or whose names the rules of a caller admit,
+//!   are reached through a proxy, which looks them up itself.
 //! - Polls keep no idle connections. hyper's types stay inside.
 //!
 //! Read in this order:
 //!
 //! 1. [`address`] (what may be requested), this file and `upstream.rs` ([`Upstream`]), [`client`],
 //!    [`post`], [`exchange`], [`sse`], `settings.rs`.
-//! 2. `connections.rs`, `connector.rs`, [`destination`], `tls.rs`, `interim.rs`.
-//! 3. [`body`], `status.rs`, `failure.rs`, [`cache_policy`] with `http_date.rs`.
+//! 2. `connections.rs`, `connector.rs`, `resolver.rs`, [`destination`], `proxy.rs`, `tls.rs`,
+//!    `interim.rs`.
+//! 3. [`body`], `status.rs`, `failure.rs` with `connect_error.rs`, [`cache_policy`] with
+//!    `http_date.rs`.
 //! 4. [`credentials`].
 //!
 //! It never decodes a manifest and keeps no cache of bodies; the engine keeps what is needed.
@@ -40,6 +44,7 @@ pub mod address;
 pub mod body;
 pub mod cache_policy;
 pub mod client;
+mod connect_error;
 mod connections;
 mod connector;
 pub mod credentials;
@@ -49,6 +54,8 @@ mod failure;
 mod http_date;
 mod interim;
 pub mod post;
+mod proxy;
+mod resolver;
 mod settings;
 pub mod sse;
 mod status;
@@ -60,12 +67,13 @@ pub use cache_policy::{CacheRules, CacheScope, HttpFreshness, HttpValidators, Re
 pub use client::Client;
 pub use exchange::{PollTurn, StreamedResponse};
 pub use post::{CallLimits, Unanswered};
+pub use proxy::{InvalidProxy, ProxyAddress, ProxyRules};
 pub use settings::ClientLimits;
-pub(crate) use sse::ResumePoint;
 pub use sse::{EventLimits, EventStream, ServerEvent};
+pub(crate) use sse::{EventParser, ResumePoint};
 
+use connect_error::BoxError;
 use connections::Connections;
-use connector::BoxError;
 use credentials::{Challenge, Credentials};
 
 /// One scenario's address, ready for requests. Cheap to clone. Clones send one GET at a time, while

@@ -71,7 +71,7 @@ impl Upstream {
         body: impl Into<Bytes>,
         limits: &CallLimits,
     ) -> Result<HttpResponse, Unanswered> {
-        let address = self.address.join(path).map_err(Unanswered::unsent)?;
+        let address = self.address.called(path).map_err(Unanswered::unsent)?;
         let mut limits = limits.clone();
         limits
             .headers

@@ -8,11 +8,13 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 use super::cache_policy::CacheRules;
+use super::proxy::ProxyRules;
 
 /// Limits of every request. Each stands in `config/default.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientLimits {
-    /// Until the connection stands, TLS included.
+    /// Until the connection stands, TLS included. Through a proxy each step has so long: looking up
+    /// the host, the proxy's connection to it, and TLS.
     pub connect: Duration,
     /// From the start to the last byte of the body, redirects and the one retry included. Waiting
     /// for a turn is not counted.
@@ -31,6 +33,7 @@ pub(super) struct ClientSettings {
     /// How many permits there are.
     pub(super) concurrency: usize,
     pub(super) rules: CacheRules,
+    pub(super) proxies: ProxyRules,
 }
 
 impl ClientSettings {
@@ -42,6 +45,7 @@ impl ClientSettings {
             permits,
             concurrency,
             rules,
+            proxies: ProxyRules::default(),
         }
     }
 
@@ -54,6 +58,9 @@ impl ClientSettings {
                 ..self.clone()
             };
         }
-        Self::new(limits, concurrency, rules)
+        Self {
+            proxies: self.proxies.clone(),
+            ..Self::new(limits, concurrency, rules)
+        }
     }
 }

@@ -71,7 +71,7 @@ pub struct EventStream {
     body: Incoming,
     /// What came and was not read yet.
     rest: Bytes,
-    parser: Parser,
+    parser: EventParser,
     silence: Duration,
     rate: StreamRate,
     /// Those of its origin, which are masked in events.
@@ -170,7 +170,7 @@ impl EventStream {
             address: address.to_string(),
             body,
             rest: Bytes::new(),
-            parser: Parser::new(limits.max_event),
+            parser: EventParser::new(limits.max_event),
             silence: limits.silence,
             rate: StreamRate::new(limits.per_minute, upstream.client.clock),
             credentials: upstream.credentials.clone(),
@@ -305,7 +305,7 @@ pub(super) fn is_event_stream(headers: &HeaderMap) -> bool {
 
 /// From bytes to events. Lines end in LF, CR or CRLF, wherever chunks are cut.
 #[derive(Debug)]
-struct Parser {
+pub(crate) struct EventParser {
     most: usize,
     line: Vec<u8>,
     before: Before,
@@ -351,8 +351,9 @@ enum Before {
     Line,
 }
 
-impl Parser {
-    fn new(most: usize) -> Self {
+impl EventParser {
+    /// A parser that keeps so many bytes of one event.
+    pub(crate) fn new(most: usize) -> Self {
         Self {
             most,
             line: Vec::new(),
@@ -365,7 +366,7 @@ impl Parser {
     }
 
     /// Reads on until an event is whole or the bytes are used up.
-    fn read(&mut self, bytes: &mut Bytes) -> Option<ServerEvent> {
+    pub(crate) fn read(&mut self, bytes: &mut Bytes) -> Option<ServerEvent> {
         while !bytes.is_empty() {
             if self.before == Before::Cr {
                 self.before = Before::Line;
@@ -390,6 +391,11 @@ impl Parser {
             }
         }
         None
+    }
+
+    /// The id of the last event that ended; empty without one.
+    pub(crate) fn last_id(&self) -> String {
+        String::from_utf8_lossy(&self.place.id).into_owned()
     }
 
     fn add(&mut self, part: &[u8]) {
@@ -471,7 +477,7 @@ mod tests {
     use super::*;
 
     fn read(chunks: &[&[u8]], most: usize) -> Vec<(String, String, bool)> {
-        let mut parser = Parser::new(most);
+        let mut parser = EventParser::new(most);
         let mut events = Vec::new();
         for chunk in chunks {
             let mut bytes = Bytes::copy_from_slice(chunk);
@@ -508,7 +514,7 @@ mod tests {
 
     #[test]
     fn the_id_counts_when_its_event_ended_and_stays_until_the_next_one() {
-        let mut parser = Parser::new(64);
+        let mut parser = EventParser::new(64);
         let mut id = |sent: &'static str| {
             parser.read(&mut Bytes::from_static(sent.as_bytes()));
             (
@@ -532,7 +538,7 @@ mod tests {
     #[test]
     fn no_more_of_an_event_is_held_than_its_limit() {
         let line = format!("data: {}\n\ndata: next\n\n", "x".repeat(1_000_000));
-        let mut parser = Parser::new(64);
+        let mut parser = EventParser::new(64);
         for chunk in line.as_bytes().chunks(1_000) {
             let mut bytes = Bytes::copy_from_slice(chunk);
             while let Some(event) = parser.read(&mut bytes) {
@@ -558,7 +564,7 @@ mod tests {
     fn a_stream_is_opened_again_neither_at_once_nor_never() {
         let [by_default, least, most] = REOPEN;
         let after = |sent: &'static str| {
-            let mut parser = Parser::new(64);
+            let mut parser = EventParser::new(64);
             parser.read(&mut Bytes::from_static(sent.as_bytes()));
             parser.place.resume_point().map(|point| point.after)
         };

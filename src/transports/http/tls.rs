@@ -17,6 +17,13 @@ impl Tls {
     pub(super) fn config(&self) -> Arc<ClientConfig> {
         Arc::clone(self.0.get_or_init(|| Arc::new(configure())))
     }
+
+    /// The configuration of connections to proxies, which make tunnels over HTTP/1.1 only.
+    pub(super) fn config_for_proxies(&self) -> Arc<ClientConfig> {
+        let mut config = ClientConfig::clone(&self.config());
+        config.alpn_protocols.clear();
+        Arc::new(config)
+    }
 }
 
 /// Makes ring the TLS provider of the process, unless it has one already. It comes before every

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::cache_policy;
+use super::connector::Route;
 use super::credentials::Attempt;
+use super::destination::Destination;
 use super::{Address, HttpFreshness, HttpResponse, Upstream};
 use crate::model::Secret;
 use crate::runtime::tasks::BodyStep;
@@ -22,6 +24,31 @@ impl Upstream {
             || Arc::clone(connections),
             |dial| connections.dialling(dial),
         );
+        Self {
+            connections,
+            ..self
+        }
+    }
+
+    /// Connects to where a judged host is reached.
+    #[must_use]
+    pub fn with_destination(self, destination: Destination) -> Self {
+        match destination {
+            Destination::Address(address) => self.with_dial(Some(address)),
+            Destination::Proxy => {
+                let connections = self.client.connections.by(Route::Proxy);
+                Self {
+                    connections,
+                    ..self
+                }
+            }
+        }
+    }
+
+    /// The operator named the host, so that a proxy may be used.
+    #[must_use]
+    pub(super) fn named(self) -> Self {
+        let connections = Arc::clone(&self.client.named_connections);
         Self {
             connections,
             ..self
@@ -98,7 +125,7 @@ impl Upstream {
         to: &Address,
         is_repeatable: bool,
     ) -> Result<Attempt<'_>, TransportError> {
-        Attempt::begin(&self.credentials, to.url(), to.to_string(), is_repeatable).await
+        Attempt::begin(&self.credentials, to, is_repeatable).await
     }
 }
 

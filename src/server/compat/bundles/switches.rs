@@ -27,7 +27,7 @@ pub(in crate::server) fn preferred(
     };
     match effective.enabled_source {
         Provenance::Manifest => None,
-        Provenance::Preference(_) => Some(effective.enabled),
+        Provenance::Preference(_) | Provenance::UnfitOverride(_) => Some(effective.enabled),
     }
 }
 

@@ -88,7 +88,7 @@ pub(in crate::server) struct ConnectionLoad {
 
 /// The work on one connection.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ConnectionWork {
+struct ConnectionWork {
     /// Requests that were begun and have not ended.
     under_way: usize,
     /// Requests that the daemon works on: those that wait for their client, or for a change, are
@@ -109,12 +109,12 @@ impl ConnectionWork {
     }
 
     /// Whether its client waits for no answer.
-    pub(super) fn is_idle(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.rests() && self.waiting == 0
     }
 
     /// Whether it is being closed for another connection.
-    pub(super) fn gives_way(&self) -> bool {
+    fn gives_way(&self) -> bool {
         self.gives_way
     }
 }
@@ -339,10 +339,11 @@ impl Drop for AdmittedConnection {
 impl ConnectionLoad {
     /// Begins a request; `None` if the connection is being closed for another one.
     pub(super) fn begin(&self) -> Option<OpenRequest> {
-        let begun = self.work.send_if_modified(|work| {
-            work.requests += i64::from(!work.gives_way);
-            work.under_way += usize::from(!work.gives_way);
-            !work.gives_way
+        let mut begun = false;
+        self.change(|work| {
+            begun = !work.gives_way;
+            work.requests += i64::from(begun);
+            work.under_way += usize::from(begun);
         });
         begun.then(|| OpenRequest {
             load: self.clone(),
@@ -351,9 +352,27 @@ impl ConnectionLoad {
         })
     }
 
-    /// Follows the work.
-    pub(super) fn subscribe(&self) -> watch::Receiver<ConnectionWork> {
-        self.work.subscribe()
+    /// Waits until the connection has to give way to another one.
+    pub(super) fn gives_way(&self) -> impl Future<Output = ()> + use<> {
+        let mut work = self.work.subscribe();
+        // The sender lives as long as the connection.
+        async move { drop(work.wait_for(ConnectionWork::gives_way).await) }
+    }
+
+    /// The time from which its client waits for no answer, unless it does.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        let work = *self.work.borrow();
+        work.is_idle().then_some(work.rests_since)
+    }
+
+    /// Changes the work without a word to those who follow it. They wait for
+    /// [`gives_way`](Self::gives_way) alone, and each that is woken has its whole connection polled
+    /// again, with all requests on it.
+    fn change(&self, change: impl FnOnce(&mut ConnectionWork)) {
+        self.work.send_if_modified(|work| {
+            change(work);
+            false
+        });
     }
 
     /// Its next bytes are those of a WebSocket, whose client may send little.
@@ -377,17 +396,15 @@ impl ConnectionLoad {
     /// request that is under way counts as one that waits for a change.
     pub(in crate::server) async fn waits_for_change(&self, patience: impl Future<Output = ()>) {
         let _waiting = ChangeWait::begin(self.clone());
-        let mut work = self.subscribe();
-        let gives_way = async { drop(work.wait_for(ConnectionWork::gives_way).await) };
         tokio::select! {
             () = patience => {}
-            () = gives_way => {}
+            () = self.gives_way() => {}
         }
     }
 
     /// One request less is worked on.
     fn rest(&self) {
-        self.work.send_modify(|work| self.rested(work));
+        self.change(|work| self.rested(work));
         self.table.rested.notify_one();
     }
 
@@ -401,7 +418,7 @@ impl ConnectionLoad {
 
     /// One request more is worked on.
     fn resume(&self) {
-        self.work.send_modify(|work| work.requests += 1);
+        self.change(|work| work.requests += 1);
     }
 
     /// The time from which no request is worked on, unless one is.
@@ -444,7 +461,7 @@ struct ChangeWait(ConnectionLoad);
 
 impl ChangeWait {
     fn begin(load: ConnectionLoad) -> Self {
-        load.work.send_modify(|work| {
+        load.change(|work| {
             work.waiting += 1;
             load.rested(work);
         });
@@ -455,7 +472,7 @@ impl ChangeWait {
 
 impl Drop for ChangeWait {
     fn drop(&mut self) {
-        self.0.work.send_modify(|work| {
+        self.0.change(|work| {
             work.waiting -= 1;
             work.requests += 1;
         });
@@ -477,7 +494,7 @@ impl OpenRequest {
 impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.load.table.requests.fetch_sub(1, Ordering::Relaxed);
-        self.load.work.send_modify(|work| {
+        self.load.change(|work| {
             work.under_way -= 1;
             if work.gives_way {
                 self.load.table.leaving.fetch_sub(1, Ordering::Relaxed);

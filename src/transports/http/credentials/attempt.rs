@@ -1,19 +1,17 @@
 //! The credentials of one request: applied when it is sent, renewed at most once.
 
 use http::{HeaderMap, StatusCode};
-use url::Url;
 
 use super::bound::{AppliedCredentials, Credentials};
 use super::challenge::Challenge;
 use crate::transports::TransportError;
+use crate::transports::http::Address;
 
 /// One request that may be sent again after its credential was refused.
 #[derive(Debug)]
 pub(in crate::transports::http) struct Attempt<'a> {
     credentials: &'a Credentials,
-    /// The address as messages show it.
-    url: String,
-    to: Url,
+    to: Address,
     applied: AppliedCredentials,
     renewal: Renewal,
 }
@@ -33,13 +31,12 @@ impl<'a> Attempt<'a> {
     /// Begins a request to this address. `is_repeatable` says whether it may be sent twice.
     pub(in crate::transports::http) async fn begin(
         credentials: &'a Credentials,
-        to: &Url,
-        url: String,
+        to: &Address,
         is_repeatable: bool,
     ) -> Result<Self, TransportError> {
-        let applied = credentials.apply(to).await;
+        let applied = credentials.apply(to.url()).await;
         let applied = applied.map_err(|error| TransportError::Credential {
-            url: url.clone(),
+            url: to.to_string(),
             error,
         })?;
         let renewal = if is_repeatable {
@@ -49,7 +46,6 @@ impl<'a> Attempt<'a> {
         };
         Ok(Self {
             credentials,
-            url,
             to: to.clone(),
             applied,
             renewal,
@@ -75,7 +71,7 @@ impl<'a> Attempt<'a> {
         };
         challenge.mask(&self.credentials.mask());
         let named = |error| TransportError::Credential {
-            url: self.url.clone(),
+            url: self.to.to_string(),
             error,
         };
         let is_renewed = self
@@ -86,7 +82,7 @@ impl<'a> Attempt<'a> {
         if !is_renewed || before == Renewal::Alone {
             return Ok(false);
         }
-        let next = self.credentials.apply(&self.to).await.map_err(named)?;
+        let next = self.credentials.apply(self.to.url()).await.map_err(named)?;
         let refused = std::mem::replace(&mut self.applied, next);
         Ok(refused != self.applied)
     }

@@ -96,15 +96,17 @@ impl ClientTokens {
         let refused = |none: NoDestination| {
             CredentialError::Unreadable(format!("no token can be requested: {none}"))
         };
-        let dial = match &self.client.token_hosts {
-            Some(hosts) => Some(
-                destination::find(&token_url, hosts, destination::LOOKUP)
-                    .await
-                    .map_err(refused)?,
-            ),
-            None => None,
+        let server = http.upstream(token_url.clone()).map_err(unusable)?;
+        let server = match &self.client.token_hosts {
+            Some(hosts) => {
+                let proxies = http.proxies();
+                let found =
+                    destination::find(&token_url, hosts, destination::LOOKUP, &proxies).await;
+                server.with_destination(found.map_err(refused)?)
+            }
+            // The operator named it in the configuration.
+            None => server.named(),
         };
-        let server = http.upstream(token_url).map_err(unusable)?.with_dial(dial);
         let shown = client_header(&self.client.client_id, &secret)?;
         let granted = token_request::request(&server, Some(shown), &self.form())
             .await

@@ -193,7 +193,10 @@ async fn prepare(
         scopes,
     };
     let mut wanted = login.wanted();
-    wanted.replaced = wanted.pending.replace(pending).map(|before| before.state);
+    wanted.replaced = wanted
+        .pending
+        .replace(Box::new(pending))
+        .map(|before| before.state);
     Ok(StartedLogin {
         authorization_url: url,
         expires_in: PATIENCE,
@@ -407,7 +410,7 @@ pub(super) async fn finish(
         let what = format!("{} answered without a code", shown(issuer));
         return Err(LoginError::Refused(LoginProblem::new(what, again)));
     };
-    exchange(login, pending, code).await
+    exchange(login, *pending, code).await
 }
 
 /// A server said something that cannot be used.

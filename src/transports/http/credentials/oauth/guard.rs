@@ -4,7 +4,7 @@
 //! addresses, so that no server can make the daemon look into a private network (the security
 //! practices of MCP, "server-side request forgery"). The host of the scenario itself and the hosts
 //! of `login.hosts` are named by the operator; a scenario on loopback may name loopback. The
-//! address that was checked is the one that is connected to.
+//! address that was checked is the one that is connected to, or else a proxy looks the host up.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use std::sync::Arc;
 use url::{Host, Url};
 
 use crate::model::{is_public_address, redacted_url};
-use crate::transports::http::{Client, Upstream, destination};
+use crate::transports::http::destination::{self, NoDestination};
+use crate::transports::http::{Client, Upstream};
 
 /// Checks the addresses that the servers around one scenario name.
 pub(super) struct AddressGuard<'a> {
@@ -32,23 +33,21 @@ impl AddressGuard<'_> {
             .upstream(url.clone())
             .map_err(|error| error.to_string())?;
         if self.is_named(url) || self.is_near(url) {
-            return Ok(upstream);
+            return Ok(upstream.named());
         }
-        let unresolved = |_| format!("the host of {} cannot be resolved", redacted_url(url));
-        let addresses = destination::addresses(url, destination::LOOKUP)
-            .await
-            .map_err(unresolved)?;
-        if let Some(address) = addresses
-            .iter()
-            .find(|address| !self.is_allowed(address.ip()))
-        {
-            let shown = redacted_url(url);
-            let ip = address.ip();
-            return Err(format!(
+        let is_allowed = |ip| self.is_allowed(ip);
+        let proxies = self.http.proxies();
+        let found = destination::judged(url, is_allowed, destination::LOOKUP, &proxies).await;
+        let shown = redacted_url(url);
+        let destination = found.map_err(|none| match none {
+            NoDestination::NotAdmitted(_, ip) => format!(
                 "{shown} is at {ip}, which is not a public address; add its host to `login.hosts` if it is yours"
-            ));
-        }
-        Ok(upstream.with_dial(addresses.first().copied()))
+            ),
+            NoDestination::NotListed(_) | NoDestination::Unresolved(_) => {
+                format!("the host of {shown} cannot be resolved")
+            }
+        })?;
+        Ok(upstream.with_destination(destination))
     }
 
     /// Whether the scheme and the form of an address may be used, for a browser too.

@@ -13,7 +13,8 @@ use crate::transports::http::credentials::token::Token;
 /// The login as it is used.
 #[derive(Default)]
 pub(super) struct HeldLogin {
-    pub(super) login: Option<StoredLogin>,
+    /// Boxed, as the pending one is: every scenario has a place for a login, and few have one.
+    pub(super) login: Option<Box<StoredLogin>>,
     pub(super) token: Option<Token>,
     /// At 80 % of the lifetime, so that no request carries a token that lapses on its way.
     pub(super) renew_at: Option<Instant>,
@@ -29,7 +30,7 @@ impl HeldLogin {
     pub(super) fn new(login: StoredLogin, clock: Clock) -> Self {
         let Some(tokens) = &login.tokens else {
             return Self {
-                login: Some(login),
+                login: Some(Box::new(login)),
                 ..Self::default()
             };
         };
@@ -47,7 +48,7 @@ impl HeldLogin {
             token,
             renew_at: lifetime.map(|lifetime| now + left(lifetime.mul_f64(0.8))),
             lapses_at: lifetime.map(|lifetime| now + left(lifetime)),
-            login: Some(login),
+            login: Some(Box::new(login)),
             ..Self::default()
         }
     }

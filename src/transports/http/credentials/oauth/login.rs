@@ -78,7 +78,7 @@ pub(super) struct ForgottenLogin {
 pub(super) struct WantedLogin {
     /// The last one of the scenario.
     pub(super) challenge: Option<Challenge>,
-    pub(super) pending: Option<PendingLogin>,
+    pub(super) pending: Option<Box<PendingLogin>>,
     /// The `state` of the login that the pending one replaced.
     pub(super) replaced: Option<String>,
     /// The scopes that logins were begun for after a token allowed too little, and how often.
@@ -131,7 +131,7 @@ impl LoginTokens {
 
     /// The login as it would be stored, also when it has ended.
     pub(super) fn known(&self) -> Option<StoredLogin> {
-        self.held().login.clone()
+        self.held().login.as_deref().cloned()
     }
 
     /// Whether the operator registered its client with the address for all authorization servers.
@@ -162,7 +162,7 @@ impl LoginTokens {
     /// Forgets it, and one that is under way.
     pub(super) async fn forget(&self) -> ForgottenLogin {
         let _changing = self.changing.lock().await;
-        let login = std::mem::take(&mut *self.held()).login;
+        let login = std::mem::take(&mut *self.held()).login.map(|login| *login);
         let was_pending = std::mem::take(&mut *self.wanted()).pending.is_some();
         ForgottenLogin {
             login,
@@ -352,7 +352,7 @@ impl LoginTokens {
                 // That of the operator is never registered anew, and its server is remembered.
                 let kept = (!is_client || self.client.is_some()).then_some(login);
                 *self.held() = HeldLogin {
-                    login: kept,
+                    login: kept.map(Box::new),
                     ended: Some(why.clone()),
                     ..HeldLogin::default()
                 };
@@ -374,7 +374,7 @@ impl LoginTokens {
                 return Ok(None);
             };
             let now = self.parts.clock.now();
-            let renews = held.login.as_ref().is_some_and(StoredLogin::renews);
+            let renews = held.login.as_deref().is_some_and(StoredLogin::renews);
             let is_new = held
                 .renewed
                 .is_some_and(|at| now.saturating_duration_since(at) < PACE);
