@@ -25,7 +25,7 @@ const TOOLS: &str = "https://tools.invalid/";
 fn client_behind(proxy: &str, exceptions: &[&str], limits: ClientLimits) -> Arc<Client> {
     let client = client(limits, 4);
     let exceptions: Vec<String> = exceptions.iter().map(|host| (*host).to_owned()).collect();
-    client.use_proxies(ProxyRules::new(&proxy.parse().unwrap(), &exceptions));
+    client.use_proxies(&ProxyRules::new(&proxy.parse().unwrap(), &exceptions));
     client
 }
 
@@ -243,7 +243,7 @@ async fn a_proxy_that_never_answers_costs_the_limit_for_connecting() {
 async fn a_proxy_that_cannot_be_used_fails_what_would_have_gone_through_it() {
     let client = client(limits(), 4);
     let why = "a proxy with the scheme `socks4` is not supported".to_owned();
-    client.use_proxies(ProxyRules::unusable("of `ALL_PROXY`", why, &[]));
+    client.use_proxies(&ProxyRules::unusable("of `ALL_PROXY`", why, &[]));
     let error = named(&client, TOOLS).get("/tools", None).await.unwrap_err();
     assert_eq!(error.kind(), "proxy");
     assert!(error.to_string().contains("of `ALL_PROXY`"), "{error}");
@@ -264,7 +264,7 @@ async fn other_rules_apply_to_the_next_connection() {
     let upstream = named(&client, TOOLS);
     let kind = async || upstream.get("/tools", None).await.unwrap_err().kind();
     assert_eq!(kind().await, "proxy");
-    client.use_proxies(ProxyRules::default());
+    client.use_proxies(&ProxyRules::default());
     assert_eq!(kind().await, "unresolved");
     assert_eq!(proxy.hosts(), ["tools.invalid:443"]);
 }
