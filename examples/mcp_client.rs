@@ -14,7 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use callsheet::model::{Auth, HttpTarget, JsonText, LoginCallback, OAuthClient, Secret, Target};
+use callsheet::model::{
+    Auth, CallerInfo, HttpTarget, JsonText, LoginCallback, OAuthClient, Secret, Target,
+};
 use callsheet::protocols::mcp::Mcp;
 use callsheet::protocols::{
     Call, CallIo, CallLog, CallProgress, CallerOffers, InputMethod, InputWanted, ListRequest,
@@ -137,6 +139,7 @@ async fn call(session: &dyn Session, name: &str, arguments: &Value) -> Result<()
         tool: Arc::from(name),
         arguments: JsonText::parse(&arguments.to_string())?,
         user_id: None,
+        caller: CallerInfo::default(),
         timeout: None,
         longest: LONGEST,
         max_body: MAX_BODY,

@@ -154,8 +154,8 @@ impl NativeTools {
         );
     }
 
-    /// Adds a tool whose function also learns who calls it, until when its answer is waited for,
-    /// and that its caller cancelled the call.
+    /// Adds a tool whose function also learns of its caller, until when its answer is waited for,
+    /// and that the caller cancelled the call.
     pub fn add_with_context<F, A, E>(&self, definition: ToolDefinition, function: F)
     where
         F: Fn(Value, CallContext) -> A + Send + Sync + 'static,

@@ -165,8 +165,8 @@ impl Builder {
         self
     }
 
-    /// The same for a function that also learns who calls the tool, until when its answer is
-    /// waited for, and that its caller cancelled the call.
+    /// The same for a function that also learns of its caller, until when its answer is waited for,
+    /// and that the caller cancelled the call.
     pub fn function_with_context<F, A, E>(mut self, name: impl Into<String>, function: F) -> Self
     where
         F: Fn(Value, CallContext) -> A + Send + Sync + 'static,
@@ -207,7 +207,6 @@ impl Builder {
             .map(|row| (row.kind, row.name.as_str(), &*row.document));
         let (additions, unusable) = Additions::restored(rows, &config);
         restored.findings.extend(unusable);
-        definitions.register(additions.registered());
         let config = Arc::new(config);
         let (trigger, stop) = StopTrigger::new();
         let readiness = Readiness::new();
@@ -228,8 +227,7 @@ impl Builder {
             config: Arc::clone(&config),
             store: Arc::clone(&store),
             restored,
-            additions,
-            definitions: definitions.clone(),
+            additions: engine::AdditionBoard::new(additions, definitions.clone()),
             client: Arc::clone(&client),
             children: Arc::clone(&children),
             protocols: inside.protocols(self.protocols),
@@ -486,7 +484,7 @@ fn http_client(
         clock,
         tasks.clone(),
     );
-    client.use_proxies(config.network.proxy_rules());
+    client.use_proxies(&config.network.proxy_rules());
     let tokens = Arc::new(OAuthTokens::new(&client));
     tokens.keep_in(Arc::new(StoredLogins(Arc::downgrade(store))), logins);
     tokens.adjust(config.login.clone());

@@ -342,7 +342,7 @@ impl ConfigReloader {
             config.refresh.concurrency,
             config.cache_rules(),
         );
-        self.client.use_proxies(config.network.proxy_rules());
+        self.client.use_proxies(&config.network.proxy_rules());
         self.bundles.adjust(config.bundles.clone());
         self.events.configure(&config.events);
         self.calls.adjust(

@@ -10,7 +10,7 @@ use url::Url;
 const COMMAND_MAX: usize = 64 * 1024;
 /// Named values of a draft at most.
 const VALUES_MAX: usize = 50;
-/// Options of `curl` that change nothing for a tool. They take no value.
+/// Options of `curl` that make no difference to a tool. They take no value.
 const IGNORED: [&str; 18] = [
     "-s",
     "--silent",
@@ -103,7 +103,7 @@ pub fn from_parts(method: &str, address: &str, values: &str) -> Result<ToolDraft
         named.push((name.to_owned(), example.trim().to_owned()));
     }
     let places = places(address);
-    let mut arguments = Arguments::default();
+    let mut arguments = DraftArguments::default();
     for name in &places {
         let example = named.iter().find(|(known, _)| known == name);
         arguments.add(
@@ -145,7 +145,7 @@ pub fn from_parts(method: &str, address: &str, values: &str) -> Result<ToolDraft
 pub fn from_curl(command: &str) -> Result<ToolDraft, DraftError> {
     let request = parse(command)?;
     let url = check_address(&request.address)?;
-    let mut arguments = Arguments::default();
+    let mut arguments = DraftArguments::default();
     let mut query = Map::new();
     for (name, value) in url.query_pairs() {
         add_parameter(&mut query, &mut arguments, &name, &value);
@@ -214,7 +214,7 @@ pub fn from_curl(command: &str) -> Result<ToolDraft, DraftError> {
 /// Puts a parameter into the query, as an argument where its name can be one.
 fn add_parameter(
     query: &mut Map<String, Value>,
-    arguments: &mut Arguments,
+    arguments: &mut DraftArguments,
     name: &str,
     value: &str,
 ) {
@@ -232,7 +232,7 @@ fn add_body(
     body: &str,
     headers: &mut Map<String, Value>,
     implementation: &mut Map<String, Value>,
-    arguments: &mut Arguments,
+    arguments: &mut DraftArguments,
     notes: &mut Vec<String>,
 ) {
     if let Ok(Value::Object(members)) = serde_json::from_str(body) {
@@ -300,12 +300,12 @@ fn secret_note(what: &str, name: &str) -> String {
 fn drafted(
     address: &str,
     implementation: Map<String, Value>,
-    arguments: Arguments,
+    arguments: DraftArguments,
     mut notes: Vec<String>,
 ) -> ToolDraft {
     let url = Url::parse(address).ok();
     let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
-    let words = url
+    let mut words = url
         .iter()
         .filter_map(Url::path_segments)
         .flatten()
@@ -314,8 +314,7 @@ fn drafted(
                 .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
         });
     let slug = words
-        .filter(|part| !part.is_empty())
-        .last()
+        .rfind(|part| !part.is_empty())
         .map_or_else(|| host.replace('.', "-"), str::to_owned);
     let slug: String = slug.chars().take(64).collect();
     if !host.is_empty() {
@@ -323,28 +322,40 @@ fn drafted(
             "its host has to be in `bundles.allowed_hosts`: `{host}`"
         ));
     }
-    let document = json!({
-        "slug": slug, "version": "v1", "displayName": slug, "description": "", "type": "http",
-        "argSchema": {"type": "object", "properties": arguments.properties, "required": arguments.required},
-        "impl": implementation,
-    });
-    let Value::Object(document) = document else {
-        return ToolDraft {
-            document: Map::new(),
-            notes,
-        };
-    };
+    let schema = [
+        ("type", Value::from("object")),
+        ("properties", Value::Object(arguments.properties)),
+        ("required", Value::from(arguments.required)),
+    ];
+    let members = [
+        ("slug", Value::from(slug.as_str())),
+        ("version", "v1".into()),
+        ("displayName", slug.into()),
+        ("description", "".into()),
+        ("type", "http".into()),
+        ("argSchema", Value::Object(object(schema))),
+        ("impl", Value::Object(implementation)),
+    ];
+    let document = object(members);
     ToolDraft { document, notes }
+}
+
+/// An object with these members.
+fn object<const N: usize>(members: [(&str, Value); N]) -> Map<String, Value> {
+    let members = members.into_iter();
+    members
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 /// The arguments of a draft.
 #[derive(Debug, Default)]
-struct Arguments {
+struct DraftArguments {
     properties: Map<String, Value>,
     required: Vec<String>,
 }
 
-impl Arguments {
+impl DraftArguments {
     /// Whether a part of the request of this name can be an argument.
     fn takes(&self, name: &str) -> bool {
         is_name(name)
@@ -507,10 +518,10 @@ impl DraftRequest {
             "--json" => {
                 self.headers
                     .push(("Content-Type".to_owned(), "application/json".to_owned()));
-                self.add_data(value)?;
+                self.add_data(&value)?;
             }
             "-d" | "--data" | "--data-raw" | "--data-ascii" | "--data-binary" => {
-                self.add_data(value)?;
+                self.add_data(&value)?;
             }
             "--data-urlencode" => {
                 let (name, value) = value
@@ -519,7 +530,7 @@ impl DraftRequest {
                 let pair = url::form_urlencoded::Serializer::new(String::new())
                     .append_pair(name, value)
                     .finish();
-                self.add_data(pair)?;
+                self.add_data(&pair)?;
             }
             // They bound the time, which the tool has a limit of its own for.
             "-m" | "--max-time" | "--connect-timeout" | "--retry" | "-o" | "--output" | "-w"
@@ -530,7 +541,7 @@ impl DraftRequest {
     }
 
     /// Adds a part of the body. One that is in a file is not read here.
-    fn add_data(&mut self, value: String) -> Result<(), DraftError> {
+    fn add_data(&mut self, value: &str) -> Result<(), DraftError> {
         if value.starts_with('@') {
             return Err(DraftError::UnknownOption(format!(
                 "--data {}",
@@ -541,7 +552,7 @@ impl DraftRequest {
         if !body.is_empty() {
             body.push('&');
         }
-        body.push_str(&value);
+        body.push_str(value);
         Ok(())
     }
 }

@@ -21,8 +21,8 @@
 //!
 //! 1. `name.rs`, `stored_document.rs`, `document_members.rs`, `definition.rs` (one file).
 //! 2. `template.rs`, `url_template.rs`, `body_template.rs`, `written_value.rs`, `refused_value.rs`,
-//!    `reserved_headers.rs`, `tool_auth.rs`, `signature.rs`, `draft.rs`, `extract.rs`, `path_work.rs`: the parts of
-//!    `http_tool.rs`.
+//!    `reserved_headers.rs`, `tool_auth.rs`, `signature.rs`, `extract.rs`, `path_work.rs`: the
+//!    parts of `http_tool.rs`; `draft.rs` writes the document of one.
 //! 3. `bundle_set.rs`, `files.rs`, `lock.rs`, `changes.rs`, `store.rs` (what the rest of the daemon
 //!    uses), `settings.rs`, `functions.rs`, `error.rs`.
 //! 4. `built_in.rs`, `built_in_tool.rs` (tools of the program); `archive.rs`, `import_export.rs`

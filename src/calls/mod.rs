@@ -140,7 +140,7 @@ impl Calls {
         tasks: Tasks,
     ) -> Self {
         let limits = CallLimiter::new(clock);
-        let validators = ArgumentValidator::new(clock);
+        let validators = ArgumentValidator::new();
         let log = Arc::new(ActivityLog::new(LogLimits::from_config(&config)));
         let config = ArcSwap::from_pointee(config);
         let counts = CallCounts::default();

@@ -1,8 +1,8 @@
-//! Gives a call the values that an operator decided: fixed ones in any case, defaults where the caller
-//! leaves a parameter out.
+//! Gives a call the values that an operator decided: fixed ones in any case, defaults where the
+//! caller leaves a parameter out.
 //!
-//! A caller's own value for a fixed parameter is refused. What is sent fits the tool as its scenario
-//! offers it. Which values there are, the catalog decided (`catalog/overrides.rs`).
+//! A caller's own value for a fixed parameter is refused. What is sent fits the tool as its
+//! scenario offers it. Which values there are, the catalog decided (`catalog/overrides.rs`).
 
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::activities::own_execution;
 use super::companions;
 use super::name_claim::NameClaim;
-use super::overrides::ShownTool;
+use super::overrides::ToolAsShown;
 use super::prefer::RuleStack;
 use super::resolve::NameResolver;
 use super::search::Indexed;
@@ -267,7 +267,7 @@ fn view_tool(
     name: PublishedName,
 ) -> Arc<ViewTool> {
     let execution = own_execution(tool);
-    let ShownTool {
+    let ToolAsShown {
         tool,
         overridden,
         effective,

@@ -30,7 +30,7 @@ use crate::model::{
 const LEVELS_MAX: usize = 16;
 
 /// A tool as the clients of a scope get it.
-pub(super) struct ShownTool {
+pub(super) struct ToolAsShown {
     pub(super) tool: Arc<Tool>,
     pub(super) overridden: Option<Arc<OverriddenTool>>,
     pub(super) effective: Effective,
@@ -38,11 +38,11 @@ pub(super) struct ShownTool {
 
 impl RuleStack {
     /// A tool with everything that the preferences want of it.
-    pub(super) fn shown(&self, id: &ToolId, offered: &Arc<Tool>) -> ShownTool {
+    pub(super) fn shown(&self, id: &ToolId, offered: &Arc<Tool>) -> ToolAsShown {
         let mut effective = self.effective(id, offered);
         let active = self.overrides(id);
         let Some((tool, overridden)) = applied(&active, offered) else {
-            return ShownTool {
+            return ToolAsShown {
                 tool: Arc::clone(offered),
                 overridden: None,
                 effective,
@@ -53,7 +53,7 @@ impl RuleStack {
             effective.enabled = false;
             effective.enabled_source = Provenance::UnfitOverride(Arc::clone(source));
         }
-        ShownTool {
+        ToolAsShown {
             tool: Arc::new(tool),
             overridden: Some(Arc::new(overridden)),
             effective,
@@ -188,8 +188,8 @@ fn set_keyword(schema: &mut Value, keyword: &str, value: Value) {
     schema[keyword] = value;
 }
 
-/// Takes a parameter out of a schema of the same object, and out of those that are combined with it.
-/// It always has a value, so a requirement of it always holds.
+/// Takes a parameter out of a schema of the same object, and out of those that are combined with
+/// it. It always has a value, so a requirement of it always holds.
 fn hide(schema: &mut Value, name: &str, level: usize) {
     if level > LEVELS_MAX || !schema.is_object() {
         return;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::entry::ContentHasher;
 use super::merge::concerned_tools;
-use super::overrides::ShownTool;
+use super::overrides::ToolAsShown;
 use super::prefer::{RuleLayer, RuleStack};
 use super::resolve::NameResolver;
 use super::{Catalog, CatalogEntry, Revision, ViewQuery, Visibility};
@@ -124,7 +124,7 @@ impl<'a> ScopedCatalog<'a> {
             return Arc::clone(tool);
         }
         let name = self.renamed.get(&tool.id).unwrap_or(&tool.name);
-        let ShownTool {
+        let ToolAsShown {
             tool: shown,
             overridden,
             effective,

@@ -20,8 +20,8 @@
 //! 1. This file, `exit.rs`, `failure.rs`, `output.rs`, `table.rs`, `paragraph.rs`, `groups.rs`.
 //! 2. `client.rs` (requests to the daemon), `instance.rs` (where it is), `watch.rs`.
 //! 3. Through the daemon: `tools.rs`, `search.rs`, `explain.rs`, `history.rs`, `identity.rs`,
-//!    `findings.rs`, `scenarios.rs`, `refresh.rs`, `decide.rs`, `login.rs`, `prefs.rs`, `profiles.rs`, `logs.rs`,
-//!    `call/`, `turn.rs`, `approvals.rs`, `operations.rs`, `by_id.rs`, `bundle/`, `complete.rs`.
+//!    `findings.rs`, `scenarios.rs`, `refresh.rs`, `decide.rs`, `login.rs`, `prefs.rs`,
+//!    `profiles.rs`, `logs.rs`, `call/`, `turn.rs`, `approvals.rs`, `operations.rs`, `by_id.rs`, `bundle/`, `complete.rs`.
 //! 4. The daemon: `serve.rs`, `log.rs`, `otlp.rs`, `watchdog.rs`, `demo/`; `mcp.rs` is a front of
 //!    it, for which `start.rs` starts one.
 //! 5. Files and machine: `check/`, `doctor/`, `listeners.rs`, `init/`, `import/`, `connect.rs`,

@@ -187,18 +187,18 @@ fn show(profiles: &[Value]) {
             ("is_default", "the default"),
             ("is_hidden", "hidden by the configuration"),
         ];
-        let notes: String = notes
+        let notes = notes
             .iter()
             .filter(|(member, _)| profile[*member] == true)
-            .map(|(_, note)| format!(", {note}"))
-            .collect();
+            .map(|(_, note)| *note);
         let origin = profile["origin"].as_str().unwrap_or_default();
+        let origin: Vec<&str> = std::iter::once(origin).chain(notes).collect();
         sheet.row([
             text("name", ""),
             cell(output::sanitize(&scenarios)),
             text("permission", "all"),
             text("mcp_mode", "as all"),
-            cell(format!("{origin}{notes}")),
+            cell(origin.join(", ")),
         ]);
     }
     sheet.print();

@@ -105,7 +105,7 @@ pub struct EntryError {
 
 impl Additions {
     /// What was stored, as rows of kind, name and document. One that cannot be read stays in the
-    /// store and is a finding. A profile of this kind allows nothing: its bounds must not be lifted
+    /// store and is a finding. A profile of this kind allows no tool: its bounds must not be lifted
     /// because they are not known.
     pub fn restored<'a>(
         rows: impl Iterator<Item = (AdditionKind, &'a str, &'a str)>,

@@ -25,8 +25,9 @@ const MIB: u32 = 1024 * 1024;
 impl Config {
     /// The defaults with the database at `state`, for tests and for programs that embed the daemon:
     /// change what should differ. No file is read: `discovery.vrooli.path`, which depends on the
-    /// home folder, is absent, and no proxy is used, since the environment is not read either. No mDNS message is sent unless the program wants it:
-    /// `discovery.mdns.enabled`, which is on for the daemon, is off here.
+    /// home folder, is absent. The environment is not read either, so no proxy is used. No mDNS
+    /// message is sent unless the program wants it: `discovery.mdns.enabled`, which is on for the
+    /// daemon, is off here.
     pub fn for_state(state: impl Into<PathBuf>) -> Self {
         let mut discovery = DiscoveryConfig::default();
         discovery.mdns.enabled = false;

@@ -16,8 +16,8 @@ pub struct LoadOptions {
     /// for a key wins.
     pub flags: Vec<(String, String, String)>,
     /// The environment: `CALLSHEET_SECTION__KEY`, `HOME`, `XDG_CONFIG_HOME`, `XDG_STATE_HOME`, the
-    /// variables of proxies (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`), and those that the configuration
-    /// names; the rest is not looked at.
+    /// variables of proxies (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`), and those that the
+    /// configuration names; the rest is not looked at.
     pub env: Vec<(String, String)>,
     /// The working folder, absolute.
     pub cwd: PathBuf,

@@ -86,7 +86,7 @@ use message::{EngineCommand, ReplySender};
 use parts::EngineParts;
 use persist::kept_preferences::{GaveWay, KeptPreferences};
 use persist::manifest_writer::ManifestWriter;
-use persist::mutations::{AdditionBoard, Mutation, MutationWriter};
+use persist::mutations::{Mutation, MutationWriter};
 use pins::PinBoard;
 use poller::Poller;
 use routes::CallRoutes;
@@ -96,6 +96,7 @@ pub use call_report::CallReport;
 pub use error::EngineError;
 pub(crate) use first_lists::FIRST_LIST_TIMEOUT;
 pub use message::Forgotten;
+pub use persist::mutations::AdditionBoard;
 pub use pins::PinReport;
 pub use routes::CallRoute;
 
@@ -116,9 +117,7 @@ pub struct Setup {
     /// What the store remembered at the start.
     pub restored: Restored,
     /// What operators added besides the configuration.
-    pub additions: Additions,
-    /// Gets the definitions that are added.
-    pub definitions: DefinitionRegistry,
+    pub additions: AdditionBoard,
     /// Sends the requests to scenarios.
     pub client: Arc<Client>,
     /// The child processes; the caller waits for their end.
@@ -183,7 +182,6 @@ pub fn start(setup: Setup, stop: &Stop) -> Started {
         store,
         restored,
         additions,
-        definitions,
         client,
         children,
         protocols,
@@ -192,14 +190,11 @@ pub fn start(setup: Setup, stop: &Stop) -> Started {
         readiness,
         sources,
     } = setup;
-    let additions = Arc::new(additions);
-    let added = AdditionBoard::new(Arc::clone(&additions));
     let keeper = MutationWriter {
         store: Arc::clone(&store),
         preferences: KeptPreferences::restored(&restored),
         gave_way: GaveWay::default(),
-        additions: added.clone(),
-        definitions,
+        additions: additions.clone(),
         clock,
         tasks: tasks.clone(),
         operations,
@@ -251,8 +246,8 @@ pub fn start(setup: Setup, stop: &Stop) -> Started {
         routes: routes.clone(),
         first_lists: first_lists.clone(),
     };
-    let (core, reader) =
-        run::Core::new(parts, poller, &events, restored, additions, ids, &readiness);
+    let added = additions.current();
+    let (core, reader) = run::Core::new(parts, poller, &events, restored, added, ids, &readiness);
     let first = reader.snapshot();
     let pins = core.pins.board();
     for source in sources {
@@ -271,7 +266,7 @@ pub fn start(setup: Setup, stop: &Stop) -> Started {
         first_lists,
         tasks,
         pins,
-        added,
+        added: additions,
     };
     Started {
         engine,
@@ -298,7 +293,10 @@ impl EngineHandle {
             first_lists: Readiness::new(),
             tasks,
             pins: PinBoard::default(),
-            added: AdditionBoard::new(Arc::default()),
+            added: AdditionBoard::new(
+                Additions::default(),
+                DefinitionRegistry::new(Vec::new(), &[]),
+            ),
         }
     }
 

@@ -66,7 +66,7 @@ fn behind_name(tool: &Tool, parameters: &JsonText) -> String {
                 typed: TYPED_BYTES,
                 optional: OPTIONAL_BYTES,
             };
-            Writer { root: &schema }.members(&schema, limits, Level::Parameters)
+            Writer { root: &schema }.members(&schema, limits, TypeLevel::Parameters)
         },
     );
     let sentence = first_sentence(&tool.description);
@@ -88,7 +88,7 @@ struct MemberLimits {
 
 /// Where a type stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
+enum TypeLevel {
     /// Among the parameters.
     Parameters,
     /// Among the members of a parameter.
@@ -103,7 +103,7 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     /// The members of an object: required ones first, each by its name.
-    fn members(&self, schema: &'a Value, limits: MemberLimits, level: Level) -> String {
+    fn members(&self, schema: &'a Value, limits: MemberLimits, level: TypeLevel) -> String {
         let schema = self.followed(schema);
         let properties = schema["properties"].as_object();
         let required = required_names(schema);
@@ -146,11 +146,11 @@ impl<'a> Writer<'a> {
     }
 
     /// The type of a value.
-    fn kind(&self, schema: &'a Value, level: Level) -> Cow<'static, str> {
+    fn kind(&self, schema: &'a Value, level: TypeLevel) -> Cow<'static, str> {
         self.kind_within(schema, level, LIST_LEVELS)
     }
 
-    fn kind_within(&self, schema: &'a Value, level: Level, lists: usize) -> Cow<'static, str> {
+    fn kind_within(&self, schema: &'a Value, level: TypeLevel, lists: usize) -> Cow<'static, str> {
         let schema = self.followed(schema);
         if let Some(value) = schema.get("const") {
             return literal(value).map_or(Cow::Borrowed("any"), Cow::Owned);
@@ -185,12 +185,12 @@ impl<'a> Writer<'a> {
         &self,
         kind: &str,
         schema: &'a Value,
-        level: Level,
+        level: TypeLevel,
         lists: usize,
     ) -> Cow<'static, str> {
         match kind {
             "array" => self.list(schema, level, lists).into(),
-            "object" if level == Level::Parameters => self.object(schema).into(),
+            "object" if level == TypeLevel::Parameters => self.object(schema).into(),
             "string" => Cow::Borrowed("string"),
             "number" => Cow::Borrowed("number"),
             "integer" => Cow::Borrowed("integer"),
@@ -201,7 +201,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn list(&self, schema: &'a Value, level: Level, lists: usize) -> String {
+    fn list(&self, schema: &'a Value, level: TypeLevel, lists: usize) -> String {
         let items = schema.get("items").filter(|items| items.is_object());
         let Some(items) = items.filter(|_| lists > 0) else {
             return "any[]".to_owned();
@@ -219,7 +219,7 @@ impl<'a> Writer<'a> {
             typed: MEMBER_BYTES,
             optional: MEMBER_BYTES,
         };
-        let members = self.members(schema, limits, Level::Nested);
+        let members = self.members(schema, limits, TypeLevel::Nested);
         if members.is_empty() {
             "object".to_owned()
         } else {
@@ -372,7 +372,7 @@ mod tests {
             typed: TYPED_BYTES,
             optional: OPTIONAL_BYTES,
         };
-        Writer { root: schema }.members(schema, limits, Level::Parameters)
+        Writer { root: schema }.members(schema, limits, TypeLevel::Parameters)
     }
 
     #[test]

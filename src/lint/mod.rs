@@ -49,8 +49,8 @@ const OWN_TEXTS: OwnTexts = OwnTexts {
     instructions: "/scenario/instructions",
 };
 
-/// The rest of a sentence that says why a value does not fit a schema; `None` if it fits, or if that
-/// cannot be judged from the keywords of the protocol.
+/// The rest of a sentence that says why a value does not fit a schema; `None` if it fits, or if
+/// that cannot be judged from the keywords of the protocol.
 pub(crate) fn value_misfit(schema: &str, value: &str) -> Option<String> {
     let schema = Json::parse(schema)?;
     let value = Json::parse(value)?;

@@ -195,10 +195,10 @@ impl fmt::Display for NamedVersion {
     }
 }
 
-/// What follows from the definition of one tool, each part made when it is first needed: its version
-/// and its signature. A clone makes its own, since it is made to be changed; it does not make two
-/// tools different. The parts are apart from the tool: while a document is read, a tool has none
-/// yet, and many small tools have to fit its budget.
+/// What follows from the definition of one tool, each part made when it is first needed: its
+/// version and its signature. A clone makes its own, since it is made to be changed; it does not
+/// make two tools different. The parts are apart from the tool: while a document is read, a tool
+/// has none yet, and many small tools have to fit its budget.
 #[derive(Default)]
 pub struct VersionCell(OnceLock<Box<DerivedParts>>);
 

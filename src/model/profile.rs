@@ -61,8 +61,8 @@ pub struct Profiles {
     pub unknown: UnknownLevel,
 }
 
-/// What a caller may see and call at most. What is absent allows all, what is empty nothing, and
-/// bounds only intersect.
+/// What a caller may see and call at most. What is absent allows all, what is empty allows none,
+/// and bounds only intersect.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallerBounds<'a> {
     /// Only tools of these scenarios.

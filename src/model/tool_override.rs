@@ -1,8 +1,8 @@
 //! What an operator puts in place of parts of a tool: texts for the model, and values of
 //! parameters.
 //!
-//! They are part of a preference for one tool. What becomes of them is decided by the catalog, since
-//! it depends on the tool as it is offered now.
+//! They are part of a preference for one tool. What becomes of them is decided by the catalog,
+//! since it depends on the tool as it is offered now.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -37,7 +37,8 @@ pub struct ParameterOverride {
 pub enum OverrideValue {
     /// It is sent if the caller leaves the parameter out.
     Default(JsonText),
-    /// It is always sent. The model does not see the parameter, and a caller's own value is refused.
+    /// It is always sent. The model does not see the parameter, and a caller's own value is
+    /// refused.
     Fixed(JsonText),
 }
 

@@ -1,6 +1,7 @@
 //! What outlives the process: last good manifests, preferences, operator decisions, calls that wait
-//! for approval, operations under way, turns, usage counts of tools, histories of
-//! their definitions, what was accepted of them, what operators added to the configuration, logins, and the key of the server.
+//! for approval, operations under way, turns, usage counts of tools, histories of their
+//! definitions, what was accepted of them, what operators added to the configuration, logins, and
+//! the key of the server.
 //!
 //! A write is acknowledged only when it is durable. A store never interprets its content and never
 //! loses entries that it cannot read: they are moved aside and reported.

@@ -73,8 +73,8 @@ pub(crate) struct CapJson {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Saved")]
 pub(crate) struct SavedJson {
-    /// By `mode=search` at `/mcp`: only tools that are always listed stay, beside those that search.
-    /// Each search costs up to 2,000 tokens.
+    /// By `mode=search` at `/mcp`: only tools that are always listed stay, beside those that
+    /// search. Each search costs up to 2,000 tokens.
     pub(crate) search_mode: usize,
     /// By the signatures of all tools in place of their schemas.
     pub(crate) signatures: usize,

@@ -79,7 +79,7 @@ pub(crate) struct ReportJson<'a> {
     /// Every other published tool, each with its one reason.
     left_out: Vec<AbsentJson>,
     /// What the list costs, and what would save tokens.
-    cost: CostJson<'a>,
+    cost: Box<CostJson<'a>>,
     /// What a limit or the format left out or changed.
     findings: Vec<FindingJson<'a>>,
 }
@@ -181,7 +181,7 @@ impl ReportBuilder<'_> {
             notes: self.spelled(rendered),
             listed: self.listed(rendered),
             left_out: self.left_out(catalog, rendered),
-            cost: self.cost(rendered),
+            cost: Box::new(self.cost(rendered)),
             findings: rendered.findings.iter().map(finding).collect(),
         };
         let mut body = br#"{"tools":"#.to_vec();

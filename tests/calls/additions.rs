@@ -77,11 +77,8 @@ async fn a_profile_is_added_changed_and_taken_away_while_the_daemon_runs() {
         &Value::Null,
     )
     .await;
-    assert_eq!(
-        (status, &refused["known"]),
-        (403, &json!(["intern"])),
-        "{refused}"
-    );
+    assert_eq!(status, 403, "{refused}");
+    assert_eq!(refused["known"], json!(["intern"]));
 
     // A change replaces all bounds, and holds at once for calls too.
     let (_, changed) = send(
@@ -96,7 +93,8 @@ async fn a_profile_is_added_changed_and_taken_away_while_the_daemon_runs() {
     assert_eq!(listed(address, "profile=intern").await, ["look", "talk"]);
     let call = json!({"tool_name": "change", "arguments": {}, "profile": "intern"});
     let (status, denied) = send(address, "POST", "/api/v1/tools/execute", &call).await;
-    assert_eq!((status, &denied["code"]), (403, &json!("not_allowed")));
+    assert_eq!(status, 403, "{denied}");
+    assert_eq!(denied["code"], json!("not_allowed"));
 
     // It outlives a restart.
     let house = house.restart().await;
@@ -130,7 +128,8 @@ async fn a_profile_is_added_changed_and_taken_away_while_the_daemon_runs() {
             .contains(&"change".to_owned())
     );
     let (status, unknown) = send(address, "DELETE", "/api/v1/profiles/intern", &Value::Null).await;
-    assert_eq!((status, &unknown["known"]), (404, &json!([])));
+    assert_eq!(status, 404, "{unknown}");
+    assert_eq!(unknown["known"], json!([]));
     house.finish().await;
 }
 
@@ -228,7 +227,8 @@ async fn the_level_of_a_caller_lowers_that_of_its_profile_on_every_face() {
     let call =
         json!({"tool_name": "change", "arguments": {}, "profile": "desk", "permission": "guest"});
     let (status, denied) = send(address, "POST", "/api/v1/tools/execute", &call).await;
-    assert_eq!((status, &denied["code"]), (403, &json!("not_allowed")));
+    assert_eq!(status, 403, "{denied}");
+    assert_eq!(denied["code"], json!("not_allowed"));
     let rpc =
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "change"}});
     let (_, denied) = send(address, "POST", "/rpc?permission=guest", &rpc).await;
@@ -330,11 +330,8 @@ async fn another_program_registers_definitions_while_the_daemon_runs() {
         &definition("rate"),
     )
     .await;
-    assert_eq!(
-        (status, &added["replaced"]),
-        (200, &json!(false)),
-        "{added}"
-    );
+    assert_eq!(status, 200, "{added}");
+    assert_eq!(added["replaced"], json!(false));
     house
         .until("defined", |snapshot| {
             snapshot.catalog.entry(&scenario("definitions")).is_some()
@@ -344,17 +341,15 @@ async fn another_program_registers_definitions_while_the_daemon_runs() {
     let latent =
         json!({"tool_name": "rate", "arguments": {"text": "good", "_output": {"stars": 5}}});
     let (status, answer) = send(address, "POST", "/api/v1/tools/execute", &latent).await;
-    assert_eq!((status, &answer["result"]), (200, &json!({"stars": 5})));
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer["result"], json!({"stars": 5}));
 
     // The same with an activity, which then runs it.
     let mut explicit = definition("rate");
     explicit["activity"] = json!("ratings/judge");
     let (status, changed) = send(address, "PUT", "/api/v1/definitions/rate", &explicit).await;
-    assert_eq!(
-        (status, &changed["replaced"]),
-        (200, &json!(true)),
-        "{changed}"
-    );
+    assert_eq!(status, 200, "{changed}");
+    assert_eq!(changed["replaced"], json!(true));
     let call = json!({"tool_name": "rate", "arguments": {"text": "good"}});
     let (status, answer) = send(address, "POST", "/api/v1/tools/execute", &call).await;
     assert_eq!(status, 200, "{answer}");
@@ -460,11 +455,8 @@ async fn all_that_is_down_is_forgotten_in_one_request() {
     house.remove("two");
     let target = "/api/v1/state/forget-unreachable";
     let (_, named) = send(address, "POST", target, &json!({"preview": true})).await;
-    assert_eq!(
-        (&named["scenarios"], &named["forgotten"]),
-        (&json!(["one", "two"]), &json!(false)),
-        "{named}"
-    );
+    assert_eq!(named["scenarios"], json!(["one", "two"]), "{named}");
+    assert_eq!(named["forgotten"], false);
     let (status, gone) = send(address, "POST", target, &json!({})).await;
     assert_eq!(status, 200, "{gone}");
     assert_eq!(gone["scenarios"], json!(["one", "two"]), "{gone}");

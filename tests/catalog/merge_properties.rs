@@ -10,8 +10,8 @@ use callsheet::catalog::{
     find_in_scope,
 };
 use callsheet::model::{
-    ApprovalPolicy, NameRef, PreferenceSet, PreferenceTarget, Profile, PublishedName, ScenarioName,
-    Scope, Settings, ToolId, ViewTool,
+    ApprovalPolicy, NameRef, ParameterOverrides, PreferenceSet, PreferenceTarget, Profile,
+    PublishedName, ScenarioName, Scope, Settings, ToolId, ViewTool,
 };
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -100,15 +100,23 @@ fn settings() -> impl Strategy<Value = Settings> {
         prop::option::of(select(aliases)),
         prop::option::of(-1..2_i32),
         prop::option::of(any::<bool>()),
+        prop::option::of(any::<bool>()),
     )
-        .prop_map(|(enabled, approval, alias, priority, pinned)| Settings {
-            enabled,
-            approval,
-            alias,
-            priority,
-            pinned,
-            pins: None,
-        })
+        .prop_map(
+            |(enabled, approval, alias, priority, pinned, overrides)| Settings {
+                enabled,
+                approval,
+                alias,
+                priority,
+                pinned,
+                pins: None,
+                description: overrides.map(|_| "Says something else".into()),
+                // A fixed value for a parameter that no tool has withholds the tool.
+                parameters: overrides
+                    .filter(|withheld| *withheld)
+                    .map(|_| ParameterOverrides::parse(r#"{"gone":{"fixed":1}}"#).unwrap()),
+            },
+        )
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {

@@ -310,8 +310,8 @@ fn a_state_that_cannot_be_written_is_an_error() {
 /// What `serve` would move aside is not called well before.
 #[test]
 fn a_damaged_state_is_an_error_and_the_start_says_what_became_of_it() {
-    let home = Home::with("");
-    let mut daemon = home.serve(&["--listen", "127.0.0.1:0"]);
+    let home = home_at(&free_port(), "");
+    let mut daemon = home.serve(&[]);
     daemon.signal("TERM");
     daemon.ended();
     let state = home.path(".state/callsheet/state.db");
@@ -329,7 +329,7 @@ fn a_damaged_state_is_an_error_and_the_start_says_what_became_of_it() {
         before,
         "it changed something"
     );
-    let mut daemon = home.serve(&["--listen", "127.0.0.1:0"]);
+    let mut daemon = home.serve(&[]);
     daemon.signal("TERM");
     let (_, log) = daemon.ended();
     assert!(

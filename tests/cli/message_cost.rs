@@ -168,6 +168,10 @@ async fn schemas_that_multiply_cost_neither_memory_nor_answers_and_calls_go_on_u
         tool("expressions", &expressions()),
         tool("doubled_any", &doubling("anyOf", 26)),
         tool("doubled_all", &doubling("allOf", 60)),
+        tool(
+            "matched",
+            &json!({"properties": {"x": {"pattern": "a[ab]{1000}[c-z]"}}}),
+        ),
     ];
     let files = Callee::echo(manifest("files", &tools)).await;
     let home = Home::naming(&[("files", files.url().as_str())]);
@@ -181,8 +185,9 @@ async fn schemas_that_multiply_cost_neither_memory_nor_answers_and_calls_go_on_u
     );
 
     let nested = (0..40).fold(json!(5), |inner, _| json!({"c": inner}));
+    let long = json!({"x": "ab".repeat(200_000)});
     for (name, arguments) in [
-        ("expressions", &nested),
+        ("matched", &long),
         ("doubled_any", &hostile),
         ("doubled_all", &hostile),
         ("plain", &json!({"n": 1})),
@@ -209,6 +214,11 @@ async fn schemas_that_multiply_cost_neither_memory_nor_answers_and_calls_go_on_u
         400,
         "shallow ones are checked"
     );
+    assert_eq!(
+        Call::start(&daemon, "expressions", &nested).status(),
+        400,
+        "and so are deep ones"
+    );
     assert_eq!(daemon.get("/healthz").0, 200);
     assert_eq!(daemon.get("/api/v1/tools").0, 200);
 
@@ -223,7 +233,7 @@ async fn schemas_that_multiply_cost_neither_memory_nor_answers_and_calls_go_on_u
     assert_eq!(status, 200, "{findings:#}");
     assert_eq!(
         tools,
-        vec!["doubled_all", "doubled_any", "expressions"],
+        vec!["doubled_all", "doubled_any", "matched"],
         "{findings:#}"
     );
     let peak = peak_kilobytes(&daemon);

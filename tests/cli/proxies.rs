@@ -1,4 +1,5 @@
-//! A daemon whose environment or configuration names a proxy: what goes through it, and who says so.
+//! A daemon whose environment or configuration names a proxy: what goes through it, and what shows
+//! it.
 
 use std::process::Command;
 

@@ -15,8 +15,8 @@ use callsheet::config::{
     ModulesConfig, Position, ServerConfig, StaticScenario, Subnet, TrustPattern, ValueOrigin, keys,
 };
 use callsheet::model::{
-    AcceptedVersions, ApprovalPolicy, HttpTarget, Permission, PinMode, PreferenceSet, Profile,
-    PublishedName, Scope, Secret, Settings, UnknownLevel,
+    AcceptedVersions, ApprovalPolicy, HttpTarget, ParameterOverrides, Permission, PinMode,
+    PreferenceSet, Profile, PublishedName, Scope, Secret, Settings, UnknownLevel,
 };
 use callsheet::protocols::definitions::Definition;
 use callsheet::transports::http::CacheScope;
@@ -271,6 +271,8 @@ target = "tool:a/b.c"
 enabled = false
 approval = "require"
 alias = "d"
+description = "Says d"
+parameters = '{"e": {"fixed": 1}}'
 priority = -7
 pinned = true
 [[preferences]]
@@ -485,6 +487,8 @@ fn preferences() -> PreferenceSet {
         priority: Some(-7),
         pinned: Some(true),
         pins: None,
+        description: Some("Says d".into()),
+        parameters: Some(ParameterOverrides::parse(r#"{"e":{"fixed":1}}"#).unwrap()),
     };
     set.set(Scope::Global, "tool:a/b.c".parse().unwrap(), settings);
     let hold = Settings {

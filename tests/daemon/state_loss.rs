@@ -169,7 +169,7 @@ async fn what_can_still_be_read_of_preferences_is_kept() {
         .json();
     assert!(
         accepted["lost"].to_string().contains(
-            "2 preferences, 0 decisions about scenarios and what was accepted of 1 scenarios"
+            "2 preferences, 0 decisions about scenarios, what was accepted of 1 scenarios"
         ),
         "{accepted}"
     );

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use callsheet::model::{
     AdditionKind, ApprovalDecision, ApprovalPolicy, ApprovalRequest, ApprovalState,
-    CalledDefinition, CallerInfo, FindingCode, JsonText, Operation, OperationState, PeerIdentity,
-    Permission, PinMode, PreferenceAuthor, PreferenceTarget, Progress, PublishedName, ScenarioName,
-    Scope, Settings, StoredAnswer, StoredTurn, ToolUsage,
+    CalledDefinition, CallerInfo, FindingCode, JsonText, Operation, OperationState,
+    ParameterOverrides, PeerIdentity, Permission, PinMode, PreferenceAuthor, PreferenceTarget,
+    Progress, PublishedName, ScenarioName, Scope, Settings, StoredAnswer, StoredTurn, ToolUsage,
 };
 use callsheet::runtime::Clock;
 use callsheet::state::{
@@ -212,6 +212,8 @@ async fn everything_survives_a_reopen() {
         priority: Some(-7),
         pinned: Some(false),
         pins: Some(PinMode::Hold),
+        description: Some("Looks at one file.".into()),
+        parameters: Some(ParameterOverrides::parse(r#"{"depth":{"fixed":1}}"#).unwrap()),
     };
     let since = "2026-05-06T07:08:09.000000001Z".parse().unwrap();
     let writes = vec![
@@ -1211,5 +1213,9 @@ async fn additions_are_replaced_and_taken_away_by_kind_and_name() {
             .any(|finding| finding.code == FindingCode::StateRepaired),
         "{:?}",
         restored.findings
+    );
+    assert!(
+        restored.loss.is_some(),
+        "it may have been the bounds of a profile"
     );
 }

@@ -116,8 +116,10 @@ impl Home {
             config: Arc::clone(&config),
             store,
             restored,
-            additions: callsheet::config::Additions::default(),
-            definitions: definitions.clone(),
+            additions: callsheet::engine::AdditionBoard::new(
+                callsheet::config::Additions::default(),
+                definitions.clone(),
+            ),
             children: Children::new(clock),
             client,
             protocols: Protocols::built_in(),

@@ -5,17 +5,18 @@
 //! keywords evaluated, on the way in, or on addresses. A schema with one of them is not used. Of
 //! the others everything that grows faster than the text is counted here and bounded: a definition
 //! is compiled anew for each spelling of a reference to it, every part keeps the pointer to itself,
-//! and values that are no schemas are copied.
+//! values that are no schemas are copied, and schemas that are applied to the same value multiply
+//! where branches refer to the same definition.
 //!
 //! What stands in `default`, `const` and the like is taken for a schema, too: a reference may lead
-//! there. What a check costs is counted in [`super::cost`].
+//! there. What a check costs is paid while it is made (see [`super::meter`]), at prices that are
+//! found here.
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::references::{Outside, References};
-use super::weight::{self, Weights};
 
 /// The size of a compiled schema at most. A unit takes up to about a hundred bytes.
 const MOST_UNITS: u64 = 500_000;
@@ -29,12 +30,22 @@ const SCHEMA_LEVELS_MAX: u64 = 4_000;
 /// References with different targets or spellings. What is compiled later is kept with all the
 /// schemas that lead to it.
 const MOST_REFERENCES: usize = 2_000;
+/// Schemas that are applied to one value, through branches and references: each costs time, also
+/// where it reads nothing of the value.
+const SCHEMAS_ON_VALUE_MAX: u64 = 20_000;
+/// How deep these may nest. The validator recurses, and a schema that reads nothing does not notice
+/// that its stack ends.
+const LEVELS_ON_VALUE_MAX: u64 = 500;
+/// Schemas that read nothing and are applied for one unit of a check's work.
+const IDLE_SCHEMAS_A_UNIT: u64 = 4;
 /// How many keywords may be inspected to find what distinguishes branches.
 const MOST_LOOKS: u64 = 50_000;
 /// The number of branches from which on the validator looks for a member that distinguishes them.
 const MANY_BRANCHES: usize = 3;
-/// How deep it looks for that member.
-const LOOKS_DEEP: u32 = 16;
+/// Keywords that read the value in every draft.
+const READING: [&str; 4] = ["type", "const", "enum", "pattern"];
+/// Bytes of text that weigh as much as one value.
+const TEXT_UNIT: usize = 8;
 /// Bytes of a reference, which is resolved anew wherever it stands.
 const LONGEST_REFERENCE: usize = 2_000;
 
@@ -96,16 +107,53 @@ pub(super) enum NotCompiled {
     /// More than [`MOST_UNITS`].
     #[error("it is too large together with what it refers to")]
     Size,
-    /// Deeper than [`SCHEMA_LEVELS_MAX`].
+    /// Deeper than [`SCHEMA_LEVELS_MAX`] or [`LEVELS_ON_VALUE_MAX`].
     #[error("the schemas that it refers to nest too deeply together")]
     Depth,
+    /// More than [`SCHEMAS_ON_VALUE_MAX`].
+    #[error(
+        "its branches and references multiply to more than {SCHEMAS_ON_VALUE_MAX} schemas on one value"
+    )]
+    Multiplied,
+    /// References that lead back to where they began without going on in the arguments.
+    #[error("its references lead back to themselves on one value")]
+    Circle,
     /// More than [`MOST_LOOKS`].
     #[error("its branches take too long to tell apart")]
     Branches,
 }
 
-/// The size of the compiled schema, in units of some hundred bytes.
-pub(super) fn measure(schema: &Value) -> Result<u64, NotCompiled> {
+/// What was counted of a schema.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct SchemaSize {
+    /// Its size once it is compiled, in units of some hundred bytes.
+    pub(super) units: u64,
+    /// Bytes of the longest pointer to a part of it.
+    pub(super) longest_pointer: u64,
+    /// How deep schemas nest that are applied to one value.
+    pub(super) levels_on_value: u64,
+    /// Schemas that are applied to one value and read nothing of it.
+    pub(super) idle_on_value: u64,
+    /// Whether numbers are divided by a fraction.
+    pub(super) has_fractions: bool,
+}
+
+impl SchemaSize {
+    /// What it costs to take a member or an item out of its value: as many schemas that read
+    /// nothing may be applied to it.
+    pub(super) fn price_of_child(self) -> u64 {
+        1 + self.idle_on_value / IDLE_SCHEMAS_A_UNIT
+    }
+
+    /// Bytes of the ways through a schema that an error about a value at this depth may keep.
+    pub(super) fn error_bytes(self, depth: u64) -> u64 {
+        let references = self.levels_on_value.saturating_mul(depth + 1);
+        self.longest_pointer.saturating_mul(references)
+    }
+}
+
+/// Counts a schema.
+pub(super) fn measure(schema: &Value) -> Result<SchemaSize, NotCompiled> {
     refuse(schema, schema, true)?;
     let mut count = Count::new(schema);
     let mut deep = count.part(schema, 0, false)?;
@@ -116,7 +164,7 @@ pub(super) fn measure(schema: &Value) -> Result<u64, NotCompiled> {
             return Err(NotCompiled::Depth);
         }
     }
-    Ok(count.units)
+    Ok(count.size)
 }
 
 /// Removes the address of the whole schema: no reference uses it, and each part would keep it. A
@@ -170,23 +218,28 @@ fn is_draft_4(root: &Value) -> bool {
         .is_some_and(|draft| draft.contains("draft-04"))
 }
 
-/// What the validator collects of a branch to distinguish it from others.
-#[derive(Debug, Clone, Copy, Default)]
-struct Collected {
-    /// Schemas that it looks at.
+/// The schemas that are applied to the value of one schema: itself, and those that its branches and
+/// references lead to.
+#[derive(Debug, Clone, Copy)]
+struct OnValue {
     schemas: u64,
-    /// Names that these require. It looks for each in each of them.
+    /// Those of them that read nothing and lead to no other.
+    idle: u64,
+    levels: u64,
+    /// Names that these require. To distinguish branches the validator looks for each in each of
+    /// them.
     names: u64,
 }
 
 /// Adds up the parts of one schema.
 struct Count<'a> {
     references: References<'a>,
-    weights: Weights<'a>,
-    units: u64,
+    size: SchemaSize,
     looks: u64,
-    /// What is collected of a schema (its address) at a depth.
-    collected: HashMap<(usize, u32), Collected>,
+    /// The weights of values that are copied, by their addresses.
+    weights: HashMap<usize, u64>,
+    /// What a schema (its address) applies to its value; `None` while that is being counted.
+    on_value: HashMap<usize, Option<OnValue>>,
     /// References seen so far. Each spelling is compiled by itself.
     known: HashSet<&'a str>,
     /// Those whose targets are still to be counted.
@@ -197,28 +250,19 @@ impl<'a> Count<'a> {
     fn new(schema: &'a Value) -> Self {
         Self {
             references: References::new(schema),
-            weights: Weights::default(),
-            units: 0,
+            size: SchemaSize::default(),
             looks: 0,
-            collected: HashMap::new(),
+            weights: HashMap::new(),
+            on_value: HashMap::new(),
             known: HashSet::new(),
             waiting: Vec::new(),
         }
     }
 
     fn add(&mut self, units: u64) -> Result<(), NotCompiled> {
-        self.units = self.units.saturating_add(units);
-        if self.units > MOST_UNITS {
+        self.size.units = self.size.units.saturating_add(units);
+        if self.size.units > MOST_UNITS {
             Err(NotCompiled::Size)
-        } else {
-            Ok(())
-        }
-    }
-
-    fn look(&mut self, looks: u64) -> Result<(), NotCompiled> {
-        self.looks = self.looks.saturating_add(looks);
-        if self.looks > MOST_LOOKS {
-            Err(NotCompiled::Branches)
         } else {
             Ok(())
         }
@@ -228,6 +272,7 @@ impl<'a> Count<'a> {
     /// that its members are no keywords. Returns how deep it nests.
     fn part(&mut self, value: &'a Value, pointer: u64, named: bool) -> Result<u64, NotCompiled> {
         self.add(1 + pointer / POINTER_UNIT)?;
+        self.size.longest_pointer = self.size.longest_pointer.max(pointer);
         let mut deep = 0;
         match value {
             Value::Array(items) => {
@@ -237,8 +282,11 @@ impl<'a> Count<'a> {
             }
             Value::Object(members) => {
                 self.add(OBJECT_UNITS)?;
+                if !named {
+                    self.schema(value)?;
+                }
                 for (name, held) in members {
-                    self.add(weight::text(name))?;
+                    self.add(text_weight(name))?;
                     if !named {
                         self.keyword(name, held)?;
                     }
@@ -247,12 +295,20 @@ impl<'a> Count<'a> {
                 }
             }
             Value::String(text) => {
-                self.add(weight::text(text))?;
+                self.add(text_weight(text))?;
                 return Ok(0);
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => return Ok(0),
         }
         Ok(deep + 1)
+    }
+
+    /// Counts what a schema applies to its value.
+    fn schema(&mut self, schema: &'a Value) -> Result<(), NotCompiled> {
+        let on_value = self.on_value(schema, 0)?;
+        self.size.levels_on_value = self.size.levels_on_value.max(on_value.levels);
+        self.size.idle_on_value = self.size.idle_on_value.max(on_value.idle);
+        Ok(())
     }
 
     /// Counts what a keyword takes besides its value.
@@ -264,14 +320,17 @@ impl<'a> Count<'a> {
                 }
                 self.waiting.push(reference);
             }
+            ("multipleOf", Value::Number(step)) if !step.is_u64() => {
+                self.size.has_fractions = true;
+            }
             ("anyOf" | "oneOf", Value::Array(branches)) if branches.len() >= MANY_BRANCHES => {
                 for branch in branches {
-                    let collected = self.collect(branch, 0)?;
-                    self.look(
-                        collected
-                            .schemas
-                            .saturating_mul(collected.names.saturating_add(1)),
-                    )?;
+                    let on_value = self.on_value(branch, 0)?;
+                    let looks = on_value.schemas.saturating_mul(on_value.names + 1);
+                    self.looks = self.looks.saturating_add(looks);
+                }
+                if self.looks > MOST_LOOKS {
+                    return Err(NotCompiled::Branches);
                 }
             }
             _ => {}
@@ -279,57 +338,126 @@ impl<'a> Count<'a> {
         if NOT_COPIED.contains(&keyword) {
             return Ok(());
         }
-        let weight = self.weights.of(held);
+        let weight = self.weight(held);
         self.add(weight)
     }
 
-    /// What is collected of a branch. Counting takes one look for each schema and depth.
-    fn collect(&mut self, schema: &'a Value, depth: u32) -> Result<Collected, NotCompiled> {
-        let Some(keywords) = schema.as_object().filter(|_| depth <= LOOKS_DEEP) else {
-            return Ok(Collected {
-                schemas: 1,
-                names: 0,
-            });
+    /// What a schema applies to its value, each counted once for every way to it. `level` is its
+    /// own below the one that began.
+    fn on_value(&mut self, schema: &'a Value, level: u64) -> Result<OnValue, NotCompiled> {
+        let Some(keywords) = schema.as_object() else {
+            return Ok(OnValue::idle());
         };
-        let key = (std::ptr::from_ref(schema).addr(), depth);
-        if let Some(collected) = self.collected.get(&key) {
-            return Ok(*collected);
+        let address = std::ptr::from_ref(schema).addr();
+        if let Some(counted) = self.on_value.get(&address) {
+            return counted.ok_or(NotCompiled::Circle);
         }
-        self.look(1)?;
-        let names = keywords
-            .get("required")
-            .and_then(Value::as_array)
-            .map_or(0, |names| names.len() as u64);
-        let mut all = Collected { schemas: 1, names };
-        if let Some(Value::String(reference)) = keywords.get("$ref") {
-            let target = self.references.target(reference)?;
-            all = all.and(self.collect(target, depth + 1)?);
+        if level > LEVELS_ON_VALUE_MAX {
+            return Err(NotCompiled::Depth);
         }
-        for part in keywords
-            .get("allOf")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
-            all = all.and(self.collect(part, depth + 1)?);
+        self.on_value.insert(address, None);
+        let applied = self.applied(keywords)?;
+        let mut all = OnValue::of_keywords(keywords, applied.is_empty());
+        for below in applied {
+            all.include(self.on_value(below, level + 1)?);
         }
-        self.collected.insert(key, all);
+        if all.schemas > SCHEMAS_ON_VALUE_MAX {
+            return Err(NotCompiled::Multiplied);
+        }
+        if all.levels > LEVELS_ON_VALUE_MAX {
+            return Err(NotCompiled::Depth);
+        }
+        self.on_value.insert(address, Some(all));
         Ok(all)
+    }
+
+    /// The schemas that these keywords apply to the same value.
+    fn applied(&mut self, keywords: &'a Map<String, Value>) -> Result<Vec<&'a Value>, NotCompiled> {
+        let mut applied = Vec::new();
+        for (keyword, held) in keywords {
+            match (keyword.as_str(), held) {
+                ("$ref", Value::String(reference)) => {
+                    applied.push(self.references.target(reference)?);
+                }
+                ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => applied.extend(schemas),
+                ("not" | "if" | "then" | "else", schema) => applied.push(schema),
+                ("dependentSchemas" | "dependencies", Value::Object(schemas)) => {
+                    applied.extend(schemas.values());
+                }
+                _ => {}
+            }
+        }
+        Ok(applied)
+    }
+
+    /// The weight of a value: one for each value within it, and one for each eight bytes of text.
+    /// Those of values within are remembered too, so that weighing every level of a nested value
+    /// stays linear.
+    fn weight(&mut self, value: &'a Value) -> u64 {
+        let address = std::ptr::from_ref(value).addr();
+        if let Some(weight) = self.weights.get(&address) {
+            return *weight;
+        }
+        let weight = match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => return 1,
+            Value::String(text) => return 1 + text_weight(text),
+            Value::Array(items) => {
+                let each = items.iter().map(|item| self.weight(item));
+                each.fold(1, u64::saturating_add)
+            }
+            Value::Object(members) => {
+                let each = members
+                    .iter()
+                    .map(|(name, member)| text_weight(name).saturating_add(self.weight(member)));
+                each.fold(1, u64::saturating_add)
+            }
+        };
+        self.weights.insert(address, weight);
+        weight
     }
 }
 
-impl Collected {
-    fn and(self, other: Self) -> Self {
+impl OnValue {
+    /// One schema that reads nothing.
+    fn idle() -> Self {
         Self {
-            schemas: self.schemas.saturating_add(other.schemas),
-            names: self.names.saturating_add(other.names),
+            schemas: 1,
+            idle: 1,
+            levels: 1,
+            names: 0,
         }
     }
+
+    /// One with these keywords, without what it applies; `is_last` says that this is nothing.
+    fn of_keywords(keywords: &Map<String, Value>, is_last: bool) -> Self {
+        let reads = READING
+            .iter()
+            .any(|keyword| keywords.contains_key(*keyword));
+        let required = keywords.get("required").and_then(Value::as_array);
+        Self {
+            idle: u64::from(is_last && !reads),
+            names: required.map_or(0, |names| names.len() as u64),
+            ..Self::idle()
+        }
+    }
+
+    /// Adds what one of its branches or its reference applies.
+    fn include(&mut self, below: Self) {
+        self.schemas = self.schemas.saturating_add(below.schemas);
+        self.idle = self.idle.saturating_add(below.idle);
+        self.levels = self.levels.max(below.levels + 1);
+        self.names = self.names.saturating_add(below.names);
+    }
+}
+
+/// The weight of a text's bytes.
+fn text_weight(text: &str) -> u64 {
+    (text.len() / TEXT_UNIT) as u64
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Map, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -426,13 +554,15 @@ mod tests {
         let long = json!({"items": {"$ref": format!("#/$defs/{}", "a".repeat(100_000))}});
         assert_eq!(measure(&long), Err(NotCompiled::LongReference));
         let recursive = json!({"$defs": {"a": {"items": {"$ref": "#"}}}, "properties": {"b": {"$ref": "#/$defs/a"}}});
-        assert!(measure(&recursive).unwrap() < 200);
+        assert!(measure(&recursive).unwrap().units < 200);
     }
 
     #[test]
     fn branches_that_take_long_to_tell_apart_are_refused() {
-        let doubled = |link: Value| json!({"allOf": [link, link, link, link]});
-        let mut schema = chain(15, doubled);
+        let mut schema = chain(
+            10,
+            |link: Value| json!({"required": vec!["a"; 9], "allOf": [link, link]}),
+        );
         schema["oneOf"] = json!([{"$ref": "#/$defs/d0"}, {}, {}]);
         assert_eq!(measure(&schema), Err(NotCompiled::Branches));
         schema["oneOf"] = json!([{"$ref": "#/$defs/d0"}, {}]);
@@ -457,10 +587,64 @@ mod tests {
             measure(&chain(1_500, |next| json!({"properties": {"a": next}}))),
             Err(NotCompiled::Depth)
         );
-        assert_eq!(
-            measure(&chain(2_500, |next| next)),
-            Err(NotCompiled::References)
-        );
+        let wide = json!({"properties": (0..2_500).map(|n| (format!("p{n}"), json!({"$ref": format!("#/$defs/d{n}")}))).collect::<Map<_, _>>(),
+            "$defs": (0..2_500).map(|n| (format!("d{n}"), json!({}))).collect::<Map<_, _>>()});
+        assert_eq!(measure(&wide), Err(NotCompiled::References));
+    }
+
+    #[test]
+    fn what_is_applied_to_one_value_is_bounded() {
+        assert!(measure(&chain(400, |next| next)).is_ok());
+        assert_eq!(measure(&chain(600, |next| next)), Err(NotCompiled::Depth));
+        for branch in ["anyOf", "oneOf", "allOf"] {
+            let doubled = |next: Value| json!({branch: [next, next]});
+            let few = measure(&chain(12, doubled)).unwrap();
+            assert_eq!(
+                (few.levels_on_value, few.idle_on_value),
+                (26, 1),
+                "{branch}"
+            );
+            assert_eq!(
+                measure(&chain(26, doubled)),
+                Err(NotCompiled::Multiplied),
+                "{branch}"
+            );
+        }
+        // Schemas that read nothing make each value dearer.
+        let idle = json!({"items": {"allOf": vec![json!({}); 4_000]}});
+        assert_eq!(measure(&idle).unwrap().price_of_child(), 1_001);
+        let reading = json!({"items": {"allOf": vec![json!({"type": "string"}); 4_000]}});
+        assert_eq!(measure(&reading).unwrap().price_of_child(), 1);
+    }
+
+    #[test]
+    fn references_that_lead_back_on_one_value_are_refused() {
+        let circle = |size: usize| {
+            let others = |own| {
+                (0..size)
+                    .filter(move |n| *n != own)
+                    .map(|n| json!({"$ref": format!("#/$defs/d{n}")}))
+            };
+            let defs: Map<String, Value> = (0..size)
+                .map(|n| {
+                    (
+                        format!("d{n}"),
+                        json!({"allOf": others(n).collect::<Vec<_>>()}),
+                    )
+                })
+                .collect();
+            json!({"properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": defs})
+        };
+        for schema in [
+            json!({"$ref": "#"}),
+            json!({"allOf": [{"$ref": "#"}]}),
+            json!({"dependentSchemas": {"x": {"$ref": "#/dependentSchemas/x"}}}),
+            circle(14),
+        ] {
+            assert_eq!(measure(&schema), Err(NotCompiled::Circle), "{schema}");
+        }
+        let onward = json!({"properties": {"x": {"if": {"type": "array"}, "then": {"$ref": "#"}}}});
+        assert!(measure(&onward).is_ok());
     }
 
     #[test]

@@ -24,7 +24,7 @@ enum JudgeProgress {
     Complete,
     /// The rest of this manifest is left to the next request.
     EntryLeft,
-    /// No thread is free, so every further manifest is left to the next request too.
+    /// The queue is full, so every further manifest is left to the next request too.
     ThreadsBusy,
 }
 
@@ -132,7 +132,8 @@ impl ArgumentValidator {
                     reasons.insert(digest, reason);
                 }
                 Err(error) => {
-                    let is_of_entry = matches!(error, PoolError::OwnerOverdue);
+                    // Its own checks take both the time and the one thread that it may have.
+                    let is_of_entry = matches!(error, PoolError::NotStarted);
                     progress = if is_of_entry {
                         JudgeProgress::EntryLeft
                     } else {

@@ -3,33 +3,33 @@
 //!
 //! ```text
 //! schema -> references, compiling (may it be compiled? how large?) -> CompiledSchema, kept
-//! arguments -> cost, weight, pattern (what would the check cost?) -> at once, or on the pool
+//! arguments -> at once within a small budget, or on the pool within a larger one (meter)
 //! ```
 //!
 //! What is kept true here:
 //!
 //! - References are never fetched, neither from the network nor from files, and patterns run on an
 //!   engine whose time is linear.
-//! - Only schemas whose cost can be counted are compiled ([`compiling`]), and what a check would
-//!   cost is counted before it is made ([`cost`]).
+//! - Only schemas whose size can be counted are compiled ([`compiling`]), and a check ends when its
+//!   budget of work, memory and stack is used up ([`meter`]).
 //! - Checks run on threads of their own with a deadline ([`pool`]), so that none delays an answer
-//!   or a stop. If the count says that a check takes less time than waking such a thread, it is
-//!   made at once, and only its success counts.
+//!   or a stop. One that takes less time than waking such a thread is made at once, and only its
+//!   success counts.
 //! - With a schema that cannot be used, the only check is that the arguments are an object. A
 //!   finding says so when the tool is listed ([`listed`]), and after a call whose arguments took
 //!   too long ([`noted`]).
 //! - Compiled schemas are kept by the digest of their text, bounded in number and in bytes.
 //!
 //! Read in this order: this file, `schema.rs` (one compiled schema), `references.rs`,
-//! `compiling.rs`, `cost.rs` with `weight.rs` and `pattern.rs`, `pool.rs`; then `listed.rs`,
-//! `noted.rs` and `of_results.rs` (results are checked in the same way).
+//! `compiling.rs` with `pattern.rs`, `meter.rs`, `pool.rs`; then `listed.rs`, `noted.rs` and
+//! `of_results.rs` (results are checked in the same way).
 //!
 //! Formats are annotations, as in the standard.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
@@ -40,28 +40,35 @@ use super::limits::open_to_clients;
 use crate::catalog::Catalog;
 use crate::config;
 use crate::model::{Finding, JsonText, ScenarioName, ViewTool};
-use crate::runtime::Clock;
+use crate::runtime::tasks::start_detached_thread;
 
 mod compiling;
-mod cost;
 pub(crate) mod listed;
+mod meter;
 mod noted;
 mod of_results;
 mod pattern;
 mod pool;
 pub(in crate::calls) mod references;
 mod schema;
-mod weight;
 
 use noted::{JudgedManifest, NotedTools, SchemaNote};
-use pool::{CheckPool, PoolError, PoolLimits};
+use pool::{CheckPool, PoolError, PoolLimits, STACK_BYTES};
 use schema::CompiledSchema;
 
 pub use schema::{ArgumentVerdict, MOST_VIOLATIONS};
 
-/// Checks arguments as a call does, but on this thread and without keeping the schema.
+/// Checks arguments as a call does, on a thread with such a stack, but without keeping the schema.
 pub fn check(schema: &JsonText, arguments: &JsonText) -> ArgumentVerdict {
-    CompiledSchema::compile(schema).check(arguments)
+    let schema = schema.clone();
+    let arguments = arguments.clone();
+    let (send, verdict) = mpsc::sync_channel(1);
+    let work = move || _ = send.send(CompiledSchema::compile(&schema).check(&arguments));
+    let started = start_detached_thread("check", STACK_BYTES, work).ok();
+    let unchecked = || ArgumentVerdict::Unchecked("had no thread that checks it".into());
+    started
+        .and_then(|()| verdict.recv().ok())
+        .unwrap_or_else(unchecked)
 }
 
 /// What a check waits and runs by.
@@ -137,10 +144,10 @@ struct KeptSchema {
 
 impl ArgumentValidator {
     /// Without any schema yet.
-    pub(super) fn new(clock: Clock) -> Self {
+    pub(super) fn new() -> Self {
         Self {
             kept: Mutex::default(),
-            pool: CheckPool::new(clock),
+            pool: CheckPool::new(),
             unchecked: Mutex::new(NotedTools::new(SchemaNote::Unchecked)),
             unfit: Mutex::new(NotedTools::new(SchemaNote::UnfitResult)),
             result_turns: Arc::new(Semaphore::new(RESULTS_AT_ONCE)),
@@ -245,14 +252,8 @@ impl ArgumentValidator {
                 ));
             }
             Err(PoolError::NoThread) => {
-                return Err(busy(
-                    tool,
-                    "every thread for that is held by checks that take too long",
-                ));
+                return Err(busy(tool, "the system allows no thread for that"));
             }
-            Err(PoolError::OwnerOverdue) => ArgumentVerdict::Unchecked(
-                "was not used: another check of the same scenario takes too long".into(),
-            ),
             Err(PoolError::Overdue) => self.give_up(digest, GIVEN_UP_OVERDUE, rules),
             Err(PoolError::Panicked(panic)) => {
                 tracing::error!(tool = %tool.id, error = panic, "the validator of arguments failed");
@@ -442,7 +443,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_brief_check_against_a_known_schema_waits_for_no_thread() {
-        let validators = ArgumentValidator::new(Clock::system());
+        let validators = ArgumentValidator::new();
         let rules = config::CallsConfig::default();
         let no_room = config::CallsConfig {
             check_queue: 0,

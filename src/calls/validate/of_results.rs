@@ -72,12 +72,7 @@ impl ArgumentValidator {
                 tracing::error!(%tool, error = panic, "the validator of results failed");
                 self.give_up(digest, GIVEN_UP_PANICKED, rules);
             }
-            Err(
-                PoolError::QueueFull
-                | PoolError::NotStarted
-                | PoolError::OwnerOverdue
-                | PoolError::NoThread,
-            ) => {}
+            Err(PoolError::QueueFull | PoolError::NotStarted | PoolError::NoThread) => {}
         }
     }
 

@@ -6,6 +6,7 @@
 
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind};
+use serde_json::{Map, Value};
 
 /// Size of a pattern that cannot be parsed here, though perhaps by the validator, whose syntax is
 /// that of ECMA 262.
@@ -17,14 +18,58 @@ const PATTERN_BYTES: u64 = 8 * 1024;
 /// Bytes of a pattern that is measured. A longer one counts as larger than any may be, because
 /// parsing it takes long by itself.
 const MEASURED_PATTERN_BYTES_MAX: usize = 4 * 1024;
-/// States that one character is held against in one unit of work. All may be followed at once.
-const STATES_A_UNIT: u64 = 4;
 /// States of a class with characters beyond ASCII, which are sequences of bytes, besides those of
 /// its ranges.
 const SEQUENCES: u64 = 8;
 
+/// The patterns within one schema.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct PatternSizes {
+    /// Bytes of all of them once they are compiled, roughly.
+    pub(super) bytes: u64,
+    /// States of the largest one for texts. All may be followed at each character.
+    pub(super) text_states: u64,
+    /// States of the largest one for names of members.
+    pub(super) name_states: u64,
+}
+
+impl PatternSizes {
+    /// Adds the patterns within a value, wherever they stand. `None` as soon as they take more than
+    /// so many bytes.
+    pub(super) fn with(mut self, value: &Value, most_bytes: u64) -> Option<Self> {
+        match value {
+            Value::Array(items) => items
+                .iter()
+                .try_fold(self, |sizes, item| sizes.with(item, most_bytes)),
+            Value::Object(members) => {
+                if let Some(Value::String(pattern)) = members.get("pattern") {
+                    self.text_states = self.text_states.max(self.add(pattern, most_bytes)?);
+                }
+                let by_name = members.get("patternProperties").and_then(Value::as_object);
+                for pattern in by_name.into_iter().flat_map(Map::keys) {
+                    self.name_states = self.name_states.max(self.add(pattern, most_bytes)?);
+                }
+                members
+                    .values()
+                    .try_fold(self, |sizes, member| sizes.with(member, most_bytes))
+            }
+            _ => Some(self),
+        }
+    }
+
+    /// Adds the bytes of one pattern, and returns its states.
+    fn add(&mut self, pattern: &str, most_bytes: u64) -> Option<u64> {
+        let states = states(pattern);
+        let bytes = states
+            .saturating_mul(STATE_BYTES)
+            .saturating_add(PATTERN_BYTES);
+        self.bytes = self.bytes.saturating_add(bytes);
+        (self.bytes <= most_bytes).then_some(states)
+    }
+}
+
 /// The number of states that a pattern compiles to, roughly.
-pub(super) fn states(pattern: &str) -> u64 {
+fn states(pattern: &str) -> u64 {
     if pattern.len() > MEASURED_PATTERN_BYTES_MAX {
         return u64::MAX;
     }
@@ -37,19 +82,6 @@ pub(super) fn states(pattern: &str) -> u64 {
         .ok();
     let parsed = ascii.or_else(|| ParserBuilder::new().build().parse(pattern).ok());
     parsed.map_or(UNKNOWN, |hir| size(&hir))
-}
-
-/// Bytes that a compiled pattern takes, roughly.
-pub(super) fn bytes(pattern: &str) -> u64 {
-    states(pattern)
-        .saturating_mul(STATE_BYTES)
-        .saturating_add(PATTERN_BYTES)
-}
-
-/// The work of matching a text against a pattern with so many states, in the units of a check.
-pub(super) fn work(states: u64, text: &str) -> u64 {
-    let read = text.len() as u64;
-    (read.saturating_mul(states) / STATES_A_UNIT).saturating_add(read / 8 + 1)
 }
 
 fn size(hir: &Hir) -> u64 {
@@ -85,6 +117,8 @@ fn size(hir: &Hir) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -94,7 +128,6 @@ mod tests {
         assert!(states("((a{100}){100}){100}") >= 1_000_000);
         assert_eq!(states("(?=x)y"), UNKNOWN);
         assert!(states("[é-ü]+") < 40);
-        assert!(work(states("^a+$"), &"a".repeat(800)) < 2_000);
         assert!(
             states(".{100}") >= 1_000 && states("[^a]{100}") >= 1_000,
             "characters are up to four bytes"
@@ -106,9 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn every_state_is_counted_for_every_character() {
-        let text = "ab".repeat(500_000);
-        assert!(work(states("a[ab]{1000}[c-z]"), &text) > 200_000_000);
-        assert!(work(states("^[a-z][a-z0-9-]{0,62}$"), "some-name") < 500);
+    fn the_largest_pattern_for_texts_and_for_names_is_found_and_their_bytes_are_bounded() {
+        let schema = json!({"properties": {"a": {"pattern": "a{100}"}, "b": {"pattern": "b{20}"}},
+            "items": [{"patternProperties": {"^c{50}": {}, "d": {"pattern": "e"}}}]});
+        let sizes = PatternSizes::default().with(&schema, u64::MAX).unwrap();
+        assert_eq!(sizes.text_states, states("a{100}"));
+        assert_eq!(sizes.name_states, states("^c{50}"));
+        assert!(sizes.bytes > 5 * PATTERN_BYTES);
+        assert!(PatternSizes::default().with(&schema, sizes.bytes).is_some());
+        assert_eq!(PatternSizes::default().with(&schema, sizes.bytes - 1), None);
     }
 }

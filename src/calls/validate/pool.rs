@@ -1,15 +1,14 @@
 //! The threads on which arguments are checked, apart from those that serve.
 //!
-//! A check applies a scenario's schema to a caller's text, and once started it cannot be cancelled.
-//! So there are few threads, a bounded queue and a deadline. A check past its deadline keeps its
-//! thread, which is replaced, at most [`MAX_OVERDUE`] times, and until it ends no other check of
-//! the same scenario is run, so that one scenario cannot take every thread. A check whose caller
-//! has gone away is not started. The threads are detached: the process ends without waiting for
-//! them.
+//! A check applies a scenario's schema to a caller's text. Its own budget ends it (see
+//! [`super::meter`]), but no caller waits longer than its deadline. There are two threads, of which
+//! one scenario holds at most one, and a bounded queue: a check that finds it full, or whose turn
+//! does not come in time, is refused. A check whose caller has gone away is not started. The
+//! threads are detached: the process ends without waiting for them.
 //!
 //! Independent of schemas: the work is a closure.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,15 +16,12 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
 use crate::model::ScenarioName;
-use crate::runtime::Clock;
 use crate::runtime::tasks::{self, panic_text};
 
-/// Threads that may be past a deadline at once. Each keeps a core busy, so there are few; while all
-/// of them are, none is replaced.
-const MAX_OVERDUE: usize = 2;
+/// Threads that check. One scenario holds at most one of them, so that the others have one.
+const THREADS: usize = 2;
 /// Stack of one thread: the validator recurses with the depth of the arguments and of a schema's
 /// references.
 pub(super) const STACK_BYTES: usize = 16 * 1024 * 1024;
@@ -55,41 +51,27 @@ pub(super) enum PoolError {
     NotStarted,
     /// It runs, and is past its deadline.
     Overdue,
-    /// Another check of the same scenario is past its deadline.
-    OwnerOverdue,
-    /// No thread is left: all are past their deadline, with checks of other scenarios, or the
-    /// system allows no more.
+    /// The system allows no thread.
     NoThread,
     /// It panicked, with this text.
     Panicked(String),
 }
 
+#[derive(Default)]
 struct PoolInner {
     state: Mutex<PoolState>,
-    /// Notified when a check is queued and when the pool is closed.
+    /// Notified when a check is queued, when one ends, and when the pool is closed.
     changed: Condvar,
-    threads: usize,
-    clock: Clock,
 }
 
 #[derive(Default)]
 struct PoolState {
     queue: VecDeque<QueuedCheck>,
-    /// Checks that run, by number.
-    running: HashMap<u64, RunningCheck>,
-    /// Checks started so far; the number of the next one.
-    started: u64,
-    /// Threads that take checks from the queue.
-    live: usize,
-    /// The owners of checks past their deadline, by number. A thread that comes back takes checks
-    /// again if its place is free.
-    overdue: HashMap<u64, ScenarioName>,
+    /// The owners of the checks that run, each once.
+    running: Vec<ScenarioName>,
+    /// Threads that were started.
+    threads: usize,
     closed: bool,
-}
-
-struct RunningCheck {
-    owner: ScenarioName,
-    deadline: Instant,
 }
 
 /// A queued check. It reports its start by `start`; if the receiver is gone, it is not started.
@@ -101,20 +83,9 @@ struct QueuedCheck {
 }
 
 impl CheckPool {
-    /// A pool of as many threads as half the cores, at least one. Threads are started with the
-    /// first checks.
-    pub(super) fn new(clock: Clock) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self::with_threads((cores / 2).max(1), clock)
-    }
-
-    fn with_threads(threads: usize, clock: Clock) -> Self {
-        Self(Arc::new(PoolInner {
-            state: Mutex::default(),
-            changed: Condvar::new(),
-            threads,
-            clock,
-        }))
+    /// A pool whose threads are started with the first checks.
+    pub(super) fn new() -> Self {
+        Self(Arc::default())
     }
 
     /// Runs `work` for a tool of `owner` and gives its result. Cancel-safe: work that was not
@@ -142,19 +113,17 @@ impl CheckPool {
             work,
             limits,
         })?;
-        let result = match tokio::time::timeout(limits.timeout, started).await {
-            Ok(Ok(())) => tokio::time::timeout(limits.timeout, finished)
-                .await
-                .map_err(|_| PoolError::Overdue),
-            // What is taken from the queue and not started is that of an owner with one past its
-            // deadline.
-            Ok(Err(_closed)) => return Err(PoolError::OwnerOverdue),
-            Err(_) => Err(PoolError::NotStarted),
-        };
-        if result.is_err() {
-            self.0.replace_overdue(&mut self.0.state());
+        // A start that is never reported is that of a pool that was closed.
+        match tokio::time::timeout(limits.timeout, started).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_closed)) => return Err(PoolError::NoThread),
+            Err(_) => return Err(PoolError::NotStarted),
         }
-        result?.unwrap_or(Err(PoolError::NoThread))
+        match tokio::time::timeout(limits.timeout, finished).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(_closed)) => Err(PoolError::NoThread),
+            Err(_) => Err(PoolError::Overdue),
+        }
     }
 }
 
@@ -172,20 +141,15 @@ impl PoolInner {
 
     fn queue(self: &Arc<Self>, check: QueuedCheck) -> Result<(), PoolError> {
         let mut state = self.state();
-        // The caller of a check that runs may have gone away, and then this is where its deadline
-        // is noticed.
-        self.replace_overdue(&mut state);
         state.queue.retain(|check| !check.start.is_closed());
         if state.queue.len() >= check.limits.queue {
             return Err(PoolError::QueueFull);
         }
-        if state.is_overdue(&check.owner) {
-            return Err(PoolError::OwnerOverdue);
-        }
-        if state.live < self.threads && state.live == state.running.len() {
+        let is_first = state.threads == 0;
+        if is_first || state.threads < THREADS && !state.running.is_empty() {
             self.start_thread(&mut state);
         }
-        if state.live == 0 {
+        if state.threads == 0 {
             return Err(PoolError::NoThread);
         }
         state.add(check);
@@ -193,89 +157,39 @@ impl PoolInner {
         Ok(())
     }
 
-    /// Gives up the threads whose check is past its deadline and starts others in their places.
-    fn replace_overdue(self: &Arc<Self>, state: &mut PoolState) {
-        let now = self.clock.now();
-        let late: Vec<u64> = state
-            .running
-            .iter()
-            .filter(|(_, check)| check.deadline <= now)
-            .map(|(number, _)| *number)
-            .collect();
-        for (number, check) in late
-            .into_iter()
-            .filter_map(|number| Some((number, state.running.remove(&number)?)))
-        {
-            state.live -= 1;
-            state.overdue.insert(number, check.owner);
-        }
-        let missing = usize::from(
-            !state.queue.is_empty() && state.live == 0 && state.overdue.len() <= MAX_OVERDUE,
-        );
-        (0..missing).for_each(|_| self.start_thread(state));
-    }
-
     fn start_thread(self: &Arc<Self>, state: &mut PoolState) {
-        if state.overdue.len() > MAX_OVERDUE {
-            return;
-        }
         let shared = Arc::clone(self);
         match tasks::start_detached_thread("check", STACK_BYTES, move || shared.run_checks()) {
-            Ok(()) => state.live += 1,
+            Ok(()) => state.threads += 1,
             Err(error) => tracing::warn!(%error, "no thread could be started to check arguments"),
         }
     }
 
-    /// What one thread does until the pool is closed or its place was given to another.
+    /// What one thread does until the pool is closed.
     fn run_checks(&self) {
-        while let Some((number, check)) = self.next() {
+        while let Some(check) = self.next() {
             // An error means that the caller has gone away.
             if check.start.send(()).is_ok() {
                 (check.work)();
             }
-            if !self.ended(number) {
-                return;
-            }
+            self.state().running.retain(|owner| *owner != check.owner);
+            self.changed.notify_one();
         }
     }
 
-    /// The next check, under its number. `None` once the pool is closed.
-    fn next(&self) -> Option<(u64, QueuedCheck)> {
+    /// The next check of a scenario of which none runs. `None` once the pool is closed.
+    fn next(&self) -> Option<QueuedCheck> {
         let mut state = self.state();
         loop {
             if state.closed {
                 return None;
             }
-            if let Some(check) = state.queue.pop_front() {
-                if state.is_overdue(&check.owner) {
-                    continue;
-                }
-                let number = state.started;
-                state.started += 1;
-                let deadline = self.clock.now() + check.limits.timeout;
-                state.running.insert(
-                    number,
-                    RunningCheck {
-                        owner: check.owner.clone(),
-                        deadline,
-                    },
-                );
-                return Some((number, check));
+            if let Some(check) = state.take() {
+                state.running.push(check.owner.clone());
+                return Some(check);
             }
             self.changed.wait(&mut state);
         }
-    }
-
-    /// A check ended. Whether its thread takes further ones.
-    fn ended(&self, number: u64) -> bool {
-        let mut state = self.state();
-        if state.running.remove(&number).is_some() {
-            return true;
-        }
-        state.overdue.remove(&number);
-        let returns = state.live < self.threads;
-        state.live += usize::from(returns);
-        returns
     }
 }
 
@@ -291,8 +205,11 @@ impl PoolState {
         self.queue.insert(behind, check);
     }
 
-    fn is_overdue(&self, owner: &ScenarioName) -> bool {
-        self.overdue.values().any(|overdue| overdue == owner)
+    /// Takes the first check whose turn it may be.
+    fn take(&mut self) -> Option<QueuedCheck> {
+        let may_run = |check: &QueuedCheck| !self.running.contains(&check.owner);
+        let position = self.queue.iter().position(may_run)?;
+        self.queue.remove(position)
     }
 }
 
@@ -300,9 +217,8 @@ impl fmt::Debug for PoolInner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state();
         f.debug_struct("CheckPool")
-            .field("threads", &self.threads)
-            .field("live", &state.live)
-            .field("overdue", &state.overdue.len())
+            .field("threads", &state.threads)
+            .field("running", &state.running)
             .field("queue", &state.queue.len())
             .finish_non_exhaustive()
     }
@@ -331,7 +247,7 @@ mod tests {
     }
 
     fn pool() -> Arc<CheckPool> {
-        Arc::new(CheckPool::with_threads(1, Clock::system()))
+        Arc::new(CheckPool::new())
     }
 
     /// Starts work that lasts until the sender is dropped, and waits until it runs.
@@ -376,7 +292,6 @@ mod tests {
             Err(PoolError::Panicked("panic: as expected".to_owned()))
         );
         assert_eq!(pool.run(&owner(0), PATIENT, || 8).await, Ok(8));
-        assert_eq!(pool.0.state().live, 1);
     }
 
     #[tokio::test]
@@ -443,57 +358,48 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn overdue_threads_are_replaced_a_few_times_and_come_back() {
-        let pool = pool();
-        let mut gates = Vec::new();
-        for number in 0..=MAX_OVERDUE {
-            let (gate, running) = occupy(&pool, number, BRIEF).await;
-            assert_eq!(running.await.unwrap(), Err(PoolError::Overdue));
-            gates.push(gate);
-        }
-        assert_eq!(
-            pool.run(&owner(9), BRIEF, || ()).await,
-            Err(PoolError::NoThread)
-        );
-        assert_eq!(
-            pool.run(&owner(0), BRIEF, || ()).await,
-            Err(PoolError::OwnerOverdue)
-        );
-        drop(gates);
-        while pool.0.state().live == 0 {
-            std::thread::yield_now();
-        }
-        assert_eq!(pool.run(&owner(9), PATIENT, || ()).await, Ok(()));
-    }
-
-    #[tokio::test]
-    async fn an_owner_with_a_check_past_its_deadline_has_no_other_until_it_ends() {
+    async fn one_scenario_holds_one_thread_and_the_others_have_the_second() {
         let pool = pool();
         let (gate, running) = occupy(&pool, 0, BRIEF).await;
         assert_eq!(running.await.unwrap(), Err(PoolError::Overdue));
         assert_eq!(
-            pool.run(&owner(0), PATIENT, || ()).await,
-            Err(PoolError::OwnerOverdue)
+            pool.run(&owner(0), BRIEF, || ()).await,
+            Err(PoolError::NotStarted),
+            "its turn is after the one that runs"
         );
-        assert_eq!(pool.run(&owner(1), PATIENT, || ()).await, Ok(()));
-        drop(gate);
-        while !pool.0.state().overdue.is_empty() {
-            std::thread::yield_now();
+        for number in 1..5 {
+            assert_eq!(pool.run(&owner(number), PATIENT, || ()).await, Ok(()));
         }
+        let (second, waits) = occupy(&pool, 1, PATIENT).await;
+        assert_eq!(
+            pool.run(&owner(2), BRIEF, || ()).await,
+            Err(PoolError::NotStarted)
+        );
+        assert_eq!(pool.0.state().threads, THREADS);
+        drop(second);
+        assert_eq!(waits.await.unwrap(), Ok(()));
+        drop(gate);
         assert_eq!(pool.run(&owner(0), PATIENT, || ()).await, Ok(()));
     }
 
     #[tokio::test]
-    async fn a_running_check_whose_caller_left_is_still_held_to_its_deadline() {
+    async fn a_check_that_waits_for_its_own_scenario_lets_others_pass() {
         let pool = pool();
-        let (_gate, running) = occupy(&pool, 0, BRIEF).await;
-        running.abort();
-        assert!(running.await.is_err());
-        // The first of these waits as long as the deadline, and the next finds it passed.
-        assert_eq!(
-            pool.run(&owner(1), BRIEF, || ()).await,
-            Err(PoolError::NotStarted)
-        );
-        assert_eq!(pool.run(&owner(1), PATIENT, || ()).await, Ok(()));
+        let (gate, running) = occupy(&pool, 0, PATIENT).await;
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let begin = |number: usize| {
+            let pool = Arc::clone(&pool);
+            let order = Arc::clone(&order);
+            let work = move || order.lock().push(number);
+            let mut check = Box::pin(async move { pool.run(&owner(number), PATIENT, work).await });
+            assert!(futures_util::FutureExt::now_or_never(check.as_mut()).is_none());
+            check
+        };
+        let behind = begin(0);
+        assert_eq!(begin(1).await, Ok(()));
+        drop(gate);
+        assert_eq!(running.await.unwrap(), Ok(()));
+        assert_eq!(behind.await, Ok(()));
+        assert_eq!(*order.lock(), [1, 0]);
     }
 }

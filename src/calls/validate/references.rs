@@ -42,11 +42,6 @@ impl<'a> References<'a> {
         }
     }
 
-    /// The whole schema.
-    pub(super) fn root(&self) -> &'a Value {
-        self.root
-    }
-
     /// The schema that a reference means (RFC 3986 section 4.4, RFC 6901 section 6).
     pub(in crate::calls) fn target(&mut self, reference: &'a str) -> Result<&'a Value, Outside> {
         let address = reference.as_ptr().addr();

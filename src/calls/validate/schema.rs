@@ -1,18 +1,20 @@
 //! One compiled schema and the checks of arguments against it.
 //!
-//! What a check may cost is counted before it is made (see [`super::cost`]), and so is what a list
-//! of errors may cost, which the validator keeps in memory whole. Runs on the threads of
+//! What a check costs is paid from a budget while it is made (see [`super::meter`]), and so is what
+//! a list of errors costs, which the validator keeps in memory whole. Runs on the threads of
 //! [`super::pool`], but for [`CompiledSchema::plainly_fits`].
 
 use std::fmt;
 use std::sync::Arc;
 
 use jsonschema::{PatternOptions, Validator};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::super::Violation;
-use super::cost::Meter;
-use super::{compiling, pattern};
+use super::compiling::{self, SchemaSize};
+use super::meter::{self, Budget, Metered, OutOfBudget, Prices};
+use super::pattern::PatternSizes;
+use super::pool::STACK_BYTES;
 use crate::formats::schema::upgrade;
 use crate::model::JsonText;
 use crate::model::text::{Truncated, truncate_at_char_boundary};
@@ -23,20 +25,34 @@ pub const MOST_VIOLATIONS: usize = 50;
 const LONGEST_MESSAGE: usize = 300;
 /// Bytes of all messages and pointers together.
 const LONGEST_LIST: usize = 16 * 1024;
-/// Work of a check up to which its errors are listed. Each unit may leave an error of some hundred
-/// bytes in memory.
-const MOST_EXPLAINED: u64 = 100_000;
-/// What the errors may hold of the arguments, in values and in groups of eight bytes of text. A
-/// value takes up to about 72 bytes.
-const MOST_COPIED: u64 = 1_000_000;
+/// Bytes that cost one unit where an error keeps them.
+const KEPT_BYTES_A_UNIT: u64 = 8;
+/// The work of dividing two numbers of which one is a fraction.
+const FRACTION_UNITS: u64 = 100;
+/// The budget of any check. Half of the stack is left for what reads nothing.
+const CHECK: Budget = Budget {
+    work: 20_000_000,
+    stack: STACK_BYTES / 2,
+};
+/// The budget of listing errors. Each unit may leave up to about 72 bytes in memory.
+const EXPLANATION: Budget = Budget {
+    work: 1_000_000,
+    ..CHECK
+};
+/// The budget of a check that is made on the thread of the request: it takes no longer than handing
+/// it to another thread and back, which is some 50 microseconds where that one sleeps.
+const BRIEF_CHECK: Budget = Budget {
+    work: 1_000,
+    stack: 256 * 1024,
+};
 /// Bytes of one compiled pattern.
 const PATTERN_BYTES: usize = 1024 * 1024;
 /// Bytes of the tables that are filled while one pattern is matched, and then kept.
 const TABLE_BYTES: usize = 128 * 1024;
 /// Bytes of all compiled patterns of one schema.
 const ALL_PATTERN_BYTES: u64 = 4 * 1024 * 1024;
-/// The longest text of a schema, and of arguments, in bytes, that is checked on the thread of the
-/// request: reading that much takes some ten microseconds. Nearly all are shorter.
+/// The longest text, in bytes, that is checked on the thread of the request: reading that much
+/// takes some ten microseconds. Nearly all are shorter.
 const BRIEF_BYTES: usize = 8 * 1024;
 /// Bytes in memory of a schema and its validator for each unit of its size (see [`compiling`]).
 const BYTES_A_UNIT: u64 = 100;
@@ -54,12 +70,10 @@ pub(super) enum CompiledSchema {
 /// A schema that checks arguments.
 #[derive(Debug)]
 pub(super) struct Usable {
-    source: Value,
-    validator: Validator,
+    validator: Validator<Metered>,
+    size: SchemaSize,
+    prices: Prices,
     bytes: usize,
-    /// Whether counting the work of a check takes no longer than its result says: the text is
-    /// short, and has no patterns, which are parsed anew whenever they are counted.
-    countable_at_once: bool,
 }
 
 /// The result of a check.
@@ -85,33 +99,29 @@ impl CompiledSchema {
         if let Err(error) = upgrade::number_all_strict_bounds(&mut source) {
             return Self::unusable(&error);
         }
-        let units = match compiling::measure(&source) {
-            Ok(units) => units,
+        let size = match compiling::measure(&source) {
+            Ok(size) => size,
             Err(error) => return Self::unusable(&error),
         };
-        if let Err(error) = Meter::new(&source).measure(&Value::Object(Map::new())) {
-            return Self::unusable(&error);
-        }
-        let Some(patterns) = pattern_bytes(&source, 0) else {
+        let Some(patterns) = PatternSizes::default().with(&source, ALL_PATTERN_BYTES) else {
             return Self::unusable(&"its patterns are too large together");
         };
         compiling::without_address(&mut source);
         let options = PatternOptions::regex()
             .size_limit(PATTERN_BYTES)
             .dfa_size_limit(TABLE_BYTES);
-        let compile = jsonschema::options()
+        let compile = jsonschema::options_for::<Metered>()
             .offline()
             .with_pattern_options(options)
             .should_validate_formats(false);
         match compile.build(&source) {
             Ok(validator) => {
-                let bytes = usize::try_from(units * BYTES_A_UNIT + patterns).unwrap_or(usize::MAX);
-                let countable_at_once = patterns == 0 && text.len() <= BRIEF_BYTES;
+                let bytes = size.units * BYTES_A_UNIT + patterns.bytes;
                 Self::Usable(Box::new(Usable {
-                    source,
                     validator,
-                    bytes,
-                    countable_at_once,
+                    size,
+                    prices: prices(size, patterns),
+                    bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
                 }))
             }
             Err(error) => Self::unusable(&error),
@@ -150,13 +160,13 @@ impl CompiledSchema {
         let Self::Usable(usable) = self else {
             return false;
         };
-        if !usable.countable_at_once || value.get().len() > BRIEF_BYTES {
+        if value.get().len() > BRIEF_BYTES {
             return false;
         }
         let Ok(value) = serde_json::from_str(value.get()) else {
             return false;
         };
-        Meter::of_brief(&usable.source).measure(&value).is_ok() && usable.validator.is_valid(&value)
+        usable.fits(&value, BRIEF_CHECK) == Ok(true)
     }
 
     /// The place in the schema that a value of any kind breaks first, as a JSON pointer. `None` if
@@ -166,9 +176,12 @@ impl CompiledSchema {
             return None;
         };
         let value: Value = serde_json::from_str(value.get()).ok()?;
-        Meter::new(&usable.source).measure(&value).ok()?;
-        let error = usable.validator.validate(&value).err()?;
-        Some(cut(&error.schema_path()))
+        if usable.fits(&value, CHECK).ok()? {
+            return None;
+        }
+        let validate = || usable.validator.validate(Metered::node(&value)).err();
+        let error = usable.within(EXPLANATION, &value, validate).ok()?;
+        Some(cut(&error?.schema_path()))
     }
 
     /// Checks arguments.
@@ -194,36 +207,48 @@ impl CompiledSchema {
             Self::Usable(usable) => usable,
             Self::Unusable(reason) => return ArgumentVerdict::Unchecked(Arc::clone(reason)),
         };
-        let work = match Meter::new(&usable.source).measure(arguments) {
-            Ok(work) => work,
-            Err(error) => {
-                return ArgumentVerdict::Unchecked(
-                    format!("cannot be used to check such arguments: {error}").into(),
-                );
-            }
-        };
-        // Nearly all arguments fit, and finding that out needs no list of errors.
-        if usable.validator.is_valid(arguments) {
-            return ArgumentVerdict::Fits;
+        match usable.fits(arguments, CHECK) {
+            // Nearly all arguments fit, and finding that out needs no list of errors.
+            Ok(true) => ArgumentVerdict::Fits,
+            Ok(false) => usable.violations(arguments).unwrap_or_else(|_| {
+                ArgumentVerdict::whole("they do not fit, and are too large to say where".to_owned())
+            }),
+            Err(out) => ArgumentVerdict::Unchecked(
+                format!("cannot be used to check such arguments: {out}").into(),
+            ),
         }
-        let copied = Meter::for_errors(&usable.source).measure(arguments);
-        if work > MOST_EXPLAINED
-            || copied.is_err()
-            || copied.is_ok_and(|copied| copied > MOST_COPIED)
-        {
-            return ArgumentVerdict::whole(
-                "they do not fit, and are too large to say where".to_owned(),
-            );
-        }
-        usable.violations(arguments)
     }
 }
 
 impl Usable {
-    fn violations(&self, arguments: &Value) -> ArgumentVerdict {
+    fn fits(&self, value: &Value, budget: Budget) -> Result<bool, OutOfBudget> {
+        meter::within(budget, self.prices, || {
+            self.validator.is_valid(Metered::node(value))
+        })
+    }
+
+    /// Runs what makes errors about a value. Each keeps the way to its place in the value and in
+    /// the schema.
+    fn within<T>(
+        &self,
+        budget: Budget,
+        value: &Value,
+        explain: impl FnOnce() -> T,
+    ) -> Result<T, OutOfBudget> {
+        let path = LongestPath::of(value);
+        let kept = self.size.error_bytes(path.depth).saturating_add(path.bytes);
+        let prices = Prices {
+            error: kept / KEPT_BYTES_A_UNIT,
+            ..self.prices
+        };
+        meter::within(budget, prices, explain)
+    }
+
+    fn violations(&self, arguments: &Value) -> Result<ArgumentVerdict, OutOfBudget> {
+        let list = || self.validator.iter_errors(Metered::node(arguments));
+        let mut errors = self.within(EXPLANATION, arguments, list)?;
         let mut listed = Vec::new();
         let mut bytes = 0;
-        let mut errors = self.validator.iter_errors(arguments);
         for error in errors.by_ref().take(MOST_VIOLATIONS) {
             let violation = Violation {
                 pointer: cut(&error.instance_path()),
@@ -231,15 +256,15 @@ impl Usable {
             };
             bytes += violation.pointer.len() + violation.message.len();
             if bytes > LONGEST_LIST {
-                return ArgumentVerdict::Unfit(listed, true);
+                return Ok(ArgumentVerdict::Unfit(listed, true));
             }
             listed.push(violation);
         }
-        if listed.is_empty() {
+        Ok(if listed.is_empty() {
             ArgumentVerdict::Fits
         } else {
             ArgumentVerdict::Unfit(listed, errors.next().is_some())
-        }
+        })
     }
 }
 
@@ -256,27 +281,59 @@ impl ArgumentVerdict {
     }
 }
 
-/// `sum` and the bytes of all patterns within a schema once they are compiled, wherever they stand;
-/// `None` as soon as it is too much.
-fn pattern_bytes(value: &Value, sum: u64) -> Option<u64> {
-    let add = |sum: u64, pattern: &str| {
-        let sum = sum.saturating_add(pattern::bytes(pattern));
-        (sum <= ALL_PATTERN_BYTES).then_some(sum)
-    };
-    match value {
-        Value::Array(items) => items
-            .iter()
-            .try_fold(sum, |sum, item| pattern_bytes(item, sum)),
-        Value::Object(members) => {
-            let own = members.get("pattern").and_then(Value::as_str);
-            let names = members.get("patternProperties").and_then(Value::as_object);
-            let names = names.into_iter().flat_map(Map::keys).map(String::as_str);
-            let sum = own.into_iter().chain(names).try_fold(sum, add)?;
-            members
-                .values()
-                .try_fold(sum, |sum, member| pattern_bytes(member, sum))
+/// The longest way to a place in a value.
+#[derive(Debug, Clone, Copy, Default)]
+struct LongestPath {
+    bytes: u64,
+    depth: u64,
+}
+
+impl LongestPath {
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::Array(items) => {
+                let digits = u64::from(items.len().checked_ilog10().unwrap_or(0)) + 1;
+                items
+                    .iter()
+                    .map(|item| Self::of(item).below(digits))
+                    .fold(Self::default(), Self::or)
+            }
+            Value::Object(members) => members
+                .iter()
+                .map(|(name, member)| Self::of(member).below(name.len() as u64))
+                .fold(Self::default(), Self::or),
+            _ => Self::default(),
         }
-        _ => Some(sum),
+    }
+
+    /// The way from a step further up.
+    fn below(self, step: u64) -> Self {
+        Self {
+            bytes: self.bytes + step + 1,
+            depth: self.depth + 1,
+        }
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.max(other.bytes),
+            depth: self.depth.max(other.depth),
+        }
+    }
+}
+
+/// What reading costs in checks against a schema of this size.
+fn prices(size: SchemaSize, patterns: PatternSizes) -> Prices {
+    Prices {
+        child: size.price_of_child(),
+        text: patterns.text_states,
+        name: patterns.name_states,
+        number: if size.has_fractions {
+            FRACTION_UNITS
+        } else {
+            1
+        },
+        error: 0,
     }
 }
 
@@ -291,9 +348,8 @@ fn cut(shown: &dyn fmt::Display) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Map, json};
 
-    use super::super::pool::STACK_BYTES;
     use super::*;
     use crate::runtime::tasks::start_detached_thread;
 
@@ -522,7 +578,7 @@ mod tests {
 
     #[test]
     fn the_longest_chains_are_compiled_and_freed() {
-        for (count, levels) in [(1_900, 0), (1_200, 1), (30, 60)] {
+        for (count, levels) in [(450, 0), (1_200, 1), (30, 60)] {
             let schema = compile_apart(&nested_chain(
                 count,
                 levels,
@@ -538,7 +594,7 @@ mod tests {
     #[test]
     fn the_deepest_schemas_are_compiled_whatever_they_nest_in() {
         for (levels, nest) in [
-            (110, (|inner| json!({"not": inner})) as fn(Value) -> Value),
+            (50, (|inner| json!({"not": inner})) as fn(Value) -> Value),
             (110, |inner| json!({"items": inner})),
             (
                 110,
@@ -595,7 +651,7 @@ mod tests {
     }
 
     #[test]
-    fn an_honest_recursive_schema_checks_shallow_arguments_and_leaves_deep_ones() {
+    fn an_honest_recursive_schema_checks_shallow_and_deep_arguments() {
         let schema = json!({"$defs": {"e": {"anyOf": [
             {"type": "object", "properties": {"c": {"$ref": "#/$defs/e"}}, "required": ["c", "not"]},
             {"type": "object", "properties": {"c": {"$ref": "#/$defs/e"}}, "required": ["c", "maybe"]},
@@ -606,10 +662,11 @@ mod tests {
             check(&schema, &nested(3)),
             ArgumentVerdict::Unfit(..)
         ));
-        assert!(matches!(
-            check(&schema, &nested(40)),
-            ArgumentVerdict::Unchecked(_)
-        ));
+        let (listed, _) = unfit(&schema, &nested(40));
+        assert!(
+            listed[0].message.contains("too large to say where"),
+            "{listed:?}"
+        );
     }
 
     #[test]
@@ -617,18 +674,17 @@ mod tests {
         let lines = json!({"type": "object", "required": ["path"], "properties": {
             "path": {"type": "string", "minLength": 1}, "lines": {"type": "integer", "maximum": 9}}});
         let pattern = json!({"properties": {"path": {"pattern": "^[a-z]+$"}}});
-        let long = json!({"description": "a".repeat(BRIEF_BYTES)});
         let any_path = json!({"properties": {"path": {"type": "string"}}});
-        let branches = json!({"allOf": vec![json!({"a": 1, "b": 1}); 350], "type": "object"});
         let names: Vec<_> = (0..600).map(|n| format!("n{n}")).collect();
         let members: serde_json::Map<_, _> =
             names.iter().map(|name| (name.clone(), json!(1))).collect();
         let dependencies = json!({"properties": {"x": {"allOf": vec![json!({"$ref": "#/d"}); 50]}},
             "d": {"dependencies": {"n0": names}}});
         let fractions = json!({"properties": {"x": {"items": {"multipleOf": 0.5}}}});
-        let doubling = json!({"$defs": {"e": {"anyOf": [{"properties": {"c": {"$ref": "#/$defs/e"}}}, {"$ref": "#/$defs/f"}]},
-            "f": {"properties": {"c": {"$ref": "#/$defs/e"}}}}, "properties": {"c": {"$ref": "#/$defs/e"}}});
+        let each = json!({"properties": {"x": {"items": {"type": "integer", "minimum": 1}}}});
+        let idle = json!({"properties": {"x": {"allOf": vec![json!({}); 8_000]}}});
         let deep = |levels| (0..levels).fold(json!({}), |inner, _| json!({"c": inner}));
+        let tree = json!({"properties": {"c": {"$ref": "#"}}});
         for (schema, arguments, at_once) in [
             (&lines, json!({"path": "a", "lines": 3}), true),
             (&lines, json!({"path": "a", "lines": 10}), false),
@@ -636,15 +692,16 @@ mod tests {
             (&lines, json!(["path"]), false),
             (&any_path, json!({"path": "a"}), true),
             (&any_path, json!({"path": "a".repeat(BRIEF_BYTES)}), false),
-            (&pattern, json!({"path": "a"}), false),
-            (&long, json!({}), false),
-            (&branches, json!({}), false),
-            (&dependencies, json!({"x": {"n": 1}}), false),
+            (&pattern, json!({"path": "a"}), true),
+            (&pattern, json!({"path": "a".repeat(5_000)}), false),
+            (&dependencies, json!({"x": {"n": 1}}), true),
             (&dependencies, json!({"x": members}), false),
             (&fractions, json!({"x": [1e308]}), true),
             (&fractions, json!({"x": vec![1e308; 400]}), false),
-            (&doubling, deep(3), true),
-            (&doubling, deep(20), false),
+            (&each, json!({"x": vec![1; 20]}), true),
+            (&each, json!({"x": vec![1; 2_000]}), false),
+            (&idle, json!({"y": 1}), false),
+            (&tree, deep(3), true),
             (&json!({"type": 7}), json!({}), false),
         ] {
             let schema = CompiledSchema::compile(&text(schema));

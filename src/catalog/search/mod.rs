@@ -1,8 +1,8 @@
 //! Search: finds the tools of a view that fit a text, best first.
 //!
 //! ```text
-//! tool --fields, tokenizer--> terms --bm25f--> leaf (256 tools) --> index of one scenario
-//! text --query------------------------------------------> look up each leaf, add up --> Hits
+//! tool --fields, tokenizer--> terms --bm25f--> index of one scenario
+//! text --query------------------------------> look up each index, add up --> Hits
 //! ```
 //!
 //! Each entry of the catalog has a small index of its own, made by the first search and shared
@@ -17,11 +17,11 @@
 //! - Tools outside the view are not counted: a client's ranking never depends on tools that it
 //!   cannot see.
 //! - A change costs the work of the scenarios that changed.
-//! - No text of a tool is read at search time: a leaf has hashes of words, and names for the
+//! - No text of a tool is read at search time: an index has hashes of words, and names for the
 //!   palette.
 //!
 //! Read in this order: `fields.rs` (what is searched), `tokenizer.rs` and `fold.rs` (texts to
-//! words), `bm25f.rs` (what a word weighs), `index.rs` and `leaf.rs` (where that is kept); then
+//! words), `bm25f.rs` (what a word weighs), `index.rs` (where that is kept); then
 //! `query.rs`, `stop_words.rs` and `rank.rs` for questions, `names.rs`, `distance.rs` and
 //! `palette.rs` for names.
 //!
@@ -35,7 +35,6 @@ mod bm25f;
 mod distance;
 mod fields;
 mod index;
-mod leaf;
 mod names;
 mod palette;
 mod query;

@@ -1,5 +1,5 @@
-//! The names of a leaf's tools as they are typed: words and whole names, folded. The only texts of
-//! an index, since beginnings and mistyped words cannot be found by hashes.
+//! The names of a scenario's tools as they are typed: words and whole names, folded. The only texts
+//! of an index, since beginnings and mistyped words cannot be found by hashes.
 
 use super::tokenizer::Splitter;
 use crate::model::text::beginning;
@@ -8,15 +8,15 @@ use crate::model::text::beginning;
 #[derive(Debug, Clone, Copy)]
 struct NameWord {
     begin: u32,
+    tool: u32,
     length: u8,
-    tool: u8,
     /// Whether it is not one word but all of a name without its separators.
     whole: bool,
 }
 
 /// See the module's head.
 #[derive(Debug, Default)]
-pub(super) struct LeafNames {
+pub(super) struct ToolNames {
     text: Box<str>,
     /// In the order of the tools.
     words: Box<[NameWord]>,
@@ -24,14 +24,14 @@ pub(super) struct LeafNames {
 
 /// Names while they are gathered.
 #[derive(Debug, Default)]
-pub(super) struct LeafNamesBuilder {
+pub(super) struct ToolNamesBuilder {
     text: String,
     words: Vec<NameWord>,
 }
 
-impl LeafNamesBuilder {
+impl ToolNamesBuilder {
     /// Adds a name or title of a tool.
-    pub(super) fn put(&mut self, tool: u8, name: &str, splitter: &mut Splitter) {
+    pub(super) fn put(&mut self, tool: u32, name: &str, splitter: &mut Splitter) {
         let mut whole = String::new();
         let first = self.words.len();
         splitter.parts(name, |word| {
@@ -46,7 +46,7 @@ impl LeafNamesBuilder {
         }
     }
 
-    fn word(&mut self, tool: u8, word: &str, whole: bool) {
+    fn word(&mut self, tool: u32, word: &str, whole: bool) {
         let kept = beginning(word, usize::from(u8::MAX));
         let (Ok(begin), Ok(length)) = (u32::try_from(self.text.len()), u8::try_from(kept.len()))
         else {
@@ -63,20 +63,17 @@ impl LeafNamesBuilder {
         }
     }
 
-    pub(super) fn finish(&mut self) -> LeafNames {
-        let names = LeafNames {
-            text: self.text.as_str().into(),
-            words: self.words.as_slice().into(),
-        };
-        self.text.clear();
-        self.words.clear();
-        names
+    pub(super) fn finish(self) -> ToolNames {
+        ToolNames {
+            text: self.text.into(),
+            words: self.words.into(),
+        }
     }
 }
 
-impl LeafNames {
+impl ToolNames {
     /// Hands on each tool with the words of its names, each with whether it is a whole name.
-    pub(super) fn each_tool(&self, mut each: impl FnMut(u8, &[(bool, &str)])) {
+    pub(super) fn each_tool(&self, mut each: impl FnMut(u32, &[(bool, &str)])) {
         let mut words = Vec::new();
         for of_tool in self.words.chunk_by(|a, b| a.tool == b.tool) {
             words.clear();

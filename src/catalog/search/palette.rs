@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::distance::{forgiven, within};
 use super::fields::Field;
-use super::leaf::TermHash;
+use super::index::TermHash;
 use super::rank::{ScoredTool, TermMatches};
 use super::tokenizer::{Splitter, stem};
 use super::{Fields, Hit};

@@ -1,6 +1,6 @@
 //! The query of a search: its words, and which of them stand in one sentence.
 
-use super::leaf::TermHash;
+use super::index::TermHash;
 use super::stop_words::is_stop_word;
 use super::tokenizer::{Splitter, is_data, stem};
 

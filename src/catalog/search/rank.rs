@@ -9,8 +9,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::fields::Fields;
-use super::index::SearchIndex;
-use super::leaf::{Posting, TOOLS, TermHash};
+use super::index::{Posting, SearchIndex, TermHash};
 use super::query::SearchQuery;
 use super::{Hit, bm25f};
 use crate::catalog::{Part, View};
@@ -43,12 +42,10 @@ impl View {
     }
 }
 
-/// What the leaves of a view say of the terms.
+/// What the indices of a view say of the terms.
 pub(super) struct TermMatches<'a> {
-    /// Part by part.
-    indices: &'a [Arc<SearchIndex>],
     terms: &'a [TermHash],
-    /// Leaf by leaf, one slice for each term.
+    /// Part by part, one slice for each term.
     postings: Vec<&'a [Posting]>,
     /// The weight of each term.
     rarity: Vec<f32>,
@@ -60,7 +57,7 @@ impl<'a> TermMatches<'a> {
         view.parts.iter().map(|part| part.entry.index()).collect()
     }
 
-    /// Looks every term up in every leaf, and weighs the terms by how many tools have them. The
+    /// Looks every term up in every index, and weighs the terms by how many tools have them. The
     /// indices are those of the view.
     pub(super) fn look_up(
         view: &View,
@@ -72,16 +69,13 @@ impl<'a> TermMatches<'a> {
         let mut all = 0;
         for (part, index) in view.parts.iter().zip(indices) {
             all += part.entry.tools.len();
-            for leaf in &index.leaves {
-                for (term, having) in terms.iter().zip(&mut having) {
-                    let of_term = leaf.find(*term);
-                    *having += of_term.len();
-                    postings.push(of_term);
-                }
+            for (term, having) in terms.iter().zip(&mut having) {
+                let of_term = index.find(*term);
+                *having += of_term.len();
+                postings.push(of_term);
             }
         }
         Self {
-            indices,
             terms,
             postings,
             rarity: having
@@ -91,76 +85,61 @@ impl<'a> TermMatches<'a> {
         }
     }
 
-    /// Hands on every tool of the view that has a term, in no particular order, each with what
-    /// every term weighs in the leaf it is in.
+    /// Hands on every tool of the view that has a term, part by part, each with what every term
+    /// weighs in its part.
     pub(super) fn each(&self, view: &View, mut each: impl FnMut(ScoredTool, Weighed<'_>)) {
-        let mut leaves = self.postings.chunks(self.terms.len());
+        let parts = self.postings.chunks(self.terms.len());
         let mut scored = Scored::default();
-        for ((number, part), index) in (0..).zip(&view.parts).zip(self.indices) {
-            let places = ToolPositions::for_part(part);
-            for leaf in 0..index.leaves.len() {
-                let Some(postings) = leaves.next() else {
+        for ((number, part), postings) in (0..).zip(&view.parts).zip(parts) {
+            let positions = ToolPositions::for_part(part);
+            scored.add(postings, &self.rarity);
+            scored.drain(|tool, score, fields| {
+                let Some(position) = positions.position(tool) else {
                     return;
                 };
-                scored.add(postings, &self.rarity);
-                scored.drain(|tool, score, fields| {
-                    if let Some(place) = places.place(leaf * TOOLS + usize::from(tool)) {
-                        each(
-                            ScoredTool {
-                                score,
-                                part: number,
-                                tool: place,
-                                fields,
-                            },
-                            Weighed { postings, tool },
-                        );
-                    }
-                });
-            }
-            for (place, index) in &places.renamed {
-                let leaf = index.leaves.first();
-                let postings: Vec<&[Posting]> = self
-                    .terms
-                    .iter()
-                    .map(|term| leaf.map_or(&[][..], |leaf| leaf.find(*term)))
-                    .collect();
+                let found = ScoredTool {
+                    score,
+                    part: number,
+                    tool: position,
+                    fields,
+                };
+                each(found, Weighed { postings, tool });
+            });
+            for (position, index) in &positions.renamed {
+                let postings: Vec<&[Posting]> =
+                    self.terms.iter().map(|term| index.find(*term)).collect();
                 scored.add(&postings, &self.rarity);
                 scored.drain(|tool, score, fields| {
                     let weighed = Weighed {
                         postings: &postings,
                         tool,
                     };
-                    each(
-                        ScoredTool {
-                            score,
-                            part: number,
-                            tool: *place,
-                            fields,
-                        },
-                        weighed,
-                    );
+                    let found = ScoredTool {
+                        score,
+                        part: number,
+                        tool: *position,
+                        fields,
+                    };
+                    each(found, weighed);
                 });
             }
         }
     }
 
-    /// Hands on every tool of the view: its part and place there, and the words of its names, each
-    /// with whether it is a whole name.
+    /// Hands on every tool of the view: its part and position there, and the words of its names,
+    /// each with whether it is a whole name.
     pub(super) fn each_name(view: &View, mut each: impl FnMut(u32, u32, &[(bool, &str)])) {
         for (number, part) in (0..).zip(&view.parts) {
-            let places = ToolPositions::for_part(part);
-            let index = part.entry.index();
-            for (at, leaf) in index.leaves.iter().enumerate() {
-                leaf.names.each_tool(|tool, words| {
-                    if let Some(place) = places.place(at * TOOLS + usize::from(tool)) {
-                        each(number, place, words);
-                    }
-                });
-            }
-            for (place, index) in &places.renamed {
-                if let Some(leaf) = index.leaves.first() {
-                    leaf.names.each_tool(|_, words| each(number, *place, words));
+            let positions = ToolPositions::for_part(part);
+            part.entry.index().names.each_tool(|tool, words| {
+                if let Some(position) = positions.position(tool) {
+                    each(number, position, words);
                 }
+            });
+            for (position, index) in &positions.renamed {
+                index
+                    .names
+                    .each_tool(|_, words| each(number, *position, words));
             }
         }
     }
@@ -194,7 +173,7 @@ impl<'a> TermMatches<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Weighed<'a> {
     postings: &'a [&'a [Posting]],
-    tool: u8,
+    tool: u32,
 }
 
 impl Weighed<'_> {
@@ -205,7 +184,7 @@ impl Weighed<'_> {
         let at = of_term
             .binary_search_by_key(&self.tool, |posting| posting.tool)
             .ok()?;
-        of_term.get(at).map(|posting| posting.weight())
+        of_term.get(at).map(|posting| posting.weight)
     }
 
     fn sum(self, terms: &[usize], rarity: &[f32]) -> f32 {
@@ -216,57 +195,46 @@ impl Weighed<'_> {
     }
 }
 
-/// The tools of a leaf with what is added up for each.
+/// The tools of an index with what is added up for each.
+#[derive(Default)]
 struct Scored {
-    scores: [f32; TOOLS],
-    fields: [u8; TOOLS],
-    /// One more than the highest tool that has anything.
-    end: usize,
-}
-
-impl Default for Scored {
-    fn default() -> Self {
-        Self {
-            scores: [0.0; TOOLS],
-            fields: [0; TOOLS],
-            end: 0,
-        }
-    }
+    scores: Vec<f32>,
+    fields: Vec<u8>,
 }
 
 impl Scored {
     fn add(&mut self, postings: &[&[Posting]], rarity: &[f32]) {
+        // The postings of a term are in the order of the tools.
+        let last = postings.iter().filter_map(|of_term| of_term.last());
+        let tools = last.map(|posting| posting.tool as usize + 1).max();
+        self.scores.resize(tools.unwrap_or(0), 0.0);
+        self.fields.resize(tools.unwrap_or(0), 0);
         for (of_term, rarity) in postings.iter().zip(rarity) {
             for posting in *of_term {
-                let tool = usize::from(posting.tool);
-                self.scores[tool] += posting.weight() * rarity;
+                let tool = posting.tool as usize;
+                self.scores[tool] += posting.weight * rarity;
                 self.fields[tool] |= posting.fields;
-                self.end = self.end.max(tool + 1);
             }
         }
     }
 
     /// Hands on what was added up, and forgets it.
-    fn drain(&mut self, mut each: impl FnMut(u8, f32, u8)) {
-        for ((tool, score), fields) in (0..=u8::MAX)
-            .zip(&mut self.scores)
-            .zip(&mut self.fields)
-            .take(self.end)
-        {
-            if *fields != 0 {
-                each(tool, std::mem::take(score), std::mem::take(fields));
+    fn drain(&mut self, mut each: impl FnMut(u32, f32, u8)) {
+        let scored = self.scores.drain(..).zip(self.fields.drain(..));
+        for (tool, (score, fields)) in (0..).zip(scored) {
+            if fields != 0 {
+                each(tool, score, fields);
             }
         }
-        self.end = 0;
     }
 }
 
 /// Where the tools of an entry stand in a part of a view.
 struct ToolPositions {
-    /// By place in the entry; `None` when both are the same.
+    /// By position in the entry; `None` when both are the same.
     by_entry: Option<Vec<Option<u32>>>,
-    /// Tools that the view names or describes otherwise than the entry, by place in the part, each
-    /// with an index of its own.
+    /// Tools that the view names or describes otherwise than the entry, by position in the part,
+    /// each with an index of its own.
     renamed: Vec<(u32, SearchIndex)>,
 }
 
@@ -283,7 +251,7 @@ impl ToolPositions {
         let mut renamed = Vec::new();
         // Both are sorted by name.
         let mut global = entry.tools.iter().enumerate();
-        for (place, tool) in (0..).zip(part.tools.iter()) {
+        for (position, tool) in (0..).zip(part.tools.iter()) {
             let Some((at, global)) = global.find(|(_, global)| global.id.tool == tool.id.tool)
             else {
                 continue;
@@ -292,10 +260,10 @@ impl ToolPositions {
                 && global.overridden == tool.overridden
                 && global.tool.description == tool.tool.description;
             if Arc::ptr_eq(global, tool) || reads_alike {
-                by_entry[at] = Some(place);
+                by_entry[at] = Some(position);
             } else {
                 renamed.push((
-                    place,
+                    position,
                     SearchIndex::build(&entry.name, &entry.manifest, std::slice::from_ref(tool)),
                 ));
             }
@@ -306,10 +274,10 @@ impl ToolPositions {
         }
     }
 
-    fn place(&self, at: usize) -> Option<u32> {
+    fn position(&self, tool: u32) -> Option<u32> {
         match &self.by_entry {
-            None => u32::try_from(at).ok(),
-            Some(by_entry) => *by_entry.get(at)?,
+            None => Some(tool),
+            Some(by_entry) => *by_entry.get(tool as usize)?,
         }
     }
 }

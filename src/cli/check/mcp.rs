@@ -45,7 +45,8 @@ pub(in crate::cli) async fn inspect_server(
     let transports = Transports::new(client).with_children(Arc::clone(&children));
     let inspected = match Mcp::default().session(target, &transports) {
         Ok(session) => {
-            let inspected = inspect_patiently(&session, target, clock).await;
+            // It is nested deeply, and so are the commands that await it.
+            let inspected = Box::pin(inspect_patiently(&session, target, clock)).await;
             inspected.map_err(|error| Unlisted {
                 error,
                 stderr: session.recent_errors(),

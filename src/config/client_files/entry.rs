@@ -198,6 +198,10 @@ impl EntryReader<'_> {
     }
 
     /// When the program of a target sleeps, if the entry says so.
+    #[expect(
+        clippy::option_option,
+        reason = "absent is another answer than `never`"
+    )]
     fn sleep_after(&self, target: &EntryTarget) -> Result<Option<Option<Duration>>, String> {
         let Some(text) = self.text(SLEEP_AFTER)? else {
             return Ok(None);

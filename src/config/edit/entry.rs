@@ -25,6 +25,10 @@ pub(super) struct NewEntry<'a> {
     /// Its protocol; an address without one is probed.
     pub(super) protocol: Option<&'a str>,
     /// When its program sleeps, where it says so.
+    #[expect(
+        clippy::option_option,
+        reason = "absent is another answer than `never`"
+    )]
     pub(super) sleep_after: Option<Option<Duration>>,
 }
 

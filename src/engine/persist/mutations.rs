@@ -53,21 +53,30 @@ pub(in crate::engine) enum Mutation {
 
 /// What operators added, for everyone. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(in crate::engine) struct AdditionBoard(Arc<ArcSwap<Additions>>);
+pub struct AdditionBoard {
+    current: Arc<ArcSwap<Additions>>,
+    /// Gets the definitions among them.
+    definitions: DefinitionRegistry,
+}
 
 impl AdditionBoard {
-    /// What was added until now.
-    pub(in crate::engine) fn new(additions: Arc<Additions>) -> Self {
-        Self(Arc::new(ArcSwap::new(additions)))
+    /// What was added until now. The registry gets the definitions among them.
+    pub fn new(additions: Additions, definitions: DefinitionRegistry) -> Self {
+        definitions.register(additions.registered());
+        Self {
+            current: Arc::new(ArcSwap::from_pointee(additions)),
+            definitions,
+        }
     }
 
     /// What is durable.
     pub(in crate::engine) fn current(&self) -> Arc<Additions> {
-        self.0.load_full()
+        self.current.load_full()
     }
 
     fn replace(&self, additions: Arc<Additions>) {
-        self.0.store(additions);
+        self.definitions.register(additions.registered());
+        self.current.store(additions);
     }
 }
 
@@ -78,8 +87,6 @@ pub(in crate::engine) struct MutationWriter {
     pub(in crate::engine) preferences: KeptPreferences,
     pub(in crate::engine) gave_way: GaveWay,
     pub(in crate::engine) additions: AdditionBoard,
-    /// Gets the definitions among them.
-    pub(in crate::engine) definitions: DefinitionRegistry,
     pub(in crate::engine) clock: Clock,
     pub(in crate::engine) tasks: Tasks,
     pub(in crate::engine) operations: mpsc::Receiver<Mutation>,
@@ -235,7 +242,6 @@ impl MutationWriter {
         }
         let additions = Arc::new(next);
         self.additions.replace(Arc::clone(&additions));
-        self.definitions.register(additions.registered());
         Some(EngineEvent::AdditionsChanged {
             additions,
             was_there,

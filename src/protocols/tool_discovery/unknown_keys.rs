@@ -109,7 +109,7 @@ pub(in crate::protocols) fn near_misses(
 fn misplaced(tool: &Value, place: &str, name: Option<&str>, found: &mut CappedFindings) {
     let metadata = tool.get("metadata").unwrap_or(&Value::Null);
     let is_there = |key: &str| keys(metadata).any(|known| plain(known) == plain(key));
-    let is_misplaced = |key: &&str| is_known(key, METADATA) && !is_there(*key);
+    let is_misplaced = |key: &&str| is_known(key, METADATA) && !is_there(key);
     for key in keys(tool).filter(is_misplaced) {
         let message = format!("`{key}` has no effect here: the protocol has it within `metadata`");
         let hint = format!("move `{key}` into the `metadata` of the tool");

@@ -25,7 +25,8 @@
 //!    `recent_calls.rs`, `approvals.rs` and `operations.rs` with their shapes in `call_json.rs`,
 //!    `call_event_json.rs` and `call_examples.rs`; `turns.rs` with `turn_json.rs` and
 //!    `turn_examples.rs`.
-//! 4. Settings and running: `preferences.rs`, `profiles.rs`, `definitions.rs`, `configured.rs`, `login.rs`, `log.rs`, `metrics.rs`.
+//! 4. Settings and running: `preferences.rs`, `profiles.rs`, `definitions.rs`, `configured.rs`,
+//!    `login.rs`, `log.rs`, `metrics.rs`.
 
 pub(super) mod active_calls;
 pub(super) mod approvals;

@@ -106,8 +106,8 @@ pub(in crate::server) struct ChangeBody {
     #[schemars(skip_serializing_if = "Option::is_none", with = "Option<String>")]
     description: Option<Option<String>>,
     /// What replaces parts of its parameters, by their names: `description`, and `default` (sent if
-    /// the caller leaves the parameter out) or `fixed` (always sent, and not shown). All of them are
-    /// one setting. For single tools only.
+    /// the caller leaves the parameter out) or `fixed` (always sent, and not shown). All of them
+    /// are one setting. For single tools only.
     #[serde(default, deserialize_with = "given")]
     #[schemars(
         skip_serializing_if = "Option::is_none",

@@ -249,7 +249,7 @@ pub(super) async fn edit(
         }
         section class="card" id="try-draft" {
             h2 { "Try it before it is stored" }
-            p { "The request is sent as it would be later, once. Nothing is stored." }
+            p { "The request is sent as it would be later, once. The tool is not stored." }
             label { "Arguments (JSON)" textarea id="trial-arguments" name="arguments" rows="3" spellcheck="false" { "{}" } }
             button type="button" hx-post={ (PAGE) "/" (id) "/try" } hx-include="#document, #trial-arguments" hx-target="#draft-tried" hx-swap="innerHTML" hx-disabled-elt="this" { "Try" }
             div id="draft-tried" aria-live="polite" {}
@@ -348,11 +348,11 @@ pub(super) async fn try_draft(
     ApiJson(form): ApiJson<TrialForm>,
 ) -> Result<Response, Problem> {
     let id = bundle_id(&id)?;
-    let WrittenTool {
+    let ToolDocument {
         slug,
         version,
         content,
-    } = WrittenTool::parse(&form.document)?;
+    } = ToolDocument::parse(&form.document)?;
     let arguments = form.arguments.filter(|text| !text.trim().is_empty());
     let arguments = JsonText::parse(arguments.as_deref().unwrap_or("{}"))
         .map_err(|error| Problem::bad_request(format!("the arguments are no JSON: {error}")))?;
@@ -402,13 +402,13 @@ const TRIAL_BODY_MAX: usize = 1024 * 1024;
 const TRIAL_SHOWN_MAX: usize = 20_000;
 
 /// A tool as a person wrote it.
-struct WrittenTool {
+struct ToolDocument {
     slug: Slug,
     version: ToolVersion,
     content: ToolContent,
 }
 
-impl WrittenTool {
+impl ToolDocument {
     fn parse(text: &str) -> Result<Self, Problem> {
         let document: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
             Problem::bad_request(format!("the document is no JSON object: {error}"))
@@ -513,11 +513,11 @@ pub(super) async fn store(
     _: NoQuery,
     ApiJson(body): ApiJson<StoreForm>,
 ) -> Result<Response, Problem> {
-    let WrittenTool {
+    let ToolDocument {
         slug,
         version,
         content,
-    } = WrittenTool::parse(&body.document)?;
+    } = ToolDocument::parse(&body.document)?;
     shared
         .bundles
         .put_tool((bundle_id(&id)?, slug, version), content)

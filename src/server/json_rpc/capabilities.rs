@@ -21,7 +21,7 @@ const METHODS: [&str; 5] = [
 
 /// What a client may say of itself.
 #[derive(Deserialize)]
-struct Wanted {
+struct WantedVersions {
     /// The versions that it speaks, the best first.
     protocol_versions: Option<Vec<String>>,
 }
@@ -34,7 +34,7 @@ pub(super) fn answer(
 ) -> Result<String, AnswerError> {
     let text = params.map_or("{}", JsonText::get);
     let text = if text == "null" { "{}" } else { text };
-    let wanted: Wanted = serde_json::from_str(text).map_err(|error| {
+    let wanted: WantedVersions = serde_json::from_str(text).map_err(|error| {
         AnswerError::invalid_params("Invalid parameters").with_data(error.to_string().into())
     })?;
     let version = match &wanted.protocol_versions {

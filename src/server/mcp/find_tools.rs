@@ -14,7 +14,7 @@ use crate::formats::{
 use crate::model::{NameRef, ViewTool};
 use crate::server::mcp::context::McpContext;
 use crate::server::mcp::lists;
-use crate::server::mcp::own_tools::{OwnAnswer, read};
+use crate::server::mcp::own_answer::{OwnAnswer, read};
 use crate::server::rendered::rendered;
 
 /// The tokens of an answer of `find_tools`, if the model does not say how many.

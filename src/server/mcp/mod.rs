@@ -24,7 +24,8 @@
 //! 1. This file, `context.rs`, `messages.rs`, `era.rs`, `methods.rs` (which module answers what).
 //! 2. `greeting.rs`, `capabilities.rs`, `sealing.rs`, `session_id.rs`, `sessions.rs`, `face.rs`,
 //!    `logging.rs`.
-//! 3. `lists.rs`, `own_tools.rs`, `find_tools.rs`, `relayed.rs`, `prompts.rs`, `resources.rs`, `uri_template.rs`.
+//! 3. `lists.rs`, `own_answer.rs`, `own_tools.rs`, `find_tools.rs`, `relayed.rs`, `prompts.rs`,
+//!    `resources.rs`, `uri_template.rs`.
 //! 4. `calls.rs`, `param_headers.rs`, `call_work.rs`, `caller.rs`, `long_request.rs`, `held.rs`,
 //!    `request_state.rs`, `call_results.rs`, `adjusted.rs`; `answer.rs` and `refusal.rs`.
 //! 5. `changes.rs`, `offers_seen.rs`, `watched.rs` (what clients hear of changes).
@@ -49,6 +50,7 @@ mod long_request;
 mod messages;
 mod methods;
 mod offers_seen;
+mod own_answer;
 mod own_tools;
 mod param_headers;
 mod prompts;

@@ -11,6 +11,7 @@ use crate::formats::{CALL_TOOL, DESCRIBE_TOOLS, FIND_TOOLS, GET_OPERATION};
 use crate::model::JsonText;
 use crate::server::api::{call_json, operations, shared_json};
 use crate::server::mcp::context::McpContext;
+use crate::server::mcp::own_answer::{OwnAnswer, read};
 use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::{call_results, find_tools};
 
@@ -74,40 +75,6 @@ pub(super) async fn call(
         |why| call_results::failed(&why),
         OwnAnswer::into_result,
     )))
-}
-
-/// What a tool of callsheet itself answers.
-pub(super) struct OwnAnswer {
-    /// For a model.
-    pub(super) text: String,
-    /// For a program.
-    pub(super) value: Value,
-}
-
-impl OwnAnswer {
-    /// A value whose text is its JSON.
-    pub(super) fn of_value(value: Value) -> Self {
-        Self {
-            text: value.to_string(),
-            value,
-        }
-    }
-
-    fn into_result(self) -> String {
-        let content = json!([{"type": "text", "text": self.text}]);
-        json!({"resultType": "complete", "content": content, "structuredContent": self.value})
-            .to_string()
-    }
-}
-
-/// The arguments of a tool, or what is wrong with them.
-pub(super) fn read<'a, T: Deserialize<'a>>(tool: &str, arguments: &'a str) -> Result<T, String> {
-    // An array would be read as the members in their order.
-    if !arguments.starts_with('{') {
-        return Err(format!("the arguments of `{tool}` must be a JSON object"));
-    }
-    serde_json::from_str(arguments)
-        .map_err(|error| format!("the arguments of `{tool}` cannot be read: {error}"))
 }
 
 /// `get_operation`: an operation that was begun in the scope of this client, with its access.

@@ -408,9 +408,14 @@ fn read<T>(
 /// What operators decided and cannot be read: without it, a tool could run that they disabled or
 /// blocked, or that needs an approval.
 fn lost_decisions(torn: &[UnreadableRow], place: &Path, now: Timestamp) -> Option<StateLoss> {
-    let mut lost = torn
-        .iter()
-        .filter(|row| [PREFERENCES.name, DECISIONS.name, PINS.name].contains(&row.table));
+    let decided = [
+        PREFERENCES.name,
+        DECISIONS.name,
+        PINS.name,
+        // The bounds of a profile.
+        ADDITIONS.name,
+    ];
+    let mut lost = torn.iter().filter(|row| decided.contains(&row.table));
     let first = lost.next()?;
     let others = match lost.count() {
         0 => String::new(),

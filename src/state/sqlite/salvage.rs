@@ -13,7 +13,7 @@ use rusqlite::{Connection, Row, TransactionBehavior};
 
 use super::failure::{OPEN, failed};
 use super::file::{Damage, has_log};
-use super::{pins, read_only, rows};
+use super::{additions, pins, read_only, rows};
 use crate::model::{Finding, FindingCode};
 use crate::state::{PREFERENCES_MAX, StateError, StateLoss, Write};
 
@@ -26,6 +26,7 @@ struct Salvaged {
     preferences: Vec<Write>,
     decisions: Vec<Write>,
     pins: Vec<Write>,
+    additions: Vec<Write>,
 }
 
 /// Takes over what can be read of the damaged file into the one in its place, at `path`. Returns
@@ -40,12 +41,13 @@ pub(super) fn take_over(
     let salvaged = read(&damage.aside);
     let what = format!(
         "the stored state in `{}` was damaged ({}) and is now `{aside}`; a fresh one took its place; of what operators \
-         decided, {} preferences, {} decisions about scenarios and what was accepted of {} scenarios could be read and were kept",
+         decided, {} preferences, {} decisions about scenarios, what was accepted of {} scenarios and {} added profiles and definitions could be read and were kept",
         path.display(),
         damage.what,
         salvaged.preferences.len(),
         salvaged.decisions.len(),
-        salvaged.pins.len()
+        salvaged.pins.len(),
+        salvaged.additions.len()
     );
     let stored = salvaged.store(
         connection,
@@ -88,6 +90,9 @@ fn read(path: &Path) -> Salvaged {
         pins: table(connection, "pins", |row| {
             Ok(Write::Pins(pins::from_row(row)?))
         }),
+        additions: table(connection, "additions", |row| {
+            Ok(Write::Addition(additions::from_row(row)?))
+        }),
     };
     let read = ways
         .iter()
@@ -125,14 +130,22 @@ fn table(
 
 impl Salvaged {
     fn rows(&self) -> usize {
-        self.preferences.len() + self.decisions.len() + self.pins.len()
+        [
+            &self.preferences,
+            &self.decisions,
+            &self.pins,
+            &self.additions,
+        ]
+        .iter()
+        .map(|writes| writes.len())
+        .sum()
     }
 
     /// Stores it in the file that takes the place of the damaged one, and notes the loss there.
     fn store(self, connection: &mut Connection, loss: &StateLoss) -> rusqlite::Result<()> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let writes = self.preferences.iter().chain(&self.decisions);
-        for write in writes.chain(&self.pins) {
+        for write in writes.chain(&self.pins).chain(&self.additions) {
             rows::apply(&transaction, write, loss.at)?;
         }
         rows::note_loss(&transaction, loss)?;

@@ -116,7 +116,7 @@ impl Client {
     }
 
     /// Sets which of the later connections take a proxy. Without it none does.
-    pub fn use_proxies(&self, proxies: ProxyRules) {
+    pub fn use_proxies(&self, proxies: &ProxyRules) {
         self.settings.rcu(|settings| ClientSettings {
             proxies: proxies.clone(),
             ..ClientSettings::clone(settings)

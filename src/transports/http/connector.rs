@@ -1,9 +1,9 @@
 //! Connecting to a scenario within the limit of time, with TLS where its address says https.
 //!
-//! It sends no request and keeps no connection. A connector has one [`Route`]. One of them is a fixed
-//! socket address: some names only a source can resolve, and some addresses no URL can write (a
-//! link-local IPv6 address with its interface). The name stays in the request, for the `Host` header
-//! and for TLS.
+//! It sends no request and keeps no connection. A connector has one [`Route`]. One of them is a
+//! fixed socket address: some names only a source can resolve, and some addresses no URL can write
+//! (a link-local IPv6 address with its interface). The name stays in the request, for the `Host`
+//! header and for TLS.
 
 use std::io;
 use std::net::SocketAddr;

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Upstream -> client (GET) | post (call) | exchange (POST, streams) | sse (events)
-//!               `-> credentials -> connections -> connector (dial, proxy, tls) -> interim -> the server
+//!               `-> credentials -> connections -> connector (proxy, tls) -> interim -> the server
 //! answer   <- cache_policy <- status | failure <- body, within its limit <-----------'
 //! ```
 //!
@@ -15,8 +15,8 @@
 //!   may be: then once, with renewed credentials, after the server refused the first ones.
 //! - Limits count the bytes of a body after decoding, and what comes before the head of an answer.
 //! - A host that a server named is looked up once, and the address that was checked is dialled.
-//! - Only public https hosts that the operator named, or whose names the rules of a caller admit, are
-//!   reached through a proxy, which looks them up itself.
+//! - Only public https hosts that the operator named, or whose names the rules of a caller admit,
+//!   are reached through a proxy, which looks them up itself.
 //! - Polls keep no idle connections. hyper's types stay inside.
 //!
 //! Read in this order:
@@ -25,7 +25,8 @@
 //!    [`post`], [`exchange`], [`sse`], `settings.rs`.
 //! 2. `connections.rs`, `connector.rs`, `resolver.rs`, [`destination`], `proxy.rs`, `tls.rs`,
 //!    `interim.rs`.
-//! 3. [`body`], `status.rs`, `failure.rs` with `connect_error.rs`, [`cache_policy`] with `http_date.rs`.
+//! 3. [`body`], `status.rs`, `failure.rs` with `connect_error.rs`, [`cache_policy`] with
+//!    `http_date.rs`.
 //! 4. [`credentials`].
 //!
 //! It never decodes a manifest and keeps no cache of bodies; the engine keeps what is needed.

@@ -1,8 +1,8 @@
 //! Proxies: which requests take one, and the way through it.
 //!
 //! ```text
-//! ProxyRules (configuration, environment) --intercept--> none: connect directly
-//!                                               `------> a proxy: reach it, then a tunnel to the host
+//! ProxyRules (configuration, environment) --> none: connect directly
+//!                                         `-> a proxy: reach it, then a tunnel to the host
 //! ```
 //!
 //! What is kept true here:
@@ -12,7 +12,7 @@
 //! - A proxy that cannot be used fails the request. The request does not go around it.
 //! - The name and password of a proxy go to the proxy only, and are never shown.
 //!
-//! The proxy looks up the host. It never judges an address: see [`destination`](super::destination).
+//! The proxy looks up the host. Addresses are judged in [`destination`](super::destination).
 
 use std::error::Error;
 use std::fmt;
