@@ -10,6 +10,7 @@ import io
 import json
 import os
 import resource
+import socket
 import subprocess
 import sys
 import tempfile
@@ -29,11 +30,13 @@ REQUESTS = 100
 TOKEN = "an-operator-token-of-these-attacks"
 
 
-def program(behaviour):
-    """The configuration of a server of `server.py`."""
+def program(behaviour, count=1):
+    """The configuration of so many servers of `server.py`."""
     command = json.dumps([str(HERE / "server.py"), behaviour])
     mark = '{ CALLSHEET_PEER = "attack" }'
-    return [f'scenarios = [{{ name = "attack", command = "{sys.executable}", args = {command}, env = {mark} }}]']
+    names = ["attack", *(f"attack-{number}" for number in range(1, count))]
+    servers = [f'{{ name = "{name}", command = "{sys.executable}", args = {command}, env = {mark} }}' for name in names]
+    return [f"scenarios = [{', '.join(servers)}]"]
 
 
 def ready(daemon):
@@ -436,6 +439,77 @@ def approvals_of_one(daemon):
         raise AssertionError(f"the caller itself was answered {status}: {answer}")
 
 
+def long_names(daemon):
+    """Arguments with a name of nearly 1 MB, and many members below it that are taken out and named."""
+    below = {"k" * 960_000: [{"a": None}] * 3_000}
+    together([(daemon.call, "listed", below) for _ in range(32)])
+
+
+def many_parts(daemon):
+    """Arguments with many values for schemas with many parts."""
+    members = {f"m{number}": 0 for number in range(70_000)}
+    together([(daemon.call, "all", {"v": [{}] * 150_000 + [None]}), (daemon.call, "any", {"v": {**members, "none": None}})] * 2)
+
+
+def hold_still(daemon):
+    """The servers alone."""
+    time.sleep(12)
+
+
+def searches(daemon):
+    """Searches that want the definitions of large tools."""
+    ends = time.monotonic() + 8
+
+    def search(number):
+        while time.monotonic() < ends:
+            quietly(daemon.send, "GET", f"/api/v1/tools/search?q=word+{number}&limit=100&format=native")
+
+    together([(search, number) for number in range(80)])
+
+
+def changing_lists(daemon):
+    """Lists that change all the time, for as long as many of them are remembered."""
+    time.sleep(90)
+
+
+def changing_places(daemon):
+    """The same, while another client reads what changed."""
+    ends = time.monotonic() + 12
+    while time.monotonic() < ends:
+        for path in ["/api/v1/pins", "/api/v1/tools/tool_0/history", "/api/v1/log"]:
+            daemon.send("GET", path, patience=20)
+
+
+def unread_lines(daemon):
+    """Clients of the socket of JSON-RPC that take none of their answers; a further one gets its own."""
+    path = str(daemon.home / "rpc.sock")
+    call = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "work", "arguments": {}}}).encode() + b"\n"
+    held = []
+    for _ in range(64):
+        client = socket.socket(socket.AF_UNIX)
+        client.settimeout(20)
+        client.connect(path)
+        client.sendall(call * 2)
+        held.append(client)
+    time.sleep(4)
+    with socket.socket(socket.AF_UNIX) as other:
+        other.settimeout(20)
+        other.connect(path)
+        other.sendall(b'{"jsonrpc":"2.0","id":1,"method":"server/identity"}\n')
+        if not other.recv(4096).startswith(b"{"):
+            raise AssertionError("another client of the socket got no answer")
+    hold(held)
+
+
+def together(calls):
+    """Calls at the same time, until all are answered."""
+    threads = [threading.Thread(target=quietly, args=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def sessions(daemon):
     """Sessions of MCP with large capabilities, without end."""
     ends = time.monotonic() + 6
@@ -489,11 +563,20 @@ ATTACKS = {
     "dense-archives": (None, ['bundles.path = "stored"', 'bundles.allowed_hosts = ["127.0.0.1"]'], dense_archives),
     "approvals-of-one": ("large", APPROVALS, approvals_of_one),
     "sessions": (None, [], sessions),
+    "long-names": ("parts", [], long_names),
+    "many-parts": ("parts", [], many_parts),
+    "searches": ("parts", [], searches),
+    "dense-offers": ("offers", [], hold_still),
+    "changing-lists": ("versions", [], changing_lists),
+    "changing-places": ("places", [], changing_places),
+    "unread-lines": ("large", ['server.rpc_socket = "rpc.sock"'], unread_lines),
     "program-lines": ("flood", [], program_flood),
     "program-errors": ("errors", [], program_flood),
     "program-hints": ("hints", [], program_flood),
     "program-children": ("leave", [], left_children),
 }
+# So many servers of these attack together.
+SEVERAL = {"dense-offers": 2, "changing-lists": 6}
 # The daemon is gone or killed in these, so requests of others are not judged.
 WITHOUT_OTHERS = {"dense-archives", "program-children"}
 
@@ -502,7 +585,7 @@ def judge(binary, name):
     """The findings of one attack, and a line about what it did."""
     server, settings, attack = ATTACKS[name]
     with tempfile.TemporaryDirectory() as home:
-        lines = BASE + settings + (program(server) if server else [])
+        lines = BASE + settings + (program(server, SEVERAL.get(name, 1)) if server else [])
         Path(home, "callsheet.toml").write_text("\n".join(lines) + "\n")
         with Daemon(binary, home) as daemon:
             if server:

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Catalog, ChangedDefinition, Touched};
+use crate::catalog::{Catalog, ChangedDefinition, Snapshot, Touched};
 use crate::model::{Tool, ToolId};
 use crate::state::{StoredHistory, Write};
 
@@ -52,16 +52,27 @@ pub struct StoredPart {
 
 /// The histories of all tools.
 #[derive(Debug, Default)]
-pub(super) struct DefinitionHistories(Mutex<Histories>);
+pub(super) struct DefinitionHistories {
+    /// Locked while definitions are compared, which takes long where many changed.
+    followed: Mutex<FollowedDefinitions>,
+    /// Only ever locked for a moment.
+    kept: Mutex<Histories>,
+}
+
+/// Up to where changes are known.
+#[derive(Debug, Default)]
+struct FollowedDefinitions {
+    catalog: Catalog,
+    /// The sequence of its snapshot; `None` before the first one.
+    upto: Option<u64>,
+    /// The last definitions of tools that are not offered now: one may come back with another.
+    gone: GoneTools,
+}
 
 #[derive(Debug, Default)]
 struct Histories {
     tools: HashMap<ToolId, ToolHistory>,
     bytes: usize,
-    /// The catalog up to which changes are known.
-    seen: Catalog,
-    /// The last definitions of tools that are not offered now: one may come back with another.
-    gone: GoneTools,
     /// Whether tools were forgotten that the store may have.
     forgot: bool,
 }
@@ -135,25 +146,50 @@ impl Histories {
         history.bytes = history.changes.iter().map(|change| bytes_of(change)).sum();
         history.is_unsaved |= is_unsaved;
         self.bytes += history.bytes;
-        while self.tools.len() > TOOLS_MAX || self.bytes > BYTES_MAX && self.tools.len() > 1 {
-            let Some(oldest) = self
-                .tools
-                .iter()
-                .min_by_key(|(_, history)| history.last())
-                .map(|(id, _)| id.clone())
-            else {
+        // Not for each tool of a large list that changes, since all are sorted for it.
+        if self.tools.len() > 2 * TOOLS_MAX || self.bytes > 2 * BYTES_MAX {
+            self.trim();
+        }
+    }
+
+    /// Forgets the tools that changed longest ago, while there are too many.
+    fn trim(&mut self) {
+        let is_over =
+            |tools: usize, bytes: usize| tools > TOOLS_MAX || bytes > BYTES_MAX && tools > 1;
+        if !is_over(self.tools.len(), self.bytes) {
+            return;
+        }
+        let mut by_age: Vec<(Option<Timestamp>, ToolId)> = self
+            .tools
+            .iter()
+            .map(|(id, history)| (history.last(), id.clone()))
+            .collect();
+        by_age.sort_unstable();
+        for (_, oldest) in by_age {
+            if !is_over(self.tools.len(), self.bytes) {
                 break;
-            };
-            self.bytes -= self
-                .tools
-                .remove(&oldest)
-                .map_or(0, |history| history.bytes);
+            }
+            let forgotten = self.tools.remove(&oldest);
+            self.bytes -= forgotten.map_or(0, |history| history.bytes);
             self.forgot = true;
         }
     }
 }
 
-impl Histories {
+impl FollowedDefinitions {
+    /// What differs in a snapshot from the one before, unless that is known already.
+    fn changes(&mut self, snapshot: &Snapshot) -> Vec<ChangedDefinition> {
+        if self.upto.is_some_and(|upto| snapshot.sequence <= upto) {
+            return Vec::new();
+        }
+        self.upto = Some(snapshot.sequence);
+        let touched = Touched::between(&self.catalog, &snapshot.catalog);
+        self.catalog = snapshot.catalog.clone();
+        let mut changed = touched.changed_definitions();
+        changed.extend(self.came_back(&touched));
+        changed
+    }
+
     /// The tools that were not offered for a while and have another definition since.
     fn came_back(&mut self, touched: &Touched) -> Vec<ChangedDefinition> {
         let mut changed = Vec::new();
@@ -177,8 +213,8 @@ impl DefinitionHistories {
     /// Begins with what was stored: the changes, and the definitions from which they go on. What
     /// changed while no daemon ran is a change, too.
     pub(super) fn begin(&self, stored: Vec<StoredHistory>, catalog: Catalog) {
-        let mut histories = self.0.lock();
-        histories.seen = catalog;
+        self.followed.lock().catalog = catalog;
+        let mut histories = self.kept.lock();
         for StoredHistory { tool, document, .. } in stored {
             // One that cannot be read was written by another version; the store keeps it.
             let Ok(changes) = serde_json::from_str::<Vec<DefinitionChange>>(&document) else {
@@ -188,15 +224,14 @@ impl DefinitionHistories {
                 histories.add(tool.clone(), change, false);
             }
         }
+        histories.trim();
     }
 
-    /// Adds what differs in a catalog from the one before.
-    pub(super) fn follow(&self, catalog: &Catalog, at: Timestamp) {
-        let mut histories = self.0.lock();
-        let touched = Touched::between(&histories.seen, catalog);
-        let mut changed = touched.changed_definitions();
-        changed.extend(histories.came_back(&touched));
-        histories.seen = catalog.clone();
+    /// Adds what differs in a snapshot from the one before, unless it was added already.
+    pub(super) fn follow(&self, snapshot: &Snapshot, at: Timestamp) {
+        let mut followed = self.followed.lock();
+        let changed = followed.changes(snapshot);
+        let mut histories = self.kept.lock();
         for ChangedDefinition {
             id,
             from,
@@ -223,11 +258,12 @@ impl DefinitionHistories {
                 true,
             );
         }
+        histories.trim();
     }
 
     /// The changes of a tool that are kept, the latest first.
     pub(super) fn of_tool(&self, id: &ToolId) -> Vec<Arc<DefinitionChange>> {
-        let histories = self.0.lock();
+        let histories = self.kept.lock();
         let changes = histories
             .tools
             .get(id)
@@ -237,7 +273,7 @@ impl DefinitionHistories {
 
     /// What the store does not have. It counts as stored from now on.
     pub(super) fn unsaved(&self) -> Vec<Write> {
-        let mut histories = self.0.lock();
+        let mut histories = self.kept.lock();
         let mut writes = Vec::new();
         for (id, history) in histories
             .tools
@@ -266,7 +302,7 @@ impl DefinitionHistories {
 
     /// Marks what could not be stored.
     pub(super) fn not_saved(&self, writes: &[Write]) {
-        let mut histories = self.0.lock();
+        let mut histories = self.kept.lock();
         for write in writes {
             match write {
                 Write::History(stored) => {
@@ -305,11 +341,7 @@ mod time_text {
 
 /// About the bytes of a definition that is kept.
 fn definition_bytes(tool: &Tool) -> usize {
-    let extra = tool.extra.iter().map(|(_, json)| json.get().len());
-    200 + tool.description.len()
-        + tool.parameters.get().len()
-        + tool.metadata.get().len()
-        + extra.sum::<usize>()
+    200 + tool.bytes()
 }
 
 /// About the bytes of a change as stored.
@@ -382,7 +414,7 @@ mod tests {
         let histories = DefinitionHistories::default();
         let id = |n: i64| -> ToolId { format!("s/t{n}").parse().unwrap() };
         for second in 0..10_000 {
-            histories.0.lock().add(id(0), change(second, 10), true);
+            histories.kept.lock().add(id(0), change(second, 10), true);
         }
         let kept = histories.of_tool(&id(0));
         assert_eq!(kept.len(), CHANGES_OF_TOOL_MAX);
@@ -390,23 +422,35 @@ mod tests {
         let last = i64::try_from(TOOLS_MAX).unwrap();
         for tool in 1..=last {
             histories
-                .0
+                .kept
                 .lock()
                 .add(id(tool), change(10_000 + tool, 10), true);
         }
+        histories.kept.lock().trim();
         assert!(
             histories.of_tool(&id(0)).is_empty(),
             "the tool that changed first is forgotten"
         );
-        assert_eq!(histories.0.lock().tools.len(), TOOLS_MAX);
+        assert_eq!(histories.kept.lock().tools.len(), TOOLS_MAX);
         assert!(matches!(
             histories.unsaved().last(),
             Some(Write::TrimHistory(TOOLS_MAX))
         ));
         histories
-            .0
+            .kept
             .lock()
             .add(id(last), change(99_999, BYTES_MAX), true);
-        assert_eq!(histories.0.lock().tools.len(), 1);
+        histories.kept.lock().trim();
+        assert_eq!(histories.kept.lock().tools.len(), 1);
+        for number in 0..3 * last {
+            histories
+                .kept
+                .lock()
+                .add(id(number), change(number, 10), true);
+        }
+        assert!(
+            histories.kept.lock().tools.len() <= 2 * TOOLS_MAX,
+            "also while many change at once"
+        );
     }
 }

@@ -480,9 +480,9 @@ impl Calls {
     }
 
     /// The changes of a tool's definition up to a snapshot, as far as they are kept, the latest
-    /// first.
+    /// first. Compares definitions, if that was not done yet for this snapshot.
     pub fn history(&self, snapshot: &Snapshot, id: &ToolId) -> Vec<Arc<DefinitionChange>> {
-        self.catch_up(snapshot);
+        self.follow_definitions(snapshot);
         self.0.histories.of_tool(id)
     }
 

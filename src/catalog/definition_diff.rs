@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::model::finding::push_step;
+use crate::model::finding::{near, push_step};
 use crate::model::text::{Truncated, truncate_at_char_boundary};
 use crate::model::{DefinitionVersion, Tool, ToolId};
 
@@ -41,7 +41,8 @@ pub struct DefinitionDifference {
 /// A part of a definition that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedPart {
-    /// Where it is, as a JSON pointer into the tool as callsheet lists it.
+    /// Where it is, as a JSON pointer into the tool as callsheet lists it; instead of a long one,
+    /// that of the nearest place around it.
     pub pointer: String,
     /// What it was, as far as it differs; `None` if it is new.
     pub before: Option<String>,
@@ -106,9 +107,8 @@ impl DefinitionDifference {
 
     fn push(&mut self, pointer: &str, before: Option<String>, after: Option<String>) {
         if self.parts.len() < LISTED_PARTS_MAX {
-            let pointer = bounded(pointer);
             self.parts.push(ChangedPart {
-                pointer,
+                pointer: near(pointer).to_owned(),
                 before,
                 after,
             });

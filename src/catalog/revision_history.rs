@@ -121,12 +121,6 @@ fn claims(entry: &CatalogEntry) -> usize {
 /// What an entry holds by itself.
 fn weight(entry: &CatalogEntry) -> usize {
     let tools = entry.manifest.tools.iter();
-    let bytes = tools.map(|tool| {
-        TOOL_BYTES
-            + tool.parameters.get().len()
-            + tool.metadata.get().len()
-            + tool.description.len()
-            + tool.name.len()
-    });
-    bytes.sum()
+    let bytes = tools.map(|tool| TOOL_BYTES + tool.bytes());
+    bytes.sum::<usize>() + entry.manifest.bytes_besides_tools()
 }

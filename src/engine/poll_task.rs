@@ -10,8 +10,10 @@ use tracing::Instrument as _;
 
 use super::sessions::link::Connected;
 use crate::metrics::Listings;
-use crate::model::{Awaited, ScenarioName, Target};
+use crate::model::{Awaited, Manifest, ScenarioName, Target};
+use crate::protocols::decoding::decode_manifest;
 use crate::protocols::{ListError, ListRequest, Listing, Protocol, Protocols, Session, probe};
+use crate::runtime::Tasks;
 use crate::transports::{TransportError, Transports};
 
 /// What to poll, and how.
@@ -157,7 +159,25 @@ async fn list(
             (protocol, listing)
         }
     };
+    if let Listing::Manifest { manifest, .. } = &listing
+        && request.judged.is_some_and(|known| known != manifest.digest)
+    {
+        compute_versions(transports.tasks(), manifest).await;
+    }
     Ok((protocol, listing))
+}
+
+/// Computes the versions of the definitions of a list that changed. The loop compares them with
+/// those that were accepted, and would compute them while everything else waits.
+async fn compute_versions(tasks: &Tasks, manifest: &Manifest) {
+    let tools = manifest.tools.clone();
+    let bytes = tools.iter().map(|tool| tool.bytes()).sum();
+    let work = move || {
+        for tool in &tools {
+            tool.version();
+        }
+    };
+    decode_manifest(tasks, bytes, work).await;
 }
 
 #[cfg(test)]
@@ -193,13 +213,7 @@ mod tests {
             max_body: 1,
             max_redirects: 0,
         };
-        let client = Client::new(
-            limits,
-            1,
-            second,
-            Clock::system(),
-            crate::runtime::Tasks::new(),
-        );
+        let client = Client::new(limits, 1, second, Clock::system(), Tasks::new());
         PollRequest {
             name: "files".parse().unwrap(),
             generation: 7,

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::name::{ScenarioName, ToolId};
+use super::text::beginning;
 
 /// Findings of one code beyond this many are counted and not listed: a hostile body may hold a
 /// hundred thousand broken tools.
@@ -345,8 +346,15 @@ pub(crate) fn quoted_up_to(text: &str, most: usize) -> String {
     out
 }
 
-/// Adds one step to a JSON pointer (RFC 6901 section 3).
+/// Adds one step to a JSON pointer (RFC 6901 section 3) that is shown [near] its place. One that is
+/// too long to be shown gets no further step, and of a long step only the beginning: a name may be
+/// as long as a document, and each place within it would cost as much again.
 pub fn push_step(pointer: &mut String, name: &str) {
+    if pointer.len() > POINTER {
+        return;
+    }
+    // What is left of a step that is cut is still too long to be shown.
+    let name = beginning(name, POINTER + char::MAX.len_utf8());
     pointer.push('/');
     if name.contains(['~', '/']) {
         pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
@@ -451,5 +459,32 @@ impl Severity {
 impl fmt::Display for FindingCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pointer_grows_no_longer_than_it_is_shown() {
+        let step = |pointer: &str, name: &str| {
+            let mut pointer = pointer.to_owned();
+            push_step(&mut pointer, name);
+            pointer
+        };
+        assert_eq!(step("/a", "b/c~"), "/a/b~1c~0");
+        for long in [
+            "x".repeat(1 << 20),
+            "~".repeat(1 << 20),
+            "é".repeat(1 << 20),
+        ] {
+            let below = step(&step("/a", &long), "b");
+            assert!(below.len() < 2 * (POINTER + 10), "{}", below.len());
+            assert_eq!(near(&below), "/a");
+        }
+        let whole = step("/a", &"x".repeat(POINTER - 3));
+        assert_eq!(near(&whole), whole);
+        assert_eq!(near(&step(&whole, "b")), whole);
     }
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::finding::Finding;
 use super::pins::HeldTool;
 use super::relayed::RelayedOffers;
-use super::tool::{Extra, Tool};
+use super::tool::{Extra, Tool, extra_bytes};
 
 /// A scenario's whole offer (`ToolManifest`), judged well-formed, with its tools sorted by name.
 #[derive(Debug, Clone)]
@@ -53,6 +53,32 @@ impl Manifest {
             sent_findings: SentFindings::default(),
             held: Arc::default(),
         }
+    }
+
+    /// How many bytes of text it has besides its tools, roughly.
+    pub(crate) fn bytes_besides_tools(&self) -> usize {
+        let ScenarioInfo {
+            name,
+            version,
+            description,
+            base_url,
+            extra,
+        } = &self.scenario;
+        let own = [name, version, description].map(|text| text.len());
+        let categories = self.categories.iter().map(|category| {
+            let texts = [&category.description, &category.icon];
+            let texts = texts.map(|text| text.as_ref().map_or(0, |text| text.len()));
+            category.id.len()
+                + category.name.len()
+                + texts.iter().sum::<usize>()
+                + extra_bytes(&category.extra)
+        });
+        own.iter().sum::<usize>()
+            + base_url.as_ref().map_or(0, |text| text.len())
+            + extra_bytes(extra)
+            + extra_bytes(&self.extra)
+            + categories.sum::<usize>()
+            + self.relayed.bytes()
     }
 
     /// Whether a protocol version is a revision of MCP: a date, which no other protocol has.

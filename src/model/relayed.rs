@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::tool::Extra;
+use super::tool::{Extra, extra_bytes};
 
 /// Prompts, resources and templates of one scenario. Cheap to clone.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -96,6 +96,15 @@ impl RelayedOffers {
             .binary_search_by(|offer| (*offer.key).cmp(key))
             .ok()
             .map(|at| &offers[at])
+    }
+
+    /// How many bytes of text they have, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        let all = RelayedKind::ALL
+            .iter()
+            .flat_map(|kind| self.of(*kind).iter());
+        all.map(|offer| offer.key.len() + extra_bytes(&offer.members))
+            .sum()
     }
 
     /// Whether there are none of any kind.

@@ -20,6 +20,12 @@ pub const TOOL_NAME_MAX: usize = 256;
 /// passed on unchanged.
 pub type Extra = Box<[(Arc<str>, JsonText)]>;
 
+/// How many bytes of text further members have, roughly.
+pub(crate) fn extra_bytes(members: &Extra) -> usize {
+    let bytes = |(name, json): &(Arc<str>, JsonText)| name.len() + json.get().len();
+    members.iter().map(bytes).sum()
+}
+
 /// A tool of the Tool Discovery Protocol (`ToolDefinition`), whatever spelling it arrived in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
@@ -165,6 +171,15 @@ impl Tool {
             let metadata: Value = serde_json::from_str(metadata).ok()?;
             version_text(metadata.get("version")?)
         })
+    }
+
+    /// How many bytes of text it has, roughly: what keeping it costs beside its parts.
+    pub(crate) fn bytes(&self) -> usize {
+        self.name.len()
+            + self.description.len()
+            + self.parameters.get().len()
+            + self.metadata.get().len()
+            + extra_bytes(&self.extra)
     }
 
     /// The schema of its results, if it declares one: the text of one JSON object.

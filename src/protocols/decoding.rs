@@ -9,10 +9,11 @@ use crate::runtime::Tasks;
 /// another thread.
 const MANIFEST_AT_ONCE_BYTES: usize = 256 * 1024;
 
-/// Reads a manifest of so many bytes where it holds up no other work. A large one is read on a
-/// thread of low priority, so that lists and calls keep their speed meanwhile. An answer keeps its
-/// priority, because a caller may wait for it: [`Tasks::work_on_body`].
-pub(super) async fn decode_manifest<T: Send + 'static>(
+/// Reads a manifest of so many bytes, or does other work in proportion to it, where that holds up
+/// no other work. With a large one that is a thread of low priority, so that lists and calls keep
+/// their speed meanwhile. An answer keeps its priority, because a caller may wait for it:
+/// [`Tasks::work_on_body`].
+pub(crate) async fn decode_manifest<T: Send + 'static>(
     tasks: &Tasks,
     bytes: usize,
     work: impl Fn() -> T + Clone + Send + 'static,

@@ -43,7 +43,7 @@ use crate::transports::Transports;
 pub mod bundle;
 mod call;
 mod call_log;
-mod decoding;
+pub(crate) mod decoding;
 pub mod definitions;
 mod document;
 mod fetch;

@@ -33,6 +33,37 @@ pub fn raise() -> Option<u64> {
     None
 }
 
+/// Of the files that may be open, one of so many is left for everything but connections of clients:
+/// programs, scenarios, the state, and the wait for the next connection.
+const OTHER_FILES_OF: usize = 4;
+
+/// At most so many connections of clients, as far as the system allows so many open files. Beyond
+/// its limit none is accepted, and none of the open ones could give way.
+pub(crate) fn connections_within_limit(connections: usize) -> usize {
+    within(connections, limit())
+}
+
+/// The limit that holds now, if there is one.
+#[cfg(unix)]
+fn limit() -> Option<u64> {
+    use rustix::process::{Resource, getrlimit};
+
+    getrlimit(Resource::Nofile).current
+}
+
+/// Other systems have no such limit.
+#[cfg(not(unix))]
+fn limit() -> Option<u64> {
+    None
+}
+
+fn within(connections: usize, files: Option<u64>) -> usize {
+    let files = files.and_then(|files| usize::try_from(files).ok());
+    files.map_or(connections, |files| {
+        connections.min(files - files / OTHER_FILES_OF).max(1)
+    })
+}
+
 /// The flag of `open(2)` that refuses a symbolic link.
 #[cfg(unix)]
 pub(crate) const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
@@ -133,6 +164,14 @@ mod tests {
         assert_eq!(path_of(&file), Some(folder.join("real")));
         std::fs::rename(folder.join("real"), folder.join("other")).unwrap();
         assert_eq!(path_of(&file), Some(folder.join("other")));
+    }
+
+    #[test]
+    fn a_quarter_of_the_files_is_left_for_others() {
+        assert_eq!(within(4_096, None), 4_096);
+        assert_eq!(within(4_096, Some(1_000_000)), 4_096);
+        assert_eq!(within(4_096, Some(1_024)), 768);
+        assert_eq!(within(4_096, Some(0)), 1);
     }
 
     #[test]

@@ -49,7 +49,7 @@ use crate::events::Hub;
 use crate::metrics::Requests;
 use crate::model::Secret;
 use crate::protocols::definitions::DefinitionRegistry;
-use crate::runtime::{Clock, Readiness, Stop, Tasks};
+use crate::runtime::{Clock, Readiness, Stop, Tasks, open_files};
 use crate::transports::http::credentials::oauth::OAuthTokens;
 use crate::views::ViewCache;
 
@@ -267,8 +267,15 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
     let server = parts.config.borrow().server.clone();
     #[cfg(unix)]
     let socket = parts.command_socket.clone();
+    let most = open_files::connections_within_limit(server.max_connections);
+    if most < server.max_connections {
+        tracing::warn!(
+            connections = most,
+            "fewer connections than `server.max_connections` are kept, because the system allows few open files; raise that limit (`ulimit -n`, `LimitNOFILE`)"
+        );
+    }
     let limits = http::accept::ConnectionLimits {
-        connections: server.max_connections,
+        connections: most,
         stop_timeout: server.stop_timeout,
         ..http::accept::ConnectionLimits::default()
     };

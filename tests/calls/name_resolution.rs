@@ -10,6 +10,7 @@ use callsheet::model::{ApprovalPolicy, Permission, Profile, SettingsPatch};
 use callsheet::state::Decision;
 use serde_json::{Value, json};
 
+use crate::call_end_faces::post;
 use crate::support::assert_empty;
 use crate::support::callee::{Callee, manifest, tool, tool_with};
 use crate::support::house::{House, called, request, scenario, switched};
@@ -237,6 +238,38 @@ async fn only_so_many_lists_are_remembered() {
         .prefer("global", "tool:files/read", called("read_last"))
         .await;
     assert_eq!(house.refusal(old(&first)).await, "unknown_revision");
+    house.finish().await;
+}
+
+/// What a list holds besides the usual members of tools did not count: servers with much of it that change all the
+/// time took gigabytes.
+#[tokio::test]
+async fn fewer_lists_are_remembered_whose_tools_have_large_members_of_any_name() {
+    let large = |edition: u32| {
+        let tools = (0..16).map(|number| {
+            let mut tool = tool(&format!("tool_{number}"));
+            tool["x_more"] = format!("{edition:06}{}", "m".repeat(200_000)).into();
+            tool
+        });
+        manifest("files", &tools.collect::<Vec<_>>())
+    };
+    let files = Callee::echo(large(0)).await;
+    let house = House::of(&[("files", files.url())]).await;
+    let address = house.serve().await;
+    let first = house.revision(&ViewQuery::default());
+    let old = || Request {
+        revision: Some(first.as_str().into()),
+        ..request("tool_1", &json!({}))
+    };
+    let mut refusals = Vec::new();
+    for edition in 1..=4 {
+        files.lists(large(edition));
+        let refreshed = post(address, "/api/v1/scenarios/files/refresh", &json!({})).await;
+        assert_eq!(refreshed.status, 200, "{refreshed:?}");
+        refusals.push(house.request(old()).await.err().map(|error| error.kind()));
+    }
+    let forgotten = Some("unknown_revision");
+    assert_eq!(refusals, [None, None, forgotten, forgotten]);
     house.finish().await;
 }
 

@@ -11,7 +11,7 @@ use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 use proptest::strategy::Just;
 use serde_json::{Map, Value, json};
 
-use crate::support::callee::{Callee, manifest, tool_with};
+use crate::support::callee::{Callee, PATIENCE, manifest, tool_with};
 use crate::support::house::House;
 use crate::support::mcp_client::McpClient;
 use crate::support::serving::ask;
@@ -46,6 +46,67 @@ async fn weather(needs_approval: bool) -> (Callee, House, SocketAddr) {
     let house = House::of(&[("weather", callee.url())]).await;
     let address = house.serve().await;
     (callee, house, address)
+}
+
+/// A name of nearly 1 MB in each of 100 pointers took 100 MB for each call, and ended the daemon.
+#[tokio::test]
+async fn what_is_taken_out_below_a_long_name_is_named_by_the_nearest_place() {
+    let item = json!({"type": "object", "properties": {"unit": {"type": "string"}}});
+    let parameters = json!({"type": "object", "properties": {},
+        "additionalProperties": {"type": "array", "items": item}});
+    let metadata = json!({"enabled_by_default": true, "requires_approval": false});
+    let callee = Callee::echo(manifest(
+        "weather",
+        &[tool_with("forecast", &parameters, &metadata)],
+    ))
+    .await;
+    let house = House::of(&[("weather", callee.url())]).await;
+    let address = house.serve().await;
+    let mut arguments = Map::new();
+    arguments.insert("near".to_owned(), json!([{"unit": null}]));
+    arguments.insert("x".repeat(500_000), json!(vec![json!({"unit": null}); 200]));
+    let body = json!({"tool_name": "forecast", "arguments": arguments});
+
+    let (status, answer) = post(address, "/api/v1/tools/execute", &body).await;
+
+    assert_eq!(status, 200);
+    let adjusted = answer["adjusted"].as_array().unwrap();
+    assert_eq!(adjusted[0], "/near/0/unit");
+    assert_eq!(adjusted.len(), 100);
+    assert!(adjusted[1..].iter().all(|pointer| pointer == ""));
+    let sent = callee.ran().remove(0).arguments;
+    assert!(sent.to_string().len() > 500_000 && !sent.to_string().contains("null"));
+    house.finish().await;
+}
+
+/// Each of many items was compared with each of many parts of a schema: two such calls kept the threads that
+/// serve requests for minutes.
+#[tokio::test]
+async fn many_values_and_many_parts_of_a_schema_hold_no_call_up() {
+    let parts = vec![json!({}); 30_000];
+    let branches = vec![json!({"x": 0, "allOf": [false]}); 6_000];
+    let all = json!({"type": "object", "properties": {"v": {"items": {"allOf": parts}}}});
+    let any = json!({"type": "object", "properties": {"v": {"anyOf": branches}}});
+    let metadata = json!({"enabled_by_default": true, "requires_approval": false});
+    let tools = [
+        tool_with("all", &all, &metadata),
+        tool_with("any", &any, &metadata),
+    ];
+    let callee = Callee::echo(manifest("weather", &tools)).await;
+    let house = House::of(&[("weather", callee.url())]).await;
+    let address = house.serve().await;
+    let mut items = vec![json!({}); 100_000];
+    items.push(Value::Null);
+    let mut members: Map<String, Value> =
+        (0..60_000).map(|at| (at.to_string(), json!(0))).collect();
+    members.insert("none".to_owned(), Value::Null);
+    for (tool, value) in [("all", Value::from(items)), ("any", members.into())] {
+        let body = json!({"tool_name": tool, "arguments": {"v": value}});
+        let called = tokio::time::timeout(PATIENCE, post(address, "/api/v1/tools/execute", &body));
+        let (status, answer) = called.await.expect("an answer");
+        assert!(status == 200 || status == 400, "{tool}: {status} {answer}");
+    }
+    house.finish().await;
 }
 
 #[tokio::test]

@@ -271,6 +271,26 @@ async fn a_tool_that_changes_all_the_time_keeps_a_bounded_history() {
     stage.daemon.stop().await;
 }
 
+/// Each part below a long name repeated it: one tool of 250 KB took seconds of the loop of the daemon.
+#[tokio::test]
+async fn a_part_below_a_long_name_is_shown_at_the_nearest_place() {
+    let stage = Stage::start().await;
+    let long = "k".repeat(10_000);
+    let many = |value: u32| {
+        let names = (0..500).map(|number| (format!("m{number}"), json!(value)));
+        let members: serde_json::Map<String, Value> = names.collect();
+        json!({"type": "object", "properties": {}, "x-more": {&long: members}})
+    };
+    stage.lists(offer("Pays", &many(1))).await;
+    stage.lists(offer("Pays", &many(2))).await;
+    let changes = stage.changes("pay").await;
+    let parts = changes[0]["parts"].as_array().unwrap();
+    assert_eq!(parts.len(), 20, "{}", changes[0]);
+    assert_eq!(parts[0]["pointer"], "/parameters/x-more");
+    assert_eq!(changes[0]["more"], 480);
+    stage.daemon.stop().await;
+}
+
 #[tokio::test]
 async fn the_version_of_a_provider_is_shown_beside_that_of_the_definition() {
     let stage = Stage::start().await;

@@ -227,3 +227,23 @@ fn servers_of_the_present_project_are_taken_and_those_of_others_are_named() {
         "no entry of such a file is probed: {written}"
     );
 }
+
+/// A file of a client is written by other programs, and a person reads what is left out of it on a terminal.
+#[test]
+fn what_is_left_out_cannot_control_a_terminal() {
+    let home = Home::with("");
+    client_file(
+        &home,
+        &json!({
+            "a\u{1b}]0;title\u{7}": {"url": "http://\u{1b}[31m/"},
+            "b\u{202e}": {"command": "no-such-command\u{9b}31m", "odd\u{1b}[2J": 1},
+        }),
+    );
+    for arguments in [&["import"][..], &["init", ".cursor/mcp.json"]] {
+        let ran = home.run(arguments);
+        let shown = format!("{}{}", ran.out, ran.err);
+        assert!(shown.contains("left out: a]0;title"), "{shown}");
+        let steers = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+        assert!(!shown.contains(steers), "{shown:?}");
+    }
+}

@@ -48,6 +48,39 @@ fn serves_until_sigterm_and_ends_with_zero() {
     assert!(!log.contains('\u{1b}'), "{log}");
 }
 
+/// As many idle connections as the system allows open files kept every other client out.
+#[test]
+fn where_few_files_may_be_open_the_connection_that_rests_longest_gives_way_too() {
+    let home = Home::new();
+    let serve = home.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let envs = serve
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let mut limited = Command::new("/bin/sh");
+    limited
+        .env_clear()
+        .envs(envs)
+        .current_dir(home.path(""))
+        .args(["-c", "ulimit -n 200 && exec \"$0\" \"$@\""])
+        .arg(serve.get_program())
+        .args(serve.get_args());
+    let mut daemon = Running::start(limited, "callsheet listens on ");
+    let address = daemon.url.strip_prefix("http://").unwrap().to_owned();
+    let idle: Vec<TcpStream> = (0..250)
+        .map(|_| TcpStream::connect(&address).unwrap())
+        .collect();
+    assert_eq!(daemon.get("/healthz").0, 200);
+    drop(idle);
+    daemon.signal("TERM");
+    let (_, log) = daemon.ended();
+    assert!(
+        log.contains("fewer connections than `server.max_connections`")
+            && log.contains("connections=150"),
+        "{log}"
+    );
+    assert!(!log.contains("cannot accept connections"), "{log}");
+}
+
 #[test]
 fn it_says_what_there_is_to_do_and_where_the_dashboard_is() {
     let notes = Scenario::start(

@@ -6,6 +6,7 @@ use callsheet::runtime::Clock;
 use callsheet::state::{
     CLIENT_PREFERENCES_MAX, CLIENT_PREFERENCES_OF_SCOPE_MAX, PREFERENCES_MAX, Write, sqlite,
 };
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::support::daemon::{Daemon, Home, NEVER, Scenario, configured, tool};
@@ -71,6 +72,35 @@ fn preference(scope: &str, target: &str, settings: [Value; 4]) -> Value {
 }
 
 const NULL: Value = Value::Null;
+
+/// Every client may set some. Each change of a tag built all scenarios again, and what operators decide waited for it.
+#[tokio::test]
+async fn preferences_that_come_together_cost_as_much_as_one() {
+    let home = Home::new();
+    let tools = (0..4_000).map(|number| tool(&format!("tool_{number}")).tags(["common"]));
+    let files = Scenario::start("files", tools.collect::<Vec<_>>()).await;
+    let daemon = Daemon::ready(home.config(&[&files])).await;
+    let clock = Clock::system();
+    let change = |priority: usize| {
+        put(
+            &daemon,
+            "global",
+            "tag:common",
+            json!({"priority": priority}),
+        )
+    };
+    let began = clock.now();
+    change(1).await;
+    let one = clock.now() - began;
+    let began = clock.now();
+    let settings = join_all((2..32).map(change)).await;
+    let many = clock.now() - began;
+    assert!(many < 12 * one, "{many:?} for 30 of {one:?}");
+    assert_eq!(settings.len(), 30);
+    let kept = preferences(&daemon).await[0]["priority"].clone();
+    assert!(settings.iter().any(|one| one["priority"] == kept), "{kept}");
+    daemon.stop().await;
+}
 
 #[tokio::test]
 async fn one_setting_leaves_the_others_and_all_outlive_the_daemon() {

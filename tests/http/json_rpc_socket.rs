@@ -98,6 +98,24 @@ async fn a_client_that_speaks_something_else_is_disconnected() {
     daemon.stop().await;
 }
 
+/// They had all places for as long as they liked.
+#[tokio::test]
+async fn clients_that_send_no_line_keep_no_other_client_out() {
+    let (_home, daemon, _files, path) = serving().await;
+    let identity = r#"{"jsonrpc":"2.0","id":1,"method":"server/identity"}"#;
+    let mut held = Vec::new();
+    for _ in 0..70 {
+        held.push(connected(&path).await);
+    }
+    let mut other = connected(&path).await;
+    assert!(ask(&mut other, identity).await.contains("server_id"));
+    let last = held.last_mut().unwrap();
+    assert!(ask(last, identity).await.contains("server_id"));
+    let rest = held[0].read_to_end(&mut Vec::new()).await.unwrap();
+    assert_eq!(rest, 0, "it rested longest, and is closed");
+    daemon.stop().await;
+}
+
 #[tokio::test]
 async fn the_socket_of_a_daemon_that_ended_is_replaced_and_other_files_are_not() {
     let (home, daemon, files, path) = serving().await;

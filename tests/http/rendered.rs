@@ -93,6 +93,18 @@ fn pins_that_wait_to_be_compared_let_other_requests_pass() {
     answered_beside("/api/v1/pins");
 }
 
+/// Without the queue, the definitions of many large tools were in memory for all requests at once.
+#[test]
+fn searches_explanations_and_histories_that_wait_let_other_requests_pass() {
+    for target in [
+        "/api/v1/tools/search?q=x&format=native",
+        "/api/v1/tools/x/explain",
+        "/api/v1/tools/x/history",
+    ] {
+        answered_beside(target);
+    }
+}
+
 /// An operator's page waits for no page of other clients.
 #[test]
 fn operators_have_places_and_turns_of_their_own_among_those_that_wait() {

@@ -1,13 +1,14 @@
 //! The limits of requests that are relayed are those of calls: the memory that they hold, and the
 //! wait for a permit.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use callsheet::calls::{ExecuteError, RelayRequest, RelayResponse, Requester};
 use callsheet::catalog::ViewQuery;
-use callsheet::model::JsonText;
+use callsheet::model::{FindingCode, JsonText};
 use callsheet::protocols::RelayMethod;
-use callsheet::runtime::{Stop, StopTrigger, Tasks};
+use callsheet::runtime::{Clock, Stop, StopTrigger, Tasks};
 use serde_json::json;
 
 use crate::hostile_calls::Cancels;
@@ -139,4 +140,56 @@ async fn what_is_relayed_does_not_wait_for_its_permit_when_its_caller_cancelled(
     assert!(sent.await.unwrap().is_err());
     assert_eq!(server.of("resources/read").len(), 1);
     Arc::into_inner(house).unwrap().finish().await;
+}
+
+/// A list of 8 MB with millions of elements that are no resources was read by a thread that serves requests: two such
+/// servers kept all of them for seconds.
+#[test]
+fn a_long_list_of_resources_holds_no_other_work_up() {
+    let elsewhere = tokio::runtime::Runtime::new().unwrap();
+    let server = elsewhere.block_on(async {
+        let mut own = offering(modern(&json!([])), all(), &[]);
+        McpServer::start(move |came: &Came| match came.method() {
+            "resources/list" => {
+                let elements = format!("{}0", "0,".repeat(4_000_000));
+                let id = &came.message["id"];
+                let text = format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","resources":[{elements}]}}}}"#
+                );
+                let json = "application/json".to_owned();
+                Answer::With("content-type", json, Box::new(Answer::Text(200, text)))
+            }
+            _ => own(came),
+        })
+        .await
+    });
+    let own = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    own.block_on(async {
+        let clock = Clock::system();
+        let longest = Arc::new(Mutex::new(Duration::ZERO));
+        let measured = Arc::clone(&longest);
+        let beside = Tasks::new().spawn(async move {
+            loop {
+                let before = clock.now();
+                clock.sleep(Duration::from_millis(10)).await;
+                let took = clock.now() - before;
+                let mut longest = measured.lock().unwrap();
+                *longest = took.max(*longest);
+            }
+        });
+        let house = House::of(&[("docs", server.url())]).await;
+        let findings = house.app.snapshot().findings.clone();
+        let mut left_out = findings
+            .iter()
+            .filter(|finding| finding.code == FindingCode::OfferLeftOut);
+        let counted = left_out.any(|finding| finding.message.starts_with("3999"));
+        assert!(counted, "{findings:?}");
+        beside.abort();
+        let longest = *longest.lock().unwrap();
+        assert!(longest < Duration::from_secs(3), "{longest:?}");
+        house.finish().await;
+    });
 }

@@ -71,7 +71,21 @@ impl Calls {
         let mut next = Some(reader.snapshot());
         while let Some(snapshot) = next {
             self.catch_up(&snapshot);
+            // Comparing the definitions of a large list takes longer than other requests may wait.
+            let calls = self.clone();
+            self.0
+                .tasks
+                .off_thread(move || calls.follow_definitions(&snapshot))
+                .await;
             next = reader.changed().await;
+        }
+    }
+
+    /// Adds what a snapshot changes in definitions to their histories, unless it was added already.
+    pub(in crate::calls) fn follow_definitions(&self, snapshot: &Snapshot) {
+        if self.0.log_store.0.get().is_some() {
+            let at = self.0.clock.wall();
+            self.0.histories.follow(snapshot, at);
         }
     }
 
@@ -101,9 +115,6 @@ impl Calls {
                 &queue,
             );
         }
-        self.0
-            .histories
-            .follow(&snapshot.catalog, self.0.clock.wall());
         seen.ends = snapshot.program_ends.clone();
         seen.states = snapshot.transitions.clone();
         seen.upto = Some(snapshot.sequence);

@@ -12,7 +12,8 @@ use crate::calls::validate::references::References;
 
 /// References and alternatives that are followed from one schema.
 const MAX_FOLLOWED: usize = 32;
-/// Comparisons of a value or a name with a part of a schema, for one call.
+/// Comparisons of a value or a name with a part of a schema, and members, items and alternatives
+/// that are looked at for them, for one call.
 const MAX_STEPS: usize = 1_000_000;
 
 /// The schemas of one tool.
@@ -35,7 +36,8 @@ impl<'s> Schemas<'s> {
         let mut found: Vec<&'s Value> = Vec::new();
         let mut open = schemas.to_vec();
         while let Some(schema) = open.pop() {
-            if found.len() >= MAX_FOLLOWED {
+            let listed = ["allOf", "anyOf", "oneOf"].map(|name| length(schema, name));
+            if found.len() >= MAX_FOLLOWED || !self.step(1 + listed.iter().sum::<usize>()) {
                 break;
             }
             if found.iter().any(|known| std::ptr::eq(*known, schema)) {
@@ -89,7 +91,7 @@ impl<'s> Schemas<'s> {
 
     /// Whether a value may be meant for a schema, if what is unset in it is left out.
     fn is_meant_for(&self, value: &Value, schema: &'s Value, depth: usize) -> bool {
-        if depth > MAX_FOLLOWED || !self.step(1 + list(schema, "enum").count()) {
+        if depth > MAX_FOLLOWED || !self.step(1 + length(schema, "enum")) {
             return false;
         }
         if value.is_null() {
@@ -114,6 +116,9 @@ impl<'s> Schemas<'s> {
         let Some(members) = value.as_object() else {
             return true;
         };
+        if !self.step(members.len()) {
+            return false;
+        }
         let properties = schema.get("properties");
         let further = schema
             .get("additionalProperties")
@@ -137,17 +142,19 @@ impl<'s> Schemas<'s> {
         let Some(values) = value.as_array() else {
             return true;
         };
-        values.iter().enumerate().all(|(index, value)| {
-            items(&[schema], index)
-                .into_iter()
-                .all(|item| self.is_meant_for(value, item, depth + 1))
-        })
+        let is_within_bound = self.step(values.len());
+        is_within_bound
+            && values.iter().enumerate().all(|(index, value)| {
+                items(&[schema], index)
+                    .into_iter()
+                    .all(|item| self.is_meant_for(value, item, depth + 1))
+            })
     }
 
     /// Whether one of these schemas requires a member. So does each past the bound of the work.
     pub(super) fn require(&self, name: &str, schemas: &[&'s Value]) -> bool {
         schemas.iter().any(|schema| {
-            !self.step(list(schema, "required").count())
+            !self.step(length(schema, "required"))
                 || required(schema).any(|required| required == name)
         })
     }
@@ -194,6 +201,14 @@ pub(super) fn items<'s>(schemas: &[&'s Value], index: usize) -> Vec<&'s Value> {
         }
     };
     schemas.iter().filter_map(item).collect()
+}
+
+/// How many items a list of the schema has.
+fn length(schema: &Value, name: &str) -> usize {
+    schema
+        .get(name)
+        .and_then(Value::as_array)
+        .map_or(0, Vec::len)
 }
 
 fn list<'s>(schema: &'s Value, name: &str) -> impl Iterator<Item = &'s Value> {

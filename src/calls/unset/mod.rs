@@ -9,7 +9,7 @@
 use serde_json::Value;
 
 use crate::model::JsonText;
-use crate::model::finding::push_step;
+use crate::model::finding::{near, push_step};
 
 mod intended;
 mod rewrite;
@@ -26,7 +26,8 @@ const MAX_NAMED: usize = 100;
 pub struct WithoutUnset {
     /// What is left.
     pub arguments: JsonText,
-    /// JSON pointers to what was taken out, at most 100.
+    /// JSON pointers to what was taken out, at most 100; instead of a long one, that of the nearest
+    /// place around it.
     pub removed: Vec<String>,
 }
 
@@ -79,7 +80,7 @@ impl<'s> Walk<'s> {
                 let is_unset = value.is_null() && self.is_unset(name, &schemas, &properties);
                 if is_unset {
                     if self.removed.len() < MAX_NAMED {
-                        self.removed.push(self.pointer.clone());
+                        self.removed.push(near(&self.pointer).to_owned());
                     }
                 } else {
                     let below = if properties.is_empty() {

@@ -136,6 +136,8 @@ pub(in crate::engine) struct SnapshotPublisher {
     /// The preferences of the store; those of the configuration are below them.
     stored_preferences: Arc<PreferenceSet>,
     additions: Arc<Additions>,
+    /// Changed preferences for the next snapshot, with those of the configuration.
+    preferred: Option<Arc<PreferenceSet>>,
     /// The preferences that gave way to others since the start.
     gave_way: GaveWay,
     sources: Vec<Finding>,
@@ -224,6 +226,7 @@ impl SnapshotPublisher {
             stored,
             stored_preferences,
             additions,
+            preferred: None,
             gave_way: GaveWay::default(),
             sources: Vec::new(),
             scenarios: BTreeMap::new(),
@@ -258,11 +261,11 @@ impl SnapshotPublisher {
         }
     }
 
-    /// Activates other preferences.
+    /// Activates other preferences with the next snapshot. Every client may change some, and a
+    /// change of a tag builds all scenarios with such tools again: many changes that come together
+    /// cost as much as one.
     pub(in crate::engine) fn prefer(&mut self, preferences: Arc<PreferenceSet>, config: &Config) {
-        self.catalog = self.catalog.with(Change::Preferences(
-            config.effective_preferences(&preferences),
-        ));
+        self.preferred = Some(config.effective_preferences(&preferences));
         self.stored_preferences = preferences;
         self.changed = true;
     }
@@ -279,8 +282,9 @@ impl SnapshotPublisher {
 
     /// What happens with definitions of a scenario that were not accepted.
     pub(in crate::engine) fn pin_mode(&self, name: &ScenarioName, config: &Config) -> PinMode {
-        let preferred = self.catalog.preferences().pins(name);
-        preferred.unwrap_or(config.pins)
+        let preferred = self.preferred.as_deref();
+        let preferences = preferred.unwrap_or_else(|| self.catalog.preferences());
+        preferences.pins(name).unwrap_or(config.pins)
     }
 
     /// Records the preferences that gave way to others since the start.
@@ -361,9 +365,7 @@ impl SnapshotPublisher {
             self.catalog = self.catalog.with(Change::Naming(now.naming));
         }
         if !before.prefers_like(now) {
-            self.catalog = self.catalog.with(Change::Preferences(
-                now.effective_preferences(&self.stored_preferences),
-            ));
+            self.preferred = Some(now.effective_preferences(&self.stored_preferences));
         }
         self.add(Arc::clone(&self.additions), now);
         self.former_names.keep_for(now.health.forget);
@@ -433,7 +435,10 @@ impl SnapshotPublisher {
             .values()
             .flatten()
             .map(|offer| offer.manifest.tools.len());
-        changed.sum::<usize>() >= LARGE_CHANGE_TOOLS
+        // Preferences may concern every tool.
+        let preferred = self.preferred.iter().flat_map(|_| self.catalog.entries());
+        let preferred = preferred.map(|entry| entry.tools.len());
+        changed.chain(preferred).sum::<usize>() >= LARGE_CHANGE_TOOLS
     }
 
     /// Publishes the next snapshot without waiting.
@@ -470,6 +475,9 @@ impl SnapshotPublisher {
         self.changed = false;
         self.has_callable = false;
         self.quiet_until = None;
+        if let Some(preferences) = self.preferred.take() {
+            self.catalog = self.catalog.with(Change::Preferences(preferences));
+        }
         if !self.offers.is_empty() {
             self.catalog = self
                 .catalog

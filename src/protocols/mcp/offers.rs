@@ -21,11 +21,12 @@ use crate::model::{
     RelayedOffers, client_member, refused_meta_keys,
 };
 use crate::protocols::ListError;
+use crate::protocols::decoding::decode_manifest;
 use crate::protocols::document::budget::DecodeBudget;
 use crate::protocols::document::envelope::Members;
 use crate::protocols::document::flaw::Flaw;
 use crate::protocols::document::raw::Raw;
-use crate::runtime::Clock;
+use crate::transports::Transports;
 
 /// The most bytes of a name, a URI or a template.
 const KEY_MAX: usize = 2_048;
@@ -95,17 +96,18 @@ fn list_of(kind: RelayedKind) -> ServerList {
     }
 }
 
-/// Requests all lists that the server declares, each within `limit` and all within `max_bytes`.
-/// `known` are the last good ones.
+/// Requests all lists that the server declares, each within the time of a poll and all within
+/// `max_bytes`. `known` are the last good ones.
 pub(super) async fn list(
     server: &McpServer,
     known: &RelayedOffers,
-    limit: Duration,
     max_bytes: usize,
     bounds: Bounds,
     address: &str,
-    clock: Clock,
+    transports: &Transports,
 ) -> ListedOffers {
+    let limit = transports.poll_timeout();
+    let clock = transports.clock();
     let mut listed = ListedOffers::default();
     let mut left = max_bytes;
     for kind in RelayedKind::ALL
@@ -116,12 +118,11 @@ pub(super) async fn list(
             Ok(Pages {
                 results, lifetime, ..
             }) => {
-                left -= results
-                    .iter()
-                    .map(|page| page.get().len())
-                    .sum::<usize>()
-                    .min(left);
-                match decode(kind, &results, bounds) {
+                let bytes: usize = results.iter().map(|page| page.get().len()).sum();
+                left -= bytes.min(left);
+                let results = Arc::new(results);
+                let work = move || decode(kind, &results, bounds);
+                match decode_manifest(transports.tasks(), bytes, work).await {
                     Ok((offers, findings)) => {
                         listed.offers.set(kind, offers);
                         listed.findings.extend(findings);

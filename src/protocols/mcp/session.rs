@@ -239,18 +239,9 @@ impl McpSession {
         bounds: Bounds,
     ) -> ListedOffers {
         let known = self.offered.lock().clone();
-        let limit = self.transports.poll_timeout();
-        let clock = self.transports.clock();
-        let listed = offers::list(
-            server,
-            &known,
-            limit,
-            max_body,
-            bounds,
-            &self.address,
-            clock,
-        )
-        .await;
+        let transports = &self.transports;
+        let listed =
+            offers::list(server, &known, max_body, bounds, &self.address, transports).await;
         *self.offered.lock() = listed.offers.clone();
         listed
     }
@@ -300,9 +291,10 @@ impl McpSession {
         if request.judged != Some(manifest.digest) {
             let judged = manifest.clone();
             let decoded = findings.clone();
+            let judged_bytes = results_bytes + manifest.bytes_besides_tools();
             let work = move || sent_findings(&pages, &judged, lint::check_mcp, &decoded);
             manifest.sent_findings =
-                decode_manifest(self.transports.tasks(), results_bytes, work).await;
+                decode_manifest(self.transports.tasks(), judged_bytes, work).await;
         }
         findings.extend(output_noise(&server));
         *server.headers.lock() = Arc::new(headers);
@@ -364,7 +356,7 @@ impl McpSession {
             let Ok(pages) = self.pages(&server, self.transports.max_body()).await else {
                 return outcome.map_err(|error| error.into_call_error(&self.address));
             };
-            keep_headers(&server, &pages);
+            self.keep_headers(&server, pages).await;
         } else {
             return outcome.map_err(|error| error.into_call_error(&self.address));
         }
@@ -372,13 +364,16 @@ impl McpSession {
         let outcome = call::call(&server, called, io, limit, &self.address).await;
         outcome.map_err(|error| error.into_call_error(&self.address))
     }
-}
 
-/// Keeps the arguments that a list wants in headers.
-fn keep_headers(server: &McpServer, pages: &Pages) {
-    let decoded = decode(&pages.results, &server.info, "", Bounds::NONE, true);
-    if let Ok(decoded) = decoded {
-        *server.headers.lock() = Arc::new(decoded.headers);
+    /// Keeps the arguments that a list wants in headers.
+    async fn keep_headers(&self, server: &McpServer, pages: Pages) {
+        let bytes = pages.results.iter().map(|page| page.get().len()).sum();
+        let info = server.info.clone();
+        let pages = Arc::new(pages.results);
+        let work = move || decode(&pages, &info, "", Bounds::NONE, true);
+        if let Ok(decoded) = decode_manifest(self.transports.tasks(), bytes, work).await {
+            *server.headers.lock() = Arc::new(decoded.headers);
+        }
     }
 }
 

@@ -2,26 +2,31 @@
 
 use std::collections::BTreeSet;
 
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use callsheet_provide::conditional;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use http::{HeaderMap, StatusCode, Uri};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::catalog::{Field, Hit, Snapshot, View, ViewQuery};
 use crate::formats::{Format, signature};
 use crate::model::{ScenarioName, ToolId};
+use crate::runtime::AnswerBudget;
 use crate::server::SharedState;
 use crate::server::api::lookup;
 use crate::server::http::error::Problem;
+use crate::server::http::held::{ConnectionBytes, with_reservation};
 use crate::server::http::next_step::NextStep;
 use crate::server::http::params;
 use crate::server::http::params::ParamType;
 use crate::server::http::query::{Param, QueryParams, bad_value, many, once, question};
+use crate::server::rendered::rendered;
 
 /// The number of results if `limit` is left out.
 const DEFAULT_LIMIT: usize = 20;
@@ -165,7 +170,8 @@ struct SearchResult<'a> {
     tier: Option<&'static str>,
     /// With `format`: the tool in that format, or `null` when the format must leave it out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    definition: Option<Value>,
+    #[schemars(with = "Option<Value>")]
+    definition: Option<Box<RawValue>>,
 }
 
 fn tiers(_: &mut SchemaGenerator) -> Schema {
@@ -175,18 +181,19 @@ fn tiers(_: &mut SchemaGenerator) -> Schema {
 /// `GET /api/v1/tools/search`: parameters as in [`PARAMS`].
 pub(in crate::server) async fn search(
     State(shared): State<SharedState>,
+    Extension(bytes): Extension<ConnectionBytes>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let request = SearchRequest::parse(uri.query())?;
     let snapshot = shared.reader.snapshot();
     lookup::check_profile(&shared, &snapshot.catalog, &request.view)?;
-    // If there is no index yet, it is built now, which may take too long for an async thread.
-    let answer = shared
-        .tasks
-        .off_thread(move || request.answer(&snapshot))
-        .await?;
-    let etag = format!("\"{:032x}\"", xxh3_128(answer.as_bytes()));
+    // If there is no index yet, it is built now, and the definitions of many tools are large: a few
+    // answers are written at once.
+    let held = bytes.clone();
+    let made = async move { request.answer(&snapshot, held.answers()) };
+    let answer = rendered(&shared, &bytes, made).await??;
+    let etag = format!("\"{:032x}\"", xxh3_128(&answer));
     if conditional::is_known(&headers, &etag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, etag)]).into_response());
     }
@@ -246,14 +253,15 @@ impl SearchRequest {
         })
     }
 
-    /// The JSON text of the answer.
-    fn answer(&self, snapshot: &Snapshot) -> Result<String, Problem> {
+    /// The JSON text of the answer. Its bytes are reserved before it is written.
+    fn answer(&self, snapshot: &Snapshot, budget: &AnswerBudget) -> Result<Bytes, Problem> {
         let view = View::select(&snapshot.catalog, &self.view);
         let hits = if self.palette {
             view.palette(&self.text, &self.recent, self.limit)
         } else {
             view.rank(&self.text, self.limit)
         };
+        let expected = budget.reserve_expected(self.expected_bytes(&hits))?;
         let query = &self.text;
         let mode = if self.palette { "palette" } else { "rank" };
         let revision = snapshot.catalog.revision_for(&self.view).to_string();
@@ -276,14 +284,26 @@ impl SearchRequest {
                 })
             }
         };
-        serde_json::to_string(&answer).map_err(|error| Problem::internal(&error))
+        let answer = serde_json::to_vec(&answer).map_err(|error| Problem::internal(&error))?;
+        let reserved = expected.made(answer.len())?;
+        Ok(with_reservation(answer.into(), reserved))
+    }
+
+    /// About the bytes of an answer with these tools.
+    fn expected_bytes(&self, hits: &[Hit]) -> usize {
+        let bytes = hits.iter().map(|hit| match self.detail {
+            SearchDetail::People => hit.tool.tool.description.len(),
+            SearchDetail::Format(_) | SearchDetail::Signature => hit.tool.tool.bytes(),
+        });
+        bytes.sum()
     }
 
     fn result<'a>(&self, hit: &'a Hit) -> SearchResult<'a> {
         let tool = &*hit.tool;
         let definition = self.detail.format().map(|format| {
-            let json = format.encode(tool).json.unwrap_or_default();
-            serde_json::from_slice(&json).unwrap_or_default()
+            let json = format.encode(tool).json;
+            json.and_then(|json| serde_json::from_slice(&json).ok())
+                .unwrap_or_else(|| RawValue::NULL.to_owned())
         });
         SearchResult {
             name: tool.name.as_str(),

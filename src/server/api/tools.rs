@@ -24,6 +24,7 @@ use crate::server::http::next_step::NextStep;
 use crate::server::http::params;
 use crate::server::http::query::{ListQuery, Param, QueryParams};
 use crate::server::http::response_cache::CachedResponse;
+use crate::server::rendered::rendered;
 use crate::server::{ServerState, SharedState};
 use crate::views::{Coding, Prepared, ViewRequest};
 
@@ -390,10 +391,11 @@ type ToolAnswer = fn(&ServerState, &Arc<Snapshot>, &ViewQuery, &str) -> Result<R
 /// tool is shown as disabled. A tool that is not published now is 404 with the reason; a name that
 /// could mean several tools is 409 with `candidates`.
 ///
-/// `a/explain` explains the tool `a`. If there is no tool `a`, it is the tool `explain` of the
+/// Explanations and histories are written a few at once, as pages are. `a/explain` explains the tool `a`. If there is no tool `a`, it is the tool `explain` of the
 /// scenario `a`, which can always be reached as `a%2Fexplain`. The same holds for `history`.
 pub(in crate::server) async fn one_route(
     State(shared): State<SharedState>,
+    Extension(bytes): Extension<ConnectionBytes>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -413,7 +415,10 @@ pub(in crate::server) async fn one_route(
         if lookup::exists(catalog, &scope, &name) || !lookup::exists(catalog, &scope, &whole) {
             let scope = including_disabled(QueryParams::parse(uri.query(), EXPLAIN)?.scope()?);
             lookup::check_profile(&shared, catalog, &scope)?;
-            return answer(&shared, &snapshot, &scope, &name);
+            // A history that is not followed up yet takes longer than other requests may wait.
+            let state = Arc::clone(&shared);
+            let made = async move { answer(&state, &snapshot, &scope, &name) };
+            return rendered(&shared, &bytes, made).await?;
         }
     }
     let answer = percent_decode(rest)

@@ -35,8 +35,8 @@ mod connections;
 mod frames;
 mod listener;
 
-pub(in crate::server) use connections::{ClientWait, ConnectionLoad};
-use connections::{ConnectionTable, OpenRequest};
+use connections::OpenRequest;
+pub(in crate::server) use connections::{ClientWait, ConnectionLoad, ConnectionTable};
 pub(in crate::server) use frames::FrameAllowance;
 use frames::MeteredStream;
 pub(in crate::server) use listener::Listener;
@@ -94,8 +94,8 @@ struct StreamProgress {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::server) struct ConnectionLimits {
     /// Connections at once. For a further one the longest resting one is closed; if none rests, the
-    /// first of a small reserve. If the system allows fewer open files, that limit is reached
-    /// first, and accepting waits until files are free.
+    /// first of a small reserve. If other parts of the process have all files open that the system
+    /// allows, accepting waits until files are free.
     pub(in crate::server) connections: usize,
     /// One of so many connections is in that reserve.
     pub(in crate::server) reserve_of: usize,
@@ -462,7 +462,7 @@ impl<B: Body<Data = Bytes> + Unpin> OpenBody<B> {
 }
 
 /// The next connection with its slot; `None` after the stop.
-async fn next_connection<L: Listener>(
+pub(in crate::server) async fn next_connection<L: Listener>(
     listener: &L,
     table: &ConnectionTable,
     clock: Clock,

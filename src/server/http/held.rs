@@ -106,16 +106,6 @@ impl ClientBytes {
             answers: AnswerBudget::new(self.clients.clone(), answers),
         }))
     }
-
-    /// What bodies are reserved from that come by no connection of HTTP.
-    pub(in crate::server) fn bodies(&self) -> &ByteBudget {
-        &self.bodies
-    }
-
-    /// What answers are reserved from that go to no connection of HTTP.
-    pub(in crate::server) fn answers(&self) -> AnswerBudget {
-        AnswerBudget::new(self.clients.clone(), self.answers.clone())
-    }
 }
 
 impl ConnectionBytes {

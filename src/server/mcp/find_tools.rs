@@ -15,6 +15,7 @@ use crate::model::{NameRef, ViewTool};
 use crate::server::mcp::context::McpContext;
 use crate::server::mcp::lists;
 use crate::server::mcp::own_answer::{OwnAnswer, read};
+use crate::server::rendered::rendered;
 
 /// The tokens of an answer of `find_tools`, if the model does not say how many.
 const TOKENS: usize = 2_000;
@@ -151,8 +152,9 @@ pub(super) async fn found(context: &McpContext, arguments: &str) -> Result<OwnAn
     let tokens = max_tokens.unwrap_or(TOKENS).min(TOKENS_MAX);
     let snapshot = context.shared.reader.snapshot();
     let tools = ClientTools::for_client(context, &snapshot);
-    // If there is no index yet, it is built now, which may take too long for an async thread.
-    let search = move || {
+    // If there is no index yet, it is built now, and the definitions of many tools are large: a few
+    // answers are made at once.
+    let search = async move {
         let hits = View::select(&snapshot.catalog, &tools.view).rank(&query, HITS);
         match detail {
             Detail::Signature => {
@@ -162,7 +164,8 @@ pub(super) async fn found(context: &McpContext, arguments: &str) -> Result<OwnAn
             Detail::Full => definitions(&hits, &tools, tokens),
         }
     };
-    Ok(context.shared.tasks.off_thread(search).await)
+    let found = rendered(&context.shared, &context.bytes, search).await;
+    found.map_err(|full| full.to_string())
 }
 
 /// The lines of the best tools.
@@ -238,7 +241,7 @@ pub(super) async fn described(context: &McpContext, arguments: &str) -> Result<O
     }
     let snapshot = context.shared.reader.snapshot();
     let tools = ClientTools::for_client(context, &snapshot);
-    let describe = move || {
+    let describe = async move {
         let view = View::select(&snapshot.catalog, &tools.view);
         let mut shown = Shown::within(TOKENS_MAX);
         let mut unknown = Vec::new();
@@ -263,5 +266,6 @@ pub(super) async fn described(context: &McpContext, arguments: &str) -> Result<O
         }
         OwnAnswer::of_value(value)
     };
-    Ok(context.shared.tasks.off_thread(describe).await)
+    let described = rendered(&context.shared, &context.bytes, describe).await;
+    described.map_err(|full| full.to_string())
 }

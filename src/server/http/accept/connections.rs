@@ -35,7 +35,7 @@ const FULL_NOTE: Duration = Duration::from_secs(60);
 
 /// The connections of one listener.
 #[derive(Debug)]
-pub(super) struct ConnectionTable {
+pub(in crate::server) struct ConnectionTable {
     slots: Arc<Semaphore>,
     size: usize,
     /// So many connections, those that came last, are the reserve.
@@ -69,11 +69,11 @@ struct OpenEntry {
 }
 
 /// One connection in its slot, until it is dropped.
-pub(super) struct AdmittedConnection {
+pub(in crate::server) struct AdmittedConnection {
     table: Arc<ConnectionTable>,
     number: u64,
     /// What is under way on it.
-    pub(super) load: ConnectionLoad,
+    pub(in crate::server) load: ConnectionLoad,
     _slot: OwnedSemaphorePermit,
 }
 
@@ -124,12 +124,12 @@ pub(in crate::server) struct OpenRequest {
     load: ConnectionLoad,
     rests: bool,
     /// Whether so many requests are under way on all connections that it has to be refused.
-    pub(super) is_too_many: bool,
+    pub(in crate::server) is_too_many: bool,
 }
 
 impl ConnectionTable {
     /// A table for so many connections, of which one of `reserve_of` is in the reserve.
-    pub(super) fn new(size: usize, reserve_of: usize, clock: Clock) -> Arc<Self> {
+    pub(in crate::server) fn new(size: usize, reserve_of: usize, clock: Clock) -> Arc<Self> {
         Arc::new(Self {
             slots: Arc::new(Semaphore::new(size)),
             size,
@@ -165,7 +165,7 @@ impl ConnectionTable {
     }
 
     /// Enters a new connection, which `cut` closes.
-    pub(super) fn admit(
+    pub(in crate::server) fn admit(
         self: &Arc<Self>,
         slot: OwnedSemaphorePermit,
         cut: StopTrigger,
@@ -338,7 +338,7 @@ impl Drop for AdmittedConnection {
 
 impl ConnectionLoad {
     /// Begins a request; `None` if the connection is being closed for another one.
-    pub(super) fn begin(&self) -> Option<OpenRequest> {
+    pub(in crate::server) fn begin(&self) -> Option<OpenRequest> {
         let mut begun = false;
         self.change(|work| {
             begun = !work.gives_way;
