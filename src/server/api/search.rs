@@ -190,8 +190,8 @@ pub(in crate::server) async fn search(
     lookup::check_profile(&shared, &snapshot.catalog, &request.view)?;
     // If there is no index yet, it is built now, and the definitions of many tools are large: a few
     // answers are written at once.
-    let held = bytes.clone();
-    let made = async move { request.answer(&snapshot, held.answers()) };
+    let reserved_from = bytes.clone();
+    let made = async move { request.answer(&snapshot, reserved_from.answers()) };
     let answer = rendered(&shared, &bytes, made).await??;
     let etag = format!("\"{:032x}\"", xxh3_128(&answer));
     if conditional::is_known(&headers, &etag) {
