@@ -56,8 +56,8 @@ impl ToolNamesBuilder {
             self.text.push_str(kept);
             self.words.push(NameWord {
                 begin,
-                length,
                 tool,
+                length,
                 whole,
             });
         }
