@@ -446,7 +446,9 @@ fn parse(command: &str) -> Result<DraftRequest, DraftError> {
             "`$'...'` of a shell is not read; write the text in single quotes",
         ));
     }
-    let words = shlex::split(command).ok_or(DraftError::NoCommand("a quote is not closed"))?;
+    // `shlex` reads a continued line as an empty word.
+    let one_line = command.replace("\\\r\n", " ").replace("\\\n", " ");
+    let words = shlex::split(&one_line).ok_or(DraftError::NoCommand("a quote is not closed"))?;
     let mut words = words.into_iter().peekable();
     if words.peek().is_some_and(|word| word == "$") {
         words.next();

@@ -49,7 +49,7 @@ struct PreferenceKeyArgs {
 #[derive(Debug, Args)]
 #[command(
     group = ArgGroup::new("settings").required(true).multiple(true),
-    override_usage = "callsheet prefs set [OPTIONS] <TARGET>\n           <--enabled|--approval|--alias|--priority|--pinned|--pins|--description|--parameters>...",
+    override_usage = "callsheet prefs set [OPTIONS] <TARGET>\n           <--enabled|--approval|--alias|--priority|--pinned|--pins|\n            --description|--parameters>...",
     after_help = EXAMPLES,
 )]
 struct SetPrefsArgs {

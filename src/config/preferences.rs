@@ -23,9 +23,9 @@ pub(super) const SHAPE: Shape = Shape::List(&Shape::Table(&[
     ("alias", Shape::Text),
     ("priority", Shape::Integer),
     ("pinned", Shape::Switch),
-    ("pins", Shape::Text),
     ("description", Shape::Text),
     ("parameters", Shape::Text),
+    ("pins", Shape::Text),
 ]));
 
 impl Config {

@@ -283,7 +283,7 @@ async fn what_cannot_be_used_is_refused_with_its_place() {
             "/impl/errorMode",
         ),
         (
-            json!({"urlTemplate": url, "auth": {"type": "hmac"}}),
+            json!({"urlTemplate": url, "auth": {"type": "digest"}}),
             "/impl/auth/type",
         ),
         (

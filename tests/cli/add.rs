@@ -588,7 +588,7 @@ fn what_is_added_again_elsewhere_is_waited_for_at_its_new_place() {
 fn the_first_line_of_a_program_that_ended_silently_is_shown() {
     let home = Home::with("# Of Ada.\n");
     let _daemon = home.serve(&[]);
-    let says = ["add", "says", "--", "sh", "-c", "echo Welcome to Says"];
+    let says = ["add", "says", "--", "/bin/sh", "-c", "echo Welcome to Says"];
     let failed = written_and_failed(home.run(&says));
     let text = failed.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(

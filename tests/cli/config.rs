@@ -45,9 +45,13 @@ fn tells_where_each_value_comes_from() {
         origin("refresh.timeout = \"4s\"").contains("CALLSHEET_REFRESH__TIMEOUT"),
         "{out}"
     );
-    // The origins stand below each other.
-    let columns: Vec<_> = out.lines().map(|line| line.find("  # ").unwrap()).collect();
-    assert!(columns.iter().all(|column| *column == columns[0]), "{out}");
+    // The origins stand below each other, but beside a setting that is longer than most.
+    let column = out.lines().next().unwrap().find("  # ").unwrap();
+    for line in out.lines() {
+        let (setting, _) = line.split_once("  # ").unwrap();
+        let is_aligned = setting.len() == column || setting.trim_end().len() > column;
+        assert!(is_aligned, "{line}");
+    }
 }
 
 #[test]

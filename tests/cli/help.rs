@@ -124,7 +124,7 @@ fn wrong_usage_ends_with_two_and_prints_nothing() {
     }
     let error = home.run(&["prefs", "set", "scenario:notes"]).err;
     assert!(
-        error.contains("callsheet prefs set [OPTIONS] <TARGET>\n           <--enabled|--approval|--alias|--priority|--pinned|--pins>..."),
+        error.contains("callsheet prefs set [OPTIONS] <TARGET>\n           <--enabled|--approval|--alias|--priority|--pinned|--pins|\n            --description|--parameters>..."),
         "{error}"
     );
 }

@@ -39,6 +39,8 @@ const OTHERS: &[(&str, &str)] = &[
     ("mcp.mode", "search"),
     ("mcp.sleep_after", "10m"),
     ("login.hosts", "[h]"),
+    ("network.proxy", "http://h:3128"),
+    ("network.no_proxy", "[h]"),
     ("login.client_metadata_url", "https://h/c.json"),
     ("state.path", "/s.db"),
     ("calls.require_approval", "[\"hint:destructive\"]"),

@@ -377,6 +377,7 @@ fn everything(machine: &Machine) -> Config {
         name: name.parse().unwrap(),
         target: HttpTarget {
             login: Some(name.parse().unwrap()),
+            may_use_proxy: true,
             ..HttpTarget::at(url.parse().unwrap())
         }
         .into(),

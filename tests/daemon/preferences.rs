@@ -1098,7 +1098,8 @@ async fn a_table_that_clients_filled_under_an_earlier_version_leaves_the_operato
                    ALTER TABLE operations DROP COLUMN access; ALTER TABLE approvals DROP COLUMN called; \
                    ALTER TABLE approvals DROP COLUMN called_version; DROP TABLE histories; DROP TABLE pins; \
                    ALTER TABLE preferences DROP COLUMN pins; DROP TABLE additions; \
-                   ALTER TABLE approvals DROP COLUMN permission";
+                   ALTER TABLE approvals DROP COLUMN permission; ALTER TABLE preferences DROP COLUMN description; \
+                   ALTER TABLE preferences DROP COLUMN parameters";
     earlier
         .execute_batch(&format!("{columns}; PRAGMA user_version = 13"))
         .unwrap();
