@@ -208,8 +208,8 @@ fn columns(terminal: impl FnOnce() -> Option<u16>) -> Option<u16> {
 
 /// Prints a text in as many lines as it needs, broken at blanks, so that names stay whole, and
 /// within words that are longer than any name, such as a `PATH`.
-/// The first line begins with `first`, the others with as many blanks. What could control a terminal
-/// is left out, wherever the text comes from.
+/// The first line begins with `first`, the others with as many blanks. What could control a
+/// terminal is left out, wherever the text comes from.
 pub(super) fn wrapped(first: &str, text: &str) {
     for row in rows(first, &lines(text), line_width()) {
         line(&row);

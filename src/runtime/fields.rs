@@ -20,6 +20,7 @@ pub const FIELDS: &[(&str, &str)] = &[
     ),
     ("coding", "a content coding"),
     ("configuration", "the configuration file, or `none`"),
+    ("connections", "how many connections are kept at once"),
     ("done", "how far a call has come, in a unit of its tool"),
     ("error", "what went wrong, in words"),
     ("hint", "what to do next"),

@@ -314,6 +314,7 @@ async fn a_function_learns_of_its_caller_its_deadline_and_the_end_of_its_call() 
     use callsheet::bundles::CallContext;
     use callsheet::model::Permission;
     use tokio::sync::mpsc;
+    use tokio::task::JoinSet;
 
     use crate::support::in_process::InProcess;
     use crate::support::serving::ask;
@@ -325,15 +326,15 @@ async fn a_function_learns_of_its_caller_its_deadline_and_the_end_of_its_call() 
     file["impl"] = json!({"goFunc": name});
     file["argSchema"] = json!({"type": "object"});
     write(&home, "wait.json", &file.to_string());
-    let (begun, mut begins) = mpsc::unbounded_channel();
-    let (ended, mut ends) = mpsc::unbounded_channel();
+    let (begun, mut begins) = mpsc::channel(1);
+    let (ended, mut ends) = mpsc::channel(1);
     let run = move |_: Value, context: CallContext| {
         let begun = begun.clone();
         let ended = ended.clone();
         async move {
-            begun.send(context.clone()).unwrap();
+            begun.send(context.clone()).await.unwrap();
             context.cancelled.wait().await;
-            ended.send(()).unwrap();
+            ended.send(()).await.unwrap();
             Err::<Value, _>("it was cancelled")
         }
     };
@@ -344,10 +345,8 @@ async fn a_function_learns_of_its_caller_its_deadline_and_the_end_of_its_call() 
     let body = json!({"tool_name": "wait_v1", "arguments": {}, "permission": "user",
         "chat_id": "7", "user_id": "kim", "call_id": "call-of-kim"})
     .to_string();
-    let calling =
-        tokio::spawn(
-            async move { ask(address, "POST", "/api/v1/tools/execute", &json, &body).await },
-        );
+    let mut calling = JoinSet::new();
+    calling.spawn(async move { ask(address, "POST", "/api/v1/tools/execute", &json, &body).await });
     let context = begins.recv().await.unwrap();
     assert_eq!(context.caller.chat.as_deref(), Some("7"));
     assert_eq!(context.caller.user_id.as_deref(), Some("kim"));
@@ -357,7 +356,7 @@ async fn a_function_learns_of_its_caller_its_deadline_and_the_end_of_its_call() 
     let cancelled = ask(address, "DELETE", "/api/v1/calls/call-of-kim", &json, "").await;
     assert!((200..300).contains(&cancelled.status), "{cancelled:?}");
     ends.recv().await.unwrap();
-    let _ = calling.await.unwrap();
+    calling.join_next().await.unwrap().unwrap();
     running.finish().await;
 }
 

@@ -164,7 +164,10 @@ pub(crate) fn line(answer: &Answer) -> String {
 /// The line without what differs between two runs.
 pub(crate) fn masked(line: &str) -> String {
     const VARYING: [(&str, &str); 9] = [
-        (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d((\.\d+)?Z| UTC)", "<time>"),
+        (
+            r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d((\.\d+)?Z| UTC)",
+            "<time>",
+        ),
         (r"(127\.0\.0\.1|localhost):\d+", "$1:<port>"),
         (
             r#""(execution_time_ms|took_ms|duration_ms)":\d+"#,

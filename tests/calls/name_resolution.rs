@@ -241,8 +241,8 @@ async fn only_so_many_lists_are_remembered() {
     house.finish().await;
 }
 
-/// What a list holds besides the usual members of tools did not count: servers with much of it that change all the
-/// time took gigabytes.
+/// What a list holds besides the usual members of tools did not count: servers with much of it that
+/// change all the time took gigabytes.
 #[tokio::test]
 async fn fewer_lists_are_remembered_whose_tools_have_large_members_of_any_name() {
     let large = |edition: u32| {

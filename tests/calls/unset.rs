@@ -79,8 +79,8 @@ async fn what_is_taken_out_below_a_long_name_is_named_by_the_nearest_place() {
     house.finish().await;
 }
 
-/// Each of many items was compared with each of many parts of a schema: two such calls kept the threads that
-/// serve requests for minutes.
+/// Each of many items was compared with each of many parts of a schema: two such calls kept the
+/// threads that serve requests for minutes.
 #[tokio::test]
 async fn many_values_and_many_parts_of_a_schema_hold_no_call_up() {
     let parts = vec![json!({}); 30_000];

@@ -271,7 +271,8 @@ async fn a_tool_that_changes_all_the_time_keeps_a_bounded_history() {
     stage.daemon.stop().await;
 }
 
-/// Each part below a long name repeated it: one tool of 250 KB took seconds of the loop of the daemon.
+/// Each part below a long name repeated it: one tool of 250 KB took seconds of the loop of the
+/// daemon.
 #[tokio::test]
 async fn a_part_below_a_long_name_is_shown_at_the_nearest_place() {
     let stage = Stage::start().await;

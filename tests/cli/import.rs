@@ -228,7 +228,8 @@ fn servers_of_the_present_project_are_taken_and_those_of_others_are_named() {
     );
 }
 
-/// A file of a client is written by other programs, and a person reads what is left out of it on a terminal.
+/// A file of a client is written by other programs, and a person reads what is left out of it on a
+/// terminal.
 #[test]
 fn what_is_left_out_cannot_control_a_terminal() {
     let home = Home::with("");

@@ -73,7 +73,8 @@ fn preference(scope: &str, target: &str, settings: [Value; 4]) -> Value {
 
 const NULL: Value = Value::Null;
 
-/// Every client may set some. Each change of a tag built all scenarios again, and what operators decide waited for it.
+/// Every client may set some. Each change of a tag built all scenarios again, and what operators
+/// decide waited for it.
 #[tokio::test]
 async fn preferences_that_come_together_cost_as_much_as_one() {
     let home = Home::new();

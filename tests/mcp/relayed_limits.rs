@@ -142,8 +142,8 @@ async fn what_is_relayed_does_not_wait_for_its_permit_when_its_caller_cancelled(
     Arc::into_inner(house).unwrap().finish().await;
 }
 
-/// A list of 8 MB with millions of elements that are no resources was read by a thread that serves requests: two such
-/// servers kept all of them for seconds.
+/// A list of 8 MB with millions of elements that are no resources was read by a thread that serves
+/// requests: two such servers kept all of them for seconds.
 #[test]
 fn a_long_list_of_resources_holds_no_other_work_up() {
     let elsewhere = tokio::runtime::Runtime::new().unwrap();

@@ -391,8 +391,9 @@ type ToolAnswer = fn(&ServerState, &Arc<Snapshot>, &ViewQuery, &str) -> Result<R
 /// tool is shown as disabled. A tool that is not published now is 404 with the reason; a name that
 /// could mean several tools is 409 with `candidates`.
 ///
-/// Explanations and histories are written a few at once, as pages are. `a/explain` explains the tool `a`. If there is no tool `a`, it is the tool `explain` of the
-/// scenario `a`, which can always be reached as `a%2Fexplain`. The same holds for `history`.
+/// Explanations and histories are written a few at once, as pages are. `a/explain` explains the
+/// tool `a`. If there is no tool `a`, it is the tool `explain` of the scenario `a`, which can
+/// always be reached as `a%2Fexplain`. The same holds for `history`.
 pub(in crate::server) async fn one_route(
     State(shared): State<SharedState>,
     Extension(bytes): Extension<ConnectionBytes>,

@@ -1,9 +1,9 @@
 //! Rights: what an operation needs, and what the caller of a request may do.
 //!
 //! Every row of the tables of routes names its [`Right`].
-//! [`require_right`](super::route_layer::require_right) puts one middleware in front of the handler:
-//! it refuses a caller without the right before the handler runs or the body is read, and gives the
-//! handler the caller's [`Access`]. Every caller has every right, unless
+//! [`require_right`](super::route_layer::require_right) puts one middleware in front of the
+//! handler: it refuses a caller without the right before the handler runs or the body is read, and
+//! gives the handler the caller's [`Access`]. Every caller has every right, unless
 //! `server.operator_token` is configured: then some rights need that token (see
 //! [`Right::reserved`]).
 //!
@@ -90,7 +90,8 @@ pub(super) enum Access {
 impl Access {
     /// The access of a request with these headers, under the configuration of now, if it has this
     /// right; else the 401. Every face that calls tools judges its requests by this function:
-    /// routes by [`require_right`](super::route_layer::require_right), and sockets, whose requests carry no headers, themselves.
+    /// routes by [`require_right`](super::route_layer::require_right), and sockets, whose requests
+    /// carry no headers, themselves.
     pub(super) fn judge(
         config: &ConfigWatch,
         headers: &HeaderMap,

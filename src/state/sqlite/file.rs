@@ -325,8 +325,8 @@ pub(super) fn try_open(path: &Path) -> rusqlite::Result<Opened> {
     connection.pragma_update(None, "page_size", 8192)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // In KiB where it is negative. The store is read once and then written, mostly to the last pages
-    // of a few tables; what SQLite would keep by default is four times as much.
+    // In KiB where it is negative. The store is read once and then written, mostly to the last
+    // pages of a few tables; what SQLite would keep by default is four times as much.
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     // What an operator has deleted is overwritten, and not only unlinked.
     connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
