@@ -42,15 +42,18 @@ def search_rules(query):
         return False
     if len(query.get("recent") or []) > 100:
         return False
+    if query.get("detail") == "signature" and query.get("format") is not None:
+        return False
     return query.get("format", "native") == "native" or text(query.get("include_disabled")).lower() != "true"
 
 
 def preference_rules(body):
-    """Whether the alias is given to a single tool, whose name has a bound in bytes, and pins to a scenario for all."""
+    """Whether what is for a single tool is given to one, whose name has a bound in bytes, and pins to a scenario for all."""
     target = text(body.get("target"))
     if body.get("pins") is not None and not (target.startswith("scenario:") and body.get("scope") == "global"):
         return False
-    if body.get("alias") is not None and not target.startswith("tool:"):
+    of_tool = ("alias", "description", "parameters")
+    if any(body.get(member) is not None for member in of_tool) and not target.startswith("tool:"):
         return False
     return named(target.partition("/")[2])
 
