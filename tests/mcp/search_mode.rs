@@ -35,6 +35,67 @@ async fn called(client: &McpClient, name: &str, arguments: Value) -> Value {
         .await
 }
 
+/// What the tools that search and describe answer, and what they refuse.
+async fn tools_are_found_and_described(searching: &McpClient, client: &McpClient) {
+    let found = called(searching, "find_tools", json!({"query": "read a file"})).await;
+    let line = "files__read(path?: string) - Reads a file from the disk.";
+    assert_eq!(found["structuredContent"]["signatures"][0], line, "{found}");
+    let text = found["content"][0]["text"].as_str().unwrap();
+    assert_eq!(text.lines().next(), Some(line), "a line for each tool");
+    let whole = called(
+        searching,
+        "find_tools",
+        json!({"query": "read a file", "detail": "full"}),
+    )
+    .await;
+    let best = &whole["structuredContent"]["tools"][0];
+    assert_eq!(best["name"], "files__read", "{whole}");
+    assert_eq!(best["inputSchema"]["properties"]["path"]["type"], "string");
+    for detail in ["signature", "full"] {
+        let tight = called(
+            searching,
+            "find_tools",
+            json!({"query": "read a file", "max_tokens": 1, "detail": detail}),
+        )
+        .await;
+        assert_eq!(tight["structuredContent"]["others"][0], "files__read");
+        let text = tight["content"][0]["text"].as_str().unwrap();
+        assert!(
+            text.contains("files__read") && text.contains("`max_tokens`"),
+            "{text}"
+        );
+    }
+    let described = called(
+        client,
+        "describe_tools",
+        json!({"names": ["files__weather", "files/read", "files__nothing"]}),
+    )
+    .await;
+    let described = &described["structuredContent"];
+    assert_eq!(described["tools"][0]["description"], "Forecast of rain.");
+    assert_eq!(described["tools"][1], *best, "the same as the search gives");
+    assert_eq!(described["unknown"], json!(["files__nothing"]));
+    for names in [
+        json!([]),
+        json!(vec!["files__read"; 21]),
+        json!("files__read"),
+    ] {
+        let refused = called(client, "describe_tools", json!({"names": names})).await;
+        assert_eq!(refused["isError"], true, "{refused}");
+    }
+    for arguments in [
+        json!({}),
+        json!({"query": " "}),
+        json!({"query": "read", "max_tokens": "many"}),
+        json!({"query": "read", "detail": "some"}),
+    ] {
+        assert_eq!(
+            called(searching, "find_tools", arguments).await["isError"],
+            true
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_search_takes_the_place_of_the_list_and_every_tool_can_be_called() {
     let tools = json!([
@@ -74,63 +135,7 @@ async fn a_search_takes_the_place_of_the_list_and_every_tool_can_be_called() {
         400
     );
 
-    let found = called(&searching, "find_tools", json!({"query": "read a file"})).await;
-    let line = "files__read(path?: string) - Reads a file from the disk.";
-    assert_eq!(found["structuredContent"]["signatures"][0], line, "{found}");
-    let text = found["content"][0]["text"].as_str().unwrap();
-    assert_eq!(text.lines().next(), Some(line), "a line for each tool");
-    let whole = called(
-        &searching,
-        "find_tools",
-        json!({"query": "read a file", "detail": "full"}),
-    )
-    .await;
-    let best = &whole["structuredContent"]["tools"][0];
-    assert_eq!(best["name"], "files__read", "{whole}");
-    assert_eq!(best["inputSchema"]["properties"]["path"]["type"], "string");
-    for detail in ["signature", "full"] {
-        let tight = called(
-            &searching,
-            "find_tools",
-            json!({"query": "read a file", "max_tokens": 1, "detail": detail}),
-        )
-        .await;
-        assert_eq!(tight["structuredContent"]["others"][0], "files__read");
-        let text = tight["content"][0]["text"].as_str().unwrap();
-        assert!(
-            text.contains("files__read") && text.contains("`max_tokens`"),
-            "{text}"
-        );
-    }
-    let described = called(
-        &client,
-        "describe_tools",
-        json!({"names": ["files__weather", "files/read", "files__nothing"]}),
-    )
-    .await;
-    let described = &described["structuredContent"];
-    assert_eq!(described["tools"][0]["description"], "Forecast of rain.");
-    assert_eq!(described["tools"][1], *best, "the same as the search gives");
-    assert_eq!(described["unknown"], json!(["files__nothing"]));
-    for names in [
-        json!([]),
-        json!(vec!["files__read"; 21]),
-        json!("files__read"),
-    ] {
-        let refused = called(&client, "describe_tools", json!({"names": names})).await;
-        assert_eq!(refused["isError"], true, "{refused}");
-    }
-    for arguments in [
-        json!({}),
-        json!({"query": " "}),
-        json!({"query": "read", "max_tokens": "many"}),
-        json!({"query": "read", "detail": "some"}),
-    ] {
-        assert_eq!(
-            called(&searching, "find_tools", arguments).await["isError"],
-            true
-        );
-    }
+    tools_are_found_and_described(&searching, &client).await;
 
     // What was found is called by its name, listed or not, or through the tool for that; both in
     // every mode.
