@@ -102,9 +102,7 @@ impl Stage {
         let of_override = found
             .into_iter()
             .filter(|finding| finding.code == FindingCode::OverrideDoesNotFit);
-        of_override
-            .map(|finding| finding.message.to_string())
-            .collect()
+        of_override.map(|finding| finding.message.clone()).collect()
     }
 
     async fn finish(self) {
@@ -511,8 +509,8 @@ async fn overrides_survive_a_restart() {
         house.revision(&callsheet::catalog::ViewQuery::default()),
         revision
     );
-    let called = house.call("read", &json!({"path": "a"})).await;
-    assert!(called.is_ok(), "{called:?}");
+    let answer = house.call("read", &json!({"path": "a"})).await;
+    assert!(answer.is_ok(), "{answer:?}");
     assert_eq!(
         callee.ran().last().unwrap().arguments,
         json!({"path": "a", "limit": 10, "root": "/srv"})

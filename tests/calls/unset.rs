@@ -102,8 +102,9 @@ async fn many_values_and_many_parts_of_a_schema_hold_no_call_up() {
     members.insert("none".to_owned(), Value::Null);
     for (tool, value) in [("all", Value::from(items)), ("any", members.into())] {
         let body = json!({"tool_name": tool, "arguments": {"v": value}});
-        let called = tokio::time::timeout(PATIENCE, post(address, "/api/v1/tools/execute", &body));
-        let (status, answer) = called.await.expect("an answer");
+        let answering =
+            tokio::time::timeout(PATIENCE, post(address, "/api/v1/tools/execute", &body));
+        let (status, answer) = answering.await.expect("an answer");
         assert!(status == 200 || status == 400, "{tool}: {status} {answer}");
     }
     house.finish().await;

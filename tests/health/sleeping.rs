@@ -59,7 +59,7 @@ impl Works {
         self.0.lock().unwrap().running.contains(command)
     }
 
-    fn place(&self, house: &House, command: &str) {
+    fn place(house: &House, command: &str) {
         let url = "http://127.0.0.1:1/".parse().unwrap();
         let endpoint = Endpoint {
             target: Some(Target::from(StdioTarget::new(command))),
@@ -184,7 +184,7 @@ async fn asleep(works: &Works, commands: &[&str]) -> House {
 
 async fn place_all(house: &House, works: &Works, commands: &[&str]) {
     for command in commands {
-        works.place(house, command);
+        Works::place(house, command);
     }
     for command in commands {
         let may_sleep = !works.0.lock().unwrap().unstored.contains(*command);
