@@ -10,6 +10,7 @@ use callsheet::bundles::{
     CallValues, StoredDocument, StoredTool, ToolImplementation, WrittenValue,
 };
 use callsheet::model::JsonText;
+use callsheet::runtime::Clock;
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 
@@ -48,7 +49,7 @@ fuzz_target!(|data: &[u8]| {
         secrets: &secrets,
         tool: ("t", "v1"),
     };
-    let Ok(request) = http.prepare(&values, 1 << 20) else {
+    let Ok(request) = http.prepare(&values, 1 << 20, Clock::system().wall()) else {
         return;
     };
     assert_eq!(request.url.origin(), http.url.origin().origin());

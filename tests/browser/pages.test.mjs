@@ -103,7 +103,7 @@ test('what opens on pages is as good', async () => {
   for (const width of [360, 1600]) {
     const tools = await open(browser, `${daemon.url}/dashboard/tools`, { width, height: 800 });
     await tools.locator('#formats > summary').click();
-    await tools.locator('#formats-table table').waitFor();
+    await tools.locator('#formats-table table').first().waitFor();
     await looked(tools, `tools-formats-light-${width}`);
     await close(tools);
     const scenario = await open(browser, `${daemon.url}/dashboard/scenarios/mail`, { width, height: 800 });
