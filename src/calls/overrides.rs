@@ -174,10 +174,10 @@ mod tests {
 
     #[test]
     fn a_fixed_value_is_not_shown_by_what_is_wrong_with_it() {
-        let values = values(r#"{"a":{"default":1},"b/c":{"fixed":"hush"}}"#);
+        let values = values(r#"{"a":{"default":1},"b/c":{"fixed":"vault-7"}}"#);
         let violation = |pointer: &str| Violation {
             pointer: pointer.to_owned(),
-            message: "\"hush\" is not of type \"number\"".to_owned(),
+            message: "\"vault-7\" is not of type \"number\"".to_owned(),
         };
         for pointer in ["/b~1c", "/b~1c/0"] {
             let shown = without_fixed_value(violation(pointer), &values);

@@ -1,11 +1,13 @@
 //! `callsheet prefs`: what users want of tools and scenarios.
 
+use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::client::{DaemonAnswer, DaemonClient, QueryPairs, shell_word};
 use super::table::{ColumnFit, TextTable, cell};
 use super::{CommandError, RemoteArgs, output};
+use crate::model::Settings;
 
 /// Arguments of `prefs`.
 #[derive(Debug, Args)]
@@ -95,17 +97,6 @@ fn json_object(text: &str) -> Result<Value, String> {
 }
 
 const SETTINGS: &str = "Settings";
-/// The settings as the API writes them.
-const NAMES: [&str; 8] = [
-    "enabled",
-    "approval",
-    "alias",
-    "priority",
-    "pinned",
-    "pins",
-    "description",
-    "parameters",
-];
 /// Those that replace parts of a tool. A table only names them.
 const OVERRIDES: [&str; 2] = ["description", "parameters"];
 const EXAMPLES: &str = "\
@@ -124,8 +115,8 @@ struct ResetPrefsArgs {
     #[arg(long)]
     scope: Option<String>,
     /// Only this setting; all of them by default.
-    #[arg(long, requires = "target")]
-    setting: Option<SettingArg>,
+    #[arg(long, requires = "target", value_parser = PossibleValuesParser::new(Settings::NAMES))]
+    setting: Option<String>,
     /// Only count the preferences of the scope, without a target.
     #[arg(long)]
     preview: bool,
@@ -137,18 +128,6 @@ struct ResetPrefsArgs {
 enum ApprovalArg {
     Require,
     Skip,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum SettingArg {
-    Enabled,
-    Approval,
-    Alias,
-    Priority,
-    Pinned,
-    Pins,
-    Description,
-    Parameters,
 }
 
 impl PrefsArgs {
@@ -232,11 +211,7 @@ impl ResetPrefsArgs {
         };
         let scope = self.scope.unwrap_or_else(|| "global".to_owned());
         let mut query = vec![("scope", scope), ("target", target.clone())];
-        query.extend(
-            self.setting
-                .and_then(|setting| name(&setting))
-                .map(|name| ("setting", name)),
-        );
+        query.extend(self.setting.map(|name| ("setting", name)));
         let daemon = DaemonClient::for_operator(&self.remote)?;
         let sent = daemon
             .send(
@@ -354,7 +329,10 @@ fn done(answer: &DaemonAnswer, json: bool) {
     let preference = &answer.value["preference"];
     if json {
         output::answer(&answer.body, &answer.value);
-    } else if NAMES.iter().all(|setting| preference[setting].is_null()) {
+    } else if Settings::NAMES
+        .iter()
+        .all(|setting| preference[setting].is_null())
+    {
         let text = |pointer| output::text(preference, pointer);
         output::line(&format!(
             "{} inherits every setting in scope {}",
@@ -391,7 +369,7 @@ fn show(list: &[Value]) {
             Value::String(text) => cell(output::sanitize(text)),
             other => cell(other.to_string()),
         };
-        let own = ["scope", "target"].into_iter().chain(NAMES);
+        let own = ["scope", "target"].into_iter().chain(Settings::NAMES);
         let own = own.filter(|name| !OVERRIDES.contains(name));
         let replaced: Vec<&str> = OVERRIDES
             .into_iter()

@@ -100,18 +100,6 @@ fn of_tool<T>(is_tool: bool, value: T) -> Result<T, ValueError> {
     }
 }
 
-/// The keys that set something.
-const SETTINGS: [&str; 8] = [
-    "enabled",
-    "approval",
-    "alias",
-    "priority",
-    "pinned",
-    "pins",
-    "description",
-    "parameters",
-];
-
 /// Reads the preferences, and takes those that keep the rules.
 pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
     let mut seen = BTreeSet::new();
@@ -139,10 +127,13 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
         let Some(target) = target else { return };
         if settings.is_empty() {
             // What was written and is wrong was complained of.
-            if SETTINGS.iter().any(|key| at.key(key).value.is_some()) {
+            if Settings::NAMES
+                .iter()
+                .any(|key| at.key(key).value.is_some())
+            {
                 return;
             }
-            let hint = "add `enabled`, `approval`, `alias`, `priority`, `pinned`, `pins`, `description` or `parameters` to it";
+            let hint = format!("add one of `{}` to it", Settings::NAMES.join("`, `"));
             at.reject(ValueError::new("this preference sets nothing", hint));
         } else if !seen.insert((scope.clone(), target.clone())) {
             let message = format!("`{target}` has a preference in the scope `{scope}` already");

@@ -180,6 +180,18 @@ impl WithNextStep for InvalidPreference {
 }
 
 impl Settings {
+    /// The names of the settings, as they are written everywhere, in their order.
+    pub const NAMES: [&'static str; 8] = [
+        "enabled",
+        "approval",
+        "alias",
+        "priority",
+        "pinned",
+        "pins",
+        "description",
+        "parameters",
+    ];
+
     /// Whether everything is inherited.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

@@ -76,7 +76,7 @@ work/callsheet.toml:9:9: preferences[1].alias: an alias needs a single tool
 work/callsheet.toml:10:12: preferences[1].priority: 3000000000 is out of range
   hint: write -2147483648 to 2147483647
 work/callsheet.toml:12:1: preferences[2]: this preference sets nothing
-  hint: add `enabled`, `approval`, `alias`, `priority`, `pinned`, `pins`, `description` or `parameters` to it
+  hint: add one of `enabled`, `approval`, `alias`, `priority`, `pinned`, `pins`, `description`, `parameters` to it
 work/callsheet.toml:15:1: preferences[3].target: this preference has no target
   hint: add `target = "tool:SCENARIO/TOOL"` to it
 work/callsheet.toml:23:10: preferences[5].target: `tag:z` has a preference in the scope `global` already

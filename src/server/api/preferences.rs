@@ -26,16 +26,6 @@ use crate::server::{ServerState, SharedState};
 
 /// The most tools that a change names because it takes their name.
 const MOST_DISPLACED: usize = 3;
-const SETTINGS: [&str; 8] = [
-    "enabled",
-    "approval",
-    "alias",
-    "priority",
-    "pinned",
-    "pins",
-    "description",
-    "parameters",
-];
 
 const SCOPE: Param = once("scope")
     .takes(ParamType::Matching(grammar::SCOPE))
@@ -56,7 +46,7 @@ pub(in crate::server) const RESET: &[Param] = &[
     SCOPE.required(),
     TARGET.required(),
     many("setting")
-        .takes(ParamType::Word(|| SETTINGS.to_vec()))
+        .takes(ParamType::Word(|| Settings::NAMES.to_vec()))
         .about("Only these settings; all when not given.", "enabled"),
 ];
 
@@ -513,8 +503,8 @@ fn parse_reset(raw: Option<&str>) -> Result<(Scope, PreferenceTarget, SettingsPa
             "description" => patch.description = Some(None),
             "parameters" => patch.parameters = Some(None),
             other => {
-                return Err(bad_value("setting", other, &SETTINGS.join(", "))
-                    .with_member("known", SETTINGS.to_vec()));
+                return Err(bad_value("setting", other, &Settings::NAMES.join(", "))
+                    .with_member("known", Settings::NAMES.to_vec()));
             }
         }
     }
@@ -542,9 +532,9 @@ impl ChangeBody {
         if patch == SettingsPatch::default() {
             let detail = format!(
                 "the body has no setting: give at least one of {}",
-                SETTINGS.join(", ")
+                Settings::NAMES.join(", ")
             );
-            return Err(Problem::bad_request(detail).with_member("known", SETTINGS.to_vec()));
+            return Err(Problem::bad_request(detail).with_member("known", Settings::NAMES.to_vec()));
         }
         Ok((scope, target, patch))
     }

@@ -20,8 +20,9 @@
 //! Read in this order:
 //!
 //! 1. `schema.rs` (the tables), this file ([`open`]), `writer.rs`.
-//! 2. `rows.rs` (values to rows and back) with `columns.rs`, `calls.rs`, `usage.rs`, `history.rs`
-//!    and `log.rs` for single tables.
+//! 2. `rows.rs` (values to rows and back) with `columns.rs`, `quarantine.rs` (rows that cannot be
+//!    read), and `additions.rs`, `calls.rs`, `history.rs`, `log.rs`, `pins.rs` and `usage.rs` for
+//!    single tables.
 //! 3. `file.rs`, `salvage.rs`, `read_only.rs`, `backup.rs`, `failure.rs`: the file, and what may be
 //!    wrong with it.
 
@@ -34,6 +35,7 @@ mod file;
 mod history;
 mod log;
 mod pins;
+mod quarantine;
 mod read_only;
 mod rows;
 mod salvage;

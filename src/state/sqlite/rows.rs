@@ -1,27 +1,23 @@
 //! Converts rows to values and back.
 //!
-//! A row that cannot be read is moved to `quarantine` with all its columns, and is reported at each
-//! start until an operator deletes it there. Documents are stored as text and are not parsed.
+//! A row that cannot be read is moved aside (`quarantine.rs`). Documents are stored as text and are
+//! not parsed.
 
 use std::path::Path;
 
 use jiff::Timestamp;
-use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
-use serde_json::{Map, Value, json};
 
 use super::columns::{bad, column, flag, parsed, party};
-use super::{additions, calls, history, log, pins, schema, usage};
-use crate::model::text::hexadecimal;
+use super::quarantine::{self, UnreadableRow};
+use super::schema::{self, TableQuery};
+use super::{additions, calls, history, log, pins, usage};
 use crate::model::{
-    Finding, FindingCode, ParameterOverrides, PeerIdentity, PinMode, PreferenceAuthor,
-    PreferenceTarget, PublishedName, ScenarioName, Scope, Secret, Settings,
+    ParameterOverrides, PeerIdentity, PinMode, PreferenceAuthor, PreferenceTarget, PublishedName,
+    ScenarioName, Scope, Secret, Settings,
 };
 use crate::runtime::Clock;
 use crate::state::{Decision, Restored, StateLoss, StoredManifest, TrustDecision, Write};
-
-/// The largest number of quarantined rows with their own finding; the rest share one.
-const REPORTED: i64 = 100;
 
 /// Makes one change inside the caller's transaction.
 pub(super) fn apply(
@@ -233,22 +229,16 @@ pub(super) fn load(
     }
     let now = clock.wall();
     restored.loss = restored.loss.or_else(|| lost_decisions(&torn, place, now));
-    if let Err(error) = quarantine(connection, &torn, restored.loss.as_ref(), now) {
+    if let Err(error) = move_aside(connection, &torn, restored.loss.as_ref(), now) {
         // They stay where they are and are tried again at the next start; all other rows are used.
         restored
             .findings
             .extend(torn.iter().map(|row| row.finding_in_place(place, &error)));
     }
-    restored.findings.extend(quarantined(connection, place)?);
+    restored
+        .findings
+        .extend(quarantine::findings(connection, place)?);
     Ok(restored)
-}
-
-/// A table as [`read`] needs it: how many of its first columns identify a row for operators, and
-/// which rows are read.
-struct TableQuery {
-    name: &'static str,
-    key_columns: usize,
-    filter: &'static str,
 }
 
 const MANIFESTS: TableQuery = TableQuery {
@@ -350,13 +340,24 @@ pub(super) fn note_loss(
     put_meta(transaction, "loss", &loss.what, &loss.at.to_string())
 }
 
-/// A row that cannot be read, with all its columns.
-struct UnreadableRow {
-    table: &'static str,
-    rowid: i64,
-    key: String,
-    content: Value,
-    reason: String,
+/// Moves rows that cannot be read aside, and keeps the loss until an operator accepts it.
+fn move_aside(
+    connection: &mut Connection,
+    torn: &[UnreadableRow],
+    loss: Option<&StateLoss>,
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    if torn.is_empty() {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if let Some(loss) = loss {
+        note_loss(&transaction, loss)?;
+    }
+    for row in torn {
+        row.move_aside(&transaction, now)?;
+    }
+    transaction.commit()
 }
 
 fn read<T>(
@@ -381,24 +382,7 @@ fn read<T>(
         match decode(row) {
             Ok(value) => values.push(value),
             Err(reason) => {
-                let mut content = Map::new();
-                for (index, column) in columns.iter().enumerate() {
-                    content.insert(column.clone(), as_json(row.get_ref(index + 1)?));
-                }
-                let key: Vec<String> = content
-                    .values()
-                    .take(table.key_columns)
-                    .map(plain)
-                    .collect();
-                let rowid = row.get(0)?;
-                let key = key.join(" ");
-                torn.push(UnreadableRow {
-                    table: table.name,
-                    rowid,
-                    key,
-                    content: content.into(),
-                    reason,
-                });
+                torn.push(UnreadableRow::new(table, &columns, row, reason)?);
             }
         }
     }
@@ -429,81 +413,6 @@ fn lost_decisions(torn: &[UnreadableRow], place: &Path, now: Timestamp) -> Optio
         first.reason
     );
     Some(StateLoss { what, at: now })
-}
-
-/// Moves rows that cannot be read aside, and keeps the loss until an operator accepts it.
-fn quarantine(
-    connection: &mut Connection,
-    torn: &[UnreadableRow],
-    loss: Option<&StateLoss>,
-    now: Timestamp,
-) -> rusqlite::Result<()> {
-    if torn.is_empty() {
-        return Ok(());
-    }
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if let Some(loss) = loss {
-        note_loss(&transaction, loss)?;
-    }
-    for row in torn {
-        transaction.execute(
-            "INSERT INTO quarantine (table_name, key, content, reason, moved_at) VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![row.table, row.key, row.content.to_string(), row.reason, now.to_string()],
-        )?;
-        transaction.execute(
-            &format!("DELETE FROM {} WHERE rowid = ?1", row.table),
-            [row.rowid],
-        )?;
-    }
-    transaction.commit()
-}
-
-/// A finding for each row in quarantine, oldest first.
-fn quarantined(connection: &Connection, place: &Path) -> rusqlite::Result<Vec<Finding>> {
-    let place = place.display();
-    let total: i64 =
-        connection.query_row("SELECT count(*) FROM quarantine", [], |row| row.get(0))?;
-    let mut statement = connection
-        .prepare("SELECT id, table_name, key, reason FROM quarantine ORDER BY id LIMIT ?1")?;
-    let rows = statement.query_map([REPORTED], |row| {
-        let id: i64 = row.get(0)?;
-        let table: String = row.get(1)?;
-        let key: String = row.get(2)?;
-        let reason: String = row.get(3)?;
-        let message = format!(
-            "row `{key}` of table `{table}` in `{place}` cannot be read ({reason}) and was moved to table `quarantine`"
-        );
-        Ok(Finding::new(FindingCode::StateRepaired, message).hint(format!(
-            "look at it with `sqlite3 '{place}' 'SELECT * FROM quarantine WHERE id = {id}'`, make the change anew, then delete it there"
-        )))
-    })?;
-    let mut findings = rows.collect::<rusqlite::Result<Vec<_>>>()?;
-    if total > REPORTED {
-        let message = format!(
-            "{} further rows are in table `quarantine` of `{place}`",
-            total - REPORTED
-        );
-        findings.push(
-            Finding::new(FindingCode::StateRepaired, message).hint(format!(
-                "look at them with `sqlite3 '{place}' 'SELECT * FROM quarantine'`"
-            )),
-        );
-    }
-    Ok(findings)
-}
-
-impl UnreadableRow {
-    fn finding_in_place(&self, place: &Path, error: &rusqlite::Error) -> Finding {
-        let message = format!(
-            "row `{}` of table `{}` in `{}` cannot be read ({}) and could not be moved to table `quarantine`: {error}",
-            self.key,
-            self.table,
-            place.display(),
-            self.reason
-        );
-        Finding::new(FindingCode::StateRepaired, message)
-            .hint("it is left as it is; make the file writable and restart the daemon")
-    }
 }
 
 fn manifest(row: &Row<'_>) -> Result<StoredManifest, String> {
@@ -661,26 +570,4 @@ fn server_key(row: &Row<'_>) -> Result<Secret, String> {
 
 fn count(value: i64, name: &str) -> Result<usize, String> {
     usize::try_from(value).map_err(|_| bad(name, format!("`{value}` is not a count")))
-}
-
-/// A value in a form that can be put back: a value that is not UTF-8 is written as hexadecimal
-/// digits.
-fn as_json(value: ValueRef<'_>) -> Value {
-    match value {
-        ValueRef::Null => Value::Null,
-        ValueRef::Integer(number) => number.into(),
-        ValueRef::Real(number) => number.into(),
-        ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) => text.into(),
-            Err(_) => json!({ "text": hexadecimal(bytes) }),
-        },
-        ValueRef::Blob(bytes) => json!({ "blob": hexadecimal(bytes) }),
-    }
-}
-
-/// A value as findings show it.
-fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -226,6 +226,14 @@ pub(super) enum FileOwner {
     Stranger,
 }
 
+/// A table as it is read: how many of its first columns identify a row for operators, and
+/// which rows are read.
+pub(super) struct TableQuery {
+    pub(super) name: &'static str,
+    pub(super) key_columns: usize,
+    pub(super) filter: &'static str,
+}
+
 /// The version that this program writes.
 pub(super) fn current() -> i64 {
     i64::try_from(STEPS.len()).unwrap_or(i64::MAX)
